@@ -1,0 +1,123 @@
+package model
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// Collect assembles a stream into a whole answer, showing each delta to seen
+// as it comes (seen may be nil). A stream that ends without a finish is an
+// *IncompleteError that carries what arrived.
+func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error) {
+	var a assembler
+	for d, err := range stream {
+		if err != nil {
+			return a.response(), err
+		}
+		if seen != nil {
+			seen(d)
+		}
+		a.add(d)
+	}
+	r := a.response()
+	if r.Finish == "" {
+		return r, &IncompleteError{Partial: r}
+	}
+	return r, nil
+}
+
+// An assembler joins deltas: neighbouring text into one part, pieces of a call
+// by their index.
+type assembler struct {
+	parts  []*part
+	calls  map[int]*call
+	finish step.Finish
+	usage  step.Usage
+}
+
+type part struct {
+	kind      step.PartKind
+	text      strings.Builder
+	signature string
+	provider  json.RawMessage
+}
+
+type call struct {
+	name string
+	args strings.Builder
+}
+
+func (a *assembler) add(d Delta) {
+	if d.Reset {
+		*a = assembler{}
+	}
+	if d.Thinking != "" || d.Signature != "" || d.Provider != nil {
+		p := a.part(step.PartThinking)
+		p.text.WriteString(d.Thinking)
+		p.signature += d.Signature
+		if d.Provider != nil {
+			p.provider = d.Provider
+		}
+	}
+	if d.Text != "" {
+		a.part(step.PartText).text.WriteString(d.Text)
+	}
+	if d.Call != nil {
+		a.call(*d.Call)
+	}
+	if d.Usage != nil {
+		a.usage = *d.Usage
+	}
+	if d.Finish != "" {
+		a.finish = d.Finish
+	}
+}
+
+// part is the open part of that kind, or a new one.
+func (a *assembler) part(kind step.PartKind) *part {
+	if n := len(a.parts); n > 0 && a.parts[n-1].kind == kind {
+		return a.parts[n-1]
+	}
+	p := &part{kind: kind}
+	a.parts = append(a.parts, p)
+	return p
+}
+
+func (a *assembler) call(d CallDelta) {
+	if a.calls == nil {
+		a.calls = map[int]*call{}
+	}
+	c := a.calls[d.Index]
+	if c == nil {
+		c = &call{}
+		a.calls[d.Index] = c
+	}
+	if d.Name != "" {
+		c.name = d.Name
+	}
+	if d.Replace {
+		c.args.Reset()
+	}
+	c.args.WriteString(d.Args)
+}
+
+func (a *assembler) response() Response {
+	r := Response{Finish: a.finish, Usage: a.usage}
+	for _, p := range a.parts {
+		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature, Provider: p.provider})
+	}
+	indexes := make([]int, 0, len(a.calls))
+	for i := range a.calls {
+		indexes = append(indexes, i)
+	}
+	slices.Sort(indexes)
+	for _, i := range indexes {
+		c := a.calls[i]
+		r.Calls = append(r.Calls, Call{Name: c.name, Args: c.args.String()})
+	}
+	return r
+}

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// Errors are values that the loop can act upon. Each carries what the provider
+// said, already cut to a bounded length by the adapter.
+
+// An UnauthorizedError means that the provider refused the credential.
+type UnauthorizedError struct {
+	Status  int
+	Message string
+}
+
+func (e *UnauthorizedError) Error() string {
+	return fmt.Sprintf("the model provider refused the credential (HTTP %d): %s", e.Status, e.Message)
+}
+
+// A BadRequestError means that the request itself is wrong: sending it again
+// changes nothing.
+type BadRequestError struct {
+	Status  int
+	Message string
+}
+
+func (e *BadRequestError) Error() string {
+	return fmt.Sprintf("the model provider refused the request (HTTP %d): %s", e.Status, e.Message)
+}
+
+// A ContextTooLongError means that the request does not fit the model's window.
+type ContextTooLongError struct {
+	Message string
+}
+
+func (e *ContextTooLongError) Error() string {
+	return "the request does not fit the context window: " + e.Message
+}
+
+// A RateLimitedError means that the provider asks to wait.
+type RateLimitedError struct {
+	RetryAfter time.Duration // 0: the provider did not say
+	Message    string
+}
+
+func (e *RateLimitedError) Error() string {
+	if e.RetryAfter > 0 {
+		return fmt.Sprintf("the model provider is rate limiting (retry after %s): %s", e.RetryAfter, e.Message)
+	}
+	return "the model provider is rate limiting: " + e.Message
+}
+
+// An UnavailableError means that the provider could not be reached or failed:
+// the same request may succeed later.
+type UnavailableError struct {
+	Status     int // 0: no answer at all
+	RetryAfter time.Duration
+	Message    string
+}
+
+func (e *UnavailableError) Error() string {
+	if e.Status == 0 {
+		return "the model endpoint is unavailable: " + e.Message
+	}
+	return fmt.Sprintf("the model endpoint is unavailable (HTTP %d): %s", e.Status, e.Message)
+}
+
+// A NotAModelError means that something answered which is no model API, a web
+// page for one: the endpoint is wrong.
+type NotAModelError struct {
+	ContentType string
+	Message     string
+}
+
+func (e *NotAModelError) Error() string {
+	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", e.ContentType, e.Message)
+}
+
+// An IncompleteError means that the stream ended, or broke, before the model
+// said why it stopped. Partial is what arrived and is never taken for an answer.
+type IncompleteError struct {
+	Partial Response
+	Cause   error // nil: the stream just ended
+}
+
+func (e *IncompleteError) Error() string {
+	if e.Cause == nil {
+		return "the model's stream ended before the answer did"
+	}
+	return fmt.Sprintf("the model's stream broke before the answer ended: %v", e.Cause)
+}
+
+func (e *IncompleteError) Unwrap() error { return e.Cause }

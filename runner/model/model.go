@@ -1,0 +1,87 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A Model answers one request as a stream of deltas. An error ends the stream
+// and is one of this package's types or wraps the context's.
+type Model interface {
+	Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error]
+}
+
+// A Request is everything a model is told for one answer.
+type Request struct {
+	System string
+	// Steps is the visible session, oldest first. Every call in it is answered.
+	Steps  []step.Step
+	Tools  []step.Tool
+	Params Params
+	// CacheKey groups the requests of one session for the provider's prompt cache.
+	CacheKey string
+}
+
+// Params are the knobs of a request; the zero value leaves each to the provider.
+type Params struct {
+	MaxOutputTokens int64     `json:"maxOutputTokens,omitempty"`
+	Temperature     *float64  `json:"temperature,omitempty"`
+	TopP            *float64  `json:"topP,omitempty"`
+	Reasoning       Reasoning `json:"reasoning,omitempty"`
+	// Extra is a JSON object merged into the request body, over everything else.
+	Extra json.RawMessage `json:"extra,omitempty"`
+}
+
+// Reasoning is how hard a model should think before it answers.
+type Reasoning string
+
+// The levels of reasoning; empty leaves it to the provider.
+const (
+	ReasoningOff    Reasoning = "Off"
+	ReasoningLow    Reasoning = "Low"
+	ReasoningMedium Reasoning = "Medium"
+	ReasoningHigh   Reasoning = "High"
+)
+
+// A Delta is one piece of an answer. Any of its fields may be set.
+type Delta struct {
+	Text      string
+	Thinking  string
+	Signature string
+	// Provider is opaque content to be sent back to the same provider.
+	Provider json.RawMessage
+	Call     *CallDelta
+	// Usage replaces what was reported before.
+	Usage  *step.Usage
+	Finish step.Finish
+	// Reset says that all deltas before it are void: the answer starts again.
+	Reset bool
+}
+
+// A CallDelta is one piece of a tool call. Pieces with one Index belong to one
+// call; Name comes once, Args are concatenated.
+type CallDelta struct {
+	Index int
+	Name  string
+	Args  string
+	// Replace says that Args is the whole of the arguments so far.
+	Replace bool
+}
+
+// A Response is a whole answer.
+type Response struct {
+	Parts  []step.Part
+	Calls  []Call
+	Finish step.Finish
+	Usage  step.Usage
+}
+
+// A Call is a tool call as the model wrote it: Args may be anything, JSON or
+// not. The engine parses, repairs and names it.
+type Call struct {
+	Name string
+	Args string
+}

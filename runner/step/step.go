@@ -1,0 +1,125 @@
+package step
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Role says whose turn a Step is.
+type Role string
+
+// The roles of a session. The system prompt is no step: it belongs to the
+// Agent and is sent with every request.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// A Step is one turn of a session: what the user, the model or a tool said.
+// A recorded Step never changes; compaction hides it, nothing deletes it.
+type Step struct {
+	// Seq is the position in the session, contiguous from 1.
+	Seq  int64 `json:"seq"`
+	Role Role  `json:"role"`
+	// Parts is the content, in the order in which it was said.
+	Parts []Part `json:"parts,omitempty"`
+	// Calls are the tool calls that an assistant asks for, in its order.
+	Calls []Call `json:"calls,omitempty"`
+	// CallID and Name tie a tool's step to the call that it answers.
+	CallID string `json:"callID,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// IsError marks a tool's step that reports a failure to the model.
+	IsError bool `json:"isError,omitempty"`
+	// Finish says why the assistant stopped; empty on other roles.
+	Finish Finish `json:"finish,omitempty"`
+	// Model is the name of the Model that answered; empty on other roles.
+	Model string `json:"model,omitempty"`
+	Usage Usage  `json:"usage,omitzero"`
+	Scope Scope  `json:"scope,omitzero"`
+	// At is when the step began, Duration how long it took.
+	At       time.Time     `json:"at,omitzero"`
+	Duration time.Duration `json:"duration,omitempty"`
+}
+
+// Text joins the text parts of a step; thinking is left out.
+func (s Step) Text() string {
+	var b strings.Builder
+	for _, p := range s.Parts {
+		if p.Kind == PartText {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+// PartKind says what a Part holds.
+type PartKind string
+
+// The kinds of content.
+const (
+	PartText     PartKind = "text"
+	PartThinking PartKind = "thinking"
+)
+
+// A Part is one piece of content.
+type Part struct {
+	Kind PartKind `json:"kind"`
+	Text string   `json:"text,omitempty"`
+	// Signature is the provider's proof that it wrote a thinking part, sent back
+	// to the same model unchanged.
+	Signature string `json:"signature,omitempty"`
+	// Provider holds, as the provider wrote it, what only that provider reads
+	// again (OpenRouter's reasoning_details). It is dropped for any other model.
+	Provider json.RawMessage `json:"provider,omitempty"`
+}
+
+// A Call is one tool call that a model asks for.
+type Call struct {
+	// ID is ours, unique in the session ("s3c1"). Providers repeat theirs, so
+	// each adapter derives its wire form from this one.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Args is always valid JSON: an object, or, where the model wrote something
+	// else, its text as a JSON string.
+	Args json.RawMessage `json:"args"`
+}
+
+// CallID names the n-th call (from 1) of the assistant's step seq.
+func CallID(seq int64, n int) string {
+	return fmt.Sprintf("s%dc%d", seq, n)
+}
+
+// Finish says why a model stopped, in one vocabulary for all providers.
+type Finish string
+
+// Why a model stopped.
+const (
+	FinishStop    Finish = "stop"    // it had said all
+	FinishCalls   Finish = "calls"   // it waits for the results of its calls
+	FinishLength  Finish = "length"  // the output limit cut it: its calls are never executed
+	FinishRefusal Finish = "refusal" // the provider or the model declined
+	FinishOther   Finish = "other"
+)
+
+// A Tool is what a model is told of a tool.
+type Tool struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// Input is the JSON Schema of the arguments; always an object schema.
+	Input json.RawMessage `json:"input"`
+}
+
+// Scope says where in a tree of agents something happened. The zero Scope is
+// the Run's own agent.
+type Scope struct {
+	Depth     int    `json:"depth,omitempty"`
+	Parent    string `json:"parent,omitempty"`
+	Agent     string `json:"agent,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Branch    string `json:"branch,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
+	Index     int    `json:"index,omitempty"`
+}

@@ -1,0 +1,63 @@
+package task
+
+// A Reason says why an attempt ended, in the words of Run's condition
+// Succeeded. These are the ones that a runner gives.
+type Reason string
+
+// The reasons that a runner gives.
+const (
+	ReasonFinished         Reason = "Finished"
+	ReasonStepLimit        Reason = "StepLimit"
+	ReasonTokenLimit       Reason = "TokenLimit"
+	ReasonCostLimit        Reason = "CostLimit"
+	ReasonDurationLimit    Reason = "DurationLimit"
+	ReasonContextTooLong   Reason = "ContextTooLong"
+	ReasonRejected         Reason = "Rejected"
+	ReasonStopped          Reason = "Stopped"
+	ReasonModelUnavailable Reason = "ModelUnavailable"
+	ReasonInvalidOutput    Reason = "InvalidOutput"
+	ReasonRunnerFailed     Reason = "RunnerFailed"
+	ReasonStorageFull      Reason = "StorageFull"
+	ReasonSecretMissing    Reason = "SecretMissing" // an end without a commit: try again later
+	ReasonMisconfigured    Reason = "Misconfigured"
+	ReasonInterrupted      Reason = "Interrupted" // by SIGTERM; never a condition's reason
+	ReasonFenced           Reason = "Fenced"      // another attempt took over; never a condition's reason
+)
+
+// Exit codes of a runner. The operator goes by the committed result first and
+// by these only without one.
+const (
+	ExitCommitted    = 0   // the result is committed
+	ExitRunnerFailed = 1   // the runner itself failed
+	ExitBadTask      = 64  // the task makes no sense
+	ExitWorkFailed   = 65  // the work failed, for the reason in the commit
+	ExitUnavailable  = 69  // upstream is unavailable
+	ExitWaiting      = 75  // waiting for a person, a child or a clock
+	ExitLimit        = 76  // a limit was reached
+	ExitFenced       = 77  // another attempt took over
+	ExitConfig       = 78  // misconfigured, or a Secret is missing
+	ExitInterrupted  = 143 // SIGTERM; the journal says how far it came
+)
+
+// ExitCode is the exit code that goes with a reason.
+func ExitCode(r Reason) int {
+	switch r {
+	case ReasonFinished:
+		return ExitCommitted
+	case ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong:
+		return ExitLimit
+	case ReasonRejected, ReasonInvalidOutput, ReasonStorageFull, ReasonStopped:
+		return ExitWorkFailed
+	case ReasonModelUnavailable:
+		return ExitUnavailable
+	case ReasonSecretMissing, ReasonMisconfigured:
+		return ExitConfig
+	case ReasonFenced:
+		return ExitFenced
+	case ReasonInterrupted:
+		return ExitInterrupted
+	case ReasonRunnerFailed:
+		return ExitRunnerFailed
+	}
+	return ExitRunnerFailed
+}

@@ -1,0 +1,35 @@
+package task
+
+// Version is the version of this contract. A runner refuses a Task of a newer
+// one, and reports its own in Progress, so that old and new know each other.
+const Version = 1
+
+// Where things lie in a runner pod.
+const (
+	// Dir holds the task, one projected volume.
+	Dir          = "/deckhand/task"
+	TaskFile     = Dir + "/task.json"     // from the pod's annotation deckhand.dev/task
+	SignalsFile  = Dir + "/signals.json"  // from the pod's annotation deckhand.dev/signals; empty until something is to be said
+	SnapshotFile = Dir + "/snapshot.json" // from the ConfigMap of the Agent's version
+
+	// TokenDir holds the token of the runner, the CA of the cluster and the
+	// namespace, under their usual names.
+	TokenDir = "/deckhand/token"
+
+	// SecretsDir holds one directory for each Model, named after it, with its
+	// key in the file KeyFile.
+	SecretsDir = "/deckhand/secrets/models"
+	KeyFile    = "key"
+
+	// StateDir holds the journal, Workspace what the model works on.
+	StateDir  = "/deckhand/state"
+	Workspace = "/workspace"
+
+	// TerminationLog is the second channel of a result.
+	TerminationLog = "/dev/termination-log"
+)
+
+// Names of the environment of a runner.
+const (
+	EnvPodUID = "DECKHAND_POD_UID"
+)

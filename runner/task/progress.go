@@ -1,0 +1,134 @@
+package task
+
+import "encoding/json"
+
+// Bounds of what a runner tells, in bytes. The schema of Run refuses more.
+const (
+	MaxText        = 8 << 10
+	MaxOutput      = 16 << 10
+	MaxMessage     = 1 << 10
+	MaxSummary     = 200
+	MaxRecent      = 20
+	MaxFiles       = 20
+	MaxTermination = 4 << 10
+)
+
+// Progress is Run.status.progress as the runner writes it, whole, each time.
+type Progress struct {
+	Version int `json:"version"`
+	Attempt int `json:"attempt"`
+	// Sequence grows with each report: milliseconds of the wall clock, made
+	// increasing, so that it survives a restart of the container.
+	Sequence int64 `json:"sequence"`
+	// Effects is Begun from before the first call that may change something
+	// until the end; empty while all that was done can be done again.
+	Effects string   `json:"effects,omitempty"`
+	Model   string   `json:"model,omitempty"`
+	Step    *Current `json:"step,omitempty"`
+	Counts  Counts   `json:"counts"`
+	Usage   Usage    `json:"usage"`
+	Recent  []Recent `json:"recent,omitempty"`
+	Result  *Result  `json:"result,omitempty"`
+}
+
+// EffectsBegun is the one value of Progress.Effects.
+const EffectsBegun = "Begun"
+
+// Current is the step under way.
+type Current struct {
+	Number int64 `json:"number"`
+	// Kind is Model or Tool; Name is the Model's or the tool's.
+	Kind      string `json:"kind"`
+	Name      string `json:"name,omitempty"`
+	StartedAt string `json:"startedAt"` // RFC 3339, seconds
+}
+
+// The kinds of a step.
+const (
+	KindModel = "Model"
+	KindTool  = "Tool"
+)
+
+// Counts are exact over all attempts, however long the Run.
+type Counts struct {
+	Steps      int64 `json:"steps"`
+	ModelCalls int64 `json:"modelCalls"`
+	ToolCalls  int64 `json:"toolCalls"`
+	Errors     int64 `json:"errors"`
+}
+
+// Usage is what the Run used in all attempts.
+type Usage struct {
+	InputTokens      int64 `json:"inputTokens"`
+	CacheReadTokens  int64 `json:"cacheReadTokens,omitempty"`
+	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
+	OutputTokens     int64 `json:"outputTokens"`
+	ReasoningTokens  int64 `json:"reasoningTokens,omitempty"`
+	// TotalTokens is what limits.tokens counts: input − cacheRead + output.
+	TotalTokens int64 `json:"totalTokens"`
+	// Cost ("0.42USD") and CostMicroUSD are absent where a price is not known.
+	Cost         string `json:"cost,omitempty"`
+	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
+	// DurationSeconds is how long a runner was alive, over all attempts.
+	DurationSeconds int64 `json:"durationSeconds"`
+}
+
+// Recent is one of the last steps, in a line.
+type Recent struct {
+	Step       int64  `json:"step"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name,omitempty"`
+	Summary    string `json:"summary,omitempty"`
+	DurationMs int64  `json:"durationMs"`
+}
+
+// Result is how the attempt ended. It counts only when Committed; an exit code
+// alone never means success.
+type Result struct {
+	Committed bool   `json:"committed"`
+	Reason    Reason `json:"reason"`
+	// Message says, for people, what happened and what to do next.
+	Message string `json:"message,omitempty"`
+	Text    string `json:"text,omitempty"`
+	// Output is JSON, as a string, valid against the Agent's output schema.
+	Output string `json:"output,omitempty"`
+	Files  []File `json:"files,omitempty"`
+}
+
+// File is a file that the Run made or changed.
+type File struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+}
+
+// Termination is the last word of a runner, at most MaxTermination bytes of
+// JSON in its termination message: the second channel of a result, and the
+// only one for an end without a commit (waiting for a Secret, for one).
+type Termination struct {
+	Version int    `json:"version"`
+	Attempt int    `json:"attempt"`
+	Result  Result `json:"result"`
+	Counts  Counts `json:"counts"`
+	Usage   Usage  `json:"usage"`
+	Effects string `json:"effects,omitempty"`
+}
+
+// Encode is the Termination as JSON of at most MaxTermination bytes: text and
+// output give way first, then the files, then the message.
+func (t Termination) Encode() []byte {
+	shorten := []func(*Result){
+		func(*Result) {},
+		func(r *Result) { r.Text = Cut(r.Text, MaxTermination/2) },
+		func(r *Result) { r.Text, r.Output, r.Files = Cut(r.Text, MaxTermination/4), "", nil },
+		func(r *Result) { r.Text, r.Message = "", Cut(r.Message, MaxTermination/8) },
+	}
+	var data []byte
+	for _, cut := range shorten {
+		cut(&t.Result)
+		data, _ = json.Marshal(t) // strings and numbers only: cannot fail
+		if len(data) <= MaxTermination {
+			break
+		}
+	}
+	return data
+}

@@ -1,0 +1,97 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A Tool is one thing that a model may do.
+type Tool interface {
+	Spec() Spec
+	// Call executes the call. Its arguments are valid against the Spec's schema.
+	// A failure that the model should read is a Result with an Error; an error
+	// returned here ends the Run.
+	Call(ctx context.Context, call Call) (Result, error)
+}
+
+// A Spec is what the loop and the model know of a tool.
+type Spec struct {
+	step.Tool
+	// Effect decides what happens to a call that a crash interrupted.
+	Effect Effect
+	// Concurrency decides which calls of one turn may run beside it.
+	Concurrency Concurrency
+	// Timeout bounds one call; 0 means the default of 120 s.
+	Timeout time.Duration
+	// Ends marks finish and reject: a successful call is the last of the Run.
+	Ends bool
+}
+
+// Effect is what a tool does to the world, as far as a resume is concerned.
+type Effect string
+
+// The effect classes. Unless a tool says otherwise it is Once.
+const (
+	ReadOnly   Effect = "ReadOnly"   // an interrupted call runs again
+	Idempotent Effect = "Idempotent" // an interrupted call runs again
+	Resumable  Effect = "Resumable"  // an interrupted call is re-entered where it stood
+	Once       Effect = "Once"       // an interrupted call is told to the model, never repeated
+)
+
+// Concurrency says what may run beside a call in the same turn.
+type Concurrency string
+
+// The concurrency classes.
+const (
+	Parallel Concurrency = "Parallel" // anything
+	PerPath  Concurrency = "PerPath"  // anything that does not name the same path
+	Alone    Concurrency = "Alone"    // nothing
+)
+
+// A Call is one call, ready to be executed.
+type Call struct {
+	ID   string
+	Name string
+	Args json.RawMessage
+	// Emit shows progress to whoever follows the Run. It is never nil and never
+	// blocks.
+	Emit func(text string)
+}
+
+// A Result is what the model reads.
+type Result struct {
+	Text string
+	// Error, when not nil, says that the call failed and what to do instead.
+	Error *Error
+	// Output is the value that a call of an ending tool commits.
+	Output json.RawMessage
+	// Summary is one line for status and logs; empty: made from the arguments.
+	Summary string
+}
+
+// An Error is a failure of a call, told to the model.
+type Error struct {
+	Message string
+	// Recommendations say what to try instead, most promising first.
+	Recommendations []string
+}
+
+// Fail is a Result that reports a failure.
+func Fail(message string, recommendations ...string) Result {
+	return Result{Error: &Error{Message: message, Recommendations: recommendations}}
+}
+
+// Render is the text that the model reads: the only renderer of tool errors.
+func (r Result) Render() string {
+	if r.Error == nil {
+		return r.Text
+	}
+	text := "Error: " + r.Error.Message
+	for _, rec := range r.Error.Recommendations {
+		text += "\n- " + rec
+	}
+	return text
+}
