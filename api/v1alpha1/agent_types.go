@@ -1,0 +1,276 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Agent is who does the work: instructions, a model, tools and limits.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=agt,categories=deckhand
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Description",type=string,priority=1,JSONPath=`.spec.description`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Agent struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is who does the work.
+	// +required
+	Spec AgentSpec `json:"spec"`
+
+	// status is what the operator found.
+	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
+	// +optional
+	Status AgentStatus `json:"status,omitempty"`
+}
+
+// AgentSpec is who does the work. It may be changed at any time; a Run under
+// way keeps the version that it started with.
+type AgentSpec struct {
+	// description says, for people and other agents, what this one is for.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// instructions are the system prompt, at most 64 KiB.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long material into files of the workspace"
+	// +required
+	Instructions string `json:"instructions"`
+
+	// model names the Model, in the same namespace. While it does not exist the
+	// Agent is not Ready, reason ModelNotFound, and its Runs wait.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Model string `json:"model"`
+
+	// tools are what the agent may do beside finish, reject and think. Default:
+	// none.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.builtin == t.builtin))",message="each tool may be listed once"
+	// +optional
+	Tools []Tool `json:"tools,omitempty"`
+
+	// parallelTools is how many calls of one turn run at once, 1 to 32. Default
+	// 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	// +kubebuilder:default=10
+	// +optional
+	ParallelTools int32 `json:"parallelTools,omitempty"`
+
+	// limits end a Run that goes too far.
+	// +kubebuilder:default={}
+	// +optional
+	Limits Limits `json:"limits,omitempty"`
+
+	// output makes the agent answer with a value of a schema.
+	// +optional
+	Output *Output `json:"output,omitempty"`
+
+	// workspace is where the agent's files live.
+	// +kubebuilder:default={}
+	// +optional
+	Workspace Workspace `json:"workspace,omitempty"`
+
+	// events is how much of a Run reaches the pod's log: Full, Steps (no
+	// streamed deltas) or None. Default Full.
+	// +kubebuilder:validation:Enum=Full;Steps;None
+	// +kubebuilder:default=Full
+	// +optional
+	Events Events `json:"events,omitempty"`
+
+	// podTemplate is passed through to the runner's pod.
+	// +optional
+	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
+
+	// podRetention is how long the pod, and with it its log, stays after the Run
+	// has finished; 0s deletes it at once. Default 1h.
+	// +kubebuilder:default="1h"
+	// +optional
+	PodRetention Duration `json:"podRetention,omitempty"`
+}
+
+// Tool is one thing that an agent may do.
+type Tool struct {
+	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
+	// Glob and Grep in the workspace.
+	// +kubebuilder:validation:Enum=Files
+	// +required
+	Builtin BuiltinTool `json:"builtin"`
+
+	// timeout bounds one call. Default 120s, at most 6h.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('6h')",message="must be more than 0s and at most 6h"
+	// +optional
+	Timeout *Duration `json:"timeout,omitempty"`
+}
+
+// BuiltinTool names a tool that comes with Deckhand.
+type BuiltinTool string
+
+// The built-in tools.
+const (
+	BuiltinFiles BuiltinTool = "Files"
+)
+
+// Limits end a Run that goes too far. A reached one shows as the reason of
+// Succeeded=False: StepLimit, TokenLimit, CostLimit, DurationLimit,
+// PendingTimeout or DeadlineExceeded.
+type Limits struct {
+	// steps is the most turns of the model, 1 to 10,000. Default 30.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	Steps *int32 `json:"steps,omitempty"`
+
+	// tokens is the most tokens, input not read from a cache plus output.
+	// Default 2M.
+	// +optional
+	Tokens *Tokens `json:"tokens,omitempty"`
+
+	// cost is the most money. Default: no limit. It needs a Model with prices.
+	// +optional
+	Cost *Money `json:"cost,omitempty"`
+
+	// duration is the longest time that runners may be alive, over all attempts;
+	// waiting does not count. Default 1h.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +optional
+	Duration *Duration `json:"duration,omitempty"`
+
+	// pending is the longest single wait for a pod to start. Default 10m.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +optional
+	Pending *Duration `json:"pending,omitempty"`
+
+	// deadline is the longest time from the creation of the Run to its end,
+	// whatever it waits for. Default: none.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +optional
+	Deadline *Duration `json:"deadline,omitempty"`
+}
+
+// Output is what the agent answers with.
+type Output struct {
+	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep,
+	// without $ref, oneOf, anyOf, allOf and not. It becomes the arguments of the
+	// tool finish, which is then the only way to end. A schema that is none makes
+	// the Agent not Ready, reason OutputSchemaInvalid.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +required
+	Schema runtime.RawExtension `json:"schema"`
+}
+
+// Workspace is where the agent's files live: /workspace.
+type Workspace struct {
+	// durability is what a lost pod costs. Pod: its files and its journal, so a
+	// lost Run starts again only if it had changed nothing, and else ends with
+	// reason PodLost. Default Pod.
+	// +kubebuilder:validation:Enum=Pod
+	// +kubebuilder:default=Pod
+	// +optional
+	Durability Durability `json:"durability,omitempty"`
+
+	// size bounds the files; the journal has as much for itself. Default 1Gi. A
+	// Run that passes it loses its pod.
+	// +kubebuilder:default="1Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// Durability is what a lost pod costs.
+type Durability string
+
+// The durabilities.
+const (
+	DurabilityPod Durability = "Pod"
+)
+
+// Events is how much of a Run reaches the pod's log.
+type Events string
+
+// How much of a Run reaches the pod's log.
+const (
+	EventsFull  Events = "Full"
+	EventsSteps Events = "Steps"
+	EventsNone  Events = "None"
+)
+
+// PodTemplate is what of a pod may be chosen; everything else is Deckhand's.
+type PodTemplate struct {
+	// runnerImage replaces the runner, for runners built with extensions of your
+	// own. One that cannot be pulled ends a Run with reason ImagePullFailed, one
+	// that is no image name with InvalidImage.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	RunnerImage string `json:"runnerImage,omitempty"`
+
+	// imagePullSecrets are for the runner's image.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// resources of the runner. Default: requests of 10m CPU and 32Mi memory, and
+	// a limit of 256Mi memory.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// nodeSelector chooses nodes by label.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations let the pod onto tainted nodes.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// runtimeClassName chooses a container runtime, gVisor for one.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
+
+	// priorityClassName is the pod's priority.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// AgentStatus is what the operator found.
+type AgentStatus struct {
+	// observedGeneration is the generation that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions holds Ready and Durable.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AgentList is a list of Agents.
+//
+// +kubebuilder:object:root=true
+type AgentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Agent `json:"items"`
+}

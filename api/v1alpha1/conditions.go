@@ -1,0 +1,185 @@
+package v1alpha1
+
+// Conditions and reasons: the whole list, each with what it means and what to
+// do. A reason is an answer to "why", in the condition that it stands in.
+
+// Conditions of a Run.
+const (
+	// ConditionSucceeded is Unknown while the Run is active, True when its work
+	// is done, False when it is not and never will be. Its reason is what
+	// `kubectl get runs` shows.
+	ConditionSucceeded = "Succeeded"
+
+	// ConditionFinished is True when the Run is final either way, else False:
+	// `kubectl wait --for=condition=Finished run/x`, then Succeeded says which.
+	ConditionFinished = "Finished"
+
+	// ConditionReconciling is True while the operator or a runner is at work, so
+	// that kstatus (Flux, Argo CD, helm --wait) says InProgress.
+	ConditionReconciling = "Reconciling"
+
+	// ConditionStalled is True when the Run ended without success, so that
+	// kstatus says Failed.
+	ConditionStalled = "Stalled"
+)
+
+// Conditions of a Model and an Agent.
+const (
+	// ConditionReady is True when the object is well formed and everything it
+	// names exists, False when not, Unknown until the operator has seen it.
+	// Secrets are not looked at: the operator may not read them.
+	ConditionReady = "Ready"
+
+	// ConditionDurable, of an Agent, is False when a lost pod may cost the work:
+	// its message says what.
+	ConditionDurable = "Durable"
+)
+
+// Reasons of Ready and Durable.
+const (
+	// ReasonReady (True): everything is in place.
+	ReasonReady = "Ready"
+	// ReasonModelNotFound (False): spec.model names a Model that is not there.
+	ReasonModelNotFound = "ModelNotFound"
+	// ReasonModelNotReady (False): spec.model names a Model that is not Ready.
+	ReasonModelNotReady = "ModelNotReady"
+	// ReasonPricesMissing (False): cost is limited, but the Model has no prices.
+	ReasonPricesMissing = "PricesMissing"
+	// ReasonOutputSchemaInvalid (False): output.schema is no schema that Deckhand
+	// takes; the message names the path.
+	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
+	// ReasonParametersInvalid (False): parameters.extra is too long, or no object.
+	ReasonParametersInvalid = "ParametersInvalid"
+	// ReasonPodDurability (Durable=False): files and journal live in the pod.
+	ReasonPodDurability = "PodDurability"
+)
+
+// Reasons of Succeeded=Unknown: the Run is active.
+const (
+	// ReasonPending: it waits for something to exist; the message names it.
+	ReasonPending = "Pending"
+	// ReasonQueued: it waits for its turn.
+	ReasonQueued = "Queued"
+	// ReasonUnschedulable: no node takes the pod; the message is the scheduler's.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonImagePulling: the runner's image is being pulled, or cannot be yet.
+	ReasonImagePulling = "ImagePulling"
+	// ReasonSecretMissing: a Secret, or a key in it, is not there. The Run goes
+	// on by itself once it is.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonQuotaExceeded: a ResourceQuota has no room for the pod.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonStarting: the pod exists, the runner has not reported yet.
+	ReasonStarting = "Starting"
+	// ReasonRunning: the runner works.
+	ReasonRunning = "Running"
+	// ReasonRetrying: an attempt ended; the next is due.
+	ReasonRetrying = "Retrying"
+	// ReasonRateLimited: the provider asks to wait for long.
+	ReasonRateLimited = "RateLimited"
+	// ReasonAwaitingApproval: a person must approve or deny a call.
+	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonAwaitingAnswer: the agent asked a person something.
+	ReasonAwaitingAnswer = "AwaitingAnswer"
+	// ReasonAwaitingChild: a child Run does a part of the work.
+	ReasonAwaitingChild = "AwaitingChild"
+	// ReasonPaused: spec.desiredState is Paused.
+	ReasonPaused = "Paused"
+	// ReasonStopping: spec.desiredState is Stopped and the runner winds up.
+	ReasonStopping = "Stopping"
+)
+
+// ReasonFinished, the one reason of Succeeded=True: the result is committed.
+const ReasonFinished = "Finished"
+
+// Reasons of Succeeded=False: the Run is final and its work is not done.
+const (
+	// ReasonStepLimit: limits.steps is reached.
+	ReasonStepLimit = "StepLimit"
+	// ReasonTokenLimit: limits.tokens is reached.
+	ReasonTokenLimit = "TokenLimit"
+	// ReasonCostLimit: limits.cost is reached.
+	ReasonCostLimit = "CostLimit"
+	// ReasonDurationLimit: limits.duration is reached.
+	ReasonDurationLimit = "DurationLimit"
+	// ReasonDeadlineExceeded: limits.deadline has passed.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonContextTooLong: the session does not fit the model's window.
+	ReasonContextTooLong = "ContextTooLong"
+	// ReasonStuck: the agent repeats itself.
+	ReasonStuck = "Stuck"
+	// ReasonRejected: the agent declined the work; the message is its own.
+	ReasonRejected = "Rejected"
+	// ReasonDenied: a person denied an approval of a workflow.
+	ReasonDenied = "Denied"
+	// ReasonStopped: spec.desiredState was Stopped.
+	ReasonStopped = "Stopped"
+	// ReasonModelUnavailable: the model's endpoint failed, retries included.
+	ReasonModelUnavailable = "ModelUnavailable"
+	// ReasonToolUnavailable: a tool that the work needs cannot be reached.
+	ReasonToolUnavailable = "ToolUnavailable"
+	// ReasonInvalidOutput: the agent did not answer as output.schema demands.
+	ReasonInvalidOutput = "InvalidOutput"
+	// ReasonNodeFailed: a node of the workflow failed.
+	ReasonNodeFailed = "NodeFailed"
+	// ReasonIterationLimit: a loop did not reach its end.
+	ReasonIterationLimit = "IterationLimit"
+	// ReasonAttemptsExhausted: the work failed more often than spec.retries.
+	ReasonAttemptsExhausted = "AttemptsExhausted"
+	// ReasonDisruptionsExhausted: the ground failed more often than
+	// spec.disruptions.
+	ReasonDisruptionsExhausted = "DisruptionsExhausted"
+	// ReasonPodLost: the pod was lost after it had begun to change things, and
+	// its journal with it.
+	ReasonPodLost = "PodLost"
+	// ReasonRunnerFailed: the runner itself failed.
+	ReasonRunnerFailed = "RunnerFailed"
+	// ReasonOutOfMemory: the runner was killed for its memory.
+	ReasonOutOfMemory = "OutOfMemory"
+	// ReasonStorageFull: the workspace is full.
+	ReasonStorageFull = "StorageFull"
+	// ReasonPublishFailed: the work could not be published.
+	ReasonPublishFailed = "PublishFailed"
+	// ReasonImagePullFailed: the runner's image cannot be pulled.
+	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonInvalidImage: the runner's image is no image name.
+	ReasonInvalidImage = "InvalidImage"
+	// ReasonPendingTimeout: limits.pending has passed; the message says what it
+	// waited for.
+	ReasonPendingTimeout = "PendingTimeout"
+	// ReasonAdmissionDenied: the cluster's admission refused the pod.
+	ReasonAdmissionDenied = "AdmissionDenied"
+	// ReasonSandboxAltered: something was injected into the sandbox.
+	ReasonSandboxAltered = "SandboxAltered"
+	// ReasonPodNameConflict: other pods hold the names of the attempts.
+	ReasonPodNameConflict = "PodNameConflict"
+	// ReasonMisconfigured: the Run, its Agent or its Model cannot work as
+	// written; the message says what to change.
+	ReasonMisconfigured = "Misconfigured"
+	// ReasonTaskTooLarge: the task does not fit a pod's annotations.
+	ReasonTaskTooLarge = "TaskTooLarge"
+	// ReasonNothingToContinue: there is no session to continue from.
+	ReasonNothingToContinue = "NothingToContinue"
+	// ReasonDecisionMismatch: a runner acted on a decision that does not exist.
+	ReasonDecisionMismatch = "DecisionMismatch"
+	// ReasonRestored: a backup restored the Run without its status; doing the
+	// work again must be asked for.
+	ReasonRestored = "Restored"
+)
+
+// ActiveReasons are the reasons of Succeeded=Unknown.
+var ActiveReasons = []string{
+	ReasonPending, ReasonQueued, ReasonUnschedulable, ReasonImagePulling, ReasonSecretMissing, ReasonQuotaExceeded,
+	ReasonStarting, ReasonRunning, ReasonRetrying, ReasonRateLimited, ReasonAwaitingApproval, ReasonAwaitingAnswer,
+	ReasonAwaitingChild, ReasonPaused, ReasonStopping,
+}
+
+// FailureReasons are the reasons of Succeeded=False.
+var FailureReasons = []string{
+	ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonDeadlineExceeded, ReasonContextTooLong,
+	ReasonStuck, ReasonRejected, ReasonDenied, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable,
+	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit, ReasonAttemptsExhausted, ReasonDisruptionsExhausted,
+	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
+	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
+	ReasonMisconfigured, ReasonTaskTooLarge, ReasonNothingToContinue, ReasonDecisionMismatch, ReasonRestored,
+}

@@ -1,0 +1,120 @@
+package v1alpha1
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Money is an exact amount in US dollars, written with its currency: 1.50USD.
+// In YAML it needs no quotes.
+//
+// +kubebuilder:validation:MinLength=4
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",message="must be an amount in US dollars: write 1.50USD"
+type Money string
+
+// MicroUSD is the amount in millionths of a US dollar.
+func (m Money) MicroUSD() (int64, error) {
+	digits, found := strings.CutSuffix(string(m), "USD")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if !found || len(whole) > 6 || len(fraction) > 6 {
+		return 0, fmt.Errorf("reading %q as money: write 1.50USD", string(m))
+	}
+	micro, err := strconv.ParseUint(whole+(fraction + "000000")[:6], 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("reading %q as money: write 1.50USD", string(m))
+	}
+	return int64(micro), nil
+}
+
+// Tokens is a number of tokens: an integer, or one with k, M or G for
+// thousands, millions and billions.
+//
+// +kubebuilder:validation:Type=""
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : string(self).matches('^[1-9][0-9]{0,11}(k|M|G)?$')",message="must be a positive number of tokens: write 500k or 2M"
+type Tokens string
+
+// Count is the number of tokens.
+func (t Tokens) Count() (int64, error) {
+	digits, factor := string(t), int64(1)
+	for suffix, f := range map[string]int64{"k": 1e3, "M": 1e6, "G": 1e9} {
+		if d, found := strings.CutSuffix(digits, suffix); found {
+			digits, factor = d, f
+			break
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 1 || n > (1<<62)/factor {
+		return 0, fmt.Errorf("reading %q as a number of tokens: write 500k or 2M", string(t))
+	}
+	return n * factor, nil
+}
+
+// UnmarshalJSON accepts a number or a string.
+func (t *Tokens) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		var s string
+		if err := json.Unmarshal(data, &s); err != nil {
+			return err
+		}
+		*t = Tokens(s)
+		return nil
+	}
+	var n int64
+	if err := json.Unmarshal(data, &n); err != nil {
+		return err
+	}
+	*t = Tokens(strconv.FormatInt(n, 10))
+	return nil
+}
+
+// MarshalJSON writes a number where there is no suffix.
+func (t Tokens) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.ParseInt(string(t), 10, 64); err == nil {
+		return strconv.AppendInt(nil, n, 10), nil
+	}
+	return json.Marshal(string(t))
+}
+
+// Duration is a length of time in hours, minutes and seconds: 48h, 1h30m, 90s.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,7}(h|m|s))+$') && duration(self) <= duration('720h')",message="must be a duration of at most 720h: write 48h, 1h30m or 90s"
+type Duration string
+
+// Value is the duration.
+func (d Duration) Value() (time.Duration, error) {
+	v, err := time.ParseDuration(string(d))
+	if err != nil {
+		return 0, fmt.Errorf("reading %q as a duration: write 48h, 1h30m or 90s", string(d))
+	}
+	return v, nil
+}
+
+// Decimal is a number with a fraction, kept as it was written: no binary
+// rounding stands between the manifest and the provider.
+//
+// +kubebuilder:validation:Type=number
+type Decimal string
+
+// UnmarshalJSON keeps the digits.
+func (d *Decimal) UnmarshalJSON(data []byte) error {
+	var n json.Number
+	if err := json.Unmarshal(data, &n); err != nil {
+		return err
+	}
+	*d = Decimal(n)
+	return nil
+}
+
+// MarshalJSON writes the digits.
+func (d Decimal) MarshalJSON() ([]byte, error) {
+	return json.Marshal(json.Number(d))
+}

@@ -1,0 +1,67 @@
+// Command manager is the operator.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.uber.org/zap/zapcore"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/deckhand-dev/deckhand/internal/operator"
+)
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := options(args)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(o.Log)
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	mgr, err := operator.New(ctx, cfg, o)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func options(args []string) (operator.Options, error) {
+	var o operator.Options
+	var namespaces, level string
+	f := flag.NewFlagSet("manager", flag.ContinueOnError)
+	f.StringVar(&o.RunnerImage, "runner-image", "", "image of the runner (required)")
+	f.StringVar(&o.RunnerPullPolicy, "runner-pull-policy", "IfNotPresent", "when to pull it: Always, IfNotPresent or Never")
+	f.StringVar(&namespaces, "watch-namespaces", "", "namespaces to watch, separated by commas; empty: all")
+	f.StringVar(&o.PolicyPrefix, "policy-prefix", "deckhand", "what the names of this release's admission policies begin with")
+	f.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, for several replicas")
+	f.StringVar(&o.Namespace, "operator-namespace", os.Getenv("POD_NAMESPACE"), "namespace of that lease")
+	f.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0: none")
+	f.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of the probes; 0: none")
+	f.StringVar(&level, "log-level", "info", "info or debug")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if namespaces != "" {
+		o.Namespaces = strings.Split(namespaces, ",")
+	}
+	verbosity := zapcore.InfoLevel
+	if level == "debug" {
+		verbosity = zapcore.DebugLevel
+	}
+	o.Log = zap.New(zap.Level(verbosity))
+	return o, nil
+}

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/quiet"
+)
+
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;runs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;delete
+
+// A Reconciler says whether Agents are Ready and tidies up after them.
+type Reconciler struct {
+	client client.Client
+	now    func() time.Time
+}
+
+// New is a Reconciler; Setup runs it.
+func New(c client.Client, now func() time.Time) *Reconciler {
+	return &Reconciler{client: c, now: now}
+}
+
+// ByVersion indexes unfinished Runs by the version of the Agent that they
+// started with.
+const ByVersion = "unfinished-by-version"
+
+// UnfinishedByVersion is the index ByVersion.
+func UnfinishedByVersion(o client.Object) []string {
+	run, is := o.(*v1alpha1.Run)
+	if !is || run.Status.Attempt == nil || run.Status.CompletionTime != nil {
+		return nil
+	}
+	return []string{run.Status.Attempt.Agent}
+}
+
+// Setup has the manager run the Reconciler.
+func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
+	r := New(mgr.GetClient(), now)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, ByVersion, UnfinishedByVersion); err != nil {
+		return fmt.Errorf("indexing Runs: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Agent{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.agentsOfModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(runFinished)).
+		Complete(quiet.Conflicts(r))
+}
+
+// Reconcile reports on one Agent and removes what it left behind: look, decide,
+// act, report. It takes a request, not an object, because an Agent that is gone
+// leaves versions behind.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	seen, err := r.look(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing Agent: %w", err)
+	}
+	next := decide(seen)
+	if err := r.act(ctx, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.report(ctx, seen, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: next.wake}, nil
+}
+
+func (r *Reconciler) agentsOfModel(ctx context.Context, model client.Object) []reconcile.Request {
+	var agents v1alpha1.AgentList
+	if r.client.List(ctx, &agents, client.InNamespace(model.GetNamespace())) != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for i := range agents.Items {
+		if agents.Items[i].Spec.Model == model.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&agents.Items[i])})
+		}
+	}
+	return out
+}
+
+func agentOfRun(_ context.Context, o client.Object) []reconcile.Request {
+	run, is := o.(*v1alpha1.Run)
+	if !is || run.Spec.Agent == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}}}
+}
+
+// runFinished lets Runs through that stop needing their version.
+var runFinished = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return len(UnfinishedByVersion(e.ObjectOld)) > 0 && len(UnfinishedByVersion(e.ObjectNew)) == 0
+	},
+	DeleteFunc: func(e event.DeleteEvent) bool { return len(UnfinishedByVersion(e.Object)) > 0 },
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// A plan is what to do next, as data.
+type plan struct {
+	conditions []metav1.Condition // nil: the Agent is gone
+	remove     []corev1.ConfigMap
+	wake       time.Duration
+}
+
+// youth is how long a version is kept though nothing names it: a Run stores it
+// just before it claims it.
+const youth = time.Minute
+
+func decide(w world) plan {
+	var p plan
+	current := ""
+	if w.agent != nil {
+		v, err := snapshot.Of(w.agent, w.model)
+		if v != nil {
+			current = snapshot.Name(v.Hash)
+		}
+		p.conditions = []metav1.Condition{ready(err), durable(w.agent)}
+	}
+	for _, cm := range w.versions {
+		if cm.Name == current || !w.unused[cm.Name] {
+			continue
+		}
+		if left := cm.CreationTimestamp.Add(youth).Sub(w.now); left > 0 {
+			p.wake = max(p.wake, left)
+			continue
+		}
+		p.remove = append(p.remove, cm)
+	}
+	return p
+}
+
+func ready(err error) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.Bool(err == nil), Reason: v1alpha1.ReasonReady, Message: "Everything it names is there"}
+	var problem *snapshot.Problem
+	switch {
+	case errors.As(err, &problem):
+		c.Reason, c.Message = problem.Reason, problem.Message
+	case err != nil:
+		c.Reason, c.Message = v1alpha1.ReasonParametersInvalid, err.Error()
+	}
+	return c
+}
+
+// durable says what a lost pod costs.
+func durable(*v1alpha1.Agent) metav1.Condition {
+	return metav1.Condition{
+		Type:    v1alpha1.ConditionDurable,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonPodDurability,
+		Message: "Files and journal live in the pod: a Run whose pod is lost starts again only if it had changed nothing, else it ends with reason PodLost",
+	}
+}

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// A world is everything that one decision may depend on.
+type world struct {
+	agent *v1alpha1.Agent // nil: gone
+	model *v1alpha1.Model // nil: not found
+	// versions are the Agent's stored ones, unused those that no unfinished Run
+	// names.
+	versions []corev1.ConfigMap
+	unused   map[string]bool // by name of the ConfigMap
+	now      time.Time
+}
+
+func (r *Reconciler) look(ctx context.Context, key client.ObjectKey) (world, error) {
+	w := world{now: r.now(), unused: map[string]bool{}}
+	var agent v1alpha1.Agent
+	switch err := r.client.Get(ctx, key, &agent); {
+	case err == nil:
+		w.agent = &agent
+	case !apierrors.IsNotFound(err):
+		return w, err
+	}
+	if w.agent != nil {
+		var model v1alpha1.Model
+		switch err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: agent.Spec.Model}, &model); {
+		case err == nil:
+			w.model = &model
+		case !apierrors.IsNotFound(err):
+			return w, fmt.Errorf("getting Model %s: %w", agent.Spec.Model, err)
+		}
+	}
+	return w, r.lookAtVersions(ctx, key, &w)
+}
+
+func (r *Reconciler) lookAtVersions(ctx context.Context, key client.ObjectKey, w *world) error {
+	var list corev1.ConfigMapList
+	err := r.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelAgent: snapshot.Label(key.Name)})
+	if err != nil {
+		return fmt.Errorf("listing ConfigMaps: %w", err)
+	}
+	w.versions = list.Items
+	for i := range w.versions {
+		cm := &w.versions[i]
+		var runs v1alpha1.RunList
+		if err := r.client.List(ctx, &runs, client.InNamespace(key.Namespace), client.MatchingFields{ByVersion: snapshot.HashOf(cm)}); err != nil {
+			return fmt.Errorf("listing Runs: %w", err)
+		}
+		w.unused[cm.Name] = len(runs.Items) == 0
+	}
+	return nil
+}

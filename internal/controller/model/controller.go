@@ -1,0 +1,74 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+)
+
+// +kubebuilder:rbac:groups=deckhand.dev,resources=models,verbs=get;list;watch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=models/status,verbs=patch
+
+// A Reconciler says whether Models are Ready.
+type Reconciler struct {
+	client client.Client
+	now    func() time.Time
+}
+
+// New is a Reconciler; Setup runs it.
+func New(c client.Client, now func() time.Time) *Reconciler {
+	return &Reconciler{client: c, now: now}
+}
+
+// Setup has the manager run the Reconciler.
+func Setup(mgr ctrl.Manager, now func() time.Time) error {
+	r := New(mgr.GetClient(), now)
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Model{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+}
+
+// Reconcile reports on one Model. There is nothing to look at but itself, and
+// nothing to do.
+func (r *Reconciler) Reconcile(ctx context.Context, m *v1alpha1.Model) (ctrl.Result, error) {
+	return ctrl.Result{}, r.report(ctx, m, statusOf(m, decide(m), metav1.NewTime(r.now())))
+}
+
+// decide is Ready, or what is wrong.
+func decide(m *v1alpha1.Model) metav1.Condition {
+	if p := snapshot.CheckModel(m); p != nil {
+		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Well formed; its endpoint and Secret are tried by the first Run"}
+}
+
+func statusOf(m *v1alpha1.Model, ready metav1.Condition, now metav1.Time) v1alpha1.ModelStatus {
+	return v1alpha1.ModelStatus{
+		ObservedGeneration: m.Generation,
+		Conditions:         condition.Merge(m.Status.Conditions, now, m.Generation, ready),
+	}
+}
+
+func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Model, want v1alpha1.ModelStatus) error {
+	patch, err := statuspatch.Diff(m.Status, want, statuspatch.SameObject(m))
+	if err != nil || patch == nil {
+		return err
+	}
+	if err := r.client.Status().Patch(ctx, m, patch); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
+	}
+	return nil
+}

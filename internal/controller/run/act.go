@@ -1,0 +1,108 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// act does what the plan says and has no opinions. It returns the UID of a pod
+// that it made and, where the cluster refused, the plan that follows from that.
+func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, error) {
+	switch {
+	case p.claim != nil:
+		return p, "", r.prepare(ctx, w)
+	case p.create != nil:
+		return r.create(ctx, w, p)
+	case p.signal != nil:
+		return p, "", r.signal(ctx, w, p.signal)
+	case len(p.remove) > 0:
+		return p, "", r.remove(ctx, p.remove)
+	case p.forget:
+		return p, "", client.IgnoreNotFound(r.client.Delete(ctx, w.run, preconditions(w.run), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	}
+	return p, "", nil
+}
+
+// prepare makes what every pod of this Agent's version and namespace shares,
+// before the attempt is claimed: so a claim is enough to go on from.
+func (r *Reconciler) prepare(ctx context.Context, w world) error {
+	if err := r.identity.Ensure(ctx, w.run.Namespace); err != nil {
+		return fmt.Errorf("preparing namespace %s: %w", w.run.Namespace, err)
+	}
+	if w.version == nil {
+		return nil
+	}
+	cm := w.version.ConfigMap(w.run.Namespace)
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(cm), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := r.client.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating ConfigMap %s: %w", cm.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, string, error) {
+	pod := p.create
+	err := r.client.Create(ctx, pod)
+	if err == nil {
+		return p, string(pod.UID), nil
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return r.taken(ctx, w, p)
+	}
+	refusal, known := refused(w, err)
+	if !known {
+		return p, "", fmt.Errorf("creating Pod %s: %w", pod.Name, err)
+	}
+	return refusal, "", nil
+}
+
+// taken finds a pod under the attempt's name: ours when owner and attempt are,
+// else somebody else's, and the name is skipped.
+func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, error) {
+	var pod corev1.Pod
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(p.create), &pod); err != nil {
+		return p, "", fmt.Errorf("getting Pod %s: %w", p.create.Name, err)
+	}
+	if metav1.IsControlledBy(&pod, w.run) && pod.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(int(w.attempt())) {
+		return p, string(pod.UID), nil
+	}
+	return conflict(w), "", nil
+}
+
+func (r *Reconciler) signal(ctx context.Context, w world, pod *corev1.Pod) error {
+	value := string(encode(task.Signals{Stop: true, At: w.now.Unix()}))
+	patch := encode(map[string]any{"metadata": map[string]any{
+		"uid":         pod.UID,
+		"annotations": map[string]string{v1alpha1.AnnotationSignals: value},
+	}})
+	err := r.client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	return client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) remove(ctx context.Context, pods []corev1.Pod) error {
+	for i := range pods {
+		err := r.client.Delete(ctx, &pods[i], preconditions(&pods[i]))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Pod %s: %w", pods[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// preconditions keep a delete from hitting a namesake.
+func preconditions(o client.Object) client.Preconditions {
+	uid := o.GetUID()
+	return client.Preconditions{UID: &uid}
+}

@@ -1,0 +1,77 @@
+package run
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// runChanged lets a Run through when something changed that a decision may
+// depend on. Progress alone does not: a runner reports often.
+var runChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && materialOf(was) != materialOf(is)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// material is the part of a Run that decisions depend on.
+type material struct {
+	generation         int64
+	deleted, completed bool
+	attempt            int32
+	podUID             string
+	reported           int32
+	committed          bool
+	effects            v1alpha1.Effects
+}
+
+func materialOf(r *v1alpha1.Run) material {
+	m := material{
+		generation: r.Generation,
+		deleted:    r.DeletionTimestamp != nil,
+		completed:  r.Status.CompletionTime != nil,
+	}
+	if a := r.Status.Attempt; a != nil {
+		m.attempt, m.podUID = a.Number, a.PodUID
+	}
+	if p := r.Status.Progress; p != nil {
+		m.reported, m.effects = p.Attempt, p.Effects
+		m.committed = p.Result != nil && p.Result.Committed
+	}
+	return m
+}
+
+// podChanged lets a pod through when the runner ended, cannot start, or the pod
+// is going away. That a runner started is told by the runner itself.
+var podChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return fate(e.Object) != "" },
+	UpdateFunc: func(e event.UpdateEvent) bool { return fate(e.ObjectOld) != fate(e.ObjectNew) },
+}
+
+// fate is what became of a pod, as far as decisions depend on it; empty while
+// all is well.
+func fate(o client.Object) string {
+	pod, is := o.(*corev1.Pod)
+	if !is {
+		return ""
+	}
+	text := unschedulable(pod)
+	if pod.DeletionTimestamp != nil {
+		text += " deleted"
+	}
+	if !alive(pod) {
+		text += " ended"
+	}
+	if s := runnerStatus(pod); s != nil && s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" {
+		text += fmt.Sprintf(" %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
+	}
+	return text
+}

@@ -1,0 +1,215 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A cluster is what stories play on: it does in memory what act and report do
+// on a real one, and what a kubelet does to pods is scripted.
+type cluster struct {
+	run     *v1alpha1.Run
+	version *snapshot.Version
+	missing string
+	pods    map[string]*corev1.Pod
+	refuse  error // what the API server says to the next pods
+	gone    bool  // the Run was deleted
+	now     time.Time
+	created int
+}
+
+func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster {
+	t.Helper()
+	c := &cluster{run: run, pods: map[string]*corev1.Pod{}, now: gen.Noon}
+	c.setAgent(t, agent)
+	return c
+}
+
+func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
+	t.Helper()
+	if agent == nil {
+		c.version, c.missing = nil, `Agent "fixer" not found in namespace team-a`
+		return
+	}
+	v, err := snapshot.Of(agent, gen.Model())
+	if err != nil {
+		t.Fatalf("making a version: %v", err)
+	}
+	c.version, c.missing = v, ""
+}
+
+func (c *cluster) world() world {
+	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
+	for n := 1; n <= c.created; n++ {
+		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && metav1.IsControlledBy(pod, c.run) {
+			w.pods = append(w.pods, *pod.DeepCopy())
+		}
+	}
+	return w
+}
+
+// step decides once and does it; it returns what was done.
+func (c *cluster) step() plan {
+	w := c.world()
+	p := decide(w)
+	uid := ""
+	switch {
+	case p.create != nil:
+		p, uid = c.create(w, p)
+	case p.signal != nil:
+		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(task.Signals{Stop: true, At: c.now.Unix()}))
+	case p.forget:
+		c.gone = true
+		return p
+	}
+	for _, pod := range p.remove {
+		delete(c.pods, pod.Name)
+	}
+	c.run.Status = statusOf(w, p, uid)
+	return p
+}
+
+func (c *cluster) create(w world, p plan) (plan, string) {
+	c.created = max(c.created, int(w.attempt()))
+	if c.refuse != nil {
+		next, known := refused(w, c.refuse)
+		if !known {
+			return plan{wake: time.Second}, ""
+		}
+		return next, ""
+	}
+	if other := c.pods[p.create.Name]; other != nil {
+		if metav1.IsControlledBy(other, c.run) {
+			return p, string(other.UID)
+		}
+		return conflict(w), ""
+	}
+	pod := p.create.DeepCopy()
+	pod.UID = types.UID("uid-" + pod.Name)
+	pod.CreationTimestamp = metav1.NewTime(c.now)
+	pod.Status.Phase = corev1.PodPending
+	c.pods[pod.Name] = pod
+	return p, string(pod.UID)
+}
+
+// pod is the pod of attempt n; a script that names one that is not there is
+// wrong.
+func (c *cluster) pod(n int) *corev1.Pod {
+	name := fmt.Sprintf("%s-%d", c.run.Name, n)
+	if c.pods[name] == nil {
+		panic("the script speaks of pod " + name + ", which is not there")
+	}
+	return c.pods[name]
+}
+
+func (c *cluster) setRunner(n int, state corev1.ContainerState, phase corev1.PodPhase) {
+	pod := c.pod(n)
+	pod.Status.Phase = phase
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, Image: pod.Spec.Containers[0].Image, State: state}}
+}
+
+// The kubelet's and the runner's part, as verbs of a script.
+
+func starts(n int) func(*cluster) {
+	return func(c *cluster) {
+		c.setRunner(n, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.now)}}, corev1.PodRunning)
+	}
+}
+
+func reports(n int, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
+	return func(c *cluster) {
+		p := c.run.Status.Progress.DeepCopy()
+		if p == nil {
+			p = &v1alpha1.RunProgress{Version: task.Version}
+		}
+		p.Attempt, p.Sequence = int32(n), c.now.UnixMilli()
+		if c.run.Status.Attempt.Number != p.Attempt || c.run.Status.CompletionTime != nil {
+			return // fenced
+		}
+		p.Result = nil
+		for _, mod := range mods {
+			mod(p)
+		}
+		c.run.Status.Progress = p
+	}
+}
+
+func begun(p *v1alpha1.RunProgress) { p.Effects = v1alpha1.EffectsBegun }
+
+func commits(reason, message string) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) {
+		p.Result = &v1alpha1.Result{Committed: true, Reason: reason, Message: message}
+	}
+}
+
+func exits(n int, code int32, mods ...func(*corev1.ContainerStateTerminated)) func(*cluster) {
+	return func(c *cluster) {
+		end := &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(c.now)}
+		for _, mod := range mods {
+			mod(end)
+		}
+		phase := corev1.PodFailed
+		if code == 0 {
+			phase = corev1.PodSucceeded
+		}
+		c.setRunner(n, corev1.ContainerState{Terminated: end}, phase)
+	}
+}
+
+func oomKilled(end *corev1.ContainerStateTerminated) { end.Reason = "OOMKilled" }
+
+func says(n int, r task.Result) func(*corev1.ContainerStateTerminated) {
+	return func(end *corev1.ContainerStateTerminated) {
+		end.Message = string(task.Termination{Version: task.Version, Attempt: n, Result: r}.Encode())
+	}
+}
+
+func waits(n int, reason, message string) func(*cluster) {
+	return func(c *cluster) {
+		c.setRunner(n, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}, corev1.PodPending)
+	}
+}
+
+func vanishes(n int) func(*cluster) {
+	return func(c *cluster) { delete(c.pods, c.pod(n).Name) }
+}
+
+func isEvicted(n int) func(*cluster) {
+	return func(c *cluster) {
+		pod := c.pod(n)
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "The node was low on memory."
+	}
+}
+
+func isUnschedulable(n int) func(*cluster) {
+	return func(c *cluster) {
+		c.pod(n).Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available: 1 Insufficient memory."}}
+	}
+}
+
+func isSquatted(n int) func(*cluster) {
+	return func(c *cluster) {
+		name := c.run.Name + "-" + strconv.Itoa(n)
+		c.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "foreign"}}
+	}
+}
+
+func stops(c *cluster) { c.run.Spec.DesiredState = v1alpha1.DesiredStopped }
+
+func refuses(err error) func(*cluster) {
+	return func(c *cluster) { c.refuse = err }
+}
+
+var errDown = errors.New("connection refused")

@@ -1,0 +1,156 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/quiet"
+)
+
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs/status,verbs=patch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs/pod,verbs=create
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// A Reconciler moves Runs.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader // the API server itself, not the cache
+	events   events.EventRecorder
+	guard    guardian
+	identity ensurer
+	runner   image
+	now      func() time.Time
+}
+
+// A guardian knows what keeps runners from being safe; empty: nothing.
+type guardian interface{ Missing() string }
+
+// An ensurer makes what the runners of a namespace need to be somebody.
+type ensurer interface {
+	Ensure(ctx context.Context, namespace string) error
+}
+
+// Options are what a Reconciler needs to know of its installation.
+type Options struct {
+	RunnerImage      string
+	RunnerPullPolicy string
+	Guard            guardian
+	Identity         ensurer
+	Now              func() time.Time
+}
+
+// New is a Reconciler; Setup runs it.
+func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
+	return &Reconciler{
+		client:   c,
+		live:     live,
+		events:   recorder,
+		guard:    o.Guard,
+		identity: o.Identity,
+		runner:   image{name: o.RunnerImage, pull: corev1.PullPolicy(o.RunnerPullPolicy)},
+		now:      o.Now,
+	}
+}
+
+// concurrency is how many Runs move at once; each step is a few requests.
+const concurrency = 8
+
+// byAgent indexes Runs that have not started yet by their Agent.
+const byAgent = "unstarted-by-agent"
+
+// Setup has the manager run the Reconciler.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
+		return fmt.Errorf("indexing Runs: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Run{}, builder.WithPredicates(runChanged)).
+		Owns(&corev1.Pod{}, builder.WithPredicates(podChanged)).
+		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent)).
+		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+}
+
+// Reconcile moves one Run a single step: look, decide, act, report. Only look,
+// act and report touch the cluster; decide is arithmetic.
+func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
+	seen, err := r.look(ctx, run)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing Run: %w", err)
+	}
+	next, created, actErr := r.act(ctx, seen, decide(seen))
+	if actErr != nil {
+		return ctrl.Result{}, actErr
+	}
+	if err := r.report(ctx, seen, next, statusOf(seen, next, created)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: next.wake}, nil
+}
+
+// unstartedByAgent is the index of Runs that wait for their Agent.
+func unstartedByAgent(o client.Object) []string {
+	run, is := o.(*v1alpha1.Run)
+	if !is || run.Status.Attempt != nil || run.Status.CompletionTime != nil {
+		return nil
+	}
+	return []string{run.Spec.Agent}
+}
+
+func (r *Reconciler) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
+	var runs v1alpha1.RunList
+	if r.client.List(ctx, &runs, client.InNamespace(agent.GetNamespace()), client.MatchingFields{byAgent: agent.GetName()}) != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for i := range runs.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
+	}
+	return out
+}
+
+func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
+	var agents v1alpha1.AgentList
+	if r.client.List(ctx, &agents, client.InNamespace(model.GetNamespace())) != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for i := range agents.Items {
+		if agents.Items[i].Spec.Model == model.GetName() {
+			out = append(out, r.waitingForAgent(ctx, &agents.Items[i])...)
+		}
+	}
+	return out
+}
+
+var errNoImage = errors.New("the runner's image is not set: --runner-image")
+
+// Validate finds what an installation got wrong.
+func (o Options) Validate() error {
+	if o.RunnerImage == "" {
+		return errNoImage
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// rules are the whole policy of a Run, most pressing first. The first that
+// applies decides; to learn what the controller does, read this list.
+var rules = []func(world) (plan, bool){
+	deleted,     // it is being deleted: owner references do the rest
+	settled,     // a finished Run never moves again; its pods and itself are tidied up
+	restored,    // a backup brought it back without its status: not done twice
+	committed,   // the runner stands by a result: done, or try again
+	unsupported, // it names what this release does not run
+	expired,     // its deadline has passed
+	stopped,     // a person asked it to stop
+	unguarded,   // the admission policies are missing: no pod is safe
+	unresolved,  // its Agent is not there, or not ready: wait
+	oversized,   // its task does not fit a pod
+	unclaimed,   // nothing in the way: take the first attempt
+	uncreated,   // the attempt has no pod yet: make it, or find it
+	lost,        // its pod is gone
+	ended,       // its runner ended without a result
+	overrun,     // its runner outlived limits.duration
+	starting,    // its pod has not started the runner yet
+	underway,    // the runner works
+}
+
+// decide is arithmetic: from what was seen to what to do. Whatever an active
+// Run waits for, it looks up when its deadline passes.
+func decide(w world) plan {
+	for _, rule := range rules {
+		p, applies := rule(w)
+		if !applies {
+			continue
+		}
+		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && !p.settles() {
+			p.wake = sooner(p.wake, max(w.run.CreationTimestamp.Add(d).Sub(w.now), time.Second))
+		}
+		return p
+	}
+	return plan{}
+}
+
+func deleted(w world) (plan, bool) {
+	return plan{}, !w.run.DeletionTimestamp.IsZero()
+}
+
+const restoreLabel = "velero.io/restore-name"
+
+func restored(w world) (plan, bool) {
+	if w.run.Labels[restoreLabel] == "" || w.attempt() > 0 {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonRestored, "A backup restored this Run without its status, so it may have been done already; create a new Run to do the work again"), true
+}
+
+func committed(w world) (plan, bool) {
+	r := w.committed()
+	if r == nil {
+		return plan{}, false
+	}
+	p := judge(w, verdictOf(*r))
+	if told := w.progress(); told == nil || told.Result == nil {
+		p.result = r
+	}
+	return p, true
+}
+
+func unsupported(w world) (plan, bool) {
+	if w.run.Spec.Agent != "" {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonMisconfigured, "This release runs agents only; name one in spec.agent"), true
+}
+
+func expired(w world) (plan, bool) {
+	d := w.limits().deadline
+	if d == 0 || w.now.Before(w.run.CreationTimestamp.Add(d)) {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("Not done within limits.deadline, %s after its creation", d)), true
+}
+
+// stopGrace is how long a runner has to reach a safe point once told to stop.
+const stopGrace = 30 * time.Second
+
+func stopped(w world) (plan, bool) {
+	if w.run.Spec.DesiredState != v1alpha1.DesiredStopped {
+		return plan{}, false
+	}
+	end := failure(v1alpha1.ReasonStopped, "Stopped by spec.desiredState")
+	pod := w.pod()
+	if !alive(pod) || w.progress() == nil {
+		return end, true
+	}
+	told := signals(pod)
+	if !told.Stop {
+		p := waiting(v1alpha1.ReasonStopping, "Waiting for the runner to reach a safe point", stopGrace)
+		p.signal = pod
+		return p, true
+	}
+	if left := stopGrace - w.now.Sub(time.Unix(told.At, 0)); left > 0 {
+		return waiting(v1alpha1.ReasonStopping, "Waiting for the runner to reach a safe point", left), true
+	}
+	end.message = fmt.Sprintf("Stopped by spec.desiredState; the runner reached no safe point within %s", stopGrace)
+	return end, true
+}
+
+// signals is what a pod's runner has been told.
+func signals(pod *corev1.Pod) task.Signals {
+	var s task.Signals
+	if text := pod.Annotations[v1alpha1.AnnotationSignals]; text != "" {
+		_ = json.Unmarshal([]byte(text), &s) // only the operator writes it; nonsense is nothing said
+	}
+	return s
+}
+
+// guardInterval is how soon missing policies are looked for again.
+const guardInterval = 15 * time.Second
+
+func unguarded(w world) (plan, bool) {
+	if w.unguarded == "" || w.pod() != nil {
+		return plan{}, false
+	}
+	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster lacks "+w.unguarded+"; install Deckhand's chart again, or apply config/policy", guardInterval), true
+}
+
+func unresolved(w world) (plan, bool) {
+	if w.version != nil || w.pod() != nil {
+		return plan{}, false
+	}
+	if w.attempt() > 0 {
+		return failure(v1alpha1.ReasonMisconfigured, w.obstacle), true
+	}
+	return patiently(w, v1alpha1.ReasonPending, w.obstacle), true
+}
+
+// patiently waits for something outside the Run, limits.pending at most.
+func patiently(w world, reason, message string) plan {
+	limit := w.limits().pending
+	left := limit - w.now.Sub(w.pendingSince())
+	if left <= 0 {
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says: %s", limit, message))
+	}
+	return waiting(reason, message, left)
+}
+
+// maxTask is the most bytes of a task. All annotations of a pod share 256 KiB
+// with the signals, and each Run costs the cluster's store several copies.
+const maxTask = 48 << 10
+
+func oversized(w world) (plan, bool) {
+	if w.attempt() > 0 {
+		return plan{}, false
+	}
+	size := len(encode(taskOf(w, 1)))
+	if size <= maxTask {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten the prompt, or put long material into files", size, maxTask)), true
+}
+
+func unclaimed(w world) (plan, bool) {
+	if w.attempt() > 0 {
+		return plan{}, false
+	}
+	p := waiting(v1alpha1.ReasonStarting, "Starting attempt 1", 0)
+	p.claim = nextAttempt(w, chargeNone)
+	return p, true
+}
+
+// nextAttempt is the attempt after the current one.
+func nextAttempt(w world, c charge) *v1alpha1.Attempt {
+	n := w.attempt() + 1
+	now := metav1.NewTime(w.now)
+	next := &v1alpha1.Attempt{
+		Number:       n,
+		Pod:          podName(w.run.Name, n),
+		StartedAt:    now,
+		PendingSince: &now,
+	}
+	if w.version != nil {
+		next.Agent = w.version.Hash
+	}
+	if last := w.run.Status.Attempt; last != nil {
+		next.Agent = last.Agent
+		if c == chargeNone {
+			next.PendingSince = last.PendingSince
+		}
+	}
+	return next
+}
+
+func uncreated(w world) (plan, bool) {
+	if w.run.Status.Attempt.PodUID != "" {
+		return plan{}, false
+	}
+	p := waiting(v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", w.attempt()), 0)
+	if pod := w.pod(); pod != nil {
+		p.adopt = pod
+	} else {
+		p.create = podOf(w)
+	}
+	return p, true
+}
+
+func lost(w world) (plan, bool) {
+	if w.pod() != nil {
+		return plan{}, false
+	}
+	return judge(w, verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("pod %s is gone", w.run.Status.Attempt.Pod)}), true
+}
+
+func ended(w world) (plan, bool) {
+	pod := w.pod()
+	if alive(pod) {
+		return plan{}, false
+	}
+	return judge(w, verdictOfPod(pod)), true
+}
+
+// overrunGrace is how much longer than limits.duration a runner may live: it
+// watches the limit itself and needs time to say so.
+const overrunGrace = time.Minute
+
+func overrun(w world) (plan, bool) {
+	s := runnerStatus(w.pod())
+	if s == nil || s.State.Running == nil || w.version == nil {
+		return plan{}, false
+	}
+	left := s.State.Running.StartedAt.Add(remaining(w) + overrunGrace).Sub(w.now)
+	if left > 0 {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("Ran for longer than limits.duration, %s, and did not end by itself", w.limits().duration())), true
+}
+
+// remaining is what is left of limits.duration for the current attempt.
+func remaining(w world) time.Duration {
+	left := w.limits().duration()
+	if p := w.run.Status.Progress; p != nil && p.Attempt < w.attempt() {
+		left -= time.Duration(p.Usage.DurationSeconds) * time.Second
+	}
+	return max(left, time.Second)
+}
+
+// settleInTime is how long a runner's first report may go without saying so: a
+// short Run is over by then and saves a write.
+const settleInTime = time.Second
+
+func underway(w world) (plan, bool) {
+	p := w.progress()
+	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
+		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-max(age, 0)), true
+	}
+	text := fmt.Sprintf("Attempt %d is at work", w.attempt())
+	if w.attempt() > 1 {
+		text += fmt.Sprintf(" (%s, %s before it)", count(w.run.Status.Failures, "failure"), count(w.run.Status.Disruptions, "disruption"))
+	}
+	return waiting(v1alpha1.ReasonRunning, text, overrunIn(w, runnerStatus(w.pod()))), true
+}
+
+func count(n int32, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sentence makes a message of parts, skipping empty ones.
+func sentence(parts ...string) string {
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, ": ")
+}

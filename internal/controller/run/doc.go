@@ -1,0 +1,25 @@
+// Package run is the controller of Runs: it takes attempts at the work, one pod
+// each, until a runner commits a result or nothing is left to try.
+//
+//	          claim            create           first report
+//	Pending ────────▶ Starting ───────▶ Starting ────────────▶ Running
+//	   ▲                 ▲                  │                     │
+//	   │ not there yet   │ next attempt     │ ended, lost         │ committed
+//	   │                 │                  ▼                     ▼
+//	 Agent, Model,    Retrying ◀──────── judged ─────────▶ True Finished
+//	 policies                            by budget         False <reason>
+//
+// What it promises:
+//
+//   - At most one live pod per Run. An attempt is claimed in the status, with
+//     everything that was seen as the condition, before its pod is made; a pod
+//     name is used once.
+//   - Success is what a runner committed, never an exit code.
+//   - A finished Run never moves again.
+//   - Failures of the work and of the ground are two budgets, never mixed up.
+//   - Work that may have changed something is not started a second time.
+//
+// Reconcile is look → decide → act → report. decide.go is the policy: a list of
+// rules, pure; to learn what the controller does, read that list. Only look
+// reads the cluster, only act changes it, only report writes status and events.
+package run

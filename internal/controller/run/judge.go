@@ -1,0 +1,206 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A verdict is what an ended attempt amounts to.
+type verdict struct {
+	charge  charge
+	reason  string // of Succeeded, should the Run end with it
+	message string
+	// final: trying again would change nothing.
+	final bool
+	// success: the work is done.
+	success bool
+}
+
+// retried are the reasons of a failed work that are worth another attempt.
+var retried = []string{
+	v1alpha1.ReasonModelUnavailable,
+	v1alpha1.ReasonToolUnavailable,
+	v1alpha1.ReasonRunnerFailed,
+	v1alpha1.ReasonOutOfMemory,
+	v1alpha1.ReasonInvalidOutput,
+}
+
+// verdictOf judges a committed result: it is taken at its word.
+func verdictOf(r v1alpha1.Result) verdict {
+	v := verdict{charge: chargeFailure, reason: r.Reason, message: r.Message}
+	v.success = r.Reason == v1alpha1.ReasonFinished
+	v.final = v.success || !slices.Contains(retried, r.Reason)
+	if v.final && !v.success && !slices.Contains(v1alpha1.FailureReasons, r.Reason) {
+		v.reason, v.message = v1alpha1.ReasonRunnerFailed, sentence(fmt.Sprintf("the runner ended with the unknown reason %q", r.Reason), r.Message)
+	}
+	return v
+}
+
+// verdictOfPod judges a runner that ended without a result, in this order: what
+// happened to the pod, what happened to the container, its exit code.
+func verdictOfPod(pod *corev1.Pod) verdict {
+	ground := func(message string) verdict {
+		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: message}
+	}
+	if why := disruption(pod); why != "" {
+		return ground(why)
+	}
+	if pod.Status.Reason == "DeadlineExceeded" {
+		return verdict{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod outlived its deadline, which follows limits.duration"}
+	}
+	end := terminated(pod)
+	if end == nil {
+		return ground(sentence(fmt.Sprintf("pod %s ended without running", pod.Name), pod.Status.Message))
+	}
+	if end.Reason == "OOMKilled" {
+		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonOutOfMemory, message: "the runner used more memory than its limit; raise podTemplate.resources of the Agent"}
+	}
+	return verdictOfExit(end, lastWord(pod))
+}
+
+// verdictOfExit judges by the contract's exit codes and, where the code alone
+// does not say it, the runner's last word.
+func verdictOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) verdict {
+	said := task.Result{}
+	if t != nil {
+		said = t.Result
+	}
+	switch end.ExitCode {
+	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, 137:
+		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
+	case task.ExitConfig:
+		if said.Reason == task.ReasonSecretMissing {
+			return verdict{charge: chargeNone, reason: v1alpha1.ReasonSecretMissing, message: said.Message}
+		}
+		return verdict{final: true, reason: v1alpha1.ReasonMisconfigured, message: said.Message}
+	case task.ExitBadTask:
+		return verdict{final: true, reason: v1alpha1.ReasonMisconfigured, message: sentence("the runner refused its task", said.Message)}
+	case task.ExitUnavailable:
+		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonModelUnavailable, message: said.Message}
+	}
+	message := said.Message
+	if message == "" {
+		message = fmt.Sprintf("the runner ended with code %d; its log says more: kubectl logs of the pod", end.ExitCode)
+	}
+	return verdict{charge: chargeFailure, reason: v1alpha1.ReasonRunnerFailed, message: message}
+}
+
+// disruption says what the cluster did to a pod; empty: nothing.
+func disruption(pod *corev1.Pod) string {
+	switch pod.Status.Reason {
+	case "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "NodeAffinity", "UnexpectedAdmissionError":
+		return sentence(fmt.Sprintf("pod %s was lost (%s)", pod.Name, pod.Status.Reason), pod.Status.Message)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return sentence(fmt.Sprintf("pod %s was disrupted (%s)", pod.Name, c.Reason), c.Message)
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		return fmt.Sprintf("pod %s was deleted", pod.Name)
+	}
+	return ""
+}
+
+// judge turns a verdict into what to do: settle, or take the next attempt when
+// its budget and its time allow.
+func judge(w world, v verdict) plan {
+	switch {
+	case v.success:
+		return plan{reason: v1alpha1.ReasonFinished, message: cmp.Or(v.message, "The work is done"), outcome: metav1.ConditionTrue}
+	case v.final:
+		return failure(v.reason, v.message)
+	case w.run.Spec.DesiredState == v1alpha1.DesiredStopped:
+		return failure(v1alpha1.ReasonStopped, sentence("Stopped by spec.desiredState", v.message))
+	case w.effects() && v.charge == chargeGround:
+		return failure(v1alpha1.ReasonPodLost, sentence("The work had begun to change things and its journal was lost with the pod, so it is not started again", v.message))
+	case w.effects() && v.charge == chargeFailure:
+		return failure(v.reason, sentence(v.message, "not tried again, because the work had begun to change things and its journal was lost with the pod"))
+	}
+	if p, spent := exhausted(w, v); spent {
+		return p
+	}
+	return again(w, v)
+}
+
+// exhausted settles when the budget that an attempt is charged to is spent.
+func exhausted(w world, v verdict) (plan, bool) {
+	failures, disruptions := w.run.Status.Failures, w.run.Status.Disruptions
+	switch budget := budget(w.run, v.charge); {
+	case v.charge == chargeNone:
+		p := patiently(w, v.reason, v.message)
+		return p, p.settles()
+	case budget == 0:
+		return failure(v.reason, v.message), true
+	case v.charge == chargeFailure && failures >= budget:
+		return failure(v1alpha1.ReasonAttemptsExhausted, fmt.Sprintf("%d attempts failed, the last with %s: %s", failures+1, v.reason, v.message)), true
+	case v.charge == chargeGround && disruptions >= budget:
+		return failure(v1alpha1.ReasonDisruptionsExhausted, fmt.Sprintf("Disrupted %d times, the last time: %s", disruptions+1, v.message)), true
+	}
+	return plan{}, false
+}
+
+// budget is how often a Run may be charged; the schema sets the defaults.
+func budget(run *v1alpha1.Run, c charge) int32 {
+	of := run.Spec.Retries
+	if c == chargeGround {
+		of = run.Spec.Disruptions
+	}
+	if of == nil {
+		return 0
+	}
+	return *of
+}
+
+// again takes the next attempt once the pod of this one has ended and its
+// back-off has passed.
+func again(w world, v verdict) plan {
+	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d follows, because %s", w.attempt()+1, v.message)
+	if v.charge == chargeNone {
+		reason, message = v.reason, v.message
+	}
+	message = task.Cut(message, task.MaxMessage)
+	if alive(w.pod()) {
+		return waiting(reason, message, 0)
+	}
+	if left := endedAt(w).Add(backoff(w.run, v.charge)).Sub(w.now); left > 0 {
+		return waiting(reason, message, left)
+	}
+	p := waiting(reason, message, 0)
+	p.claim, p.charge = nextAttempt(w, v.charge), v.charge
+	return p
+}
+
+// endedAt is when the current attempt ended, or began where nothing tells.
+func endedAt(w world) time.Time {
+	if end := terminated(w.pod()); end != nil && !end.FinishedAt.IsZero() {
+		return end.FinishedAt.Time
+	}
+	return w.run.Status.Attempt.StartedAt.Time
+}
+
+// Back-off between attempts: 10 s, doubled up to 5 min. The first disruption
+// costs no wait: the work did nothing wrong.
+const (
+	firstBackoff = 10 * time.Second
+	maxBackoff   = 5 * time.Minute
+)
+
+func backoff(run *v1alpha1.Run, c charge) time.Duration {
+	n := run.Status.Failures + run.Status.Disruptions
+	if c == chargeGround {
+		n--
+	}
+	if n < 0 {
+		return 0
+	}
+	return min(firstBackoff<<min(n, 10), maxBackoff)
+}

@@ -1,0 +1,137 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// look reads everything that a decision may depend on. Absent is nil;
+// unreadable is an error, never nil.
+func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error) {
+	w := world{run: run, now: r.now(), runner: r.runner, unguarded: r.guard.Missing()}
+	var err error
+	if w.pods, err = r.pods(ctx, run); err != nil {
+		return w, err
+	}
+	if run.Spec.Agent == "" {
+		return w, nil
+	}
+	w.version, w.obstacle, err = r.version(ctx, run)
+	return w, err
+}
+
+// pods are the Run's own, oldest attempt first. That the recorded pod is gone
+// is believed only of the API server itself: the cache may just be late.
+func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
+		return nil, fmt.Errorf("listing Pods: %w", err)
+	}
+	own := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, run) })
+	if a := run.Status.Attempt; a != nil && a.PodUID != "" && run.Status.CompletionTime == nil && !contains(own, a.PodUID) {
+		var pod corev1.Pod
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
+		case string(pod.UID) == a.PodUID:
+			own = append(own, pod)
+		}
+	}
+	slices.SortFunc(own, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return own, nil
+}
+
+func contains(pods []corev1.Pod, uid string) bool {
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return string(p.UID) == uid })
+}
+
+// version is the Agent's version that the Run started with or, before the
+// first attempt, the current one. Where there is none the text says why.
+func (r *Reconciler) version(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	a := run.Status.Attempt
+	if a == nil {
+		return r.current(ctx, run)
+	}
+	v, err := r.stored(ctx, run.Namespace, a.Agent)
+	if v != nil || err != nil {
+		return v, "", err
+	}
+	// Not stored any more, or never: the attempt was claimed and the operator
+	// died. The current version will do when it is the same.
+	v, _, err = r.current(ctx, run)
+	if v != nil && v.Hash == a.Agent {
+		return v, "", err
+	}
+	return nil, fmt.Sprintf("The version of Agent %s that this Run started with is gone (ConfigMap %s); create another Run", run.Spec.Agent, snapshot.Name(a.Agent)), err
+}
+
+// stored is a version kept in its ConfigMap; nil: it is not there, or not what
+// the hash promises.
+func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*snapshot.Version, error) {
+	var cm corev1.ConfigMap
+	key := client.ObjectKey{Namespace: namespace, Name: snapshot.Name(hash)}
+	err := r.client.Get(ctx, key, &cm)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, &cm)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absent is a fact, not a fault
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
+	}
+	v, err := snapshot.Read(&cm, hash)
+	if err != nil {
+		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none
+	}
+	return v, nil
+}
+
+// current is the version that the Agent has now.
+func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	var agent v1alpha1.Agent
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}, &agent)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Sprintf("Agent %q not found in namespace %s; create it, or delete this Run and name another", run.Spec.Agent, run.Namespace), nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("getting Agent %s: %w", run.Spec.Agent, err)
+	}
+	model, err := r.model(ctx, &agent)
+	if err != nil {
+		return nil, "", err
+	}
+	v, err := snapshot.Of(&agent, model)
+	var problem *snapshot.Problem
+	if errors.As(err, &problem) {
+		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
+	}
+	return v, "", err
+}
+
+func (r *Reconciler) model(ctx context.Context, agent *v1alpha1.Agent) (*v1alpha1.Model, error) {
+	var model v1alpha1.Model
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Spec.Model}, &model)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absent is a fact, not a fault
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting Model %s: %w", agent.Spec.Model, err)
+	}
+	return &model, nil
+}

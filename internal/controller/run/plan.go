@@ -1,0 +1,53 @@
+package run
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A plan is what to do next, as data: one step at most, and why. The zero plan
+// does nothing and leaves the status as it is.
+type plan struct {
+	reason  string                 // why, as the condition Succeeded reports it
+	message string                 // the same, for a person
+	outcome metav1.ConditionStatus // empty: unknown, the Run is active
+
+	claim  *v1alpha1.Attempt // take the next attempt
+	charge charge            // what the attempt before it is charged to
+	create *corev1.Pod       // make the attempt's pod, and record it
+	adopt  *corev1.Pod       // record a pod that was made but not recorded
+	signal *corev1.Pod       // tell this pod's runner to stop
+	remove []corev1.Pod      // delete these pods
+	forget bool              // delete the Run
+
+	// result came by the termination message; status keeps it.
+	result *v1alpha1.Result
+	wake   time.Duration // look again after this; 0: when something changes
+}
+
+// settles says whether the plan makes the Run final.
+func (p plan) settles() bool { return p.outcome != "" && p.outcome != metav1.ConditionUnknown }
+
+// A charge is which budget an ended attempt is charged to.
+type charge int
+
+const (
+	chargeNone    charge = iota // it waited for something outside
+	chargeFailure               // the work failed: spec.retries
+	chargeGround                // the ground failed: spec.disruptions
+)
+
+// waiting is a plan that does nothing but say why.
+func waiting(reason, message string, wake time.Duration) plan {
+	return plan{reason: reason, message: message, wake: wake}
+}
+
+// failure makes the Run final without success.
+func failure(reason, message string) plan {
+	return plan{reason: reason, message: task.Cut(message, task.MaxMessage), outcome: metav1.ConditionFalse}
+}

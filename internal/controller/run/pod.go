@@ -1,0 +1,255 @@
+package run
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const runnerContainer = "runner"
+
+// uid is the user and group of everything in a runner pod: the one that
+// distroless images call nonroot.
+const uid int64 = 65532
+
+// graceSeconds is how long a runner has after SIGTERM.
+const graceSeconds int64 = 30
+
+// podName is the name of an attempt's pod; long names of Runs are cut and
+// told apart by a hash.
+func podName(run string, attempt int32) string {
+	suffix := "-" + strconv.Itoa(int(attempt))
+	if len(run)+len(suffix) <= 63 {
+		return run + suffix
+	}
+	hash := "-" + task.Hash([]byte(run))[:8]
+	kept := strings.TrimRight(run[:63-len(hash)-len(suffix)], "-.")
+	return kept + hash + suffix
+}
+
+// podOf is the pod of the current attempt.
+func podOf(w world) *corev1.Pod {
+	spec := w.version.Sources.AgentSpec
+	template := spec.PodTemplate
+	if template == nil {
+		template = &v1alpha1.PodTemplate{}
+	}
+	deadline := int64((remaining(w) + w.limits().pending).Seconds())
+	grace, no := graceSeconds, false
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       w.run.Namespace,
+			Name:            w.run.Status.Attempt.Pod,
+			Labels:          podLabels(w),
+			Annotations:     podAnnotations(w),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			ServiceAccountName:            v1alpha1.RunnerServiceAccount,
+			AutomountServiceAccountToken:  &no,
+			EnableServiceLinks:            &no,
+			TerminationGracePeriodSeconds: &grace,
+			ActiveDeadlineSeconds:         &deadline,
+			SecurityContext:               podSecurity(),
+			ImagePullSecrets:              template.ImagePullSecrets,
+			NodeSelector:                  template.NodeSelector,
+			Tolerations:                   append(lostNode(), template.Tolerations...),
+			RuntimeClassName:              template.RuntimeClassName,
+			PriorityClassName:             template.PriorityClassName,
+			Containers:                    []corev1.Container{runnerOf(w, template)},
+			Volumes:                       volumes(w),
+		},
+	}
+}
+
+// foreign are the prefixes of labels that belong to whoever manages the Run's
+// manifest: on a pod they would make GitOps tools adopt or prune it.
+var foreign = []string{"app.kubernetes.io/", "argocd.argoproj.io/", "helm.sh/", "deckhand.dev/"}
+
+func podLabels(w world) map[string]string {
+	labels := map[string]string{}
+	for k, v := range w.run.Labels {
+		if !isForeign(k) {
+			labels[k] = v
+		}
+	}
+	maps.Copy(labels, map[string]string{
+		"app.kubernetes.io/name":       "deckhand-runner",
+		"app.kubernetes.io/managed-by": "deckhand",
+		v1alpha1.LabelRun:              w.run.Name,
+		v1alpha1.LabelAttempt:          strconv.Itoa(int(w.attempt())),
+		v1alpha1.LabelAgent:            snapshot.Label(w.version.Sources.Agent),
+	})
+	return labels
+}
+
+func isForeign(key string) bool {
+	for _, prefix := range foreign {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	domain, _, _ := strings.Cut(key, "/")
+	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(domain, "velero.io")
+}
+
+// podAnnotations carry the task, and ask those who would inject or evict to
+// leave the pod alone: with it goes the work.
+func podAnnotations(w world) map[string]string {
+	return map[string]string{
+		v1alpha1.AnnotationTask:                          string(encode(taskOf(w, w.attempt()))),
+		"kubectl.kubernetes.io/default-container":        runnerContainer,
+		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+		"karpenter.sh/do-not-disrupt":                    "true",
+		"eks.amazonaws.com/skip-containers":              runnerContainer,
+		"azure.workload.identity/skip-containers":        runnerContainer,
+		"sidecar.istio.io/inject":                        "false",
+	}
+}
+
+// taskOf is what the runner of an attempt is told of its Run.
+func taskOf(w world, attempt int32) task.Task {
+	t := task.Task{
+		Version:      task.Version,
+		Run:          task.Run{Namespace: w.run.Namespace, Name: w.run.Name, UID: string(w.run.UID)},
+		Attempt:      int(attempt),
+		Prompt:       w.run.Spec.Prompt,
+		Limits:       w.limits().task,
+		SnapshotHash: w.version.RunnerHash,
+	}
+	p := w.run.Status.Progress
+	if p == nil {
+		return t
+	}
+	t.Meter = meterOf(*p)
+	if p.Attempt < attempt && p.Result != nil {
+		t.Retry = task.Cut(sentence(p.Result.Reason, p.Result.Message), task.MaxMessage)
+	}
+	return t
+}
+
+// meterOf is what the attempts so far have used: it never falls.
+func meterOf(p v1alpha1.RunProgress) step.Meter {
+	m := step.Meter{
+		Steps:           p.Counts.Steps,
+		ModelCalls:      p.Counts.ModelCalls,
+		ToolCalls:       p.Counts.ToolCalls,
+		Errors:          p.Counts.Errors,
+		DurationSeconds: p.Usage.DurationSeconds,
+		Usage: step.Usage{
+			InputTokens:      p.Usage.InputTokens,
+			CacheReadTokens:  p.Usage.CacheReadTokens,
+			CacheWriteTokens: p.Usage.CacheWriteTokens,
+			OutputTokens:     p.Usage.OutputTokens,
+			ReasoningTokens:  p.Usage.ReasoningTokens,
+		},
+	}
+	if p.Usage.CostMicroUSD != nil {
+		m.Usage.CostMicroUSD, m.Usage.Priced = *p.Usage.CostMicroUSD, true
+	}
+	return m
+}
+
+// encode is JSON of our own types, which always have one.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("encoding our own type: " + err.Error())
+	}
+	return data
+}
+
+func podSecurity() *corev1.PodSecurityContext {
+	yes, id, policy := true, uid, corev1.FSGroupChangeOnRootMismatch
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot:        &yes,
+		RunAsUser:           &id,
+		RunAsGroup:          &id,
+		FSGroup:             &id,
+		FSGroupChangePolicy: &policy,
+		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// containerSecurity is the restricted Pod Security standard, and a read-only
+// root: for every container of a runner pod.
+func containerSecurity() *corev1.SecurityContext {
+	yes, no := true, false
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no,
+		ReadOnlyRootFilesystem:   &yes,
+		RunAsNonRoot:             &yes,
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// lostNode makes the cluster give a pod up on a dead node in one minute; its
+// default is five.
+func lostNode() []corev1.Toleration {
+	after := int64(60)
+	var out []corev1.Toleration
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		out = append(out, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &after})
+	}
+	return out
+}
+
+func runnerOf(w world, template *v1alpha1.PodTemplate) corev1.Container {
+	img := w.runner.name
+	if template.RunnerImage != "" {
+		img = template.RunnerImage
+	}
+	return corev1.Container{
+		Name:                     runnerContainer,
+		Image:                    img,
+		ImagePullPolicy:          w.runner.pull,
+		Resources:                resources(template),
+		SecurityContext:          containerSecurity(),
+		TerminationMessagePath:   task.TerminationLog,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		Env: []corev1.EnvVar{{
+			Name:      task.EnvPodUID,
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}},
+		}},
+		VolumeMounts: mounts(w.version),
+	}
+}
+
+func resources(template *v1alpha1.PodTemplate) corev1.ResourceRequirements {
+	if template.Resources != nil {
+		return *template.Resources
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("10m"),
+			corev1.ResourceMemory: resource.MustParse("32Mi"),
+		},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
+}
+
+func mounts(v *snapshot.Version) []corev1.VolumeMount {
+	out := []corev1.VolumeMount{
+		{Name: "task", MountPath: task.Dir, ReadOnly: true},
+		{Name: "token", MountPath: task.TokenDir, ReadOnly: true},
+		{Name: "state", MountPath: task.StateDir},
+		{Name: "workspace", MountPath: task.Workspace},
+	}
+	if v.Sources.ModelSpec.Credentials != nil {
+		out = append(out, corev1.VolumeMount{Name: "model-key", MountPath: task.SecretsDir + "/" + v.Sources.Model, ReadOnly: true})
+	}
+	return out
+}

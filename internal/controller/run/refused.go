@@ -1,0 +1,71 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Waits after a refused create: doubling with the time already waited.
+const (
+	minRefusedWait = time.Second
+	maxRefusedWait = time.Minute
+)
+
+// refused says what follows when the cluster refuses a pod. What it does not
+// know is an error to try again: a server that is down says nothing about the
+// Run.
+func refused(w world, err error) (plan, bool) {
+	message := apierrors.ReasonForError(err)
+	text := err.Error()
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
+	case apierrors.IsInvalid(err):
+		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid; correct podTemplate of the Agent: "+text), true
+	case !apierrors.IsForbidden(err):
+		return plan{}, false
+	case strings.Contains(text, "exceeded quota") || strings.Contains(text, "failed quota"):
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod; raise it, or wait for other work to end: "+text), true
+	case strings.Contains(text, "error looking up service account"), strings.Contains(text, "serviceaccount"):
+		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
+	case strings.Contains(text, "cannot create resource"):
+		return plan{}, false // the operator's own rights: for its log, not the Run
+	case message == "":
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate of the Agent, or the policy: "+text), true
+}
+
+// retriedCreate waits for room, limits.pending at most, asking again ever less
+// often.
+func retriedCreate(w world, reason, message string) plan {
+	p := patiently(w, reason, task.Cut(message, task.MaxMessage))
+	if p.settles() {
+		return p
+	}
+	waited := w.now.Sub(w.run.Status.Attempt.StartedAt.Time)
+	p.wake = min(p.wake, max(minRefusedWait, min(waited, maxRefusedWait)))
+	return p
+}
+
+// maxConflicts is how many names held by others are skipped.
+const maxConflicts = 10
+
+// conflict skips a pod name that somebody else holds.
+func conflict(w world) plan {
+	name := w.run.Status.Attempt.Pod
+	skipped := w.attempt() - w.run.Status.Failures - w.run.Status.Disruptions
+	if skipped > maxConflicts {
+		return failure(v1alpha1.ReasonPodNameConflict, fmt.Sprintf("Pod %s and others before it are not this Run's; delete them, or give the Run another name", name))
+	}
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s is not this Run's; taking the next name", name), 0)
+	p.claim = nextAttempt(w, chargeNone)
+	return p
+}

@@ -1,0 +1,73 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// pullGrace is how long an image may fail to be pulled: long enough for a
+// registry to come back, too short to hide a typing error.
+const pullGrace = 5 * time.Minute
+
+// starting says what keeps a pod from running its runner, and gives up in time.
+func starting(w world) (plan, bool) {
+	pod := w.pod()
+	s := runnerStatus(pod)
+	begins := fmt.Sprintf("Starting attempt %d", w.attempt())
+	if s != nil && s.State.Running != nil {
+		return waiting(v1alpha1.ReasonStarting, begins, overrunIn(w, s)), w.progress() == nil
+	}
+	if unplaced := unschedulable(pod); unplaced != "" {
+		return patiently(w, v1alpha1.ReasonUnschedulable, unplaced+"; make room, or change podTemplate of the Agent"), true
+	}
+	if s != nil && s.State.Waiting != nil {
+		if p, known := stuck(w, s); known {
+			return p, true
+		}
+	}
+	return patiently(w, v1alpha1.ReasonStarting, begins), true
+}
+
+// overrunIn is when a runner that does not end is given up.
+func overrunIn(w world, s *corev1.ContainerStatus) time.Duration {
+	return max(s.State.Running.StartedAt.Add(remaining(w)+overrunGrace).Sub(w.now), time.Second)
+}
+
+// unschedulable is the scheduler's message, when no node takes the pod.
+func unschedulable(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// stuck knows the waiting reasons of a kubelet that need a person.
+func stuck(w world, s *corev1.ContainerStatus) (plan, bool) {
+	why := sentence(s.State.Waiting.Reason, s.State.Waiting.Message)
+	switch s.State.Waiting.Reason {
+	case "InvalidImageName":
+		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is no image name; correct podTemplate.runnerImage of the Agent", s.Image)), true
+	case "ErrImageNeverPull":
+		return failure(v1alpha1.ReasonImagePullFailed, why+"; load the image onto the node, or allow pulling it"), true
+	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
+		return pulling(w, s, why), true
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return patiently(w, v1alpha1.ReasonStarting, why), true
+	}
+	return plan{}, false
+}
+
+func pulling(w world, s *corev1.ContainerStatus, why string) plan {
+	grace := min(pullGrace, w.limits().pending)
+	left := w.pod().CreationTimestamp.Add(grace).Sub(w.now)
+	if left <= 0 {
+		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s); correct its name, or add imagePullSecrets to podTemplate of the Agent", s.Image, grace, why))
+	}
+	return waiting(v1alpha1.ReasonImagePulling, fmt.Sprintf("Image %q cannot be pulled yet (%s)", s.Image, why), left)
+}

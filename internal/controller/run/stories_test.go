@@ -1,0 +1,400 @@
+package run
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden stories")
+
+// A beat is something that happens at a time.
+type beat struct {
+	at   time.Duration
+	what string
+	do   func(*cluster)
+}
+
+func at(d time.Duration, what string, do func(*cluster)) beat { return beat{d, what, do} }
+
+type story struct {
+	title string
+	run   func(*v1alpha1.Run)
+	agent func(*v1alpha1.Agent)
+	alone bool // there is no Agent
+	beats []beat
+}
+
+var forbidden = func(text string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x-1", fmt.Errorf("%s", text)) //nolint:err113 // the API server's words
+}
+
+const second = time.Second
+
+// stories are what users live through. Each is played to rest; what was seen
+// and done is its golden file.
+var stories = map[string]story{
+	"finished": {
+		title: "a Run does its work",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(1*second, "the runner reports", reports(1)),
+			at(9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(10*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"crash": {
+		title: "a crash is tried once more, then the Run gives up",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "x-1 exits 1", exits(1, 1)),
+			at(20*second, "x-2 runs", starts(2)),
+			at(21*second, "x-2 is OOM-killed", exits(2, 137, oomKilled)),
+		},
+	},
+	"no-retries": {
+		title: "without retries the failure itself is the reason",
+		run:   func(r *v1alpha1.Run) { *r.Spec.Retries = 0 },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner commits", reports(1, commits("ModelUnavailable", "the model endpoint is unavailable (HTTP 503)"))),
+			at(3*second, "x-1 exits 69", exits(1, 69)),
+		},
+	},
+	"pod-lost-early": {
+		title: "a pod lost before it changed anything is replaced at once",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "x-1 is deleted", vanishes(1)),
+			at(7*second, "x-2 runs", starts(2)),
+			at(8*second, "the runner commits", reports(2, commits("Finished", ""))),
+		},
+	},
+	"pod-lost-late": {
+		title: "a pod lost after it began to change things ends the Run",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(5*second, "x-1 is evicted", isEvicted(1)),
+		},
+	},
+	"exit-zero-without-result": {
+		title: "exit code 0 without a committed result is no success",
+		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"second-channel": {
+		title: "a result that could not be reported comes by the termination message",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(9*second, "x-1 exits 0 with a result", exits(1, 0, says(1, task.Result{Committed: true, Reason: task.ReasonFinished, Text: "done"}))),
+		},
+	},
+	"zombie-word": {
+		title: "the last word of another attempt is no result",
+		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "x-1 exits 0 with a result of attempt 7", exits(1, 0, says(7, task.Result{Committed: true, Reason: task.ReasonFinished}))),
+		},
+	},
+	"secret-missing": {
+		title: "a missing Secret is waited for and charged to nobody",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
+			at(75*second, "x-2 runs", starts(2)),
+			at(76*second, "the runner commits", reports(2, commits("Finished", ""))),
+		},
+	},
+	"secret-never": {
+		title: "a Secret that never comes ends the Run after limits.pending",
+		run: func(r *v1alpha1.Run) {
+			pending := v1alpha1.Duration("2m")
+			r.Spec.Limits = &v1alpha1.Limits{Pending: &pending}
+		},
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
+			at(75*second, "x-2 runs", starts(2)),
+			at(135*second, "x-2 exits 78", exits(2, 78, says(2, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
+		},
+	},
+	"agent-late": {
+		title: "a Run applied before its Agent waits for it",
+		alone: true,
+		beats: []beat{
+			at(30*second, "the Agent is applied", nil),
+			at(31*second, "x-1 runs", starts(1)),
+			at(32*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"agent-never": {
+		title: "an Agent that never comes ends the Run after limits.pending",
+		alone: true,
+	},
+	"quota": {
+		title: "a full quota is waited for, and no attempt is burnt",
+		beats: []beat{
+			at(0, "the quota is full", refuses(forbidden("exceeded quota: pods, requested: pods=1, used: pods=5, limited: pods=5"))),
+			at(10*second, "there is room", refuses(nil)),
+			at(16*second, "x-1 runs", starts(1)),
+			at(17*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"admission-denied": {
+		title: "a pod that admission refuses ends the Run with the refusal",
+		beats: []beat{
+			at(0, "a policy refuses pods", refuses(forbidden(`violates PodSecurity "restricted:latest"`))),
+		},
+	},
+	"server-down": {
+		title: "a server that is down says nothing about the Run",
+		beats: []beat{
+			at(0, "the API server is down", refuses(errDown)),
+			at(5*second, "it is back", refuses(nil)),
+			at(7*second, "x-1 runs", starts(1)),
+			at(8*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"squatted": {
+		title: "a name that somebody else's pod holds is skipped",
+		beats: []beat{
+			at(0, "a foreign pod is called x-1", isSquatted(1)),
+			at(2*second, "x-2 runs", starts(2)),
+			at(3*second, "the runner commits", reports(2, commits("Finished", ""))),
+		},
+	},
+	"unschedulable": {
+		title: "a pod that fits no node waits for room, limits.pending at most",
+		beats: []beat{
+			at(1*second, "no node takes x-1", isUnschedulable(1)),
+		},
+	},
+	"image-typo": {
+		title: "an image that cannot be pulled ends the Run after five minutes",
+		beats: []beat{
+			at(1*second, "x-1 cannot pull its image", waits(1, "ErrImagePull", "not found")),
+			at(20*second, "x-1 still cannot", waits(1, "ImagePullBackOff", "Back-off pulling image")),
+		},
+	},
+	"image-name": {
+		title: "an image that is no name ends the Run at once",
+		beats: []beat{
+			at(1*second, "x-1 has no image name", waits(1, "InvalidImageName", "couldn't parse image name")),
+		},
+	},
+	"stopped-before": {
+		title: "a Run stopped before its pod starts just ends",
+		beats: []beat{
+			at(1*second, "a person stops the Run", stops),
+		},
+	},
+	"stopped-running": {
+		title: "a running Run is stopped at a safe point",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "a person stops the Run", stops),
+			at(8*second, "the runner commits", reports(1, commits("Stopped", "Stopped at step 3"))),
+			at(9*second, "x-1 exits 65", exits(1, 65)),
+		},
+	},
+	"stopped-deaf": {
+		title: "a runner that reaches no safe point is not waited for",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "a person stops the Run", stops),
+		},
+	},
+	"stop-races-with-success": {
+		title: "what is committed first wins over a stop",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "a person stops the Run", stops),
+			at(6*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"operator-down": {
+		title: "limits.duration holds though nobody watched",
+		run: func(r *v1alpha1.Run) {
+			d := v1alpha1.Duration("5m")
+			r.Spec.Limits = &v1alpha1.Limits{Duration: &d}
+		},
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports, and hangs", reports(1)),
+		},
+	},
+	"deadline": {
+		title: "limits.deadline beats everything, waiting too",
+		alone: true,
+		run: func(r *v1alpha1.Run) {
+			d := v1alpha1.Duration("1m")
+			r.Spec.Limits = &v1alpha1.Limits{Deadline: &d}
+		},
+	},
+	"ttl": {
+		title: "a finished Run with a TTL goes, its pod before it",
+		run: func(r *v1alpha1.Run) {
+			ttl := int32(7200)
+			r.Spec.TTLSecondsAfterFinished = &ttl
+		},
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(3*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"ttl-in-git": {
+		title: "a finished Run that Git tracks stays in spite of its TTL",
+		run: func(r *v1alpha1.Run) {
+			ttl := int32(60)
+			r.Spec.TTLSecondsAfterFinished = &ttl
+			r.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}
+		},
+		agent: func(a *v1alpha1.Agent) { a.Spec.PodRetention = "0s" },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(3*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"restored": {
+		title: "a Run restored without its status is not done twice",
+		run:   func(r *v1alpha1.Run) { r.Labels = map[string]string{restoreLabel: "nightly"} },
+	},
+	"too-large": {
+		title: "a task that fits no pod is refused before there is one",
+		run:   func(r *v1alpha1.Run) { r.Spec.Prompt = strings.Repeat("\"quoted\"\n", 7000) },
+	},
+	"workflow": {
+		title: "a Run of a workflow is refused: this release has none",
+		run:   func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" },
+	},
+}
+
+func TestStories(t *testing.T) {
+	for name, s := range stories {
+		t.Run(name, func(t *testing.T) {
+			got := play(t, s)
+			file := filepath.Join("testdata", "stories", name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("the story goes differently (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// play lets a story happen and tells it, line by line, until nothing is left to
+// do.
+func play(t *testing.T, s story) string {
+	t.Helper()
+	agent := gen.Agent()
+	if s.agent != nil {
+		s.agent(agent)
+	}
+	run := gen.Run()
+	if s.run != nil {
+		s.run(run)
+	}
+	c := newCluster(t, run, agent)
+	if s.alone {
+		c.setAgent(t, nil)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n", s.title)
+	tell := func(format string, args ...any) {
+		fmt.Fprintf(&b, "%s %s\n", clock(c.now.Sub(gen.Noon)), strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	}
+	beats := s.beats
+	for range 200 {
+		for len(beats) > 0 && !gen.Noon.Add(beats[0].at).After(c.now) {
+			tell("* %s", beats[0].what)
+			if beats[0].do != nil {
+				beats[0].do(c)
+			} else {
+				c.setAgent(t, agent)
+			}
+			beats = beats[1:]
+		}
+		before := c.run.Status.DeepCopy()
+		p := c.step()
+		if did := deed(p); did != "" || !cmp.Equal(*before, c.run.Status) {
+			tell("%-22s %s %s", did, succeeded(c.run.Status).Status, sentence(reasonOf(c.run), messageOf(c.run)))
+			if !c.gone {
+				continue // its own write wakes it again
+			}
+		}
+		next := c.now.Add(p.wake)
+		if len(beats) > 0 && (p.wake == 0 || next.After(gen.Noon.Add(beats[0].at))) {
+			next = gen.Noon.Add(beats[0].at)
+		}
+		if c.gone || (p.wake == 0 && len(beats) == 0) {
+			return b.String()
+		}
+		c.now = next
+	}
+	t.Fatalf("the story does not end:\n%s", b.String())
+	return ""
+}
+
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%02d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+}
+
+// deed is what a plan does, in a word.
+func deed(p plan) string {
+	switch {
+	case p.claim != nil:
+		return fmt.Sprintf("claims %d", p.claim.Number)
+	case p.create != nil:
+		return "creates " + p.create.Name
+	case p.adopt != nil:
+		return "adopts " + p.adopt.Name
+	case p.signal != nil:
+		return "tells " + p.signal.Name + " to stop"
+	case len(p.remove) > 0:
+		return "deletes " + strings.Join(names(p.remove), " ")
+	case p.forget:
+		return "deletes the Run"
+	}
+	return ""
+}
+
+func names(pods []corev1.Pod) []string {
+	var out []string
+	for i := range pods {
+		out = append(out, pods[i].Name)
+	}
+	return out
+}

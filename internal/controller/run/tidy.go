@@ -1,0 +1,107 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// leaveGrace is how long a runner may take to exit by itself once its result
+// is committed.
+const leaveGrace = time.Minute
+
+// defaultRetention is how long pods stay where their Agent is gone.
+const defaultRetention = time.Hour
+
+// settled tidies up after a finished Run: pods that still live and should not,
+// ended pods after their retention, in the end the Run itself.
+func settled(w world) (plan, bool) {
+	if w.run.Status.CompletionTime == nil {
+		return plan{}, false
+	}
+	age := sinceCompletion(w)
+	var p plan
+	for _, pod := range w.pods {
+		if left := stays(w, &pod) - age; left > 0 {
+			p.wake = sooner(p.wake, left)
+		} else if pod.DeletionTimestamp == nil {
+			p.remove = append(p.remove, pod)
+		}
+	}
+	ttl := w.run.Spec.TTLSecondsAfterFinished
+	if ttl == nil {
+		return p, true
+	}
+	if owner := tracker(w.run); owner != "" {
+		return keep(w, p, owner), true
+	}
+	if left := time.Duration(*ttl)*time.Second - age; left > 0 {
+		p.wake = sooner(p.wake, left)
+	} else {
+		p.forget = true
+	}
+	return p, true
+}
+
+// stays is how long after the end a pod may stay.
+func stays(w world, pod *corev1.Pod) time.Duration {
+	switch {
+	case !alive(pod):
+		return retention(w)
+	case w.committed() != nil:
+		return leaveGrace // it is about to end by itself
+	default:
+		return 0
+	}
+}
+
+func retention(w world) time.Duration {
+	if w.version == nil {
+		return defaultRetention
+	}
+	d, err := w.version.Sources.AgentSpec.PodRetention.Value()
+	if err != nil {
+		return defaultRetention
+	}
+	return d
+}
+
+// sooner is the lesser of two wakes, where 0 means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// tracker is the label or annotation by which a GitOps tool tracks a Run.
+func tracker(run *v1alpha1.Run) string {
+	for _, set := range []map[string]string{run.Labels, run.Annotations} {
+		for key := range set {
+			domain, _, _ := strings.Cut(key, "/")
+			if strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") {
+				return domain
+			}
+		}
+	}
+	return ""
+}
+
+const keptNote = "; it stays in spite of its TTL, because "
+
+// keep says, once, in the message of a finished Run why its TTL is not
+// honoured.
+func keep(w world, p plan, owner string) plan {
+	had := unchanged(w.run, plan{})
+	p.outcome, p.reason, p.message = had.outcome, had.reason, had.message
+	if p.outcome == metav1.ConditionUnknown || strings.Contains(p.message, keptNote) {
+		return p
+	}
+	p.message = fmt.Sprintf("%s%s%s tracks it and would do the work again", p.message, keptNote, owner)
+	return p
+}

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A world is everything that one decision may depend on, read once, the time
+// included.
+type world struct {
+	run *v1alpha1.Run
+	// version is the Agent's version that the next pod runs; nil: there is none,
+	// and obstacle says why.
+	version  *snapshot.Version
+	obstacle string
+	// pods are the Run's own, oldest attempt first.
+	pods []corev1.Pod
+	// unguarded names the admission policies that are missing.
+	unguarded string
+	// runner is the image of runners, unless the Agent has its own.
+	runner image
+	now    time.Time
+}
+
+// An image is what a runner is made of.
+type image struct {
+	name string
+	pull corev1.PullPolicy
+}
+
+// limits are the effective limits; before there is a version the Run's own,
+// with defaults.
+func (w world) limits() limits {
+	if w.version == nil {
+		return effective(v1alpha1.Limits{}, w.run.Spec.Limits)
+	}
+	return effective(w.version.Sources.AgentSpec.Limits, w.run.Spec.Limits)
+}
+
+// attempt is the number of the current attempt, 0 before the first.
+func (w world) attempt() int32 {
+	if w.run.Status.Attempt == nil {
+		return 0
+	}
+	return w.run.Status.Attempt.Number
+}
+
+// pod is the pod of the current attempt; nil: it is not there.
+func (w world) pod() *corev1.Pod {
+	a := w.run.Status.Attempt
+	if a == nil {
+		return nil
+	}
+	for i := range w.pods {
+		if w.pods[i].Name == a.Pod && (a.PodUID == "" || string(w.pods[i].UID) == a.PodUID) {
+			return &w.pods[i]
+		}
+	}
+	return nil
+}
+
+// progress is what the current attempt reported; nil: nothing yet.
+func (w world) progress() *v1alpha1.RunProgress {
+	p := w.run.Status.Progress
+	if p == nil || p.Attempt != w.attempt() || p.Attempt == 0 {
+		return nil
+	}
+	return p
+}
+
+// committed is the result that the current attempt stands by, by whichever
+// channel it came; nil: none.
+func (w world) committed() *v1alpha1.Result {
+	if p := w.progress(); p != nil && p.Result != nil && p.Result.Committed {
+		return p.Result
+	}
+	if t := lastWord(w.pod()); t != nil && t.Result.Committed && t.Attempt == int(w.attempt()) {
+		r := resultOf(t.Result)
+		return &r
+	}
+	return nil
+}
+
+// effects says whether anything may have been changed, by this attempt or one
+// before it.
+func (w world) effects() bool {
+	if p := w.run.Status.Progress; p != nil && p.Effects == v1alpha1.EffectsBegun {
+		return true
+	}
+	t := lastWord(w.pod())
+	return t != nil && t.Effects == task.EffectsBegun
+}
+
+// pendingSince is since when the Run waits without an attempt at work.
+func (w world) pendingSince() time.Time {
+	if a := w.run.Status.Attempt; a != nil && a.PendingSince != nil {
+		return a.PendingSince.Time
+	}
+	return w.run.CreationTimestamp.Time
+}
+
+// lastWord is the runner's termination message; nil: it left none.
+func lastWord(pod *corev1.Pod) *task.Termination {
+	end := terminated(pod)
+	if end == nil || end.Message == "" {
+		return nil
+	}
+	var t task.Termination
+	if json.Unmarshal([]byte(end.Message), &t) != nil {
+		return nil
+	}
+	return &t
+}
+
+// runnerStatus is the state of the container runner; nil: the kubelet has not
+// said.
+func runnerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	if pod == nil {
+		return nil
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == runnerContainer {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// terminated is how the runner ended; nil: it has not.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	if s := runnerStatus(pod); s != nil {
+		return s.State.Terminated
+	}
+	return nil
+}
+
+// alive says whether a pod may still do something.
+func alive(pod *corev1.Pod) bool {
+	if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	return terminated(pod) == nil
+}
+
+func resultOf(r task.Result) v1alpha1.Result {
+	out := v1alpha1.Result{
+		Committed: r.Committed,
+		Reason:    string(r.Reason),
+		Message:   r.Message,
+		Text:      r.Text,
+		Output:    r.Output,
+	}
+	for _, f := range r.Files {
+		out.Files = append(out.Files, v1alpha1.File{Path: f.Path, Size: f.Size})
+	}
+	return out
+}

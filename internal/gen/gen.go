@@ -1,0 +1,92 @@
+// Package gen makes objects for tests: whole and valid, then bent by what a
+// test is about.
+package gen
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// Noon is when tests begin.
+var Noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// Namespace is where everything lives, unless a test moves it.
+const Namespace = "team-a"
+
+// Run is a Run of the Agent fixer, as the API server would show it: with its
+// defaults and nothing done.
+func Run(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+	retries, disruptions := int32(1), int32(10)
+	r := &v1alpha1.Run{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         Namespace,
+			Name:              "x",
+			UID:               types.UID("run-uid"),
+			Generation:        1,
+			ResourceVersion:   "1",
+			CreationTimestamp: metav1.NewTime(Noon),
+		},
+		Spec: v1alpha1.RunSpec{
+			Agent:        "fixer",
+			Prompt:       "Fix it.",
+			Retries:      &retries,
+			Disruptions:  &disruptions,
+			DesiredState: v1alpha1.DesiredRunning,
+		},
+		Status: v1alpha1.RunStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPending, Message: "Waiting for the operator", LastTransitionTime: metav1.Unix(0, 0)},
+			{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending, Message: "Waiting for the operator", LastTransitionTime: metav1.Unix(0, 0)},
+		}},
+	}
+	for _, mod := range mods {
+		mod(r)
+	}
+	return r
+}
+
+// Agent is the Agent fixer of the Model sonnet.
+func Agent(mods ...func(*v1alpha1.Agent)) *v1alpha1.Agent {
+	size := resource.MustParse("1Gi")
+	a := &v1alpha1.Agent{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Agent"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "fixer", UID: types.UID("agent-uid"), Generation: 1},
+		Spec: v1alpha1.AgentSpec{
+			Instructions:  "You fix what is broken.",
+			Model:         "sonnet",
+			Tools:         []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}},
+			ParallelTools: 10,
+			Events:        v1alpha1.EventsFull,
+			PodRetention:  "1h",
+			Workspace:     v1alpha1.Workspace{Durability: v1alpha1.DurabilityPod, Size: &size},
+		},
+	}
+	for _, mod := range mods {
+		mod(a)
+	}
+	return a
+}
+
+// Model is the Model sonnet, with a key and prices.
+func Model(mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
+	m := &v1alpha1.Model{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Model"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "sonnet", UID: types.UID("model-uid"), Generation: 1},
+		Spec: v1alpha1.ModelSpec{
+			Provider:    v1alpha1.ProviderOpenAICompatible,
+			Model:       "sonnet-4-5",
+			Endpoint:    "http://models.example/v1",
+			Credentials: &v1alpha1.SecretKey{SecretName: "sonnet", Key: "api-key"},
+			Prices:      &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
+		},
+	}
+	for _, mod := range mods {
+		mod(m)
+	}
+	return m
+}

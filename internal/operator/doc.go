@@ -1,0 +1,3 @@
+// Package operator puts the controllers, their caches and their guard together
+// into one manager.
+package operator

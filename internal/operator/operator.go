@@ -1,0 +1,156 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/agent"
+	"github.com/deckhand-dev/deckhand/internal/controller/model"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/guard"
+	"github.com/deckhand-dev/deckhand/internal/identity"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch
+
+// Options are how an installation differs from another.
+type Options struct {
+	// RunnerImage and RunnerPullPolicy are the runner's.
+	RunnerImage, RunnerPullPolicy string
+	// Namespaces are watched; empty: all of them.
+	Namespaces []string
+	// PolicyPrefix begins the names of the release's admission policies and of
+	// the runner's ClusterRole.
+	PolicyPrefix string
+	// LeaderElection lets one of several operators work at a time; its lease is
+	// in Namespace.
+	LeaderElection bool
+	Namespace      string
+	// MetricsAddress and ProbeAddress are listened on; "0" listens on none.
+	MetricsAddress, ProbeAddress string
+	Log                          logr.Logger
+}
+
+// Scheme knows the kinds that the operator deals with.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	return s, v1alpha1.AddToScheme(s)
+}
+
+// New is a manager that runs everything; Start it.
+func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        o.Log,
+		Cache:                         cacheOptions(o.Namespaces),
+		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.ProbeAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              "deckhand." + v1alpha1.GroupVersion.Group,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := setup(ctx, mgr, o); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}
+
+func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	g := guard.New(mgr.GetAPIReader(), o.PolicyPrefix, o.Log.WithName("guard"))
+	if err := mgr.Add(g); err != nil {
+		return fmt.Errorf("adding the guard: %w", err)
+	}
+	runs := run.Options{
+		RunnerImage:      o.RunnerImage,
+		RunnerPullPolicy: o.RunnerPullPolicy,
+		Guard:            g,
+		Identity:         identities(mgr.GetClient(), o),
+		Now:              time.Now,
+	}
+	if err := runs.Validate(); err != nil {
+		return err
+	}
+	for name, err := range map[string]error{
+		"Model": model.Setup(mgr, time.Now),
+		"Agent": agent.Setup(ctx, mgr, time.Now),
+		"Run":   run.Setup(ctx, mgr, runs),
+	} {
+		if err != nil {
+			return fmt.Errorf("setting up the controller of %s: %w", name, err)
+		}
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// identities makes the runner's identity where the operator watches the whole
+// cluster. For chosen namespaces the chart renders it, and the operator has no
+// right on RBAC at all.
+func identities(c client.Client, o Options) *identity.Identity {
+	if len(o.Namespaces) > 0 {
+		return nil
+	}
+	return identity.New(c, o.PolicyPrefix+"-runner")
+}
+
+// cacheOptions keep out of memory what is not ours: of pods, ConfigMaps and
+// identities only those that carry our labels, and of everything the fields
+// that only servers read.
+func cacheOptions(namespaces []string) cache.Options {
+	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
+	o := cache.Options{
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: false,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:            {Label: carries(v1alpha1.LabelRun)},
+			&corev1.ConfigMap{}:      {Label: carries(v1alpha1.LabelSnapshot)},
+			&corev1.ServiceAccount{}: {Label: managed},
+			&rbacv1.RoleBinding{}:    {Label: managed},
+		},
+	}
+	if len(namespaces) > 0 {
+		o.DefaultNamespaces = map[string]cache.Config{}
+		for _, n := range namespaces {
+			o.DefaultNamespaces[n] = cache.Config{}
+		}
+	}
+	return o
+}
+
+func carries(label string) labels.Selector {
+	r, err := labels.NewRequirement(label, selection.Exists, nil)
+	if err != nil {
+		panic("our own label is no label: " + err.Error())
+	}
+	return labels.NewSelector().Add(*r)
+}

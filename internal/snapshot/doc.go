@@ -1,0 +1,11 @@
+// Package snapshot makes versions of Agents: everything that a Run of an Agent
+// depends on, frozen.
+//
+// A version lives in an immutable ConfigMap named by its hash and shared by all
+// Runs of that version, so every attempt of a Run runs the same Agent whatever
+// became of it. Whoever reads one back checks the hash, which stands where only
+// the operator writes: in a Run's status and in a pod's guarded annotation.
+//
+// The package is pure. The Agent's controller uses it to say whether an Agent
+// is Ready, the Run's to start one; so both always agree.
+package snapshot

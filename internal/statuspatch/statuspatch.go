@@ -1,0 +1,103 @@
+// Package statuspatch writes a status as a JSON Patch of what changed, behind
+// tests of what must not have changed meanwhile.
+//
+// A Run's status has two writers. A lock on the resource version would let the
+// one that writes often starve the other, so it is used only where everything
+// that was seen matters: to claim an attempt, and to give a Run up.
+package statuspatch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An Op is one operation of a JSON Patch (RFC 6902).
+type Op struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// SameObject demands that the object is still the one that was seen, not a
+// namesake.
+func SameObject(o client.Object) Op {
+	return Op{"test", "/metadata/uid", o.GetUID()}
+}
+
+// SameVersion demands that nothing at all changed since o was seen.
+func SameVersion(o client.Object) Op {
+	return Op{"add", "/metadata/resourceVersion", o.GetResourceVersion()}
+}
+
+// Same demands that a field still has a value.
+func Same(path string, value any) Op {
+	return Op{"test", path, value}
+}
+
+// Diff is the patch that makes had into want behind its demands; nil when there
+// is nothing to change. Both are statuses; they are compared field by field.
+func Diff(had, want any, demands ...Op) (client.Patch, error) {
+	was, err := fields(had)
+	if err != nil {
+		return nil, err
+	}
+	now, err := fields(want)
+	if err != nil {
+		return nil, err
+	}
+	ops := slices.Clone(demands)
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if !reflect.DeepEqual(was[key], now[key]) {
+			ops = append(ops, Op{"add", "/status/" + key, now[key]})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if _, kept := now[key]; !kept {
+			ops = append(ops, Op{"remove", "/status/" + key, nil})
+		}
+	}
+	if len(ops) == len(demands) {
+		return nil, nil //nolint:nilnil // nothing to change is a fact, not a fault
+	}
+	data, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, data), nil
+}
+
+// fields are a status's own fields, as JSON has them.
+func fields(status any) (map[string]any, error) {
+	data, err := json.Marshal(status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a status: %w", err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("decoding a status: %w", err)
+	}
+	return out, nil
+}
+
+// IsConflict says whether a write failed because the object is not any more
+// what was seen: an optimistic lock, or a failed test of the patch, which the
+// API server reports as invalid without naming a field.
+func IsConflict(err error) bool {
+	if apierrors.IsConflict(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || len(details.Causes) == 0
+}
