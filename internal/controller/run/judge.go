@@ -120,15 +120,27 @@ func judge(w world, v verdict) plan {
 		return failure(v.reason, v.message)
 	case w.run.Spec.DesiredState == v1alpha1.DesiredStopped:
 		return failure(v1alpha1.ReasonStopped, sentence("Stopped by spec.desiredState", v.message))
-	case w.effects() && v.charge == chargeGround:
-		return failure(v1alpha1.ReasonPodLost, sentence("The work had begun to change things and its journal was lost with the pod, so it is not started again", v.message))
-	case w.effects() && v.charge == chargeFailure:
-		return failure(v.reason, sentence(v.message, "not tried again, because the work had begun to change things and its journal was lost with the pod"))
+	case w.effects():
+		return unrepeatable(v)
 	}
 	if p, spent := exhausted(w, v); spent {
 		return p
 	}
 	return again(w, v)
+}
+
+// unrepeatable settles work that may have changed something: what it did died
+// with the pod's journal, so another attempt might do it again.
+func unrepeatable(v verdict) plan {
+	const why = "The work had begun to change things and its journal was lost with the pod, so it is not started again"
+	switch v.charge {
+	case chargeFailure:
+		return failure(v.reason, sentence(why, v.message))
+	case chargeNone:
+		return failure(v1alpha1.ReasonMisconfigured, sentence(why, v.message))
+	case chargeGround:
+	}
+	return failure(v1alpha1.ReasonPodLost, sentence(why, v.message))
 }
 
 // exhausted settles when the budget that an attempt is charged to is spent.

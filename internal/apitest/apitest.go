@@ -1,0 +1,215 @@
+// Package apitest runs a real API server for tests: with our kinds and our
+// admission policies, without kubelet and controllers, so that a test cranks
+// everything by hand.
+package apitest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/operator"
+)
+
+// A Server is a running API server.
+type Server struct {
+	Config *rest.Config
+	// Admin may do everything.
+	Admin client.Client
+}
+
+var shared *Server
+
+// Main is a TestMain: one server for all tests of a package.
+func Main(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "apitest:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		if err := os.Setenv("KUBEBUILDER_ASSETS", filepath.Join(Root(), "bin", "assets")); err != nil {
+			return 1, err
+		}
+	}
+	env := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd")},
+		ErrorIfCRDPathMissing: true,
+	}
+	cfg, err := env.Start()
+	if err != nil {
+		return 1, fmt.Errorf("starting an API server (make assets builds it): %w", err)
+	}
+	defer func() { _ = env.Stop() }() // the process ends anyway
+	cfg.QPS, cfg.Burst = -1, 0
+	shared = &Server{Config: cfg}
+	if shared.Admin, err = newClient(cfg); err != nil {
+		return 1, err
+	}
+	if err := shared.guard(context.Background()); err != nil { //nolint:forbidigo // before any test there is no test's context
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// Get is the package's server.
+func Get(t *testing.T) *Server {
+	t.Helper()
+	if shared == nil {
+		t.Fatal("apitest.Main is not the package's TestMain")
+	}
+	return shared
+}
+
+// Root is the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+func newClient(cfg *rest.Config) (client.Client, error) {
+	scheme, err := operator.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(cfg, client.Options{Scheme: scheme})
+}
+
+// guard installs the admission policies and waits until they bite.
+func (s *Server) guard(ctx context.Context) error {
+	files, err := filepath.Glob(filepath.Join(Root(), "config", "policy", "runner-*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no admission policies found: %w", err)
+	}
+	for _, file := range files {
+		if err := s.apply(ctx, file); err != nil {
+			return fmt.Errorf("applying %s: %w", file, err)
+		}
+	}
+	probe := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
+		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+	}
+	nobody, err := s.as(rest.ImpersonationConfig{UserName: "probe", Groups: []string{"system:authenticated"}}, []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}},
+	}, "default")
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+		return apierrors.IsForbidden(err) && IsPolicy(err), nil
+	})
+}
+
+// IsPolicy says whether an admission policy spoke, rather than RBAC.
+func IsPolicy(err error) bool {
+	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
+}
+
+func (s *Server) apply(ctx context.Context, file string) error {
+	objects, err := ReadObjects(file)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := s.Admin.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// as is a client of somebody else, with rights in a namespace.
+func (s *Server) as(who rest.ImpersonationConfig, rules []rbacv1.PolicyRule, namespace string) (client.Client, error) {
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: who.UserName}, Rules: rules}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: who.UserName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: who.UserName},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who.UserName}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		if err := s.Admin.Create(context.Background(), o); err != nil && !apierrors.IsAlreadyExists(err) { //nolint:forbidigo // set-up
+			return nil, err
+		}
+	}
+	cfg := rest.CopyConfig(s.Config)
+	cfg.Impersonate = who
+	return newClient(cfg)
+}
+
+// As is a client of a user with the given rights in a namespace; with none it
+// has those that bindings of the test gave it.
+func (s *Server) As(t *testing.T, user, namespace string, rules ...rbacv1.PolicyRule) client.Client {
+	t.Helper()
+	c, err := s.as(rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}, rules, namespace)
+	if err != nil {
+		t.Fatalf("becoming %s: %v", user, err)
+	}
+	return c
+}
+
+// WithToken is a client that has nothing but a token.
+func (s *Server) WithToken(t *testing.T, token string) client.Client {
+	t.Helper()
+	cfg := rest.AnonymousClientConfig(s.Config)
+	cfg.BearerToken = token
+	c, err := newClient(cfg)
+	if err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	return c
+}
+
+// Token is a token of a ServiceAccount, bound to a pod unless that is nil.
+func (s *Server) Token(t *testing.T, account *corev1.ServiceAccount, pod *corev1.Pod) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	if pod != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	}
+	if err := s.Admin.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatalf("requesting a token: %v", err)
+	}
+	return request.Status.Token
+}
+
+// Namespace makes a namespace of the test's own.
+func (s *Server) Namespace(t *testing.T) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := s.Admin.Create(t.Context(), ns); err != nil {
+		t.Fatalf("creating a namespace: %v", err)
+	}
+	return ns.Name
+}
+
+// Create makes objects, and fails the test where it cannot.
+func (s *Server) Create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := s.Admin.Create(t.Context(), o); err != nil {
+			t.Fatalf("creating %T: %v", o, err)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package run
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// fates are what may befall the pod of an attempt, whatever its state.
+var fates = []func(n int) func(*cluster){
+	starts,
+	func(n int) func(*cluster) { return reports(n) },
+	func(n int) func(*cluster) { return reports(n, begun) },
+	func(n int) func(*cluster) { return reports(n, commits("Finished", "")) },
+	func(n int) func(*cluster) { return reports(n, commits("ModelUnavailable", "HTTP 503")) },
+	func(n int) func(*cluster) { return reports(n, commits("nonsense", "")) },
+	func(n int) func(*cluster) { return exits(n, 0) },
+	func(n int) func(*cluster) { return exits(n, 1) },
+	func(n int) func(*cluster) { return exits(n, 77) },
+	func(n int) func(*cluster) { return exits(n, 137, oomKilled) },
+	func(n int) func(*cluster) { return exits(n, 143) },
+	func(n int) func(*cluster) {
+		return exits(n, 78, says(n, task.Result{Reason: task.ReasonSecretMissing}))
+	},
+	func(n int) func(*cluster) {
+		return exits(n, 0, says(n, task.Result{Committed: true, Reason: task.ReasonFinished}))
+	},
+	func(n int) func(*cluster) { return waits(n, "ImagePullBackOff", "") },
+	func(n int) func(*cluster) { return waits(n, "CreateContainerConfigError", "") },
+	isUnschedulable, isEvicted, vanishes,
+	func(int) func(*cluster) { return stops },
+	func(int) func(*cluster) { return refuses(forbidden("exceeded quota")) },
+	func(int) func(*cluster) { return refuses(errDown) },
+	func(int) func(*cluster) { return refuses(nil) },
+}
+
+// befall lets something happen to the current attempt's pod, or nothing where
+// it has none.
+func befall(c *cluster, r *rand.Rand) {
+	a := c.run.Status.Attempt
+	if a == nil || c.pods[a.Pod] == nil || a.PodUID == "" {
+		c.refuse = nil
+		return
+	}
+	fates[r.IntN(len(fates))](int(a.Number))(c)
+}
+
+// Whatever befalls its pods, a Run settles, and a settled Run stays still.
+func TestEveryRunSettles(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // tests repeat themselves
+		c := newCluster(t, gen.Run(), gen.Agent())
+		settledAt := -1
+		var outcome metav1.Condition
+		for i := range 3000 {
+			before := c.run.Status.DeepCopy()
+			p := c.step()
+			checkInvariants(t, seed, c, before)
+			if c.run.Status.CompletionTime != nil && settledAt < 0 {
+				settledAt, outcome = i, succeeded(c.run.Status)
+			}
+			if settledAt >= 0 && i > settledAt+10 {
+				break
+			}
+			if p.wake > 0 {
+				c.now = c.now.Add(p.wake)
+			} else {
+				c.now = c.now.Add(time.Second)
+			}
+			if r.IntN(3) == 0 && settledAt < 0 {
+				befall(c, r)
+			}
+		}
+		if settledAt < 0 {
+			t.Fatalf("seed %d: the Run does not settle: %s", seed, sentence(reasonOf(c.run), messageOf(c.run)))
+		}
+		if is := succeeded(c.run.Status); is.Status != outcome.Status || is.Reason != outcome.Reason {
+			t.Fatalf("seed %d: a settled Run moved from %s to %s", seed, outcome.Reason, is.Reason)
+		}
+	}
+}
+
+// checkInvariants holds after every single step.
+func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.RunStatus) {
+	t.Helper()
+	live := 0
+	for _, pod := range c.pods {
+		if alive(pod) {
+			live++
+		}
+	}
+	if live > 1 {
+		t.Fatalf("seed %d: %d live pods", seed, live)
+	}
+	is := succeeded(c.run.Status)
+	if is.Status == metav1.ConditionTrue && c.world().committed() == nil {
+		t.Fatalf("seed %d: success without a committed result", seed)
+	}
+	if (is.Status == metav1.ConditionUnknown) != (c.run.Status.CompletionTime == nil) {
+		t.Fatalf("seed %d: Succeeded is %s, completionTime %v", seed, is.Status, c.run.Status.CompletionTime)
+	}
+	if before.Attempt != nil && c.run.Status.Attempt.Number < before.Attempt.Number {
+		t.Fatalf("seed %d: attempts go backwards", seed)
+	}
+	if before.CompletionTime != nil && !before.CompletionTime.Equal(c.run.Status.CompletionTime) {
+		t.Fatalf("seed %d: completionTime moved", seed)
+	}
+	if f, d := c.run.Status.Failures, c.run.Status.Disruptions; f > *c.run.Spec.Retries || d > *c.run.Spec.Disruptions {
+		t.Fatalf("seed %d: %d failures and %d disruptions are over budget", seed, f, d)
+	}
+}
+
+// Work that may have changed something is never started a second time.
+func TestEffectsAreNotRepeated(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // tests repeat themselves
+		c := newCluster(t, gen.Run(), gen.Agent())
+		c.step()
+		c.step()
+		starts(1)(c)
+		reports(1, begun)(c)
+		for range 200 {
+			p := c.step()
+			c.now = c.now.Add(max(p.wake, time.Second))
+			if c.run.Status.CompletionTime == nil && r.IntN(2) == 0 {
+				befall(c, r)
+			}
+		}
+		if n := c.run.Status.Attempt.Number; n > 1 {
+			t.Fatalf("seed %d: attempt %d after effects had begun", seed, n)
+		}
+	}
+}
+
+// Deciding again after acting changes nothing: what was done is seen.
+func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // tests repeat themselves
+		c := newCluster(t, gen.Run(), gen.Agent())
+		for range 40 {
+			befall(c, r)
+			for range 10 { // to rest: a step may make room for the next
+				before := c.run.Status.DeepCopy()
+				p := c.step()
+				if deed(p) == "" && cmp.Equal(*before, c.run.Status) {
+					break
+				}
+			}
+			again := decide(c.world())
+			if did := deed(again); did != "" && c.refuse == nil {
+				t.Fatalf("seed %d: at rest, and still %s", seed, did)
+			}
+			c.now = c.now.Add(time.Duration(r.IntN(20)) * time.Second)
+		}
+	}
+}
+
+// The order in which the cluster lists pods does not matter.
+func TestOrderOfPodsDoesNotMatter(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.step()
+	c.step()
+	starts(1)(c)
+	exits(1, 1)(c)
+	c.now = c.now.Add(time.Minute)
+	c.step()
+	c.step()
+	w := c.world()
+	want := decide(w)
+	w.pods = []corev1.Pod{w.pods[1], w.pods[0]}
+	if diff := cmp.Diff(want, decide(w), cmp.AllowUnexported(plan{})); diff != "" {
+		t.Errorf("decide() depends on the order of pods:\n%s", diff)
+	}
+}
+
+func TestPodNames(t *testing.T) {
+	long := "a-run-with-a-name-as-long-as-a-label-may-be-which-is-63-letters"
+	cases := map[string]struct {
+		run     string
+		attempt int32
+		want    string
+	}{
+		"short names are kept":             {"fix-x7k2p", 3, "fix-x7k2p-3"},
+		"long ones are cut and told apart": {long, 12, long[:51] + "-" + task.Hash([]byte(long))[:8] + "-12"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := podName(tc.run, tc.attempt)
+			if got != tc.want || len(got) > 63 {
+				t.Errorf("podName() = %q (%d characters), want %q", got, len(got), tc.want)
+			}
+		})
+	}
+	if podName(long, 1) == podName(long[:62]+"t", 1) {
+		t.Error("two Runs share a pod name")
+	}
+}

@@ -1,0 +1,128 @@
+package api_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+)
+
+// controls are the fields of a Run that may change. Every other field, those
+// added later too, is the work, and fixed.
+var controls = map[string]bool{"desiredState": true, "ttlSecondsAfterFinished": true}
+
+// values are two different values for each field of a Run's spec.
+var values = map[string][2]any{
+	"agent":                   {"a", "b"},
+	"workflow":                {"a", "b"},
+	"prompt":                  {"Do it.", "Do that."},
+	"limits":                  {map[string]any{"steps": int64(3)}, map[string]any{"steps": int64(4)}},
+	"retries":                 {int64(1), int64(2)},
+	"disruptions":             {int64(1), int64(2)},
+	"desiredState":            {"Running", "Stopped"},
+	"ttlSecondsAfterFinished": {int64(1), int64(2)},
+}
+
+// Each field is set, changed and unset after creation, the Go type saying which
+// fields there are.
+func TestWorkOfARunIsFixed(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	spec := reflect.TypeFor[v1alpha1.RunSpec]()
+	for i := range spec.NumField() {
+		field, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		two, known := values[field]
+		if !known {
+			t.Errorf("field %s is new: give it two values here", field)
+			continue
+		}
+		for change, fromTo := range map[string][2]any{"set": {nil, two[0]}, "changed": {two[0], two[1]}, "unset": {two[0], nil}} {
+			t.Run(field+" "+change, func(t *testing.T) {
+				o := runWith(t, field, fromTo[0])
+				o.SetNamespace(namespace)
+				if err := s.Admin.Create(t.Context(), o); err != nil {
+					return // there is no such Run to begin with
+				}
+				put(o, field, fromTo[1])
+				before := o.DeepCopy()
+				err := s.Admin.Update(t.Context(), o, client.DryRunAll)
+				if controls[field] {
+					if err != nil {
+						t.Errorf("refused: %v", err)
+					}
+					return
+				}
+				// Unsetting a field that has a default gives the default, which may
+				// be what was there.
+				unchanged := err == nil && reflect.DeepEqual(before.Object["spec"], o.Object["spec"])
+				sameAsBefore := err == nil && o.GetGeneration() == 1
+				if err == nil && !unchanged && !sameAsBefore {
+					t.Errorf("the work of a Run was changed: %v", o.Object["spec"])
+				}
+				if err == nil && change == "changed" {
+					t.Error("a change was taken")
+				}
+			})
+		}
+	}
+}
+
+func runWith(t *testing.T, field string, value any) *unstructured.Unstructured {
+	t.Helper()
+	o := object(t, run, "metadata: {name: null, generateName: r-}")
+	if field == "workflow" && value != nil {
+		put(o, "agent", nil)
+	}
+	put(o, field, value)
+	return o
+}
+
+func put(o *unstructured.Unstructured, field string, value any) {
+	if value == nil {
+		unstructured.RemoveNestedField(o.Object, "spec", field)
+		return
+	}
+	_ = unstructured.SetNestedField(o.Object, value, "spec", field) // our own values fit
+}
+
+// A finished Run stays as it is, whoever asks.
+func TestOutcomeOfARunIsFinal(t *testing.T) {
+	s := apitest.Get(t)
+	o := runWith(t, "prompt", "Do it.")
+	o.SetNamespace(s.Namespace(t))
+	s.Create(t, o)
+	finish := `{"status":{"completionTime":"2030-01-01T00:00:00Z","observedGeneration":1,"conditions":[{"type":"Succeeded","status":"False","reason":"Stopped","message":"m","lastTransitionTime":"2030-01-01T00:00:00Z"}]}}`
+	patchStatus := func(text string) error {
+		return s.Admin.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)))
+	}
+	if err := patchStatus(finish); err != nil {
+		t.Fatalf("finishing the Run: %v", err)
+	}
+	for name, tc := range map[string]struct{ patch, want string }{
+		"its time of completion":    {`{"status":{"completionTime":"2031-01-01T00:00:00Z"}}`, "stays finished"},
+		"that it is finished":       {`{"status":{"completionTime":null}}`, "stays finished"},
+		"its outcome":               {strings.Replace(finish, `"False"`, `"True"`, 1), "never changes"},
+		"its reason":                {strings.Replace(finish, `"Stopped"`, `"Finished"`, 1), "never changes"},
+		"its conditions":            {`{"status":{"conditions":null}}`, "never changes"},
+		"its generation may follow": {`{"status":{"observedGeneration":2}}`, ""},
+		"its message may be longer": {strings.Replace(finish, `"m"`, `"m, kept"`, 1), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := patchStatus(tc.patch)
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+}

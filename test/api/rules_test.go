@@ -1,0 +1,168 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+)
+
+const (
+	model = `{apiVersion: deckhand.dev/v1alpha1, kind: Model, metadata: {name: m}, spec: {provider: OpenAI, model: gpt-5}}`
+	agent = `{apiVersion: deckhand.dev/v1alpha1, kind: Agent, metadata: {name: a}, spec: {instructions: Do it., model: m}}`
+	run   = `{apiVersion: deckhand.dev/v1alpha1, kind: Run, metadata: {name: r}, spec: {agent: a, prompt: Do it.}}`
+)
+
+// A rule case is a good object, what bends it, and what the server says then;
+// empty: it takes it.
+type ruleCase struct {
+	base string
+	bend string // YAML merged over the base
+	want string
+}
+
+var ruleCases = map[string]ruleCase{
+	"a Model of OpenAI needs no endpoint":         {model, ``, ``},
+	"a compatible Model needs an endpoint":        {model, `spec: {provider: OpenAICompatible}`, "write endpoint: https://host/v1"},
+	"an endpoint is a URL":                        {model, `spec: {endpoint: "models.example"}`, "write https://host/v1"},
+	"an endpoint speaks HTTP":                     {model, `spec: {endpoint: "ftp://models.example"}`, "write https://host/v1"},
+	"a provider is one of the list":               {model, `spec: {provider: Acme}`, `supported values: "OpenAI", "OpenAICompatible"`},
+	"a Model has a name":                          {model, `spec: {model: ""}`, "spec.model"},
+	"credentials stand in a Secret, not a header": {model, `spec: {headers: [{name: Authorization, value: x}]}`, "credentials belong in credentials"},
+	"a header is one line":                        {model, `spec: {headers: [{name: X-A, value: "a\nb"}]}`, "must be one line"},
+	"money names its currency":                    {model, `spec: {prices: {input: "3", output: 15USD}}`, "write 1.50USD"},
+	"money is not negative":                       {model, `spec: {prices: {input: "-3USD", output: 15USD}}`, "write 1.50USD"},
+	"money may be exact":                          {model, `spec: {prices: {input: 0.000001USD, output: 15USD}}`, ``},
+	"tokens may be a number":                      {model, `spec: {contextWindow: 200000}`, ``},
+	"tokens may have a suffix":                    {model, `spec: {contextWindow: 200k}`, ``},
+	"tokens are positive":                         {model, `spec: {contextWindow: -1}`, "write 500k or 2M"},
+	"tokens are no quantity":                      {model, `spec: {contextWindow: 2Mi}`, "write 500k or 2M"},
+	"temperature is a number":                     {model, `spec: {parameters: {temperature: 0.2}}`, ``},
+	"temperature is bounded":                      {model, `spec: {parameters: {temperature: 2.5}}`, "less than or equal to 2"},
+	"extra parameters are free":                   {model, `spec: {parameters: {extra: {thinking: {type: enabled}}}}`, ``},
+
+	"an Agent has defaults for the rest": {agent, ``, ``},
+	"instructions are not empty":         {agent, `spec: {instructions: ""}`, "spec.instructions"},
+	"instructions are bounded in bytes":  {agent, `spec: {instructions: "` + strings.Repeat("ä", 40000) + `"}`, "move long material into files"},
+	"a tool is one of the list":          {agent, `spec: {tools: [{builtin: Teleport}]}`, `Unsupported value: "Teleport"`},
+	"a tool is listed once":              {agent, `spec: {tools: [{builtin: Files}, {builtin: Files}]}`, "each tool may be listed once"},
+	"a tool's timeout is at most 6h":     {agent, `spec: {tools: [{builtin: Files, timeout: 7h}]}`, "at most 6h"},
+	"a tool's timeout is not zero":       {agent, `spec: {tools: [{builtin: Files, timeout: 0s}]}`, "more than 0s"},
+	"steps are positive":                 {agent, `spec: {limits: {steps: -1}}`, "greater than or equal to 1"},
+	"tokens of a limit are positive":     {agent, `spec: {limits: {tokens: 0}}`, "write 500k or 2M"},
+	"a cost is money":                    {agent, `spec: {limits: {cost: 1.5}}`, "must be of type string"},
+	"a duration has a unit":              {agent, `spec: {limits: {duration: "90"}}`, "write 48h, 1h30m or 90s"},
+	"a duration is not negative":         {agent, `spec: {limits: {duration: "-5m"}}`, "write 48h, 1h30m or 90s"},
+	"a duration is not zero":             {agent, `spec: {limits: {duration: 0s}}`, "at least 1s"},
+	"a pending limit is not zero":        {agent, `spec: {limits: {pending: 0s}}`, "at least 1s"},
+	"a deadline is not zero":             {agent, `spec: {limits: {deadline: 0s}}`, "at least 1s"},
+	"a duration is at most 30 days":      {agent, `spec: {limits: {duration: 721h}}`, "at most 720h"},
+	"parallel tools are bounded":         {agent, `spec: {parallelTools: 33}`, "less than or equal to 32"},
+	"a workspace has room":               {agent, `spec: {workspace: {size: 1Mi}}`, "at least 16Mi"},
+	"a workspace's size is a quantity":   {agent, `spec: {workspace: {size: lots}}`, "spec.workspace.size"},
+	"durability is one of the list":      {agent, `spec: {workspace: {durability: Forever}}`, `supported values: "Pod"`},
+	"an output has a schema":             {agent, `spec: {output: {}}`, "spec.output.schema: Required"},
+
+	"a Run of an agent":                           {run, ``, ``},
+	"a Run names an agent or a workflow":          {run, `spec: {agent: null}`, "name an agent or a workflow, one of the two"},
+	"a Run names not both":                        {run, `spec: {workflow: w}`, "name an agent or a workflow, one of the two"},
+	"a prompt is there":                           {run, `spec: {prompt: null}`, "spec.prompt: Required"},
+	"a prompt is not empty":                       {run, `spec: {prompt: ""}`, "spec.prompt"},
+	"a prompt says something":                     {run, `spec: {prompt: "  \n"}`, "must say what to do"},
+	"a prompt is bounded":                         {run, `spec: {prompt: "` + strings.Repeat("a", 65537) + `"}`, "65536"},
+	"a prompt is bounded in bytes":                {run, `spec: {prompt: "` + strings.Repeat("ä", 40000) + `"}`, "put long material into files"},
+	"retries are bounded":                         {run, `spec: {retries: 21}`, "less than or equal to 20"},
+	"retries are not negative":                    {run, `spec: {retries: -1}`, "greater than or equal to 0"},
+	"disruptions are not negative":                {run, `spec: {disruptions: -1}`, "greater than or equal to 0"},
+	"a desired state is one of the list":          {run, `spec: {desiredState: Dancing}`, `supported values: "Running", "Stopped"`},
+	"a TTL is not negative":                       {run, `spec: {ttlSecondsAfterFinished: -1}`, "greater than or equal to 0"},
+	"a name fits a label":                         {run, `metadata: {name: ` + strings.Repeat("r", 64) + `}`, "at most 63 characters"},
+	"an unknown field is refused by name":         {run, `spec: {promt: Do it.}`, `unknown field "spec.promt"`},
+	"a limit of a Run is checked like an Agent's": {run, `spec: {limits: {cost: 1EUR}}`, "write 1.50USD"},
+}
+
+func TestRules(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	strict := client.WithFieldValidation(s.Admin, "Strict")
+	for name, tc := range ruleCases {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, tc.base, tc.bend)
+			o.SetNamespace(namespace)
+			err := strict.Create(t.Context(), o, client.DryRunAll)
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// object is base with bend merged over it; null removes.
+func object(t *testing.T, base, bend string) *unstructured.Unstructured {
+	t.Helper()
+	var o, over map[string]any
+	if err := yaml.Unmarshal([]byte(base), &o); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(bend), &over); err != nil {
+		t.Fatal(err)
+	}
+	merge(o, over)
+	return &unstructured.Unstructured{Object: o}
+}
+
+func merge(into, over map[string]any) {
+	for k, v := range over {
+		inner, isMap := v.(map[string]any)
+		had, hasMap := into[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(into, k)
+		case isMap && hasMap:
+			merge(had, inner)
+		default:
+			into[k] = v
+		}
+	}
+}
+
+// What a person did not say is filled in where they can see it.
+func TestDefaults(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	for kind, tc := range map[string]struct{ base, want string }{
+		"Model": {model, `{conditions: [{type: Ready, status: Unknown, reason: Pending, message: Waiting for the operator, lastTransitionTime: "1970-01-01T00:00:00Z"}]}`},
+		"Run":   {run, `{conditions: [{type: Reconciling, status: "True", reason: Pending, message: Waiting for the operator, lastTransitionTime: "1970-01-01T00:00:00Z"}, {type: Succeeded, status: Unknown, reason: Pending, message: Waiting for the operator, lastTransitionTime: "1970-01-01T00:00:00Z"}]}`},
+	} {
+		t.Run(kind+" has a status from the first moment", func(t *testing.T) {
+			o := object(t, tc.base, "")
+			o.SetNamespace(namespace)
+			s.Create(t, o)
+			var want any
+			if err := yaml.Unmarshal([]byte(tc.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(o.Object["status"]); got != fmt.Sprint(want) {
+				t.Errorf("status is %s, want %s", got, fmt.Sprint(want))
+			}
+		})
+	}
+	a := object(t, agent, "")
+	a.SetNamespace(namespace)
+	s.Create(t, a)
+	spec, _, _ := unstructured.NestedMap(a.Object, "spec")
+	if got := fmt.Sprintln(spec["parallelTools"], spec["events"], spec["podRetention"], spec["workspace"]); got != "10 Full 1h map[durability:Pod size:1Gi]\n" {
+		t.Errorf("defaults of an Agent are %s", got)
+	}
+}

@@ -1,0 +1,134 @@
+package api_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+)
+
+// Bounds that follow from the schema alone, however long a Run lasts.
+const (
+	maxStatus = 64 << 10
+	maxSpec   = 160 << 10
+	maxCRD    = 256 << 10
+)
+
+// A Run cannot outgrow its bounds: the schema's own maxima are added up.
+func TestRunIsBoundedBySchema(t *testing.T) {
+	schema := crd(t, "runs").Spec.Versions[0].Schema.OpenAPIV3Schema
+	for part, limit := range map[string]int64{"status": maxStatus, "spec": maxSpec} {
+		node := schema.Properties[part]
+		if size := largest(t, part, node); size > limit {
+			t.Errorf("%s may have %d bytes, more than %d", part, size, limit)
+		}
+	}
+}
+
+// Client-side apply, Helm and Argo CD keep a copy of a CRD in an annotation or
+// a Secret.
+func TestCRDsAreSmall(t *testing.T) {
+	for _, plural := range []string{"models", "agents", "runs"} {
+		info, err := os.Stat(file(plural))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > maxCRD {
+			t.Errorf("the CRD of %s has %d bytes, more than %d", plural, info.Size(), maxCRD)
+		}
+	}
+}
+
+func file(plural string) string {
+	return filepath.Join(apitest.Root(), "config", "crd", "deckhand.dev_"+plural+".yaml")
+}
+
+func crd(t *testing.T, plural string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	data, err := os.ReadFile(file(plural))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// largest is the most bytes of JSON that a value of a schema has, escapes left
+// out: they are the server's form, not the store's limit.
+func largest(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) int64 {
+	t.Helper()
+	switch s.Type {
+	case "object":
+		var sum int64 = 2
+		for name, p := range s.Properties {
+			sum += int64(len(name)) + 4 + largest(t, path+"."+name, p)
+		}
+		return sum
+	case "array":
+		if s.MaxItems == nil {
+			t.Errorf("%s has no maxItems", path)
+			return 0
+		}
+		item := largest(t, path+"[]", *s.Items.Schema)
+		if limit, has := messages(s.XValidations); has {
+			item += limit - messageMaximum // the rule is tighter than the field's own
+		}
+		return *s.MaxItems * (item + 1)
+	case "string":
+		return longest(t, path, s)
+	case "boolean":
+		return 5
+	default: // numbers, and integers or strings
+		return 20
+	}
+}
+
+// messageMaximum is the maxLength of a metav1.Condition's message.
+const messageMaximum = 32768
+
+// messages is the bound that a rule of a list of conditions puts on messages.
+func messages(rules apiextensionsv1.ValidationRules) (int64, bool) {
+	for _, r := range rules {
+		if _, bound, has := strings.Cut(r.Rule, "size(bytes(c.message)) <= "); has {
+			n, err := strconv.ParseInt(strings.TrimSuffix(bound, ")"), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// longest is the most bytes of a string: maxLength counts characters of up to
+// four, unless a rule counts bytes.
+func longest(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) int64 {
+	t.Helper()
+	for _, r := range s.XValidations {
+		if _, bound, has := strings.Cut(r.Rule, "size(bytes(self)) <= "); has {
+			if n, err := strconv.ParseInt(bound, 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	switch {
+	case s.Format == "date-time":
+		return 32
+	case len(s.Enum) > 0:
+		return 32
+	case s.MaxLength == nil:
+		t.Errorf("%s has no maxLength", path)
+		return 0
+	case strings.HasSuffix(path, "conditions[].message"):
+		return messageMaximum
+	case strings.HasPrefix(path, "status.conditions[]"), *s.MaxLength <= 300:
+		return *s.MaxLength // names, reasons, units: ASCII by their patterns or by who writes them
+	}
+	return 4 * *s.MaxLength
+}

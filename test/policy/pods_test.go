@@ -1,0 +1,115 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+)
+
+// eve holds what the built-in role edit allows in a namespace. An API server
+// alone has no controller that aggregates the role, so the rules that matter
+// are written out; the end-to-end tests use the role itself.
+func eve(t *testing.T, s *stage) client.Client {
+	t.Helper()
+	all := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	return s.As(t, "eve", s.namespace,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "configmaps", "secrets", "serviceaccounts"}, Verbs: all},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token", "pods/eviction"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"patch", "update"}},
+	)
+}
+
+func TestWhoMayEditPodsMayNotSpeakForTheOperator(t *testing.T) {
+	s := newStage(t)
+	c := eve(t, s)
+	s.annotate(t)
+	pod := func() *corev1.Pod { return s.pod.DeepCopy() }
+	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+	strategic := func(text string) client.Patch { return client.RawPatch(types.StrategicMergePatchType, []byte(text)) }
+	cases := map[string]struct {
+		try  func() error
+		want string
+	}{
+		"forging a stop": {func() error {
+			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`))
+		}, "only the operator changes deckhand.dev/ annotations"},
+		"forging another task": {func() error {
+			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`))
+		}, "only the operator changes deckhand.dev/ annotations"},
+		"taking the task away": {func() error {
+			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"annotations":null}}`))
+		}, "only the operator changes deckhand.dev/ annotations"},
+		"hiding the pod from its Run": {func() error {
+			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"labels":{"deckhand.dev/run":null}}}`))
+		}, "only the operator changes deckhand.dev/ labels"},
+		"giving the runner another image": {func() error {
+			return c.Patch(t.Context(), pod(), strategic(`{"spec":{"containers":[{"name":"runner","image":"evil"}]}}`))
+		}, "only the operator changes images"},
+		"an ephemeral container": {func() error {
+			return c.SubResource("ephemeralcontainers").Patch(t.Context(), pod(), strategic(`{"spec":{"ephemeralContainers":[{"name":"e","image":"evil"}]}}`))
+		}, "no ephemeral containers in a runner pod"},
+		"a pod with the runner's ServiceAccount": {func() error {
+			return c.Create(t.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "mine-3"},
+				Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
+			})
+		}, "only the operator creates pods with the ServiceAccount"},
+		"a token of the runner's ServiceAccount": {func() error {
+			return c.SubResource("token").Create(t.Context(), s.account.DeepCopy(), &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+				BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: s.pod.Name, UID: s.pod.UID},
+			}})
+		}, "issued to kubelets only"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := tc.try()
+			if !apitest.IsPolicy(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// What is not Deckhand's stays as it was for everybody.
+func TestOtherPodsAreNobodysBusiness(t *testing.T) {
+	s := newStage(t)
+	s.annotate(t)
+	c := eve(t, s)
+	other := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hers"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+	}
+	if err := c.Create(t.Context(), other); err != nil {
+		t.Fatalf("her own pod: %v", err)
+	}
+	for name, patch := range map[string]string{
+		"her own pod, even with our annotation": `{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`,
+		"an image of her own pod":               `{"spec":{"containers":[{"name":"c","image":"d"}]}}`,
+	} {
+		if err := c.Patch(t.Context(), other.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := c.Patch(t.Context(), s.pod.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"hers":"yes"},"labels":{"hers":"yes"}}}`))); err != nil {
+		t.Errorf("her own annotation on a runner pod: %v", err)
+	}
+}
+
+// annotate makes the stage's pod look like the operator's.
+func (s *stage) annotate(t *testing.T) {
+	t.Helper()
+	patch := `{"metadata":{"annotations":{"deckhand.dev/task":"{\"version\":1}"},"labels":{"deckhand.dev/run":"mine"}}}`
+	if err := s.Admin.Patch(t.Context(), s.pod, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}

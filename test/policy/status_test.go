@@ -1,0 +1,246 @@
+package policy_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+)
+
+// A stage is a namespace with two Runs, each with the pod of its current
+// attempt, and runners that may patch the status of Runs: what RBAC allows.
+type stage struct {
+	*apitest.Server
+	namespace string
+	account   *corev1.ServiceAccount
+	run       *v1alpha1.Run // its current attempt is 2, in pod
+	pod       *corev1.Pod
+	old       *corev1.Pod // attempt 1 of the same Run
+	foreign   *v1alpha1.Run
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{Server: apitest.Get(t)}
+	s.namespace = s.Namespace(t)
+	s.account = runnerAccount(t, s.Server, s.namespace)
+	s.old, s.pod = s.newPod(t, "mine-1", v1alpha1.RunnerServiceAccount), s.newPod(t, "mine-2", v1alpha1.RunnerServiceAccount)
+	s.run = s.newRun(t, "mine", 2, s.pod)
+	s.foreign = s.newRun(t, "other", 1, s.newPod(t, "other-1", v1alpha1.RunnerServiceAccount))
+	return s
+}
+
+func runnerAccount(t *testing.T, s *apitest.Server, namespace string) *corev1.ServiceAccount {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.RunnerServiceAccount}}
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "runner"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"deckhand.dev"}, Resources: []string{"runs/status"}, Verbs: []string{"patch"}}},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "runner"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "runner"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
+	}
+	s.Create(t, account, role, binding)
+	return account
+}
+
+func (s *stage) newPod(t *testing.T, name, account string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec:       corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{Name: "runner", Image: "runner"}}},
+	}
+	s.Create(t, pod)
+	return pod
+}
+
+func (s *stage) newRun(t *testing.T, name string, attempt int32, pod *corev1.Pod) *v1alpha1.Run {
+	t.Helper()
+	run := &v1alpha1.Run{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec:       v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."},
+	}
+	s.Create(t, run)
+	s.patch(t, run, fmt.Sprintf(`[{"op":"add","path":"/status/attempt","value":{"number":%d,"pod":%q,"podUID":%q,"agent":"h","startedAt":"2030-01-01T00:00:00Z"}}]`, attempt, pod.Name, pod.UID))
+	return run
+}
+
+// patch changes a status as the operator does.
+func (s *stage) patch(t *testing.T, run *v1alpha1.Run, ops string) {
+	t.Helper()
+	if err := s.Admin.Status().Patch(t.Context(), run, client.RawPatch(types.JSONPatchType, []byte(ops))); err != nil {
+		t.Fatalf("patching %s: %v", run.Name, err)
+	}
+}
+
+// report is what a runner sends.
+func report(attempt int, sequence int, more string) string {
+	return fmt.Sprintf(`{"op":"add","path":"/status/progress","value":{"version":1,"attempt":%d,"sequence":%d%s}}`, attempt, sequence, more)
+}
+
+func TestRunnerWritesItsOwnProgress(t *testing.T) {
+	s := newStage(t)
+	c := s.WithToken(t, s.Token(t, s.account, s.pod))
+	send := func(ops string) error {
+		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
+	}
+	mine := fmt.Sprintf(`{"op":"test","path":"/status/attempt/podUID","value":%q}`, s.pod.UID)
+	if err := send("[" + mine + "," + report(2, 10, "") + "]"); err != nil {
+		t.Fatalf("its first report is refused: %v", err)
+	}
+	if err := send("[" + mine + "," + report(2, 11, `,"counts":{"steps":1}`) + "]"); err != nil {
+		t.Fatalf("its second report is refused: %v", err)
+	}
+	var got v1alpha1.Run
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Progress == nil || got.Status.Progress.Counts.Steps != 1 {
+		t.Errorf("progress is %+v", got.Status.Progress)
+	}
+	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + report(2, 12, "") + "]")
+	if !statuspatch.IsConflict(err) {
+		t.Errorf("a failed test is %v, want a conflict", err)
+	}
+}
+
+// Everything else that a runner could try is refused, by policy or schema.
+func TestRunnerWritesNothingElse(t *testing.T) {
+	s := newStage(t)
+	bound := s.WithToken(t, s.Token(t, s.account, s.pod))
+	stranger := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "stranger"}}
+	s.Create(t, stranger)
+	good := "[" + report(2, 100, "") + "]"
+	s.patch(t, s.run, "["+report(2, 50, "")+"]")
+
+	elsewhere := newStage(t)
+	cases := map[string]struct {
+		who  client.Client
+		run  *v1alpha1.Run
+		ops  string
+		want string
+	}{
+		"a foreign Run":                       {bound, s.foreign, "[" + report(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
+		"an empty patch on a foreign Run":     {bound, s.foreign, "[]", "fenced: this pod is not the current attempt"},
+		"a Run of another namespace":          {bound, elsewhere.run, good, "forbidden"},
+		"conditions":                          {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"the attempt":                         {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + report(9, 100, "") + "]", "a runner writes status.progress only"},
+		"the budgets":                         {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"a field that is taken away":          {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"completion":                          {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"an older report":                     {bound, s.run, "[" + report(2, 50, "") + "]", "fenced: a report must be newer"},
+		"a report of another attempt":         {bound, s.run, "[" + report(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
+		"taking the progress away":            {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
+		"too long a text":                     {bound, s.run, "[" + report(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
+		"too many recent steps":               {bound, s.run, "[" + report(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
+		"a token that is bound to no pod":     {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
+		"the token of the attempt before":     {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},
+		"another ServiceAccount":              {s.WithToken(t, s.Token(t, stranger, s.newPod(t, "strange", "stranger"))), s.run, good, "forbidden"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := tc.who.Status().Patch(t.Context(), tc.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(tc.ops)))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+	t.Run("anything but status", func(t *testing.T) {
+		for what, err := range map[string]error{
+			"spec":     bound.Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"desiredState":"Stopped"}}`))),
+			"metadata": bound.Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))),
+			"reading":  bound.Get(t.Context(), client.ObjectKeyFromObject(s.run), &v1alpha1.Run{}),
+			"deleting": bound.Delete(t.Context(), s.run.DeepCopy()),
+			"secrets":  bound.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.namespace)),
+			"pods":     bound.List(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace)),
+		} {
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("%s: %v, want it forbidden", what, err)
+			}
+		}
+	})
+	t.Run("metadata through status", func(t *testing.T) {
+		ops := `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"replace","path":"/spec/desiredState","value":"Stopped"},` + report(2, 200, "") + "]"
+		var after v1alpha1.Run
+		err := bound.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
+		if getErr := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &after); getErr != nil {
+			t.Fatal(getErr)
+		}
+		if len(after.Labels) > 0 || after.Spec.DesiredState != v1alpha1.DesiredRunning {
+			t.Errorf("labels %v, desiredState %s after %v", after.Labels, after.Spec.DesiredState, err)
+		}
+	})
+}
+
+// A pod that takes a dead one's name is not the attempt, and the dead one's
+// token is no token any more.
+func TestNameOfAPodIsNotEnough(t *testing.T) {
+	s := newStage(t)
+	dead := s.WithToken(t, s.Token(t, s.account, s.pod))
+	send := func(c client.Client, sequence int) error {
+		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+report(2, sequence, "")+"]")))
+	}
+	if err := send(dead, 1); err != nil {
+		t.Fatalf("the living pod's report is refused: %v", err)
+	}
+	now := int64(0)
+	if err := s.Admin.Delete(t.Context(), s.pod.DeepCopy(), &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	squatter := s.WithToken(t, s.Token(t, s.account, s.newPod(t, s.pod.Name, v1alpha1.RunnerServiceAccount)))
+	if err := send(squatter, 2); err == nil || !strings.Contains(err.Error(), "fenced: this pod is not the current attempt") {
+		t.Errorf("the squatter's report: %v", err)
+	}
+	// Servers remember for some seconds that a token was good.
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return apierrors.IsUnauthorized(send(dead, 1)), nil
+	})
+	if err != nil {
+		t.Errorf("the dead pod's token still is one: %v", err)
+	}
+}
+
+func TestRunnerIsFencedAfterItsEnd(t *testing.T) {
+	s := newStage(t)
+	c := s.WithToken(t, s.Token(t, s.account, s.pod))
+	send := func(sequence int) error {
+		ops := "[" + report(2, sequence, `,"result":{"committed":true,"reason":"Finished"}`) + "]"
+		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
+	}
+	if err := send(10); err != nil {
+		t.Fatalf("the commit is refused: %v", err)
+	}
+	if err := send(11); err == nil || !strings.Contains(err.Error(), "fenced: the result of this attempt is committed") {
+		t.Errorf("a second commit: %v", err)
+	}
+	s.patch(t, s.run, `[{"op":"replace","path":"/status/progress/result/committed","value":false},{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"}]`)
+	if err := send(12); err == nil || !strings.Contains(err.Error(), "fenced: the Run is finished") {
+		t.Errorf("a report on a finished Run: %v", err)
+	}
+}
+
+// An attempt that is claimed and not recorded yet has no writer.
+func TestNobodyReportsBeforeThePodIsRecorded(t *testing.T) {
+	s := newStage(t)
+	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
+	c := s.WithToken(t, s.Token(t, s.account, s.pod))
+	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+report(2, 10, "")+"]")))
+	if err == nil || !strings.Contains(err.Error(), "fenced:") {
+		t.Errorf("the server says %v, want it fenced", err)
+	}
+}
