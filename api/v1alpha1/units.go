@@ -21,7 +21,7 @@ type Money string
 func (m Money) MicroUSD() (int64, error) {
 	digits, found := strings.CutSuffix(string(m), "USD")
 	whole, fraction, _ := strings.Cut(digits, ".")
-	if !found || len(whole) > 6 || len(fraction) > 6 {
+	if !found || whole == "" || len(whole) > 6 || len(fraction) > 6 {
 		return 0, fmt.Errorf("reading %q as money: write 1.50USD", string(m))
 	}
 	micro, err := strconv.ParseUint(whole+(fraction + "000000")[:6], 10, 63)

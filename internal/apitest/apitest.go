@@ -169,6 +169,26 @@ func (s *Server) As(t *testing.T, user, namespace string, rules ...rbacv1.Policy
 	return c
 }
 
+// AsServiceAccount is a client of a ServiceAccount, with the rights that
+// bindings give it.
+func (s *Server) AsServiceAccount(t *testing.T, namespace, name string) client.WithWatch {
+	t.Helper()
+	cfg := rest.CopyConfig(s.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + name,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+	scheme, err := operator.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatalf("becoming %s: %v", name, err)
+	}
+	return c
+}
+
 // WithToken is a client that has nothing but a token.
 func (s *Server) WithToken(t *testing.T, token string) client.Client {
 	t.Helper()

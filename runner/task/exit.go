@@ -61,3 +61,10 @@ func ExitCode(r Reason) int {
 	}
 	return ExitRunnerFailed
 }
+
+// Reasons are all that a runner gives.
+var Reasons = []Reason{
+	ReasonFinished, ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong,
+	ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
+	ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced,
+}

@@ -92,20 +92,15 @@ type Limits struct {
 }
 
 // A Meter is what the Run has used in all attempts before this one.
-type Meter struct {
-	Steps           int64      `json:"steps,omitempty"`
-	ModelCalls      int64      `json:"modelCalls,omitempty"`
-	ToolCalls       int64      `json:"toolCalls,omitempty"`
-	Errors          int64      `json:"errors,omitempty"`
-	Usage           step.Usage `json:"usage,omitzero"`
-	DurationSeconds int64      `json:"durationSeconds,omitempty"`
-}
+type Meter = step.Meter
 
 // Signals are what the operator says to a running runner. The file is empty
 // until there is something to say.
 type Signals struct {
 	// Stop asks the runner to end at its next safe point.
 	Stop bool `json:"stop,omitempty"`
+	// At is when Stop was said, in Unix seconds.
+	At int64 `json:"at,omitempty"`
 	// ReportSeconds is how often progress is worth a write; 0 means 10.
 	ReportSeconds int `json:"reportSeconds,omitempty"`
 }

@@ -1,0 +1,39 @@
+package condition_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/internal/condition"
+)
+
+func TestMerge(t *testing.T) {
+	epoch, morning, noon := metav1.Unix(0, 0), metav1.NewTime(time.Date(2030, 1, 1, 8, 0, 0, 0, time.UTC)), metav1.NewTime(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	is := func(status metav1.ConditionStatus, at metav1.Time) metav1.Condition {
+		return metav1.Condition{Type: "Ready", Status: status, Reason: "R", LastTransitionTime: at}
+	}
+	cases := map[string]struct {
+		had, want metav1.Condition
+		then      metav1.Time
+	}{
+		"a status that stays keeps its time":       {is("True", morning), is("True", noon), morning},
+		"a status that flips gets a new one":       {is("False", morning), is("True", noon), noon},
+		"the epoch of the schema gives way anyway": {is("Unknown", epoch), is("Unknown", noon), noon},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := condition.Merge([]metav1.Condition{tc.had}, noon, 3, tc.want)
+			want := []metav1.Condition{{Type: "Ready", Status: tc.want.Status, Reason: "R", LastTransitionTime: tc.then, ObservedGeneration: 3}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("Merge() -want +got:\n%s", diff)
+			}
+		})
+	}
+	sorted := condition.Merge(nil, noon, 1, metav1.Condition{Type: "B", Status: "True"}, metav1.Condition{Type: "A", Status: "True"})
+	if sorted[0].Type != "A" {
+		t.Error("conditions are not sorted")
+	}
+}

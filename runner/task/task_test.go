@@ -1,0 +1,102 @@
+package task_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+func TestMoney(t *testing.T) {
+	for micro, want := range map[int64]string{
+		0: "0.00USD", 420_000: "0.42USD", 1_500_000: "1.50USD", 1: "0.000001USD", 12_000_100: "12.0001USD", 123_456_789: "123.456789USD",
+	} {
+		if got := task.Money(micro); got != want {
+			t.Errorf("Money(%d) = %s, want %s", micro, got, want)
+		}
+	}
+}
+
+func TestUsageOf(t *testing.T) {
+	m := step.Meter{Usage: step.Usage{InputTokens: 100, CacheReadTokens: 60, OutputTokens: 5, CostMicroUSD: 420_000, Priced: true}, DurationSeconds: 7}
+	cost := int64(420_000)
+	want := task.Usage{InputTokens: 100, CacheReadTokens: 60, OutputTokens: 5, TotalTokens: 45, Cost: "0.42USD", CostMicroUSD: &cost, DurationSeconds: 7}
+	if diff := cmp.Diff(want, task.UsageOf(m)); diff != "" {
+		t.Errorf("UsageOf -want +got:\n%s", diff)
+	}
+	m.Usage.Priced = false
+	if got := task.UsageOf(m); got.Cost != "" || got.CostMicroUSD != nil {
+		t.Errorf("an unknown cost is shown as %q", got.Cost)
+	}
+}
+
+func TestMeterMaxNeverFalls(t *testing.T) {
+	a := step.Meter{Steps: 3, ToolCalls: 1, Usage: step.Usage{InputTokens: 10}, DurationSeconds: 5}
+	b := step.Meter{Steps: 2, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}}
+	want := step.Meter{Steps: 3, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}, DurationSeconds: 5}
+	if a.Max(b) != want || b.Max(a) != want {
+		t.Errorf("Max: %+v and %+v, want %+v", a.Max(b), b.Max(a), want)
+	}
+}
+
+func TestEnd(t *testing.T) {
+	err := fmt.Errorf("working: %w", task.End(task.ReasonMisconfigured, "Model %s: %w", "m", io.EOF))
+	var end *task.EndError
+	if !errors.As(err, &end) || end.Message != "Model m: EOF" || !errors.Is(err, io.EOF) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEveryReasonHasACode(t *testing.T) {
+	want := map[task.Reason]int{
+		task.ReasonFinished: 0, task.ReasonStepLimit: 76, task.ReasonTokenLimit: 76, task.ReasonCostLimit: 76, task.ReasonDurationLimit: 76,
+		task.ReasonContextTooLong: 76, task.ReasonRejected: 65, task.ReasonStopped: 65, task.ReasonModelUnavailable: 69, task.ReasonInvalidOutput: 65,
+		task.ReasonRunnerFailed: 1, task.ReasonStorageFull: 65, task.ReasonSecretMissing: 78, task.ReasonMisconfigured: 78,
+		task.ReasonInterrupted: 143, task.ReasonFenced: 77, "Unheard": 1,
+	}
+	for reason, code := range want {
+		if got := task.ExitCode(reason); got != code {
+			t.Errorf("ExitCode(%s) = %d, want %d", reason, got, code)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	cases := map[string]struct {
+		in    string
+		limit int
+		want  string
+	}{
+		"what fits stays":                  {"abc", 3, "abc"},
+		"what does not is marked":          {"abcdefgh", 6, "abc…"},
+		"a character is never split":       {"ééééé", 8, "éé…"},
+		"bytes that are no text are shown": {"a\xffb", 10, "a�b"},
+		"NUL is dropped":                   {"a\x00b", 10, "ab"},
+		"nothing fits":                     {"abc", 2, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := task.Cut(tc.in, tc.limit); got != tc.want || len(got) > tc.limit {
+				t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestATerminationAlwaysFits(t *testing.T) {
+	for _, text := range []string{"", "x", strings.Repeat("\"", task.MaxText), strings.Repeat("☃", task.MaxText/3)} {
+		last := task.Termination{Result: task.Result{
+			Reason: task.ReasonFinished, Text: text, Message: task.Cut(text, task.MaxMessage), Output: text,
+			Files: []task.File{{Path: strings.Repeat("p", 200)}},
+		}}
+		if got := len(last.Encode()); got > task.MaxTermination {
+			t.Errorf("%d bytes of text: the message has %d bytes", len(text), got)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package task
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// CountsOf is what a meter counted, as Progress tells it.
+func CountsOf(m step.Meter) Counts {
+	return Counts{Steps: m.Steps, ModelCalls: m.ModelCalls, ToolCalls: m.ToolCalls, Errors: m.Errors}
+}
+
+// UsageOf is what a meter measured, as Progress tells it: an unknown cost is
+// absent, never 0.
+func UsageOf(m step.Meter) Usage {
+	u := Usage{
+		InputTokens:      m.Usage.InputTokens,
+		CacheReadTokens:  m.Usage.CacheReadTokens,
+		CacheWriteTokens: m.Usage.CacheWriteTokens,
+		OutputTokens:     m.Usage.OutputTokens,
+		ReasoningTokens:  m.Usage.ReasoningTokens,
+		TotalTokens:      m.Usage.Total(),
+		DurationSeconds:  m.DurationSeconds,
+	}
+	if m.Usage.Priced {
+		cost := m.Usage.CostMicroUSD
+		u.Cost, u.CostMicroUSD = Money(cost), &cost
+	}
+	return u
+}
+
+// Money writes millionths of a US dollar the way the API reads them: "0.42USD",
+// with two decimals at least and six at most.
+func Money(microUSD int64) string {
+	s := fmt.Sprintf("%d.%06d", microUSD/1_000_000, microUSD%1_000_000)
+	cents := len(s) - 4
+	return s[:cents] + strings.TrimRight(s[cents:], "0") + "USD"
+}

@@ -1,0 +1,83 @@
+// Command cluster makes a real Kubernetes on a bare machine, feeds it images and
+// takes it away again. See `cluster help`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/cluster"
+)
+
+const usage = `usage: cluster <verb>
+
+  up                     bring the cluster up, or back up
+  down                   take it away
+  status                 what runs
+  load IMAGE.tar ...     give the node images
+  image -name N ...      make an image of static programs (image -h)
+  assets DIR             make DIR what KUBEBUILDER_ASSETS points to
+
+Needs root. Environment, with defaults:
+  CLUSTER_DIR   /var/lib/deckhand-cluster   everything it keeps
+  CLUSTER_NAME  deckhand-cluster            node, network namespace, cgroup
+  CLUSTER_PORT  16443                       of the API server on 127.0.0.1
+  CLUSTER_K8S   k8s beside this program
+  CLUSTER_PAUSE pause beside this program
+`
+
+// A verb is what can be asked for on the command line.
+type verb func(ctx context.Context, s cluster.Site, args []string) error
+
+var verbs = map[string]verb{
+	"up":     func(ctx context.Context, s cluster.Site, _ []string) error { return s.Up(ctx, os.Stdout) },
+	"down":   func(ctx context.Context, s cluster.Site, _ []string) error { return s.Down(ctx) },
+	"status": func(ctx context.Context, s cluster.Site, _ []string) error { return s.Status(ctx, os.Stdout) },
+	"load":   func(ctx context.Context, s cluster.Site, args []string) error { return s.Load(ctx, args...) },
+	"image":  makeImage,
+	"assets": makeAssets,
+	"gate":   openGate, // started by up
+	"help":   help,
+}
+
+func main() { os.Exit(run()) } //nolint:forbidigo // this is main
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) < 2 || verbs[os.Args[1]] == nil {
+		fmt.Fprint(os.Stderr, usage)
+		return 2
+	}
+	site, err := cluster.SiteFromEnv()
+	if err == nil {
+		err = verbs[os.Args[1]](ctx, site, os.Args[2:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		return 1
+	}
+	return 0
+}
+
+func help(context.Context, cluster.Site, []string) error {
+	_, err := fmt.Fprint(os.Stdout, usage)
+	return err
+}
+
+func makeAssets(_ context.Context, s cluster.Site, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("assets takes one folder")
+	}
+	return s.Assets(args[0])
+}
+
+func openGate(ctx context.Context, _ cluster.Site, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("gate takes an address and a namespace")
+	}
+	return cluster.Gate(ctx, args[0], args[1])
+}

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"os"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/pki"
+)
+
+// identities are the certificates, by file name. A kubelet must be who its
+// node is, or NodeRestriction refuses it.
+func (s Site) identities() map[string]pki.Subject {
+	return map[string]pki.Subject{
+		"apiserver": {Name: "kube-apiserver", Hosts: []string{
+			"127.0.0.1", nodeIP, apiServiceIP, "localhost", "kubernetes",
+			"kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		}},
+		"kubelet-server":     {Name: "system:node:" + s.Name, Groups: []string{"system:nodes"}, Hosts: []string{nodeIP, s.Name}},
+		"kubelet":            {Name: "system:node:" + s.Name, Groups: []string{"system:nodes"}},
+		"apiserver-kubelet":  {Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
+		"controller-manager": {Name: "system:kube-controller-manager"},
+		"scheduler":          {Name: "system:kube-scheduler"},
+		"proxy":              {Name: "system:kube-proxy"},
+		"dns":                {Name: "system:serviceaccount:kube-system:kube-dns"}, // has a role in every cluster
+		"admin":              {Name: "admin", Groups: []string{"system:masters"}},
+	}
+}
+
+// certificates makes them once; the certificate of the authority is written
+// last and says that all are there.
+func (s Site) certificates() error {
+	if _, err := os.Stat(s.pki("ca.crt")); err == nil {
+		return nil
+	}
+	now := now()
+	front, err := pki.NewAuthority("front-proxy-ca", now)
+	if err != nil {
+		return err
+	}
+	ca, err := pki.NewAuthority("deckhand-cluster-ca", now)
+	if err != nil {
+		return err
+	}
+	pairs := map[string]pki.Pair{"front-proxy-ca": front.Pair}
+	if pairs["front-proxy"], err = front.Issue(pki.Subject{Name: "front-proxy"}); err != nil {
+		return err
+	}
+	for file, subject := range s.identities() {
+		if pairs[file], err = ca.Issue(subject); err != nil {
+			return err
+		}
+	}
+	if pairs["service-account"], err = serviceAccountKey(); err != nil {
+		return err
+	}
+	for file, pair := range pairs {
+		if err := s.writePair(file, pair); err != nil {
+			return err
+		}
+	}
+	return s.writePair("ca", ca.Pair)
+}
+
+// serviceAccountKey signs tokens; it needs no certificate.
+func serviceAccountKey() (pki.Pair, error) {
+	key, err := pki.NewKey()
+	return pki.Pair{Key: key}, err
+}
+
+func (s Site) writePair(file string, p pki.Pair) error {
+	if err := write(s.pki(file+".key"), p.Key, 0o600); err != nil {
+		return err
+	}
+	return write(s.pki(file+".crt"), p.Cert, 0o644)
+}

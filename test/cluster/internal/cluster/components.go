@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+)
+
+// A component is one process of the cluster.
+type component struct {
+	name    string
+	args    []string
+	onHost  bool  // outside the cluster's network namespace
+	healthy check // nil: it is enough that it runs
+}
+
+// components lists them in the order in which they are started.
+func (s Site) components() []component {
+	return []component{
+		s.etcd(), s.runtime(), s.apiServer(), s.gate(),
+		s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(),
+	}
+}
+
+// etcd does not wait for the disk: a cluster of this kind does not survive its
+// machine anyway, and starts in half the time.
+func (s Site) etcd() component {
+	const client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
+	return component{name: "etcd", healthy: s.httpOK(client + "/health"), args: []string{
+		s.bin("etcd"),
+		"--data-dir=" + s.Path("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=default=" + peer,
+	}}
+}
+
+func (s Site) runtime() component {
+	return component{name: "containerd", healthy: socketOpen(s.containerd()), args: []string{
+		"containerd", "--config=" + s.conf("containerd.toml"),
+	}}
+}
+
+func (s Site) apiServer() component {
+	return component{name: "kube-apiserver", healthy: s.httpOK("https://" + s.api() + "/readyz"), args: []string{
+		s.bin("kube-apiserver"),
+		"--etcd-servers=http://127.0.0.1:2379",
+		fmt.Sprintf("--secure-port=%d", s.Port), "--advertise-address=" + nodeIP,
+		"--service-cluster-ip-range=" + serviceRange,
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--tls-cert-file=" + s.pki("apiserver.crt"), "--tls-private-key-file=" + s.pki("apiserver.key"),
+		"--client-ca-file=" + s.pki("ca.crt"),
+		"--kubelet-certificate-authority=" + s.pki("ca.crt"),
+		"--kubelet-client-certificate=" + s.pki("apiserver-kubelet.crt"),
+		"--kubelet-client-key=" + s.pki("apiserver-kubelet.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + s.pki("service-account.key"),
+		"--service-account-signing-key-file=" + s.pki("service-account.key"),
+		"--requestheader-client-ca-file=" + s.pki("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + s.pki("front-proxy.crt"),
+		"--proxy-client-key-file=" + s.pki("front-proxy.key"),
+	}}
+}
+
+// gate lets programs on the host reach the API server.
+func (s Site) gate() component {
+	self, err := os.Executable()
+	if err != nil {
+		self = "/proc/self/exe" // what os.Executable reads; the child finds itself there too
+	}
+	return component{name: "gate", onHost: true, healthy: s.nodeListed, args: []string{
+		self, "gate", s.api(), s.Name,
+	}}
+}
+
+// The clients' rate limits are lifted: the defaults, meant to protect large
+// clusters, would hide the speed of what is tested here.
+func (s Site) controllers() component {
+	return component{name: "kube-controller-manager", healthy: s.httpOK("https://127.0.0.1:10257/healthz"), args: []string{
+		s.bin("kube-controller-manager"),
+		"--kubeconfig=" + s.conf("controller-manager.kubeconfig"),
+		"--bind-address=127.0.0.1", "--leader-elect=false",
+		"--kube-api-qps=2000", "--kube-api-burst=2000",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + s.pki("service-account.key"),
+		"--root-ca-file=" + s.pki("ca.crt"),
+		"--cluster-signing-cert-file=" + s.pki("ca.crt"), "--cluster-signing-key-file=" + s.pki("ca.key"),
+	}}
+}
+
+func (s Site) scheduler() component {
+	return component{name: "kube-scheduler", healthy: s.httpOK("https://127.0.0.1:10259/healthz"), args: []string{
+		s.bin("kube-scheduler"),
+		"--kubeconfig=" + s.conf("scheduler.kubeconfig"),
+		"--bind-address=127.0.0.1", "--leader-elect=false",
+		"--kube-api-qps=2000", "--kube-api-burst=2000",
+	}}
+}
+
+func (s Site) kubelet() component {
+	return component{name: "kubelet", healthy: s.httpOK("http://127.0.0.1:10248/healthz"), args: []string{
+		s.bin("kubelet"),
+		"--config=" + s.conf("kubelet.yaml"), "--kubeconfig=" + s.conf("kubelet.kubeconfig"),
+		"--root-dir=" + s.Path("kubelet"), "--cert-dir=" + s.Path("kubelet", "pki"),
+		"--hostname-override=" + s.Name, "--node-ip=" + nodeIP,
+	}}
+}
+
+func (s Site) proxy() component {
+	return component{name: "kube-proxy", healthy: s.httpOK("http://127.0.0.1:10256/livez"), args: []string{
+		s.bin("kube-proxy"), "--config=" + s.conf("kube-proxy.yaml"), "--hostname-override=" + s.Name,
+	}}
+}
+
+func (s Site) dns() component {
+	return component{name: "cluster-dns", healthy: s.nameResolved, args: []string{
+		s.bin("cluster-dns"), "--kubeconfig=" + s.conf("dns.kubeconfig"), "--listen=" + nodeIP + ":53",
+	}}
+}

@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/proc"
+)
+
+// Down takes the cluster away: processes, mounts, network, folder.
+func (s Site) Down(ctx context.Context) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.clear(ctx)
+}
+
+// clear may be called when nothing is there, or when an earlier call was cut
+// short. The folder goes last, for it knows what else there is.
+func (s Site) clear(ctx context.Context) error {
+	if err := s.killAll(ctx); err != nil {
+		return fmt.Errorf("stopping the cluster: %w", err)
+	}
+	if err := s.removeCgroups(ctx); err != nil {
+		return err
+	}
+	s.removeStrays(ctx)
+	if err := s.unmount(); err != nil {
+		return err
+	}
+	if err := s.namespace().Delete(ctx); err != nil {
+		return err
+	}
+	if !s.claimed() {
+		return nil
+	}
+	if err := s.restoreSysctls(); err != nil {
+		return err
+	}
+	return s.removeFolder()
+}
+
+// removeFolder removes the marker last: a removal cut short can be taken up again.
+func (s Site) removeFolder() error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return fmt.Errorf("removing folder: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() == marker {
+			continue
+		}
+		if err := os.RemoveAll(s.Path(e.Name())); err != nil {
+			return fmt.Errorf("removing folder: %w", err)
+		}
+	}
+	if err := os.RemoveAll(s.Dir); err != nil {
+		return fmt.Errorf("removing folder: %w", err)
+	}
+	return nil
+}
+
+// killAll ends the components first, so that nobody starts a container again,
+// then the containers and those that watch over them.
+func (s Site) killAll(ctx context.Context) error {
+	var components []proc.Identity
+	for _, c := range s.components() {
+		r, err := proc.Read(s.pidFile(c.name))
+		if err != nil {
+			return err
+		}
+		components = append(components, r.Identity)
+	}
+	if err := proc.KillAll(ctx, components); err != nil {
+		return err
+	}
+	shims, err := proc.Find(s.isShim)
+	if err != nil {
+		return err
+	}
+	pods, err := s.podProcesses()
+	if err != nil {
+		return err
+	}
+	return proc.KillAll(ctx, slices.Concat(pods, shims))
+}
+
+// isShim recognizes the parents of this cluster's containers: each names the
+// containerd it reports to.
+func (s Site) isShim(args []string) bool {
+	at := slices.Index(args, "-address")
+	return strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") &&
+		at > 0 && at+1 < len(args) && args[at+1] == s.containerd()
+}

@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/template"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// programs are the names of the links that make one program many.
+var programs = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+	"kubelet", "kube-proxy", "cluster-dns", "kubectl",
+}
+
+// assets are the names that envtest looks for.
+var assets = []string{"etcd", "kube-apiserver", "kubectl"}
+
+// marker is an empty file that says: this folder is ours to remove.
+const marker = ".deckhand-cluster"
+
+// prepare makes the folder and all that is in it before anything starts.
+func (s Site) prepare() error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	for _, d := range []string{"bin", "conf", "cni", "log", "pid", "pki", "run"} {
+		if err := os.MkdirAll(s.Path(d), 0o755); err != nil {
+			return fmt.Errorf("making folder: %w", err)
+		}
+	}
+	if err := link(s.K8s, s.Path("bin"), programs); err != nil {
+		return err
+	}
+	if err := s.certificates(); err != nil {
+		return err
+	}
+	return s.configure()
+}
+
+// claim marks the folder as the cluster's. Down removes it with all it holds,
+// so a folder that holds someone else's files is refused.
+func (s Site) claim() error {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return fmt.Errorf("making folder: %w", err)
+	}
+	if s.claimed() {
+		return nil
+	}
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return fmt.Errorf("reading folder: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s holds files that are not a cluster's; choose another CLUSTER_DIR", s.Dir)
+	}
+	return os.WriteFile(s.Path(marker), nil, 0o644)
+}
+
+func (s Site) claimed() bool {
+	_, err := os.Stat(s.Path(marker))
+	return err == nil
+}
+
+// Assets fills a folder with what KUBEBUILDER_ASSETS should point to.
+func (s Site) Assets(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making folder: %w", err)
+	}
+	return link(s.K8s, dir, assets)
+}
+
+// link makes links of the given names to one program.
+func link(program, dir string, names []string) error {
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("finding the Kubernetes program (build it first): %w", err)
+	}
+	for _, n := range names {
+		path := filepath.Join(dir, n)
+		if err := removeFile(path); err != nil {
+			return fmt.Errorf("linking %s: %w", n, err)
+		}
+		if err := os.Symlink(program, path); err != nil {
+			return fmt.Errorf("linking %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// configure renders every configuration file.
+func (s Site) configure() error {
+	for path, file := range map[string]string{
+		s.conf("containerd.toml"):         "containerd.toml",
+		s.conf("kubelet.yaml"):            "kubelet.yaml",
+		s.conf("kube-proxy.yaml"):         "kube-proxy.yaml",
+		s.conf("resolv.conf"):             "resolv.conf",
+		s.Path("cni", "10-pods.conflist"): "cni.json",
+	} {
+		data, err := render(file, s.values())
+		if err != nil {
+			return err
+		}
+		if err := write(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	for path, who := range map[string]string{
+		s.conf("kubelet.kubeconfig"):            "kubelet",
+		s.conf("controller-manager.kubeconfig"): "controller-manager",
+		s.conf("scheduler.kubeconfig"):          "scheduler",
+		s.conf("kube-proxy.kubeconfig"):         "proxy",
+		s.conf("dns.kubeconfig"):                "dns",
+		s.Kubeconfig():                          "admin",
+	} {
+		if err := s.kubeconfig(path, who); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubeconfig holds its certificates, so that it may be copied elsewhere.
+func (s Site) kubeconfig(path, who string) error {
+	values := s.values()
+	values["User"] = who
+	for key, file := range map[string]string{"CA": "ca.crt", "Cert": who + ".crt", "Key": who + ".key"} {
+		data, err := os.ReadFile(s.pki(file))
+		if err != nil {
+			return fmt.Errorf("reading certificate: %w", err)
+		}
+		values[key] = base64.StdEncoding.EncodeToString(data)
+	}
+	data, err := render("kubeconfig.yaml", values)
+	if err != nil {
+		return err
+	}
+	return write(path, data, 0o600)
+}
+
+// values are what the templates may name.
+func (s Site) values() map[string]string {
+	return map[string]string{
+		"Dir": s.Dir, "Name": s.Name, "API": s.api(), "NodeIP": nodeIP, "PodRange": podRange,
+		"PauseImage": pauseImage, "Network": cniNetwork, "Plugins": cniPlugins, "Containerd": s.containerd(),
+	}
+}
+
+func render(file string, values map[string]string) ([]byte, error) {
+	t, err := template.New(file).Option("missingkey=error").ParseFS(templates, "templates/"+file)
+	if err != nil {
+		return nil, fmt.Errorf("reading template: %w", err)
+	}
+	var buf bytes.Buffer
+	if err := t.Execute(&buf, values); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", file, err)
+	}
+	return buf.Bytes(), nil
+}
+
+// write replaces a file in one step: someone may be reading it.
+func write(path string, data []byte, mode fs.FileMode) error {
+	if err := os.WriteFile(path+".new", data, mode); err != nil {
+		return fmt.Errorf("writing %s: %w", filepath.Base(path), err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// removeFile is content with a file that is not there.
+func removeFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// A check says why something is not healthy yet; nil is healthy.
+type check func(context.Context) error
+
+// httpOK asks a health endpoint inside the namespace. Whom it talks to is not
+// verified: some of these servers make up their certificate as they start.
+func (s Site) httpOK(url string) check {
+	client := &http.Client{Transport: &http.Transport{
+		DialContext:       s.namespace().Dial,
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+	}}
+	return func(ctx context.Context) error {
+		_, err := fetch(ctx, client, url)
+		return err
+	}
+}
+
+func socketOpen(path string) check {
+	return func(ctx context.Context) error {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", path)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+// nameResolved asks the cluster's DNS for the one Service every cluster has.
+func (s Site) nameResolved(ctx context.Context) error {
+	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return s.namespace().Dial(ctx, "udp", nodeIP+":53")
+	}}
+	_, err := r.LookupHost(ctx, "kubernetes.default.svc.cluster.local.")
+	return err
+}
+
+// nodeListed goes the way a user goes: through the gate, as administrator.
+func (s Site) nodeListed(ctx context.Context) error {
+	_, err := s.get(ctx, "/api/v1/nodes?limit=1")
+	return err
+}
+
+// nodeReady waits for what a first pod needs: a node that takes pods and the
+// ServiceAccount they run as.
+func (s Site) nodeReady(ctx context.Context) error {
+	if _, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
+		return err
+	}
+	body, err := s.get(ctx, "/api/v1/nodes/"+s.Name)
+	if err != nil {
+		return err
+	}
+	var node struct {
+		Spec struct {
+			Taints []struct{ Key string }
+		}
+		Status struct {
+			Conditions []struct{ Type, Status, Message string }
+		}
+	}
+	if err := json.Unmarshal(body, &node); err != nil {
+		return fmt.Errorf("reading node: %w", err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type != "Ready" {
+			continue
+		}
+		if c.Status != "True" {
+			return errors.New(c.Message)
+		}
+		for _, t := range node.Spec.Taints {
+			return fmt.Errorf("node is tainted %s", t.Key)
+		}
+		return nil
+	}
+	return errors.New("the node has not reported yet")
+}
+
+// get reads from the API server as administrator.
+func (s Site) get(ctx context.Context, path string) ([]byte, error) {
+	cert, err := tls.LoadX509KeyPair(s.pki("admin.crt"), s.pki("admin.key"))
+	if err != nil {
+		return nil, fmt.Errorf("loading administrator's certificate: %w", err)
+	}
+	ca, err := os.ReadFile(s.pki("ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("loading certificate of the authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots},
+	}}
+	return fetch(ctx, client, "https://"+s.api()+path)
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return body, err
+}

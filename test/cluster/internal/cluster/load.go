@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/image"
+)
+
+// Load imports image tarballs, so that pods can use them without pulling.
+func (s Site) Load(ctx context.Context, tarballs ...string) error {
+	for _, t := range tarballs {
+		if _, err := s.ctr(ctx, "images", "import", t); err != nil {
+			return fmt.Errorf("loading %s: %w", t, err)
+		}
+	}
+	return nil
+}
+
+// loadPause gives the node the image that each pod begins with.
+func (s Site) loadPause(ctx context.Context) error {
+	there, err := s.ctr(ctx, "images", "list", "-q", "name=="+pauseImage)
+	if err != nil || there != "" {
+		return err
+	}
+	tarball := s.Path("run", "pause.tar")
+	defer func() { _ = os.Remove(tarball) }() // goes with the folder at the latest
+	_, err = image.Write(image.Spec{
+		Name:       pauseImage,
+		Binaries:   []image.Binary{{Source: s.Pause, Dest: "/pause"}},
+		Entrypoint: "/pause",
+		User:       "65535:65535",
+	}, tarball)
+	if err != nil {
+		return err
+	}
+	return s.Load(ctx, tarball)
+}
+
+func (s Site) ctr(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--address", s.containerd(), "--namespace", criNamespace}, args...)
+	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("running ctr: %w: %s", err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

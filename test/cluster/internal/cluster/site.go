@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/netns"
+)
+
+// The addresses are the same in every cluster: each has a namespace of its own.
+const (
+	nodeIP       = "10.64.0.1"
+	podRange     = "10.65.0.0/16"
+	serviceRange = "10.96.0.0/16"
+	apiServiceIP = "10.96.0.1"
+	pauseImage   = "deckhand.test/pause:1"
+	criNamespace = "k8s.io" // where containerd's CRI plugin keeps its images
+	cniNetwork   = "pods"
+)
+
+// A Site is where a cluster is.
+type Site struct {
+	Name  string // of the node, its network namespace and its cgroup
+	Dir   string // everything the cluster keeps
+	Port  int    // of the API server, on the loopback of host and namespace alike
+	K8s   string // the program that is all of Kubernetes
+	Pause string // the program of the sandbox image
+}
+
+// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S and
+// CLUSTER_PAUSE. The two programs are by default beside the one that runs.
+func SiteFromEnv() (Site, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Site{}, fmt.Errorf("finding this program: %w", err)
+	}
+	beside := filepath.Dir(self)
+	s := Site{
+		Name:  env("CLUSTER_NAME", "deckhand-cluster"),
+		Dir:   env("CLUSTER_DIR", "/var/lib/deckhand-cluster"),
+		K8s:   env("CLUSTER_K8S", filepath.Join(beside, "k8s")),
+		Pause: env("CLUSTER_PAUSE", filepath.Join(beside, "pause")),
+	}
+	if s.Port, err = strconv.Atoi(env("CLUSTER_PORT", "16443")); err != nil {
+		return Site{}, fmt.Errorf("reading CLUSTER_PORT: %w", err)
+	}
+	for _, p := range []*string{&s.Dir, &s.K8s, &s.Pause} {
+		if *p, err = filepath.Abs(*p); err != nil {
+			return Site{}, fmt.Errorf("reading environment: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func env(key, otherwise string) string {
+	if v := os.Getenv(key); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// Path joins names to the cluster's folder.
+func (s Site) Path(names ...string) string {
+	return filepath.Join(append([]string{s.Dir}, names...)...)
+}
+
+// Kubeconfig is the administrator's, good on the host and inside the namespace.
+func (s Site) Kubeconfig() string { return s.Path("kubeconfig") }
+
+// Kubectl is a link to the kubectl of the cluster's own version.
+func (s Site) Kubectl() string { return s.Path("bin", "kubectl") }
+
+func (s Site) namespace() netns.Namespace { return netns.Namespace(s.Name) }
+func (s Site) containerd() string         { return s.Path("run", "containerd.sock") }
+func (s Site) api() string                { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
+func (s Site) log(name string) string     { return s.Path("log", name+".log") }
+func (s Site) pidFile(name string) string { return s.Path("pid", name) }
+func (s Site) bin(name string) string     { return s.Path("bin", name) }
+func (s Site) conf(name string) string    { return s.Path("conf", name) }
+func (s Site) pki(name string) string     { return s.Path("pki", name) }

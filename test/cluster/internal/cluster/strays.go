@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// removeStrays removes what containerd, CNI and the kubelet put in places that
+// cannot be configured. What cannot be removed does no harm.
+func (s Site) removeStrays(ctx context.Context) {
+	for _, f := range s.strays(ctx) {
+		_ = os.Remove(f)
+	}
+	// Folders that others use too are not empty, and stay.
+	for _, dir := range []string{
+		"/run/containerd/s", "/run/containerd", "/var/log/containers",
+		"/var/lib/cni/results", "/var/lib/cni", "/var/lib/kubelet/device-plugins", "/var/lib/kubelet",
+	} {
+		_ = os.Remove(dir)
+	}
+}
+
+// strays lists the files: the sockets of shims, the links to logs of pods, what
+// CNI remembers of their networks, and the kubelet's socket for devices.
+func (s Site) strays(ctx context.Context) []string {
+	var found []string
+	for _, address := range glob(s.Path("run", "containerd", "io.containerd.runtime.v2.task", "*", "*", "address")) {
+		if data, err := os.ReadFile(address); err == nil {
+			found = append(found, strings.TrimPrefix(strings.TrimSpace(string(data)), "unix://"))
+		}
+	}
+	for _, l := range glob("/var/log/containers/*") {
+		if target, err := os.Readlink(l); err == nil && strings.HasPrefix(target, s.Dir+"/") {
+			found = append(found, l)
+		}
+	}
+	for _, result := range glob("/var/lib/cni/results/*") {
+		if data, err := os.ReadFile(result); err == nil && bytes.Contains(data, []byte(s.Dir+"/")) {
+			found = append(found, result)
+		}
+	}
+	const devices = "/var/lib/kubelet/device-plugins/"
+	if socketOpen(devices+"kubelet.sock")(ctx) != nil { // no other kubelet serves it
+		found = append(found, devices+"kubelet.sock", devices+"kubelet_internal_checkpoint", devices+"DEPRECATION")
+	}
+	return found
+}
+
+func glob(pattern string) []string {
+	found, _ := filepath.Glob(pattern) // the only error is a bad pattern
+	return found
+}

@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/proc"
+)
+
+// patience is how long a component may take to become healthy. A machine that
+// also builds can make it ten times as slow as it is alone.
+const patience = 90 * time.Second
+
+// now is the wall clock: certificates are for today, and progress is told in
+// the seconds a person waits.
+var now = time.Now //nolint:forbidigo // nothing here is decided by the time
+
+// A phase is a part of Up that is worth a line.
+type phase struct {
+	name string
+	do   func(context.Context) error
+}
+
+// Up brings the cluster up, or back up, and tells how it goes.
+func (s Site) Up(ctx context.Context, out io.Writer) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	start := now()
+	for _, p := range s.phases(out) {
+		began := now()
+		if err := p.do(ctx); err != nil {
+			fmt.Fprintf(out, "%-24s failed after %.1fs\n", p.name, now().Sub(began).Seconds())
+			return err
+		}
+		fmt.Fprintf(out, "%-24s %5.1fs  (%.1fs)\n", p.name, now().Sub(began).Seconds(), now().Sub(start).Seconds())
+	}
+	fmt.Fprintf(out, "\nexport KUBECONFIG=%s\nkubectl: %s\n", s.Kubeconfig(), s.Kubectl())
+	return nil
+}
+
+func (s Site) phases(out io.Writer) []phase {
+	say := func(text string) { fmt.Fprintln(out, text) }
+	return []phase{
+		{"packages", func(ctx context.Context) error { return installPackages(ctx, say) }},
+		{"leftovers", s.clearLeftovers},
+		{"files, network", s.lay},
+		{"etcd, containerd", s.run(s.etcd(), s.runtime())},
+		{"pause image", s.loadPause},
+		{"API server", s.run(s.apiServer(), s.gate())},
+		{"controllers, node", s.run(s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns())},
+		{"node ready", func(ctx context.Context) error { return s.await(ctx, s.kubelet(), s.nodeReady) }},
+	}
+}
+
+// clearLeftovers removes a cluster of which nothing lives any more.
+func (s Site) clearLeftovers(ctx context.Context) error {
+	if !s.claimed() {
+		return nil
+	}
+	for _, c := range s.components() {
+		r, err := proc.Read(s.pidFile(c.name))
+		if err != nil {
+			return err
+		}
+		if r.Alive() {
+			return nil
+		}
+	}
+	return s.clear(ctx)
+}
+
+// lay prepares everything that is not a process.
+func (s Site) lay(ctx context.Context) error {
+	for _, step := range []func() error{s.claim, s.shareMounts, s.prepare, s.saveSysctls, s.makeCgroups} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return s.namespace().Create(ctx, nodeIP)
+}
+
+// run starts those of the components that do not run, all at once, and waits
+// until each is healthy.
+func (s Site) run(components ...component) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, c := range components {
+			if err := s.start(ctx, c); err != nil {
+				return err
+			}
+		}
+		for _, c := range components {
+			if err := s.await(ctx, c, c.healthy); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// start leaves a component alone that runs as it should. One that was started
+// differently, say for another port, is started anew.
+func (s Site) start(ctx context.Context, c component) error {
+	args := c.args
+	if !c.onHost {
+		// Not `ip netns exec`: that would mount /sys anew and hide the cgroups.
+		args = append([]string{"nsenter", "--net=" + s.namespace().Path(), "--"}, args...)
+	}
+	r, err := proc.Read(s.pidFile(c.name))
+	if err != nil {
+		return err
+	}
+	if r.Alive() && slices.Equal(r.Args, args) {
+		return nil
+	}
+	if err := proc.KillAll(ctx, []proc.Identity{r.Identity}); err != nil {
+		return err
+	}
+	return proc.Start(proc.Spec{Args: args, Dir: s.Dir, Log: s.log(c.name), PIDFile: s.pidFile(c.name)})
+}
+
+// await asks until the answer is good, the component has died, or patience ends.
+func (s Site) await(ctx context.Context, c component, healthy check) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := proc.Until(ctx, func() error {
+		err := healthy(ctx)
+		if r, _ := proc.Read(s.pidFile(c.name)); err != nil && !r.Alive() {
+			err = errors.New("it has ended")
+			cancel()
+		}
+		return err
+	})
+	if err != nil {
+		return s.explain(c, err)
+	}
+	return nil
+}
+
+// explain adds what the component itself said last.
+func (s Site) explain(c component, err error) error {
+	data, _ := os.ReadFile(s.log(c.name)) // no log is an empty log
+	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	last := strings.Join(lines[max(0, len(lines)-20):], "\n")
+	return fmt.Errorf("waiting for %s: %w\n%s\nThe whole log is %s", c.name, err, last, s.log(c.name))
+}
+
+// lock keeps two people from building or clearing the same cluster at once.
+func (s Site) lock() (unlock func(), err error) {
+	f, err := os.OpenFile("/run/"+s.Name+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,181 @@
+// Package image lays static programs in a container image, without an engine
+// and the same way every time.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Where Go, curl and openssl look for the certificates of the Internet.
+const certificates = "/etc/ssl/certs/ca-certificates.crt"
+
+const (
+	users  = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n"
+	groups = "root:x:0:\nnonroot:x:65532:\n"
+)
+
+// A Binary is a static program of this machine and its place in the image.
+type Binary struct {
+	Source string
+	Dest   string
+}
+
+// A Spec says what an image holds and how it starts.
+type Spec struct {
+	Name       string // such as deckhand.test/runner:dev
+	Binaries   []Binary
+	Entrypoint string
+	User       string
+}
+
+// Write writes the image to out as a tarball that `ctr images import` and
+// `docker load` read, and returns what a registry would send for it, in bytes.
+func Write(s Spec, out string) (int64, error) {
+	tag, err := name.NewTag(s.Name, name.StrictValidation)
+	if err != nil {
+		return 0, fmt.Errorf("reading image name: %w", err)
+	}
+	img, err := build(s)
+	if err != nil {
+		return 0, fmt.Errorf("building image %s: %w", s.Name, err)
+	}
+	if err := tarball.WriteToFile(out, tag, img); err != nil {
+		return 0, fmt.Errorf("writing image %s: %w", s.Name, err)
+	}
+	return pulledSize(img)
+}
+
+func build(s Spec) (v1.Image, error) {
+	content, err := files(s.Binaries)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}, tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, fmt.Errorf("compressing layer: %w", err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, fmt.Errorf("appending layer: %w", err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading configuration: %w", err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", "amd64"
+	config.Config.Entrypoint = []string{s.Entrypoint}
+	config.Config.User = s.User
+	config.Config.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/", "SSL_CERT_FILE=" + certificates}
+	return mutate.ConfigFile(img, config)
+}
+
+// files is the layer as a tar: folders before what they hold, no times.
+func files(binaries []Binary) ([]byte, error) {
+	var buf bytes.Buffer
+	l := &layer{w: tar.NewWriter(&buf), made: map[string]bool{".": true}}
+	if err := l.dir("tmp", 0o1777); err != nil {
+		return nil, err
+	}
+	if err := l.file("etc/passwd", 0o644, []byte(users)); err != nil {
+		return nil, err
+	}
+	if err := l.file("etc/group", 0o644, []byte(groups)); err != nil {
+		return nil, err
+	}
+	if err := l.certificates(); err != nil {
+		return nil, err
+	}
+	for _, b := range binaries {
+		data, err := os.ReadFile(b.Source)
+		if err != nil {
+			return nil, fmt.Errorf("reading program: %w", err)
+		}
+		if err := l.file(b.Dest, 0o755, data); err != nil {
+			return nil, err
+		}
+	}
+	return buf.Bytes(), l.w.Close()
+}
+
+// A layer is a tar under construction.
+type layer struct {
+	w    *tar.Writer
+	made map[string]bool // folders already written
+}
+
+func (l *layer) certificates() error {
+	data, err := os.ReadFile(certificates)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a machine without them makes images without them
+	}
+	if err != nil {
+		return fmt.Errorf("reading certificates: %w", err)
+	}
+	return l.file(certificates, 0o644, data)
+}
+
+func (l *layer) dir(dest string, mode int64) error {
+	dest = path.Clean(dest)
+	if l.made[dest] {
+		return nil
+	}
+	if err := l.dir(path.Dir(dest), 0o755); err != nil {
+		return err
+	}
+	l.made[dest] = true
+	return l.header(&tar.Header{Typeflag: tar.TypeDir, Name: dest + "/", Mode: mode})
+}
+
+func (l *layer) file(dest string, mode int64, data []byte) error {
+	dest = path.Clean("/" + dest)[1:]
+	if err := l.dir(path.Dir(dest), 0o755); err != nil {
+		return err
+	}
+	if err := l.header(&tar.Header{Typeflag: tar.TypeReg, Name: dest, Mode: mode, Size: int64(len(data))}); err != nil {
+		return err
+	}
+	if _, err := l.w.Write(data); err != nil {
+		return fmt.Errorf("adding %s: %w", dest, err)
+	}
+	return nil
+}
+
+func (l *layer) header(h *tar.Header) error {
+	if err := l.w.WriteHeader(h); err != nil {
+		return fmt.Errorf("adding %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// pulledSize is layers, configuration and manifest together.
+func pulledSize(img v1.Image) (int64, error) {
+	manifest, err := img.Manifest()
+	if err != nil {
+		return 0, fmt.Errorf("reading manifest: %w", err)
+	}
+	size, err := img.Size()
+	if err != nil {
+		return 0, fmt.Errorf("reading manifest: %w", err)
+	}
+	for _, blob := range slices.Concat(manifest.Layers, []v1.Descriptor{manifest.Config}) {
+		size += blob.Size
+	}
+	return size, nil
+}

@@ -1,0 +1,188 @@
+package controller_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/agent"
+	"github.com/deckhand-dev/deckhand/internal/controller/model"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// crankAgent reconciles the Agent fixer once. The manager's cache has an index
+// that an API server has not; here it is worked out by hand.
+func (b *bench) crankAgent() {
+	b.t.Helper()
+	indexed := interceptor.NewClient(b.operator, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			runs, is := list.(*v1alpha1.RunList)
+			if !is {
+				return c.List(ctx, list, opts...)
+			}
+			var o client.ListOptions
+			o.ApplyOptions(opts)
+			if err := c.List(ctx, runs, client.InNamespace(o.Namespace)); err != nil {
+				return err
+			}
+			want := o.FieldSelector.Requirements()[0].Value
+			var kept []v1alpha1.Run
+			for i := range runs.Items {
+				for _, v := range agent.UnfinishedByVersion(&runs.Items[i]) {
+					if v == want {
+						kept = append(kept, runs.Items[i])
+					}
+				}
+			}
+			runs.Items = kept
+			return nil
+		},
+	})
+	_, err := agent.New(indexed, func() time.Time { return b.now }).Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
+	if err != nil {
+		b.t.Fatalf("reconciling the Agent: %v", err)
+	}
+}
+
+func (b *bench) agent() *v1alpha1.Agent {
+	b.t.Helper()
+	var a v1alpha1.Agent
+	if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "fixer"}, &a); err != nil {
+		b.t.Fatal(err)
+	}
+	return &a
+}
+
+func (b *bench) update(change func(*v1alpha1.Agent)) {
+	b.t.Helper()
+	a := b.agent()
+	change(a)
+	if err := b.Admin.Update(b.t.Context(), a); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) versions() int {
+	b.t.Helper()
+	var list corev1.ConfigMapList
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+		b.t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+func ready(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
+	b := newBench(t)
+	b.crankAgent()
+	if got := ready(b.agent().Status.Conditions); got != "True Ready" {
+		t.Errorf("Ready is %s", got)
+	}
+	if c := meta.FindStatusCondition(b.agent().Status.Conditions, v1alpha1.ConditionDurable); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "PodLost") {
+		t.Errorf("Durable is %+v", c)
+	}
+	b.update(func(a *v1alpha1.Agent) { a.Spec.Model = "nobody" })
+	b.crankAgent()
+	if got := ready(b.agent().Status.Conditions); got != "False ModelNotFound" {
+		t.Errorf("Ready is %s", got)
+	}
+	before := b.agent().ResourceVersion
+	b.crankAgent()
+	if after := b.agent().ResourceVersion; after != before {
+		t.Error("a second look at the same wrote again")
+	}
+}
+
+// A version stays while an unfinished Run names it or it is the current one.
+func TestVersionsGoWhenNothingNeedsThem(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	b.now = b.now.Add(time.Hour)
+	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." })
+	b.crankAgent()
+	if n := b.versions(); n != 1 {
+		t.Fatalf("%d versions; the one of an unfinished Run must stay", n)
+	}
+	run := b.get()
+	run.Spec.DesiredState = v1alpha1.DesiredStopped
+	if err := b.Admin.Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("False Stopped")
+	b.crankAgent()
+	if n := b.versions(); n != 0 {
+		t.Errorf("%d versions stay that nothing needs", n)
+	}
+}
+
+func TestVersionsOfADeletedAgentGo(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	b.now = b.now.Add(time.Hour)
+	for _, o := range []client.Object{b.get(), b.agent()} {
+		if err := b.Admin.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	b.crankAgent()
+	if n := b.versions(); n != 0 {
+		t.Errorf("%d versions stay", n)
+	}
+}
+
+func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
+	b := newBench(t)
+	reconcile := func() string {
+		var m v1alpha1.Model
+		key := client.ObjectKey{Namespace: b.namespace, Name: "sonnet"}
+		if err := b.Admin.Get(t.Context(), key, &m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := model.New(b.operator, func() time.Time { return b.now }).Reconcile(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Admin.Get(t.Context(), key, &m); err != nil {
+			t.Fatal(err)
+		}
+		return ready(m.Status.Conditions)
+	}
+	if got := reconcile(); got != "True Ready" {
+		t.Errorf("Ready is %s", got)
+	}
+	m := gen.Model()
+	m.SetNamespace(b.namespace)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"parameters":{"extra":{"a":"`+strings.Repeat("a", 5000)+`"}}}}`))
+	if err := b.Admin.Patch(t.Context(), m, patch); err != nil {
+		t.Fatal(err)
+	}
+	if got := reconcile(); got != "False ParametersInvalid" {
+		t.Errorf("Ready is %s", got)
+	}
+}
+
+// The operator may do what it does, and may not read Secrets.
+func TestOperatorMayNotReadSecrets(t *testing.T) {
+	b := newBench(t)
+	err := b.operator.List(t.Context(), &corev1.SecretList{}, client.InNamespace(b.namespace))
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("listing Secrets: %v, want it forbidden", err)
+	}
+}

@@ -1,0 +1,245 @@
+// Package controller_test cranks the controllers by hand against a real API
+// server: with the operator's own rights and a clock that the test winds.
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/identity"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+func TestMain(m *testing.M) { apitest.Main(m) }
+
+// A bench is one Run with its operator, on a real API server, without a
+// kubelet: the test is the kubelet.
+type bench struct {
+	*apitest.Server
+	t         *testing.T
+	namespace string
+	operator  client.WithWatch // with the operator's own rights
+	faults    interceptor.Funcs
+	events    *events.FakeRecorder
+	unguarded string
+	now       time.Time
+	run       *v1alpha1.Run
+}
+
+func newBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
+	t.Helper()
+	b := &bench{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)} //nolint:forbidigo // the API server's clock is the real one
+	b.namespace = b.Namespace(t)
+	b.operator = operatorClient(t, b.Server)
+	model, agent := gen.Model(), gen.Agent()
+	for _, o := range []client.Object{model, agent} {
+		o.SetNamespace(b.namespace)
+		o.SetUID("")
+	}
+	b.Create(t, model, agent)
+	b.run = b.newRun(mods...)
+	return b
+}
+
+func (b *bench) newRun(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+	b.t.Helper()
+	run := &v1alpha1.Run{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x"},
+		Spec:       v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."},
+	}
+	for _, mod := range mods {
+		mod(run)
+	}
+	b.Create(b.t, run)
+	return run
+}
+
+// operatorClient acts as the operator's ServiceAccount, with the rights of
+// config/rbac and no others.
+func operatorClient(t *testing.T, s *apitest.Server) client.WithWatch {
+	t.Helper()
+	user := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "operator"}
+	for _, file := range []string{"role.yaml", "runner.yaml"} {
+		objects, err := apitest.ReadObjects(filepath.Join(apitest.Root(), "config", "rbac", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			createOnce(t, s, o)
+			createOnce(t, s, &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: o.GetName()},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: o.GetName()},
+				Subjects:   []rbacv1.Subject{user},
+			})
+		}
+	}
+	return s.AsServiceAccount(t, user.Namespace, user.Name)
+}
+
+func createOnce(t *testing.T, s *apitest.Server, o client.Object) {
+	t.Helper()
+	if err := s.Admin.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) Missing() string { return b.unguarded }
+
+// reconcile cranks once, with the Run as the API server has it now.
+func (b *bench) reconcile() error {
+	b.t.Helper()
+	return b.reconcileCopy(b.get())
+}
+
+// reconcileCopy cranks once with a copy of the Run, which may be old.
+func (b *bench) reconcileCopy(run *v1alpha1.Run) error {
+	b.t.Helper()
+	_, err := b.reconciler().Reconcile(b.t.Context(), run)
+	return err
+}
+
+func (b *bench) reconciler() *run.Reconciler {
+	c := interceptor.NewClient(b.operator, b.faults)
+	return run.New(c, c, b.events, run.Options{
+		RunnerImage:      "deckhand.test/runner:dev",
+		RunnerPullPolicy: "IfNotPresent",
+		Guard:            b,
+		Identity:         identity.New(c, "deckhand-runner"),
+		Now:              func() time.Time { return b.now },
+	})
+}
+
+// crank reconciles until the Run rests, as its own writes would have it.
+func (b *bench) crank() *v1alpha1.Run {
+	b.t.Helper()
+	for range 20 {
+		before := b.get()
+		if err := b.reconcile(); err != nil {
+			b.t.Fatalf("reconciling: %v", err)
+		}
+		if b.get().ResourceVersion == before.ResourceVersion {
+			return before
+		}
+	}
+	b.t.Fatal("the Run does not come to rest")
+	return nil
+}
+
+func (b *bench) get() *v1alpha1.Run {
+	b.t.Helper()
+	var out v1alpha1.Run
+	if err := b.Admin.Get(b.t.Context(), client.ObjectKeyFromObject(b.run), &out); err != nil {
+		b.t.Fatalf("getting the Run: %v", err)
+	}
+	return &out
+}
+
+func (b *bench) pods() []corev1.Pod {
+	b.t.Helper()
+	var list corev1.PodList
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
+		b.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (b *bench) onlyPod() *corev1.Pod {
+	b.t.Helper()
+	pods := b.pods()
+	if len(pods) != 1 {
+		b.t.Fatalf("there are %d pods, want 1", len(pods))
+	}
+	return &pods[0]
+}
+
+// kubelet sets the state of a pod's runner.
+func (b *bench) kubelet(pod *corev1.Pod, phase corev1.PodPhase, state corev1.ContainerState) {
+	b.t.Helper()
+	pod = pod.DeepCopy()
+	pod.Status.Phase = phase
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "runner", Image: pod.Spec.Containers[0].Image, State: state}}
+	if err := b.Admin.Status().Update(b.t.Context(), pod); err != nil {
+		b.t.Fatalf("updating a pod's status: %v", err)
+	}
+}
+
+func (b *bench) starts(pod *corev1.Pod) {
+	b.t.Helper()
+	b.kubelet(pod, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(b.now)}})
+}
+
+func (b *bench) exits(pod *corev1.Pod, code int32, message string) {
+	b.t.Helper()
+	b.kubelet(pod, corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(b.now), Message: message}})
+}
+
+// report is the runner's write, with the runner's own token.
+func (b *bench) report(pod *corev1.Pod, p task.Progress) error {
+	b.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: v1alpha1.RunnerServiceAccount}}
+	c := b.WithToken(b.t, b.Token(b.t, account, pod))
+	p.Version, p.Sequence = task.Version, max(sequence(b.get())+1, b.now.UnixMilli())
+	return c.Status().Patch(b.t.Context(), b.get(), client.RawPatch(types.JSONPatchType, []byte(fmt.Sprintf(
+		`[{"op":"test","path":"/status/attempt/podUID","value":%q},{"op":"add","path":"/status/progress","value":%s}]`, pod.UID, jsonOf(b.t, p)))))
+}
+
+func sequence(run *v1alpha1.Run) int64 {
+	if run.Status.Progress == nil {
+		return 0
+	}
+	return run.Status.Progress.Sequence
+}
+
+// succeeded is the reason and status of the Run's condition Succeeded.
+func succeeded(run *v1alpha1.Run) string {
+	for _, c := range run.Status.Conditions {
+		if c.Type == v1alpha1.ConditionSucceeded {
+			return string(c.Status) + " " + c.Reason
+		}
+	}
+	return ""
+}
+
+func message(run *v1alpha1.Run) string {
+	for _, c := range run.Status.Conditions {
+		if c.Type == v1alpha1.ConditionSucceeded {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func (b *bench) expect(want string) {
+	b.t.Helper()
+	if run := b.get(); succeeded(run) != want {
+		b.t.Fatalf("the Run is %s: %s, want %s", succeeded(run), message(run), want)
+	}
+}
+
+// failOnce makes the next call of one kind fail.
+func failOnce(b *bench, err error) {
+	failed := false
+	b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		if !failed {
+			failed = true
+			return err
+		}
+		return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	}
+}

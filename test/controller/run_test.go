@@ -1,0 +1,413 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+var errCrash = errors.New("the operator was killed here")
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// The whole way of a Run, each writer with its own rights.
+func TestRunIsDone(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	b.expect("Unknown Starting")
+	pod := b.onlyPod()
+	b.starts(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+		t.Fatalf("the runner's first report: %v", err)
+	}
+	b.now = b.now.Add(5 * time.Second)
+	b.crank()
+	b.expect("Unknown Running")
+	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished, Text: "done"}}); err != nil {
+		t.Fatalf("the runner's commit: %v", err)
+	}
+	b.crank()
+	b.expect("True Finished")
+	run := b.get()
+	if run.Status.Target != "fixer" || run.Status.Progress.Result.Text != "done" || run.Status.CompletionTime == nil {
+		t.Errorf("status is %+v", run.Status)
+	}
+	b.now = b.now.Add(61 * time.Minute)
+	b.exits(b.onlyPod(), 0, "")
+	b.crank()
+	if n := len(b.pods()); n != 0 {
+		t.Errorf("%d pods stay after their retention", n)
+	}
+}
+
+func TestOperatorDiesBetweenClaimAndCreate(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.get().Status.Attempt; a == nil || a.Number != 1 || a.PodUID != "" {
+		t.Fatalf("attempt is %+v, want a claim", a)
+	}
+	b.crank() // another operator
+	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
+		t.Errorf("attempt is %+v", a)
+	}
+}
+
+func TestOperatorDiesBetweenCreateAndRecord(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	failOnce(b, errCrash)
+	if err := b.reconcile(); !errors.Is(err, errCrash) {
+		t.Fatalf("reconciling: %v", err)
+	}
+	b.crank()
+	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
+		t.Errorf("attempt is %+v; the pod that was made is not adopted", a)
+	}
+}
+
+func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
+	b := newBench(t)
+	stale := b.get()
+	b.crank()
+	if err := b.reconcileCopy(stale); !statuspatch.IsConflict(err) {
+		t.Errorf("acting on an old copy: %v, want a conflict", err)
+	}
+	b.onlyPod()
+}
+
+func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
+	b := newBench(t)
+	stale := b.get()
+	b.crank()
+	claimed := b.get()
+	pod := b.onlyPod()
+	b.starts(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.now = b.now.Add(2 * time.Hour)
+	b.crank()
+	for name, copied := range map[string]*v1alpha1.Run{"before its claim": stale, "when it ran": claimed} {
+		if err := b.reconcileCopy(copied); !statuspatch.IsConflict(err) {
+			t.Errorf("%s: %v, want a conflict", name, err)
+		}
+	}
+	b.expect("True Finished")
+}
+
+func TestNamesakeIsAnotherRun(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	old := b.get()
+	oldPod := b.onlyPod()
+	if err := b.Admin.Delete(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	b.run = b.newRun()
+	if err := b.reconcileCopy(old); err != nil && !statuspatch.IsConflict(err) {
+		t.Errorf("acting on the dead one: %v", err)
+	}
+	b.crank()
+	a := b.get().Status.Attempt
+	if a.PodUID == string(oldPod.UID) || a.Number != 2 {
+		t.Errorf("attempt is %+v; the dead Run's pod was adopted", a)
+	}
+}
+
+func TestForeignPodIsNeverAdopted(t *testing.T) {
+	b := newBench(t)
+	foreign := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x-1", Labels: map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
+	}
+	b.Create(t, foreign)
+	b.crank()
+	a := b.get().Status.Attempt
+	if a.Number != 2 || a.Pod != "x-2" || a.PodUID == string(foreign.UID) {
+		t.Errorf("attempt is %+v", a)
+	}
+}
+
+func TestTwoOperatorsMakeOnePod(t *testing.T) {
+	b := newBench(t)
+	copies := []*v1alpha1.Run{b.get(), b.get()}
+	won := 0
+	for _, c := range copies {
+		switch err := b.reconcileCopy(c); {
+		case err == nil:
+			won++
+		case !statuspatch.IsConflict(err):
+			t.Fatal(err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d claims were taken", won)
+	}
+	claimed := []*v1alpha1.Run{b.get(), b.get()}
+	for _, c := range claimed {
+		if err := b.reconcileCopy(c); err != nil && !statuspatch.IsConflict(err) {
+			t.Fatal(err)
+		}
+	}
+	b.onlyPod()
+}
+
+func TestFullQuotaIsWaitedFor(t *testing.T) {
+	b := newBench(t)
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	b.Create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // no quota controller runs here
+	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown QuotaExceeded")
+	if !strings.Contains(message(b.get()), "raise it, or wait") {
+		t.Errorf("message is %q", message(b.get()))
+	}
+	if err := b.Admin.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually(func() bool { return b.crank().Status.Attempt.PodUID != "" })
+	if n := b.get().Status.Attempt.Number; n != 1 {
+		t.Errorf("the quota burnt attempts: %d", n)
+	}
+}
+
+// eventually cranks until something holds: the API server's own caches are
+// what it waits for.
+func (b *bench) eventually(holds func() bool) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	defer cancel()
+	for !holds() {
+		if ctx.Err() != nil {
+			b.t.Fatal("it never holds")
+		}
+	}
+}
+
+func TestAdmissionThatRefusesThePodEndsTheRun(t *testing.T) {
+	b := newBench(t)
+	b.Create(t, &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "small"},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}},
+	})
+	b.eventually(func() bool { b.crank(); return b.get().Status.CompletionTime != nil || len(b.pods()) > 0 })
+	b.expect("False AdmissionDenied")
+	if !strings.Contains(message(b.get()), "64Mi") {
+		t.Errorf("the message does not say why: %q", message(b.get()))
+	}
+}
+
+// A runner pod is welcome where restricted Pod Security is enforced.
+func TestPodIsRestricted(t *testing.T) {
+	b := newBench(t)
+	var ns corev1.Namespace
+	if err := b.Admin.Get(t.Context(), client.ObjectKey{Name: b.namespace}, &ns); err != nil {
+		t.Fatal(err)
+	}
+	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	if err := b.Admin.Update(t.Context(), &ns); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown Starting")
+	b.onlyPod()
+}
+
+func TestServerFaultsSayNothingAboutTheRun(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	b.faults.Create = func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return errCrash
+	}
+	if err := b.reconcile(); !errors.Is(err, errCrash) {
+		t.Fatalf("reconciling: %v", err)
+	}
+	b.expect("Unknown Starting")
+	b.faults.Create = nil
+	b.crank()
+	b.onlyPod()
+}
+
+func TestMissingAgentIsWaitedForAndNamed(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.Run) { r.Spec.Agent = "nobody" })
+	b.crank()
+	b.expect("Unknown Pending")
+	if !strings.Contains(message(b.get()), `Agent "nobody" not found`) {
+		t.Errorf("message is %q", message(b.get()))
+	}
+	b.now = b.now.Add(11 * time.Minute)
+	b.crank()
+	b.expect("False PendingTimeout")
+}
+
+func TestNoRunnerWithoutPolicies(t *testing.T) {
+	b := newBench(t)
+	b.unguarded = "ValidatingAdmissionPolicy deckhand-runner-status"
+	b.crank()
+	b.expect("Unknown Pending")
+	if len(b.pods()) > 0 {
+		t.Error("a runner was started")
+	}
+	b.unguarded = ""
+	b.crank()
+	b.onlyPod()
+}
+
+// The Agent may change or go: every attempt of a Run runs the same version.
+func TestEveryAttemptRunsTheSameAgent(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	first := b.onlyPod()
+	var agent v1alpha1.Agent
+	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "fixer"}, &agent); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Admin.Delete(t.Context(), &agent); err != nil {
+		t.Fatal(err)
+	}
+	now := int64(0)
+	if err := b.Admin.Delete(t.Context(), first, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	second := b.onlyPod()
+	if second.Name != "x-2" || volume(t, second) != volume(t, first) {
+		t.Errorf("pod %s has version %s, want that of the first, %s", second.Name, volume(t, second), volume(t, first))
+	}
+	if d := b.get().Status.Disruptions; d != 1 {
+		t.Errorf("disruptions is %d, want 1", d)
+	}
+}
+
+// volume is the ConfigMap of a pod's task.
+func volume(t *testing.T, pod *corev1.Pod) string {
+	t.Helper()
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == "task" {
+			return v.Projected.Sources[1].ConfigMap.Name
+		}
+	}
+	t.Fatal("the pod has no task")
+	return ""
+}
+
+// A report that lands while the operator gives a pod up wins.
+func TestGivingUpLosesToAReport(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod := b.onlyPod()
+	b.starts(pod)
+	stale := b.get()
+	if err := b.report(pod, task.Progress{Attempt: 1, Effects: task.EffectsBegun}); err != nil {
+		t.Fatal(err)
+	}
+	now := int64(0)
+	if err := b.Admin.Delete(t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.reconcileCopy(stale); !statuspatch.IsConflict(err) {
+		t.Errorf("the next attempt was taken on an old copy: %v", err)
+	}
+	b.crank()
+	b.expect("False PodLost")
+}
+
+func TestStopIsASignalOnThePod(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod := b.onlyPod()
+	b.starts(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	run := b.get()
+	run.Spec.DesiredState = v1alpha1.DesiredStopped
+	if err := b.Admin.Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown Stopping")
+	var signals task.Signals
+	if err := json.Unmarshal([]byte(b.onlyPod().Annotations[v1alpha1.AnnotationSignals]), &signals); err != nil || !signals.Stop {
+		t.Errorf("signals are %+v (%v)", signals, err)
+	}
+	b.now = b.now.Add(31 * time.Second)
+	b.crank()
+	b.expect("False Stopped")
+	for _, p := range b.pods() {
+		if p.DeletionTimestamp == nil {
+			t.Errorf("pod %s goes on", p.Name)
+		}
+	}
+}
+
+// Writes of the operator until a trivial Run is final: the claim, the pod, its
+// record, the end. What is shared, and made once, does not count.
+func TestTrivialRunCostsFewWrites(t *testing.T) {
+	b := newBench(t)
+	b.crank() // makes what is shared
+	second := b.newNamed("y")
+	b.run = second
+	writes := 0
+	count := func() { writes++ }
+	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		count()
+		return c.Create(ctx, o, opts...)
+	}
+	b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		count()
+		return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	}
+	b.crank()
+	var pod corev1.Pod
+	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "y-1"}, &pod); err != nil {
+		t.Fatal(err)
+	}
+	b.starts(&pod)
+	if err := b.report(&pod, task.Progress{Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	if err := b.report(&pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	if writes != 4 {
+		t.Errorf("the operator wrote %d times, want 4", writes)
+	}
+}
+
+func (b *bench) newNamed(name string) *v1alpha1.Run {
+	b.t.Helper()
+	return b.newRun(func(r *v1alpha1.Run) { r.Name = name })
+}
