@@ -2,28 +2,65 @@ package backend
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
-// A Backend is a tree of files. Every path is relative to its root, cleaned,
-// and "." is the root itself; a path that leads outside is ErrEscapes, also
-// when a symbolic link leads it there while the call runs.
+// A Backend is a tree of files. Every path is relative to its root,
+// slash-separated, and "." is the root itself. A path that leads outside is
+// ErrEscapes, also when a symbolic link leads it there while the call runs.
+//
+// Every method stops soon after its context ends, with the context's error.
 type Backend interface {
 	// List returns the entries of a directory, sorted by name.
 	List(ctx context.Context, dir string) ([]Info, error)
-	// Read returns a window of a file's lines.
+	// Read returns a window of a text file's lines. It holds the window in
+	// memory, never the file.
 	Read(ctx context.Context, path string, w Window) (Page, error)
-	// Write replaces a file atomically, making the directories above it.
-	Write(ctx context.Context, path string, data []byte) (Written, error)
+	// Write replaces a file atomically, making the directories above it and
+	// keeping the mode of a file that was there. It applies only to the Version
+	// given, except that writing what is there already always succeeds: a
+	// repeated Write is harmless.
+	Write(ctx context.Context, path string, data []byte, when Version) (Written, error)
 	// Edit replaces text in a file atomically, keeping its mode, byte order mark
-	// and line ends.
+	// and line ends. Edits of one file follow one another, whoever asks.
 	Edit(ctx context.Context, path string, e Edit) (Edited, error)
-	// Grep finds lines; Glob finds files. Both are sorted and bounded.
+	// Grep finds lines in text files of at most MaxSearch bytes, Glob finds
+	// files. Both are bounded, ordered as a tree is read (see Compare), never
+	// follow a link to a directory, and pass over what is in a directory named
+	// ".git" unless they are told to start inside one.
 	Grep(ctx context.Context, q Query) (Matches, error)
 	Glob(ctx context.Context, pattern, dir string) (Found, error)
 }
+
+// What a backend holds in memory or returns is bounded, whatever is in the
+// tree.
+const (
+	MaxRead      = 256 << 20 // bytes of a file that Read scans
+	MaxEdit      = 10 << 20  // bytes of a file that Edit changes
+	MaxSearch    = 10 << 20  // bytes of a file that Grep looks into
+	MaxPage      = 1 << 20   // bytes of a Page; a longer line is cut
+	MaxLines     = 10_000    // lines of a Page
+	MaxFound     = 1_000     // files that Glob returns
+	MaxMatches   = 1_000     // matches that Grep returns
+	MaxMatchText = 1_000     // bytes of a Match's text
+	MaxPattern   = 1_000     // bytes of a pattern
+)
+
+// How long Grep and Glob look before they return what they have.
+const (
+	GrepTimeout = 15 * time.Second
+	GlobTimeout = 10 * time.Second
+)
+
+// A Version names the content of a file: the same content has the same
+// version, whatever its age. Backends make them; others only keep them.
+type Version string
+
+// The versions that name no content.
+const (
+	Any    Version = ""       // whatever is there, or nothing
+	Absent Version = "absent" // no file
+)
 
 // Info describes one file or directory.
 type Info struct {
@@ -39,29 +76,39 @@ type Window struct {
 	Offset, Limit int
 }
 
+// Clamp returns the window that is meant.
+func (w Window) Clamp() Window {
+	return Window{Offset: max(w.Offset, 0), Limit: min(max(w.Limit, 1), MaxLines)}
+}
+
 // A Page is a window of a file.
 type Page struct {
-	Lines []string // without line ends
-	Start int      // number of the first line, from 1; 0 when Lines is empty
-	Total int      // lines in the whole file
+	Lines   []string // without line ends and byte order mark
+	Start   int      // number of the first line, from 1; 0 when Lines is empty
+	Total   int      // lines in the whole file
+	Version Version  // of the whole file
 }
 
 // Written reports a write.
 type Written struct {
 	Created bool
 	Bytes   int
+	Version Version
 }
 
-// An Edit replaces Old by New: where it is unique, or everywhere with All.
+// An Edit replaces Old by New: where it is unique, or everywhere with All. Old
+// is text as Read shows it, with "\n" for any line end.
 type Edit struct {
 	Old, New string
 	All      bool
+	When     Version // the only version to which the edit applies
 }
 
 // Edited reports an edit.
 type Edited struct {
 	Replaced int
 	Line     int // the line, from 1, of the first replacement
+	Version  Version
 }
 
 // A Query asks for lines that match a pattern.
@@ -69,16 +116,18 @@ type Query struct {
 	Pattern    string // RE2, or literal text with Fixed
 	Fixed      bool
 	IgnoreCase bool
-	Dir        string // where to look; a single file is allowed
-	Glob       string // which files; empty: all
-	Limit      int    // most matches to return
+	Dir        string // where to look, empty: the root; a single file is allowed
+	Glob       string // which files below Dir, as for Glob; empty: all
+	ByFile     bool   // one match for each file: its first, with the Count of all
+	Limit      int    // most matches to return; out of range: MaxMatches
 }
 
 // A Match is one line that matched.
 type Match struct {
-	Path string
-	Line int
-	Text string
+	Path  string
+	Line  int
+	Text  string // without line end; of a long line, what is around the match
+	Count int    // with Query.ByFile: how many lines of the file match
 }
 
 // Matches are the lines found; Truncated when a limit or the time cut them.
@@ -92,49 +141,3 @@ type Found struct {
 	Items     []Info
 	Truncated bool
 }
-
-// Errors of a backend, to be found with errors.Is.
-var (
-	ErrNotFound  = errors.New("not found")
-	ErrIsDir     = errors.New("is a directory")
-	ErrNotDir    = errors.New("is not a directory")
-	ErrNotFile   = errors.New("is not a regular file")
-	ErrEscapes   = errors.New("leads outside the root")
-	ErrDenied    = errors.New("permission denied")
-	ErrTooLarge  = errors.New("is too large")
-	ErrBadName   = errors.New("is not a usable name")
-	ErrBinary    = errors.New("is not text")
-	ErrNoSpace   = errors.New("no space left")
-	ErrIdentical = errors.New("old and new text are the same")
-)
-
-// A NotUniqueError means that the text to replace occurs more than once.
-type NotUniqueError struct {
-	Count int
-	Lines []int // where, at most ten
-}
-
-func (e *NotUniqueError) Error() string {
-	return fmt.Sprintf("the text appears %d times", e.Count)
-}
-
-// A NoMatchError means that the text to replace does not occur.
-type NoMatchError struct {
-	Hint string // what is nearly there; may be empty
-}
-
-func (e *NoMatchError) Error() string {
-	return "the text does not appear"
-}
-
-// A PatternError means that a pattern does not compile.
-type PatternError struct {
-	Pattern string
-	Err     error
-}
-
-func (e *PatternError) Error() string {
-	return fmt.Sprintf("the pattern %q is wrong: %v", e.Pattern, e.Err)
-}
-
-func (e *PatternError) Unwrap() error { return e.Err }

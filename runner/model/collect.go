@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -11,12 +13,13 @@ import (
 
 // Collect assembles a stream into a whole answer, showing each delta to seen
 // as it comes (seen may be nil). A stream that ends without a finish is an
-// *IncompleteError that carries what arrived.
+// *IncompleteError that carries what arrived. Beside an error the Response is
+// what arrived too; its Usage is what the failed answer cost.
 func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error) {
 	var a assembler
 	for d, err := range stream {
 		if err != nil {
-			return a.response(), err
+			return a.failed(err)
 		}
 		if seen != nil {
 			seen(d)
@@ -30,7 +33,16 @@ func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error)
 	return r, nil
 }
 
-// An assembler joins deltas: neighbouring text into one part, pieces of a call
+// failed is what arrived before the stream broke, and why it did.
+func (a *assembler) failed(err error) (Response, error) {
+	r := a.response()
+	if incomplete, ok := errors.AsType[*IncompleteError](err); ok {
+		incomplete.Partial = r
+	}
+	return r, err
+}
+
+// An assembler joins deltas: neighboring text into one part, pieces of a call
 // by their index.
 type assembler struct {
 	parts  []*part
@@ -42,7 +54,7 @@ type assembler struct {
 type part struct {
 	kind      step.PartKind
 	text      strings.Builder
-	signature string
+	signature strings.Builder
 	provider  json.RawMessage
 }
 
@@ -58,7 +70,7 @@ func (a *assembler) add(d Delta) {
 	if d.Thinking != "" || d.Signature != "" || d.Provider != nil {
 		p := a.part(step.PartThinking)
 		p.text.WriteString(d.Thinking)
-		p.signature += d.Signature
+		p.signature.WriteString(d.Signature)
 		if d.Provider != nil {
 			p.provider = d.Provider
 		}
@@ -108,7 +120,7 @@ func (a *assembler) call(d CallDelta) {
 func (a *assembler) response() Response {
 	r := Response{Finish: a.finish, Usage: a.usage}
 	for _, p := range a.parts {
-		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature, Provider: p.provider})
+		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
 	}
 	indexes := make([]int, 0, len(a.calls))
 	for i := range a.calls {
@@ -117,7 +129,7 @@ func (a *assembler) response() Response {
 	slices.Sort(indexes)
 	for _, i := range indexes {
 		c := a.calls[i]
-		r.Calls = append(r.Calls, Call{Name: c.name, Args: c.args.String()})
+		r.Calls = append(r.Calls, Call{Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")})
 	}
 	return r
 }

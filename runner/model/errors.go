@@ -1,6 +1,8 @@
 package model
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -8,13 +10,17 @@ import (
 // Errors are values that the loop can act upon. Each carries what the provider
 // said, already cut to a bounded length by the adapter.
 
-// An UnauthorizedError means that the provider refused the credential.
+// An UnauthorizedError means that the provider refused the credential, or that
+// there is none to send.
 type UnauthorizedError struct {
-	Status  int
+	Status  int // 0: nothing was sent
 	Message string
 }
 
 func (e *UnauthorizedError) Error() string {
+	if e.Status == 0 {
+		return "the model's credential cannot be used: " + e.Message
+	}
 	return fmt.Sprintf("the model provider refused the credential (HTTP %d): %s", e.Status, e.Message)
 }
 
@@ -41,7 +47,9 @@ func (e *ContextTooLongError) Error() string {
 // A RateLimitedError means that the provider asks to wait.
 type RateLimitedError struct {
 	RetryAfter time.Duration // 0: the provider did not say
-	Message    string
+	// Final says that the provider asked not to be tried again.
+	Final   bool
+	Message string
 }
 
 func (e *RateLimitedError) Error() string {
@@ -56,7 +64,9 @@ func (e *RateLimitedError) Error() string {
 type UnavailableError struct {
 	Status     int // 0: no answer at all
 	RetryAfter time.Duration
-	Message    string
+	// Final says that the provider asked not to be tried again.
+	Final   bool
+	Message string
 }
 
 func (e *UnavailableError) Error() string {
@@ -78,7 +88,8 @@ func (e *NotAModelError) Error() string {
 }
 
 // An IncompleteError means that the stream ended, or broke, before the model
-// said why it stopped. Partial is what arrived and is never taken for an answer.
+// said why it stopped. Partial is what arrived, as Collect assembled it, and is
+// never taken for an answer.
 type IncompleteError struct {
 	Partial Response
 	Cause   error // nil: the stream just ended
@@ -92,3 +103,16 @@ func (e *IncompleteError) Error() string {
 }
 
 func (e *IncompleteError) Unwrap() error { return e.Cause }
+
+// Transient reports whether the same request may succeed later, here or at
+// another model: the provider was rate limiting, could not be reached, failed,
+// or broke off. The end of the caller's own context is not transient.
+func Transient(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	_, limited := errors.AsType[*RateLimitedError](err)
+	_, unavailable := errors.AsType[*UnavailableError](err)
+	_, incomplete := errors.AsType[*IncompleteError](err)
+	return limited || unavailable || incomplete
+}

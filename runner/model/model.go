@@ -54,10 +54,12 @@ type Delta struct {
 	// Provider is opaque content to be sent back to the same provider.
 	Provider json.RawMessage
 	Call     *CallDelta
-	// Usage replaces what was reported before.
+	// Usage replaces what was reported before. It comes before an error too, where
+	// an answer had begun: tokens of a cut stream are spent.
 	Usage  *step.Usage
 	Finish step.Finish
-	// Reset says that all deltas before it are void: the answer starts again.
+	// Reset says that all deltas before it are void: the answer starts again. A
+	// Usage beside it is what the void part cost.
 	Reset bool
 }
 
@@ -80,7 +82,8 @@ type Response struct {
 }
 
 // A Call is a tool call as the model wrote it: Args may be anything, JSON or
-// not. The engine parses, repairs and names it.
+// not, and is {} where the model wrote nothing. The engine parses, repairs and
+// names it.
 type Call struct {
 	Name string
 	Args string

@@ -13,12 +13,9 @@ type keyword struct {
 	check func(n *node, name string) *Error
 }
 
-// keywords are all that a schema may have. It is filled by init because the
-// checks of some lead back to it.
-var keywords map[string]keyword
-
-func init() {
-	keywords = map[string]keyword{
+// keywords are all that a schema may have.
+func keywords() map[string]keyword {
+	return map[string]keyword{
 		"type":                 {check: anything},
 		"title":                {check: text},
 		"description":          {check: text},
@@ -133,7 +130,7 @@ func has(kind string, v any) bool {
 }
 
 func schemaOf(n *node, name string) *Error {
-	return check(n.members[name], n.child(name).at, n.depth+1)
+	return n.child(name).check(n.members[name])
 }
 
 func properties(n *node, name string) *Error {
@@ -145,7 +142,7 @@ func properties(n *node, name string) *Error {
 		if property == "" {
 			return n.child(name).wrong("has a property without a name")
 		}
-		if e := check(of[property], n.child(name, property).at, n.depth+1); e != nil {
+		if e := n.child(name, property).check(of[property]); e != nil {
 			return e
 		}
 	}

@@ -36,10 +36,11 @@ func (e *Error) Error() string {
 
 // A node is one schema within the schema, with the path to it.
 type node struct {
-	at      []string
-	depth   int
-	members map[string]json.RawMessage
-	kind    string // the value of "type"
+	keywords map[string]keyword
+	at       []string
+	depth    int
+	members  map[string]json.RawMessage
+	kind     string // the value of "type"
 }
 
 // Check returns an *Error for the first thing that makes raw no schema of ours,
@@ -49,15 +50,15 @@ func Check(raw []byte) error {
 		return &Error{Problem: fmt.Sprintf("has %d bytes; at most %d are allowed", len(raw), MaxBytes)}
 	}
 	// A concrete nil would be a non-nil error.
-	if e := check(raw, nil, 1); e != nil {
+	root := node{keywords: keywords(), depth: 1}
+	if e := root.check(raw); e != nil {
 		return e
 	}
 	return nil
 }
 
-func check(raw []byte, at []string, depth int) *Error {
-	n := node{at: at, depth: depth}
-	if depth > MaxDepth {
+func (n *node) check(raw []byte) *Error {
+	if n.depth > MaxDepth {
 		return n.wrong("is nested too deep; at most %d levels are allowed", MaxDepth)
 	}
 	if err := json.Unmarshal(raw, &n.members); err != nil || n.members == nil {
@@ -83,7 +84,7 @@ func (n *node) readType() *Error {
 	case !ok:
 		// What is refused says more than what is missing beside it.
 		for _, name := range slices.Sorted(maps.Keys(n.members)) {
-			if _, known := keywords[name]; !known {
+			if _, known := n.keywords[name]; !known {
 				return n.keyword(name)
 			}
 		}
@@ -98,7 +99,7 @@ func (n *node) readType() *Error {
 
 // keyword checks one member of a schema.
 func (n *node) keyword(name string) *Error {
-	k, ok := keywords[name]
+	k, ok := n.keywords[name]
 	switch {
 	case !ok && instead[name] != "":
 		return n.child(name).wrong("is not supported: %s", instead[name])
@@ -157,9 +158,9 @@ func (n *node) number(name string) (float64, bool) {
 	return *v, true
 }
 
-// child is the path to a member; only its name and place are used.
+// child is the place of a member.
 func (n *node) child(names ...string) *node {
-	return &node{at: append(slices.Clip(n.at), names...), depth: n.depth}
+	return &node{keywords: n.keywords, at: append(slices.Clip(n.at), names...), depth: n.depth + 1}
 }
 
 func (n *node) wrong(format string, args ...any) *Error {

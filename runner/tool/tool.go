@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -89,9 +90,10 @@ func (r Result) Render() string {
 	if r.Error == nil {
 		return r.Text
 	}
-	text := "Error: " + r.Error.Message
+	var text strings.Builder
+	text.WriteString("Error: " + r.Error.Message)
 	for _, rec := range r.Error.Recommendations {
-		text += "\n- " + rec
+		text.WriteString("\n- " + rec)
 	}
-	return text
+	return text.String()
 }

@@ -135,22 +135,22 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		ops  string
 		want string
 	}{
-		"a foreign Run":                       {bound, s.foreign, "[" + report(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
-		"an empty patch on a foreign Run":     {bound, s.foreign, "[]", "fenced: this pod is not the current attempt"},
-		"a Run of another namespace":          {bound, elsewhere.run, good, "forbidden"},
-		"conditions":                          {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"the attempt":                         {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + report(9, 100, "") + "]", "a runner writes status.progress only"},
-		"the budgets":                         {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"a field that is taken away":          {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"completion":                          {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"an older report":                     {bound, s.run, "[" + report(2, 50, "") + "]", "fenced: a report must be newer"},
-		"a report of another attempt":         {bound, s.run, "[" + report(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
-		"taking the progress away":            {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
-		"too long a text":                     {bound, s.run, "[" + report(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
-		"too many recent steps":               {bound, s.run, "[" + report(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
-		"a token that is bound to no pod":     {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
-		"the token of the attempt before":     {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},
-		"another ServiceAccount":              {s.WithToken(t, s.Token(t, stranger, s.newPod(t, "strange", "stranger"))), s.run, good, "forbidden"},
+		"a foreign Run":                   {bound, s.foreign, "[" + report(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
+		"an empty patch on a foreign Run": {bound, s.foreign, "[]", "fenced: this pod is not the current attempt"},
+		"a Run of another namespace":      {bound, elsewhere.run, good, "forbidden"},
+		"conditions":                      {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"the attempt":                     {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + report(9, 100, "") + "]", "a runner writes status.progress only"},
+		"the budgets":                     {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"a field that is taken away":      {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"completion":                      {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
+		"an older report":                 {bound, s.run, "[" + report(2, 50, "") + "]", "fenced: a report must be newer"},
+		"a report of another attempt":     {bound, s.run, "[" + report(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
+		"taking the progress away":        {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
+		"too long a text":                 {bound, s.run, "[" + report(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
+		"too many recent steps":           {bound, s.run, "[" + report(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
+		"a token that is bound to no pod": {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
+		"the token of the attempt before": {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},
+		"another ServiceAccount":          {s.WithToken(t, s.Token(t, stranger, s.newPod(t, "strange", "stranger"))), s.run, good, "forbidden"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

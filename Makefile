@@ -1,0 +1,160 @@
+# Deckhand's verbs. CI runs these and nothing else. A bare Debian machine with
+# Go, make, git and root is enough: tools and the test cluster are built from
+# source, each once.
+
+# Every recipe runs under hack/timed, which says where the time goes.
+SHELL = hack/timed
+.SHELLFLAGS = $@
+.ONESHELL:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# Where the test cluster keeps what it has, and where verbs look for a cluster.
+export CLUSTER_DIR ?= /var/lib/deckhand-cluster
+export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
+e2e demo bench-cluster: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
+
+# What images are called. This name no registry knows: the test cluster is
+# given its images by hand.
+REGISTRY ?= deckhand.test
+TAG ?= dev
+
+build bin/cluster bin/pause bin/k8s: export CGO_ENABLED = 0
+VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
+STATIC = -trimpath -ldflags="-s -w -X main.version=$(VERSION)"
+RACE = $$([ -z "$$(command -v gcc)" ] || echo -race)
+MODULES = . test/cluster hack/tools hack/tools/lint
+GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
+KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
+
+.PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
+	cluster-up cluster-down cluster-load deploy e2e demo bench bench-cluster verify tidy clean
+
+help: ## Say what there is
+	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+##@ To write code
+
+generate: bin/tools/controller-gen ## Make deep copies, CRDs, the operator's role, and what the chart copies of them
+	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
+		paths=./api/... paths=./internal/... \
+		output:crd:dir=config/crd output:rbac:dir=config/rbac
+	hack/chart-files
+
+fmt: bin/tools/golangci-lint ## Format the code
+	bin/tools/golangci-lint fmt ./...
+
+lint: bin/tools/golangci-lint ## Hold the code to the house style
+	bin/tools/golangci-lint run ./...
+	cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...
+
+test: bin/assets bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
+	$(GOTESTSUM) -- $(RACE) ./...
+	cd test/cluster && ../../$(GOTESTSUM) -- ./cmd/... ./internal/...
+
+stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files, stories first of all
+	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
+
+vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the Internet)
+	bin/tools/govulncheck ./...
+
+##@ To build
+
+build: ## Build the programs, static, into bin/
+	go build $(STATIC) -o bin/ ./cmd/... ./test/modelserver
+
+image: build bin/cluster ## Lay the programs in images for the test cluster, without an engine
+	mkdir -p dist
+	for program in manager runner modelserver; do
+		echo "$$program: $$(bin/cluster image -name $(REGISTRY)/$$program:$(TAG) -binary bin/$$program -o dist/$$program.tar) bytes to pull"
+	done
+
+images: ## Build the images with docker
+	for target in manager runner; do
+		docker build --target "$$target" --build-arg VERSION="$(VERSION)" -t "$(REGISTRY)/$$target:$(TAG)" .
+	done
+
+assets: bin/assets ## Build the API server that tests run against, for `go test` by hand
+
+schemas: ## Write JSON schemas of Kubernetes and of our kinds into bin/schemas
+	@go -C test/cluster mod download k8s.io/kubernetes
+	rm -rf bin/schemas
+	go run ./hack/schemas bin/schemas "$$(go -C test/cluster list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/v3" config/crd
+
+chart: schemas bin/tools/helm bin/tools/kustomize bin/tools/kubeconform ## Check the chart, the kustomization and the samples
+	bin/tools/helm lint --strict charts/deckhand
+	bin/tools/helm template deckhand charts/deckhand --namespace deckhand-system | $(KUBECONFORM)
+	bin/tools/helm template deckhand charts/deckhand --namespace deckhand-system --set 'watchNamespaces={team-a,team-b}' | $(KUBECONFORM)
+	bin/tools/kustomize build config/default | $(KUBECONFORM)
+	bin/tools/kustomize build config/samples | $(KUBECONFORM)
+
+##@ To run it
+
+cluster-up: bin/cluster bin/k8s bin/pause ## Bring up a real Kubernetes on this machine (root)
+	bin/cluster up
+
+cluster-down: bin/cluster ## Take it away
+	bin/cluster down
+
+cluster-load: image ## Give its node the images
+	bin/cluster load dist/*.tar
+
+deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
+	bin/tools/helm upgrade --install deckhand charts/deckhand \
+		--namespace deckhand-system --create-namespace --wait --timeout=2m \
+		--set image.repository=$(REGISTRY)/manager,image.tag=$(TAG) \
+		--set runner.image.repository=$(REGISTRY)/runner,runner.image.tag=$(TAG) \
+		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
+
+e2e: cluster-up cluster-load deploy bin/tools/gotestsum ## Run the user stories on the real cluster
+	$(GOTESTSUM) -- -tags=e2e -count=1 -timeout=20m ./test/e2e/...
+
+demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
+	hack/demo.sh
+
+bench: ## Measure the parts
+	go test -run='^$$' -bench=. -benchmem ./...
+
+bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real cluster
+	go test -tags=bench -count=1 -timeout=30m -v ./test/bench/...
+
+##@ To be sure
+
+verify: bin/tools/controller-gen ## Check that everything made is up to date, and lint
+	hack/unchanged $(MAKE) --no-print-directory generate tidy
+	$(MAKE) --no-print-directory lint chart
+
+tidy: ## Bring the go.mod files up to date
+	for module in $(MODULES); do
+		go -C "$$module" mod tidy
+	done
+
+clean: ## Remove what was built
+	rm -rf bin dist
+
+# Programs built once.
+
+bin/tools/golangci-lint: hack/tools/lint/go.mod hack/tools/lint/go.sum
+	go -C hack/tools/lint build -o $(CURDIR)/$@ $$(go -C hack/tools/lint list tool)
+
+bin/tools/%: hack/tools/go.mod hack/tools/go.sum
+	go -C hack/tools build -o $(CURDIR)/$@ $$(go -C hack/tools list tool | grep -E '/$*(/v[0-9]+)?$$')
+
+bin/cluster: $(wildcard test/cluster/go.* test/cluster/cmd/cluster/* test/cluster/internal/*/* test/cluster/internal/*/*/*)
+	go -C test/cluster build $(STATIC) -o $(CURDIR)/$@ ./cmd/cluster
+
+bin/pause: test/cluster/pause/main.go
+	go -C test/cluster build $(STATIC) -o $(CURDIR)/$@ ./pause
+
+bin/k8s: $(wildcard test/cluster/go.* test/cluster/k8s/*.go)
+	echo "building Kubernetes from source; the first time takes some minutes" >&2
+	version=$$(go -C test/cluster list -m -f '{{.Version}}' k8s.io/kubernetes)
+	IFS=v. read -r _ major minor _ <<<"$$version"
+	stamp="-X k8s.io/component-base/version"
+	go -C test/cluster build -trimpath -o $(CURDIR)/$@ \
+		-ldflags="-s -w $$stamp.gitVersion=$$version $$stamp.gitMajor=$$major $$stamp.gitMinor=$$minor" ./k8s
+
+bin/assets: bin/cluster bin/k8s
+	bin/cluster assets $@
+	touch $@

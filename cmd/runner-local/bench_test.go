@@ -1,0 +1,153 @@
+package main_test
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// BenchmarkStart is the time from starting the program to its first byte at
+// the model.
+func BenchmarkStart(b *testing.B) {
+	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer listener.Close()
+	if _, err := program(); err != nil {
+		b.Fatal(err)
+	}
+	t := newBench(b, "http://"+listener.Addr().String()+"/v1", nil)
+	for i := 0; b.Loop(); i++ {
+		t.state = filepath.Join(filepath.Dir(t.state), "state"+strconv.Itoa(i))
+		c := t.command(b)
+		if err := c.Start(); err != nil {
+			b.Fatal(err)
+		}
+		conn, err := listener.Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		_ = conn.Close()
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		b.StartTimer()
+	}
+}
+
+// BenchmarkResume is the time from starting the program to the first byte of
+// its request, where the journal has a thousand steps of 20 KB.
+func BenchmarkResume(b *testing.B) {
+	if _, err := program(); err != nil {
+		b.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer listener.Close()
+	t := newBench(b, "http://"+listener.Addr().String()+"/v1", nil)
+	fill(b, t.state)
+	for b.Loop() {
+		c := t.command(b)
+		if err := c.Start(); err != nil {
+			b.Fatal(err)
+		}
+		conn, err := listener.Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		_ = conn.Close()
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		b.StartTimer()
+	}
+}
+
+// fill writes a journal of a thousand steps of 20 KB.
+func fill(b *testing.B, dir string) {
+	b.Helper()
+	d, err := journal.Open(journal.Options{Dir: dir, RunUID: "local", Attempt: 1, Now: time.Now})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	text := strings.Repeat("All work and no play makes \"Jack\" a dull boy.\n", 20<<10/46)
+	for i := range int64(1000) {
+		role := step.RoleUser
+		if i%2 == 1 {
+			role = step.RoleAssistant
+		}
+		s := step.Step{Seq: i + 1, Role: role, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
+		if i == 999 {
+			s.Role = step.RoleUser
+		}
+		if err := d.Append(journal.Record{Kind: journal.KindStep, Step: &s}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkIdleMemory is the anonymous memory of a runner that waits for its
+// model.
+func BenchmarkIdleMemory(b *testing.B) {
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-answer
+	}))
+	defer server.Close()
+	defer close(answer)
+	t := newBench(b, server.URL+"/v1", nil)
+	total := 0
+	for b.Loop() {
+		c := t.command(b)
+		if err := c.Start(); err != nil {
+			b.Fatal(err)
+		}
+		<-asked
+		time.Sleep(200 * time.Millisecond) // let it come to rest
+		total += anonymous(b, c.Process.Pid)
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	b.ReportMetric(float64(total)/float64(b.N)/1024, "MiB")
+}
+
+// anonymous is the anonymous memory of a process in KiB.
+func anonymous(b *testing.B, pid int) int {
+	b.Helper()
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		b.Skip(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "Anonymous:"); ok {
+			kib, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return kib
+		}
+	}
+	b.Fatal("no Anonymous in smaps_rollup")
+	return 0
+}

@@ -1,0 +1,201 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool/files"
+)
+
+// attempt makes one attempt at a place and returns the exit code.
+func attempt(p place, registry *config.Registry) int {
+	ctx, begun, release := interruption(context.Background())
+	defer release()
+	w := &work{place: p, registry: registry, begun: begun}
+	if err := w.read(); err != nil {
+		p.log.Error("The task makes no sense", "error", err)
+		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
+		return task.ExitBadTask
+	}
+	ctx, w.end = context.WithCancelCause(ctx)
+	defer w.end(nil)
+	defer w.close()
+	out, err := w.run(ctx)
+	if err != nil {
+		out = w.failed(err)
+	}
+	return w.finish(out)
+}
+
+// A work is one attempt under way. What is nil was not reached.
+type work struct {
+	place
+	registry *config.Registry
+	begun    <-chan struct{}
+	end      context.CancelCauseFunc
+	lowSpace atomic.Bool
+
+	task     task.Task
+	snapshot task.Snapshot
+	redact   *redact.Redactor
+	operator operator
+	reporter reporter
+	journal  *journal.Dir
+	disk     *disk.Disk
+	files    *files.Toolset
+	events   *events.Writer
+}
+
+func (w *work) read() error {
+	in, err := w.place.task()
+	if err != nil {
+		return err
+	}
+	w.task, w.snapshot, err = config.Read(in.task, in.snapshot)
+	return err
+}
+
+// run prepares the attempt and does the work.
+func (w *work) run(ctx context.Context) (engine.Outcome, error) {
+	var err error
+	if w.reporter, err = w.place.reporter(w.place, w.task, w.operator.reportEvery, w.end); err != nil {
+		return engine.Outcome{}, err
+	}
+	if w.signals != "" {
+		w.operator.read(w.signals, w.log)
+		go w.operator.listen(ctx, w.signals, w.log)
+	}
+	var key func() (string, error)
+	if m := w.snapshot.Models[0]; m.Secret != "" {
+		key = w.key(m)
+	}
+	if err := w.awaitKey(ctx, key); err != nil {
+		return engine.Outcome{}, err
+	}
+	built, err := w.build(key)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if err := w.takeOver(); err != nil {
+		return engine.Outcome{}, err
+	}
+	return w.engage(ctx, built)
+}
+
+// awaitKey waits for the key of the Model, though not for longer than the pod.
+func (w *work) awaitKey(ctx context.Context, key func() (string, error)) error {
+	ctx, cancel := while(ctx, w.begun)
+	defer cancel()
+	secrets, err := config.AwaitKey(ctx, w.snapshot.Models[0], w.task.Run.Namespace, key)
+	w.redact = redact.New(secrets...)
+	return err
+}
+
+func (w *work) build(key func() (string, error)) (config.Built, error) {
+	d, err := disk.Open(w.workspace, w.now)
+	if err != nil {
+		return config.Built{}, fmt.Errorf("opening the workspace: %w", err)
+	}
+	w.disk = d
+	built, err := w.registry.Build(config.Parts{Task: w.task, Snapshot: w.snapshot, Workspace: d, Key: key})
+	w.files = built.Files
+	return built, err
+}
+
+// takeOver opens the journal and, from what it knows, the events.
+func (w *work) takeOver() error {
+	dir, err := journal.Open(journal.Options{
+		Dir: w.state, RunUID: w.task.Run.UID, Attempt: w.task.Attempt, Durable: w.task.Durable,
+		Now: w.now, LowSpace: func() { w.lowSpace.Store(true) },
+	})
+	if err != nil {
+		return journalEnd(err)
+	}
+	w.journal = dir
+	w.events = events.New(events.Options{
+		Out: w.stdout, Run: w.task.Run.Name, Attempt: w.task.Attempt,
+		After: events.First(w.task.Attempt, dir.Restarts()),
+		Mode:  events.Mode(w.snapshot.Agent.Events), Redact: w.redact, Now: w.now,
+	})
+	return nil
+}
+
+// journalEnd gives a refusal of the journal its reason.
+func journalEnd(err error) error {
+	var superseded *journal.SupersededError
+	var full *journal.FullError
+	switch {
+	case errors.As(err, &superseded):
+		return task.End(task.ReasonFenced, "%w", err)
+	case errors.As(err, &full):
+		return task.End(task.ReasonStorageFull, "%w", err)
+	}
+	return err
+}
+
+// engage lets the engine work.
+func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.log.Error("The runner crashed", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the runner crashed: %v", p)
+		}
+	}()
+	c := built.Engine
+	c.Journal, c.Events, c.Report, c.Redact = w.journal, w.events, w.reporter, w.redact
+	c.Interrupted, c.Stop, c.LowSpace, c.Now = w.begun, w.operator.stop.Load, w.lowSpace.Load, w.now
+	go w.announce(ctx)
+	return engine.Run(ctx, c), nil
+}
+
+// announce tells those who follow that the work is about to be interrupted.
+func (w *work) announce(ctx context.Context) {
+	select {
+	case <-w.begun:
+		w.events.Emit("The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
+	case <-ctx.Done():
+	}
+}
+
+// failed is the outcome of an attempt that did not get to its work.
+func (w *work) failed(err error) engine.Outcome {
+	out := engine.Outcome{Reason: task.ReasonRunnerFailed, Message: w.redact.String(err.Error())}
+	if end, ok := errors.AsType[*task.EndError](err); ok {
+		out.Reason, out.Message = end.Reason, w.redact.String(end.Message)
+	}
+	out.Progress = task.Progress{
+		Version: task.Version, Attempt: w.task.Attempt,
+		Counts: task.CountsOf(w.task.Meter), Usage: task.UsageOf(w.task.Meter),
+	}
+	if len(w.snapshot.Models) > 0 {
+		out.Progress.Model = w.snapshot.Models[0].Name
+	}
+	return out
+}
+
+// close gives back what was opened. Errors of closing are no news at the end.
+func (w *work) close() {
+	if w.events != nil {
+		w.events.Close(5 * time.Second)
+	}
+	if w.reporter != nil {
+		w.reporter.Close()
+	}
+	if w.journal != nil {
+		_ = w.journal.Close()
+	}
+	if w.disk != nil {
+		_ = w.disk.Close()
+	}
+}

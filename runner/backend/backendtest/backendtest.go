@@ -1,0 +1,144 @@
+// Package backendtest is the conformance suite of the port backend.Backend.
+//
+// An adapter's test calls Run; what it must do beyond the port, such as holding
+// against links, its own tests say.
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+)
+
+// Run holds a backend to the port. Each call of open returns an empty one.
+func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
+	t.Helper()
+	groups := map[string]func(t *testing.T, b backend.Backend){
+		"List":       testList,
+		"Read":       testRead,
+		"ReadErrors": testReadErrors,
+		"Write":      testWrite,
+		"Versions":   testVersions,
+		"Edit":       testEdit,
+		"EditErrors": testEditErrors,
+		"EditsOfOne": testEditsOfOne,
+		"Glob":       testGlob,
+		"GlobErrors": testGlobErrors,
+		"Grep":       testGrep,
+		"GrepErrors": testGrepErrors,
+		"Paths":      testPaths,
+		"Cancelled":  testCancelled,
+		"Bounds":     testBounds,
+	}
+	for name, test := range groups {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+// put writes a file that the test needs.
+func put(t *testing.T, b backend.Backend, path, content string) backend.Version {
+	t.Helper()
+	w, err := b.Write(t.Context(), path, []byte(content), backend.Any)
+	if err != nil {
+		t.Fatalf("Write(%q): %v", path, err)
+	}
+	return w.Version
+}
+
+// tree writes files, each with its path as content.
+func tree(t *testing.T, b backend.Backend, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		put(t, b, p, p+"\n")
+	}
+}
+
+// paths are the paths of what was found.
+func paths(infos []backend.Info) []string {
+	out := []string{}
+	for _, i := range infos {
+		out = append(out, i.Path)
+	}
+	return out
+}
+
+// wantError asserts the kind of an error.
+func wantError(t *testing.T, call string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", call, err, want)
+	}
+}
+
+// operations are the six of the port, for what is true of all of them.
+func operations(b backend.Backend, path string) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"List": func(ctx context.Context) error { _, err := b.List(ctx, path); return err },
+		"Read": func(ctx context.Context) error {
+			_, err := b.Read(ctx, path, backend.Window{Limit: 1})
+			return err
+		},
+		"Write": func(ctx context.Context) error {
+			_, err := b.Write(ctx, path, []byte("x"), backend.Any)
+			return err
+		},
+		"Edit": func(ctx context.Context) error {
+			_, err := b.Edit(ctx, path, backend.Edit{Old: "a", New: "b"})
+			return err
+		},
+		"Grep": func(ctx context.Context) error {
+			_, err := b.Grep(ctx, backend.Query{Pattern: "a", Dir: path})
+			return err
+		},
+		"Glob": func(ctx context.Context) error { _, err := b.Glob(ctx, "*", path); return err },
+	}
+}
+
+func testPaths(t *testing.T, b backend.Backend) {
+	put(t, b, "a/f", "a\n")
+	refused := map[string]error{
+		"..":            backend.ErrEscapes,
+		"../x":          backend.ErrEscapes,
+		"a/../../x":     backend.ErrEscapes,
+		"a/../f":        backend.ErrEscapes,
+		`a\..\..\x`:     backend.ErrEscapes,
+		"/etc/passwd":   backend.ErrEscapes,
+		"~":             backend.ErrEscapes,
+		"~root/x":       backend.ErrEscapes,
+		"a\x00b":        backend.ErrBadName,
+		"/proc/self/fd": backend.ErrEscapes,
+	}
+	for path, want := range refused {
+		for name, call := range operations(b, path) {
+			wantError(t, name+" "+path, call(t.Context()), want)
+		}
+	}
+}
+
+func testCancelled(t *testing.T, b backend.Backend) {
+	put(t, b, "d/f", "a\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range operations(b, "d") {
+		if name == "Read" || name == "Edit" {
+			call = operations(b, "d/f")[name]
+		}
+		wantError(t, name, call(ctx), context.Canceled)
+	}
+}
+
+func testBounds(t *testing.T, b backend.Backend) {
+	content := slices.Repeat([]byte("hit\n"), backend.MaxMatches+1)
+	put(t, b, "f", string(content))
+	got, err := b.Grep(t.Context(), backend.Query{Pattern: "hit", Limit: 1 << 30})
+	if err != nil || len(got.Items) != backend.MaxMatches || !got.Truncated {
+		t.Errorf("Grep without a limit: %d matches, truncated %v, error %v", len(got.Items), got.Truncated, err)
+	}
+	page, err := b.Read(t.Context(), "f", backend.Window{Offset: -5, Limit: -5})
+	if err != nil || len(page.Lines) != 1 || page.Start != 1 {
+		t.Errorf("Read of a window out of range: %d lines from %d, error %v; want the first", len(page.Lines), page.Start, err)
+	}
+}

@@ -1,0 +1,73 @@
+package disk
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+)
+
+// forest is a tree of 5,000 files of 4 KiB, four levels deep.
+func forest(b *testing.B) *Disk {
+	b.Helper()
+	dir := b.TempDir()
+	content := bytes.Repeat([]byte("func (r *Reconciler) Reconcile(ctx context.Context) error {\n"), 70)
+	for i := range 5_000 {
+		at := filepath.Join(dir, fmt.Sprintf("p%d/q%d/r%d", i%5, i%25, i%125), fmt.Sprintf("f%d.go", i))
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(at, content, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	d, err := Open(dir, noon)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func BenchmarkGlob(b *testing.B) {
+	d := forest(b)
+	for b.Loop() {
+		if _, err := d.Glob(b.Context(), "f123*.go", ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGrep(b *testing.B) {
+	d := forest(b)
+	for name, q := range map[string]backend.Query{
+		"literal":    {Pattern: "nowhere"},
+		"expression": {Pattern: `func \w+\(`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := d.Grep(b.Context(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	d, err := Open(b.TempDir(), noon)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	data := bytes.Repeat([]byte("x"), 4096)
+	for i := 0; b.Loop(); i++ {
+		data[0] = byte(i)
+		if _, err := d.Write(b.Context(), "f", data, backend.Any); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package disk
+
+import (
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/backendtest"
+)
+
+// noon is a clock that stands still.
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+// open makes a backend of a directory of the test.
+func open(t *testing.T, dir string) *Disk {
+	t.Helper()
+	d, err := Open(dir, noon)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+func TestConformance(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backend.Backend { return open(t, t.TempDir()) })
+}

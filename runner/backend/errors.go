@@ -1,0 +1,95 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of a backend, to be found with errors.Is.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrExists    = errors.New("exists already")
+	ErrChanged   = errors.New("has changed since it was read")
+	ErrIsDir     = errors.New("is a directory")
+	ErrNotDir    = errors.New("is not a directory")
+	ErrNotFile   = errors.New("is not a regular file")
+	ErrEscapes   = errors.New("leads outside the root")
+	ErrDenied    = errors.New("permission denied")
+	ErrTooLarge  = errors.New("is too large")
+	ErrBadName   = errors.New("is not a usable name")
+	ErrBinary    = errors.New("is not text")
+	ErrNoSpace   = errors.New("no space left")
+	ErrIdentical = errors.New("old and new text are the same")
+)
+
+// A PathError says which path an operation failed on, and why: Err is one of
+// the errors above, alone or with what the system said, or only that.
+type PathError struct {
+	Op   string // the method's name in lower case; "resolve" for a path refused as such
+	Path string
+	Err  error
+}
+
+func (e *PathError) Error() string {
+	return fmt.Sprintf("%s %q: %v", e.Op, e.Path, e.Err)
+}
+
+func (e *PathError) Unwrap() error { return e.Err }
+
+// A TooLargeError means that a file is over a limit. It is ErrTooLarge.
+type TooLargeError struct {
+	Size, Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("is too large: %d bytes, the limit is %d", e.Size, e.Limit)
+}
+
+// Is makes the error ErrTooLarge.
+func (*TooLargeError) Is(target error) bool { return target == ErrTooLarge }
+
+// A NotUniqueError means that the text to replace occurs more than once.
+type NotUniqueError struct {
+	Count int
+	Lines []int // where, at most MaxNotUniqueLines
+}
+
+// MaxNotUniqueLines bounds NotUniqueError.Lines.
+const MaxNotUniqueLines = 10
+
+func (e *NotUniqueError) Error() string {
+	return fmt.Sprintf("the text appears %d times", e.Count)
+}
+
+// A NoMatchError means that the text to replace does not occur.
+type NoMatchError struct {
+	Hint  Hint
+	Count int // with HintFinalNewline: occurrences without the line end
+	Line  int // with HintWhitespace: where the text nearly is
+}
+
+func (*NoMatchError) Error() string {
+	return "the text does not appear"
+}
+
+// A Hint says what is nearly there when a text is not.
+type Hint string
+
+// What may be nearly there.
+const (
+	NoHint           Hint = ""
+	HintFinalNewline Hint = "FinalNewline" // the text ends the file, but for the line end
+	HintWhitespace   Hint = "Whitespace"   // only spaces, tabs or blank edges differ
+)
+
+// A PatternError means that a pattern is not usable.
+type PatternError struct {
+	Pattern string
+	Err     error
+}
+
+func (e *PatternError) Error() string {
+	return fmt.Sprintf("the pattern %q is wrong: %v", e.Pattern, e.Err)
+}
+
+func (e *PatternError) Unwrap() error { return e.Err }

@@ -1,0 +1,112 @@
+package text
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+)
+
+// Alternatives are tried in all their combinations, so a pattern may have only
+// so many: a match must never take long, for nothing can interrupt it.
+const (
+	maxBraces = 6
+	maxCommas = 32
+)
+
+var (
+	errTooLong  = errors.New("it is too long")
+	errTooBroad = errors.New("it has too many alternatives in braces")
+)
+
+// A Glob matches the paths of files, relative to where the search starts.
+//
+// A pattern without a slash is for the base name, at any depth; with one it is
+// for the whole path, and a leading slash anchors a bare name. "**" stands for
+// any directories. As in a shell, a name that begins with a dot is matched only
+// by a pattern that says the dot.
+type Glob struct {
+	pattern string
+	bare    bool
+	start   string
+}
+
+// CompileGlob checks a pattern. The empty pattern matches every path.
+func CompileGlob(pattern string) (*Glob, error) {
+	if strings.ContainsRune(pattern, 0) || hasUp(pattern) {
+		return nil, &backend.PatternError{Pattern: pattern, Err: backend.ErrEscapes}
+	}
+	if err := checkGlob(pattern); err != nil {
+		return nil, &backend.PatternError{Pattern: pattern, Err: err}
+	}
+	g := &Glob{pattern: strings.TrimPrefix(pattern, "./"), bare: !strings.Contains(pattern, "/"), start: "."}
+	g.pattern = strings.TrimLeft(g.pattern, "/")
+	if strings.HasSuffix(g.pattern, "/") { // a directory is meant: all that is in it
+		g.pattern += "**"
+	}
+	if !g.bare && !strings.Contains(g.pattern, `\`) {
+		g.start, _ = doublestar.SplitPattern(g.pattern)
+	}
+	return g, nil
+}
+
+func checkGlob(pattern string) error {
+	switch {
+	case len(pattern) > backend.MaxPattern:
+		return errTooLong
+	case strings.Count(pattern, "{") > maxBraces, strings.Count(pattern, ",") > maxCommas:
+		return errTooBroad
+	case !doublestar.ValidatePattern(pattern):
+		return doublestar.ErrBadPattern
+	}
+	return nil
+}
+
+// hasUp reports whether a component of the pattern is "..", also as an
+// alternative in braces.
+func hasUp(pattern string) bool {
+	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune(`/\{},`, r) })
+	return slices.Contains(parts, "..")
+}
+
+// Start is the directory above everything that the pattern matches.
+func (g *Glob) Start() string { return g.start }
+
+// Match reports whether the pattern matches a path.
+func (g *Glob) Match(name string) bool {
+	if g.pattern == "" {
+		return true
+	}
+	if g.bare {
+		name = path.Base(name)
+	}
+	return doublestar.MatchUnvalidated(g.pattern, name) && g.saysDots(name)
+}
+
+// saysDots reports whether each hidden component of the path has one in the
+// pattern that begins with a dot too.
+func (g *Glob) saysDots(name string) bool {
+	if !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
+		return true
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") && !g.saysDot(part) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Glob) saysDot(part string) bool {
+	for said := range strings.SplitSeq(g.pattern, "/") {
+		dotted := strings.HasPrefix(said, ".") || strings.Contains(said, "{.") || strings.Contains(said, ",.")
+		if dotted && doublestar.MatchUnvalidated(said, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package text
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+)
+
+// bom is the byte order mark of UTF-8.
+var bom = []byte("\ufeff")
+
+// sniffed is how much of a file tells text from anything else; git looks at as
+// much.
+const sniffed = 8000
+
+// Binary reports whether the beginning of a file is not text.
+func Binary(data []byte) bool {
+	return bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0
+}
+
+// Version names the content data.
+func Version(data []byte) backend.Version {
+	sum := sha256.Sum256(data)
+	return version(sum[:])
+}
+
+// VersionOf names the content that r delivers.
+func VersionOf(r io.Reader) (backend.Version, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	return version(h.Sum(nil)), nil
+}
+
+func version(sum []byte) backend.Version {
+	return backend.Version(hex.EncodeToString(sum[:16]))
+}
+
+// Page reads a file to its end and keeps the window of it. It fails with
+// ErrBinary where the content is not text.
+func Page(r io.Reader, w backend.Window) (backend.Page, error) {
+	p := pager{window: w.Clamp(), hash: sha256.New()}
+	p.in = bufio.NewReaderSize(io.TeeReader(r, p.hash), 64<<10)
+	head, err := p.in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return backend.Page{}, err
+	}
+	if Binary(head) {
+		return backend.Page{}, backend.ErrBinary
+	}
+	if bytes.HasPrefix(head, bom) {
+		_, _ = p.in.Discard(len(bom)) // peeked, so it is there
+	}
+	if err := p.run(); err != nil {
+		return backend.Page{}, err
+	}
+	p.page.Version = version(p.hash.Sum(nil))
+	return p.page, nil
+}
+
+// A pager goes through the lines of a file.
+type pager struct {
+	in     *bufio.Reader
+	hash   hash.Hash
+	window backend.Window
+	page   backend.Page
+	bytes  int  // in page.Lines
+	full   bool // a line did not fit: none after it is shown either
+}
+
+func (p *pager) run() error {
+	for {
+		line, found, err := p.line()
+		if err != nil {
+			return err
+		}
+		if !found {
+			return nil
+		}
+		if p.shown() {
+			p.keep(line)
+		}
+		p.page.Total++
+	}
+}
+
+// line reads one line and returns it without its end, as far as it fits a page,
+// or empty when the window does not show it.
+func (p *pager) line() (line []byte, found bool, err error) {
+	for {
+		part, err := p.in.ReadSlice('\n')
+		found = found || len(part) > 0
+		if room := backend.MaxPage + len("\r\n") - len(line); p.shown() && room > 0 {
+			line = append(line, part[:min(len(part), room)]...)
+		}
+		switch {
+		case err == nil:
+			return trimEnd(line), true, nil
+		case errors.Is(err, io.EOF):
+			return trimEnd(line), found, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, false, err
+		}
+	}
+}
+
+// shown reports whether the window shows the line that is read next.
+func (p *pager) shown() bool {
+	next := p.page.Total
+	return !p.full && next >= p.window.Offset && next-p.window.Offset < p.window.Limit
+}
+
+// keep adds a line to the page. The first one always has room, cut if need be,
+// so that reading goes on.
+func (p *pager) keep(line []byte) {
+	first := len(p.page.Lines) == 0
+	if !first && p.bytes+len(line) > backend.MaxPage {
+		p.full = true
+		return
+	}
+	if first {
+		p.page.Start = p.page.Total + 1
+		line = line[:min(len(line), backend.MaxPage)]
+	}
+	p.page.Lines = append(p.page.Lines, string(line))
+	p.bytes += len(line)
+}
+
+// trimEnd takes the line end off a line.
+func trimEnd(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+		line = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	return line
+}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// endless is a model that calls one tool so many times.
+type endless struct{ left *int }
+
+func (e endless) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		usage := step.Usage{InputTokens: 10, OutputTokens: 5}
+		if *e.left == 0 {
+			yield(model.Delta{Text: "done", Usage: &usage, Finish: step.FinishStop}, nil)
+			return
+		}
+		*e.left--
+		yield(model.Delta{Call: &model.CallDelta{Name: "Read", Args: `{"path":"a"}`}, Usage: &usage, Finish: step.FinishCalls}, nil)
+	}
+}
+
+// BenchmarkStep is one turn of the loop: a model that answers at once, one call
+// of a tool that does nothing, a journal in memory.
+func BenchmarkStep(b *testing.B) {
+	const turns = 1000
+	tools := box{newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "ok"}, nil
+	})}
+	b.ReportAllocs()
+	for b.Loop() {
+		left := turns
+		s := newStage(tools)
+		s.Model.Model = endless{left: &left}
+		s.Task.Limits.Steps = turns + 2
+		if out := Run(b.Context(), s.Config); out.Reason != task.ReasonFinished {
+			b.Fatalf("ended %s: %s", out.Reason, out.Message)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/turns/float64(time.Microsecond), "µs/step")
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A view is everything that one decision may depend on.
+type view struct {
+	journal.State
+	schema      bool // finish is the only way to end
+	used        step.Meter
+	limits      task.Limits
+	interrupted bool
+	stop        bool
+}
+
+// last is the last settled step; the zero Step when there is none.
+func (v view) last() step.Step {
+	if len(v.Steps) == 0 {
+		return step.Step{}
+	}
+	return v.Steps[len(v.Steps)-1]
+}
+
+// An action is what comes next, as data.
+type action struct {
+	kind    kind
+	calls   []step.Call // to execute
+	text    string      // to say to the model
+	outcome Outcome     // of the end
+}
+
+type kind int
+
+const (
+	ask     kind = iota // the model has the word
+	execute             // its calls have
+	say                 // the model is told how to go on
+	end
+)
+
+// rules are the whole policy of a session, most pressing first: the first that
+// applies decides. When none does, it is the model's turn.
+var rules = []func(view) (action, bool){
+	ended,       // finish or reject was called
+	spoken,      // the model has answered, and an answer is all that is asked
+	declined,    // the model will not answer
+	interrupted, // the pod is about to end: leave what is open to the next attempt
+	open,        // calls wait for their results
+	stopped,     // somebody asked it to stop
+	limited,     // a limit is reached
+	misfit,      // an answer that cannot be the last: say so once
+}
+
+func next(v view) action {
+	for _, rule := range rules {
+		if act, ok := rule(v); ok {
+			return act
+		}
+	}
+	return action{kind: ask}
+}
+
+func endWith(o Outcome) (action, bool) { return action{kind: end, outcome: o}, true }
+
+func ended(v view) (action, bool) {
+	switch {
+	case v.Ending == nil || len(v.Open()) > 0:
+		return action{}, false
+	case v.Ending.Tool == toolReject:
+		return endWith(Outcome{Reason: task.ReasonRejected, Message: "The agent rejected the work: " + v.Ending.Text, Text: v.Ending.Text})
+	case v.Ending.Output != nil:
+		return endWith(Outcome{Reason: task.ReasonFinished, Output: v.Ending.Output})
+	default:
+		return endWith(Outcome{Reason: task.ReasonFinished, Text: v.Ending.Text})
+	}
+}
+
+func spoken(v view) (action, bool) {
+	s := v.last()
+	final := s.Role == step.RoleAssistant && len(s.Calls) == 0 && s.Finish != step.FinishRefusal
+	if !final || v.schema || problem(v, s) != "" {
+		return action{}, false
+	}
+	return endWith(Outcome{Reason: task.ReasonFinished, Text: s.Text()})
+}
+
+func declined(v view) (action, bool) {
+	s := v.last()
+	if s.Finish != step.FinishRefusal || len(v.Open()) > 0 {
+		return action{}, false
+	}
+	return endWith(Outcome{Reason: task.ReasonRejected, Message: strings.TrimSpace("The model declined to answer. " + s.Text())})
+}
+
+func interrupted(v view) (action, bool) {
+	if !v.interrupted {
+		return action{}, false
+	}
+	return endWith(Outcome{Reason: ErrInterrupted.Reason, Message: ErrInterrupted.Message})
+}
+
+func open(v view) (action, bool) {
+	calls := v.Open()
+	return action{kind: execute, calls: calls}, len(calls) > 0
+}
+
+func stopped(v view) (action, bool) {
+	if !v.stop {
+		return action{}, false
+	}
+	return endWith(Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"})
+}
+
+func limited(v view) (action, bool) {
+	err := reached(v.used, v.limits)
+	if err == nil {
+		return action{}, false
+	}
+	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
+}
+
+// misfit tells the model once what is wrong with its answer. The same again is
+// InvalidOutput.
+func misfit(v view) (action, bool) {
+	s := v.last()
+	wrong := problem(v, s)
+	if s.Role != step.RoleAssistant || wrong == "" {
+		return action{}, false
+	}
+	if n := len(v.Steps); n > 1 && v.Steps[n-2].Role == step.RoleUser && slices.Contains(nudges, v.Steps[n-2].Text()) {
+		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + invalid[wrong]})
+	}
+	return action{kind: say, text: wrong}, true
+}
+
+// problem is what to tell the model about a turn without calls that cannot be
+// the last one; empty when it can.
+func problem(v view, s step.Step) string {
+	switch {
+	case len(s.Calls) > 0:
+		return ""
+	case s.Finish == step.FinishLength:
+		return nudgeCut
+	case strings.TrimSpace(s.Text()) == "":
+		return nudgeSilent
+	case v.schema:
+		return nudgeFinish
+	}
+	return ""
+}

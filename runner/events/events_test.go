@@ -1,0 +1,290 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// page is standard output in a test.
+type page struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.buf.Write(b)
+}
+
+func (p *page) lines(t *testing.T) []step.Event {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []step.Event
+	for line := range strings.Lines(p.buf.String()) {
+		var e step.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func start(out *page, change func(*Options)) *Writer {
+	o := Options{Out: out, Run: "fix-1", Attempt: 1, Mode: Full, Now: time.Now}
+	if change != nil {
+		change(&o)
+	}
+	return New(o)
+}
+
+// Each type of event has a line here: what a reader may rely on.
+func TestGolden(t *testing.T) {
+	all := []struct {
+		message string
+		payload Payload
+	}{
+		{"Attempt 1 of Agent fixer begins with 0 steps", RunStarted{Agent: "fixer", Model: "sonnet", Restarts: 1, Limits: task.Limits{Steps: 30}}},
+		{"The pod is shut down; nothing new begins", StateChanged{State: "Interrupted"}},
+		{"Step 1: asking sonnet", StepStarted{Step: 1, Kind: task.KindModel, Name: "sonnet"}},
+		{"", ThinkingDelta{Step: 1, Text: "Hm."}},
+		{"", TextDelta{Step: 1, Text: "Let me"}},
+		{"The answer broke off and begins again", Reset{Step: 1}},
+		{"", TextDelta{Step: 1, Text: "Let me look."}},
+		{"assistant: Let me look.", StepFinished{Step: step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls}}},
+		{"Calling Read", CallStarted{ID: "s2c1", Name: "Read", Args: []byte(`{"path":"a.go"}`)}},
+		{"", CallOutput{ID: "s2c1", Text: "reading"}},
+		{"Read: a.go", CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
+		{"Used 25 of 30 steps", LimitNear{Limit: "steps", Used: 25, Max: 30}},
+		{"The model was told: go on", Nudged{Text: "go on"}},
+		{"The reader was too slow; events are missing", Dropped{From: 3, To: 9}},
+		{"Finished", RunFinished{Reason: task.ReasonFinished, Text: "done", Output: []byte(`{"a":1}`), Counts: task.Counts{Steps: 1}}},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		out := &page{}
+		w := start(out, nil)
+		seen := map[step.EventType]bool{}
+		for _, e := range all {
+			w.Emit(e.message, e.payload)
+			seen[e.payload.EventType()] = true
+		}
+		w.Close(time.Second)
+		const golden = "testdata/events.jsonl"
+		if *update {
+			if err := os.WriteFile(golden, out.buf.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), out.buf.String()); diff != "" {
+			t.Errorf("lines -want +got:\n%s", diff)
+		}
+		if len(seen) != 14 {
+			t.Errorf("%d types have a golden line, want 14", len(seen))
+		}
+	})
+}
+
+// texts are the texts of the deltas that were written, in order.
+func texts(t *testing.T, out *page) []string {
+	t.Helper()
+	var all []string
+	for _, e := range out.lines(t) {
+		var d struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Text != "" {
+			all = append(all, d.Text)
+		}
+	}
+	return all
+}
+
+func TestDeltasAreJoined(t *testing.T) {
+	wide := strings.Repeat("x", 100)
+	cases := map[string]struct {
+		emit func(w *Writer)
+		want []string
+	}{
+		"until they are worth a line": {
+			emit: func(w *Writer) {
+				for range 4 {
+					w.Emit("", TextDelta{Text: wide})
+				}
+			},
+			want: []string{wide + wide + wide, wide},
+		},
+		"but not for long": {
+			emit: func(w *Writer) {
+				w.Emit("", TextDelta{Text: "a"})
+				time.Sleep(2 * joinFor)
+				w.Emit("", TextDelta{Text: "b"})
+			},
+			want: []string{"a", "b"},
+		},
+		"not over another event": {
+			emit: func(w *Writer) {
+				w.Emit("", TextDelta{Text: "a"})
+				w.Emit("", Nudged{})
+				w.Emit("", TextDelta{Text: "b"})
+			},
+			want: []string{"a", "b"},
+		},
+		"not over another kind of text": {
+			emit: func(w *Writer) {
+				w.Emit("", ThinkingDelta{Text: "a"})
+				w.Emit("", TextDelta{Text: "b"})
+				w.Emit("", CallOutput{ID: "1", Text: "c"})
+				w.Emit("", CallOutput{ID: "2", Text: "d"})
+			},
+			want: []string{"a", "b", "c", "d"},
+		},
+		"and cut where they are too long": {
+			emit: func(w *Writer) { w.Emit("", CallOutput{ID: "1", Text: strings.Repeat("é", maxBytes/2+1)}) },
+			want: []string{strings.Repeat("é", maxBytes/2), "é"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				out := &page{}
+				w := start(out, nil)
+				tc.emit(w)
+				w.Close(time.Second)
+				if diff := cmp.Diff(tc.want, texts(t, out)); diff != "" {
+					t.Errorf("texts -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestASecretInTwoDeltasIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &page{}
+		w := start(out, func(o *Options) {
+			o.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte("canary-0123")})
+		})
+		for _, piece := range []string{"the key is can", "ary-", "0123!"} {
+			w.Emit("", TextDelta{Text: piece})
+			w.Emit("saying canary-0123", Nudged{Text: "canary-0123"})
+			time.Sleep(2 * joinFor)
+		}
+		w.Emit("", StepFinished{})
+		w.Close(time.Second)
+		got := out.buf.String()
+		for _, part := range []string{"canary", "ary-", "0123"} {
+			if strings.Contains(got, part) {
+				t.Errorf("%q is shown:\n%s", part, got)
+			}
+		}
+		if !strings.Contains(got, "‹secret:s/k›!") {
+			t.Errorf("the name of the secret is not shown:\n%s", got)
+		}
+	})
+}
+
+func TestModes(t *testing.T) {
+	cases := map[Mode]int{Full: 3, Steps: 2, None: 0, "": 3}
+	for mode, want := range cases {
+		t.Run(string(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				out := &page{}
+				w := start(out, func(o *Options) { o.Mode = mode })
+				w.Emit("", StepStarted{})
+				w.Emit("", TextDelta{Text: "a"})
+				w.Emit("", StepFinished{})
+				w.Close(time.Second)
+				if got := len(out.lines(t)); got != want {
+					t.Errorf("%d lines, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A stuck writer never returns until it is let go.
+type stuck struct {
+	page
+	free chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	<-s.free
+	return s.page.Write(b)
+}
+
+func TestASlowReaderLosesEventsAndIsToldSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{free: make(chan struct{})}
+		w := New(Options{Out: out, Mode: Full, Now: time.Now})
+		before := time.Now()
+		for range queueSize + 100 {
+			w.Emit("", Nudged{})
+		}
+		if took := time.Since(before); took != 0 {
+			t.Errorf("emitting took %s", took)
+		}
+		close(out.free)
+		synctest.Wait()
+		w.Emit("", Nudged{})
+		w.Close(time.Minute)
+		lines := out.lines(t)
+		seen, gaps := int64(0), 0
+		for _, e := range lines {
+			if e.Type == step.EventDropped {
+				gaps++
+			} else if e.N != seen+1 {
+				t.Errorf("event %d follows %d without a word", e.N, seen)
+			}
+			seen = e.N
+		}
+		if gaps != 1 {
+			t.Errorf("%d gaps, want 1", gaps)
+		}
+	})
+}
+
+func TestASleepingReaderDoesNotKeepThePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{free: make(chan struct{})}
+		w := New(Options{Out: out, Mode: Full, Now: time.Now})
+		w.Emit("", Nudged{})
+		before := time.Now()
+		w.Close(time.Second)
+		w.Emit("", Nudged{}) // too late, and harmless
+		if took := time.Since(before); took != time.Second {
+			t.Errorf("closing took %s", took)
+		}
+		close(out.free)
+	})
+}
+
+func TestFirst(t *testing.T) {
+	if a, b, c := First(1, 0), First(1, 2), First(2, 0); a != 0 || b <= a || c <= b {
+		t.Errorf("First: %d, %d, %d; want rising from 0", a, b, c)
+	}
+}

@@ -1,0 +1,159 @@
+package events
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/redact"
+)
+
+// Deltas are joined until they are worth a line.
+const (
+	joinBytes = 256
+	joinFor   = 250 * time.Millisecond
+	maxBytes  = 8 << 10 // of one event
+)
+
+// A delta is a payload that is a piece of some longer text.
+type delta interface {
+	Payload
+	// source tells apart texts that grow at the same time.
+	source() string
+	text() string
+	with(text string) Payload
+}
+
+func (TextDelta) source() string             { return "text" }
+func (d TextDelta) text() string             { return d.Text }
+func (d TextDelta) with(text string) Payload { d.Text = text; return d }
+
+func (ThinkingDelta) source() string             { return "thinking" }
+func (d ThinkingDelta) text() string             { return d.Text }
+func (d ThinkingDelta) with(text string) Payload { d.Text = text; return d }
+
+func (d CallOutput) source() string           { return "call " + d.ID }
+func (d CallOutput) text() string             { return d.Text }
+func (d CallOutput) with(text string) Payload { d.Text = text; return d }
+
+// A joiner collects deltas. What it lets out is redacted, though a secret may
+// have come in two pieces.
+type joiner struct {
+	redact *redact.Redactor
+	open   []*growing // in the order in which they began
+}
+
+// A growing text is what came of one source and was not shown yet.
+type growing struct {
+	last   item // the newest delta
+	delta  delta
+	since  time.Time
+	stream *redact.Stream
+	safe   string
+}
+
+// add takes an item and returns those that are due, in order.
+func (j *joiner) add(it item) []item {
+	d, ok := it.payload.(delta)
+	if !ok {
+		return append(j.end(it.payload), it)
+	}
+	var due []item
+	g := j.of(d.source())
+	if g == nil {
+		due = show(j.open)
+		g = &growing{since: it.at, stream: j.redact.Stream()}
+		j.open = append(j.open, g)
+	}
+	if g.safe == "" {
+		g.since = it.at
+	}
+	g.last, g.delta = it, d
+	g.safe += g.stream.Write(d.text())
+	if len(g.safe) >= joinBytes {
+		due = append(due, g.take()...)
+	}
+	return due
+}
+
+func (j *joiner) of(source string) *growing {
+	for _, g := range j.open {
+		if g.delta.source() == source {
+			return g
+		}
+	}
+	return nil
+}
+
+// end shows what is open before another event, and closes the texts that the
+// event is the end of.
+func (j *joiner) end(p Payload) []item {
+	var due []item
+	var still []*growing
+	for _, g := range j.open {
+		if endsWith(g.last.payload, p) {
+			g.safe += g.stream.Flush()
+		} else {
+			still = append(still, g)
+		}
+		due = append(due, g.take()...)
+	}
+	j.open = still
+	return due
+}
+
+// endsWith says whether an event is the end of a text.
+func endsWith(text, by Payload) bool {
+	output, isOutput := text.(CallOutput)
+	switch by := by.(type) {
+	case CallFinished:
+		return isOutput && output.ID == by.ID
+	case StepFinished, Reset:
+		return !isOutput
+	case RunFinished:
+		return true
+	}
+	return false
+}
+
+// ripe shows what has waited long enough.
+func (j *joiner) ripe(now time.Time) []item {
+	var old []*growing
+	for _, g := range j.open {
+		if now.Sub(g.since) >= joinFor {
+			old = append(old, g)
+		}
+	}
+	return show(old)
+}
+
+func show(texts []*growing) []item {
+	var due []item
+	for _, g := range texts {
+		due = append(due, g.take()...)
+	}
+	return due
+}
+
+// flush shows everything: nothing more will come.
+func (j *joiner) flush() []item {
+	for _, g := range j.open {
+		g.safe += g.stream.Flush()
+	}
+	return show(j.open)
+}
+
+// take is what may be shown, in pieces of bounded size.
+func (g *growing) take() []item {
+	var out []item
+	for g.safe != "" {
+		end := min(len(g.safe), maxBytes)
+		for end < len(g.safe) && end > 1 && !utf8.RuneStart(g.safe[end]) {
+			end--
+		}
+		it := g.last
+		it.payload = g.delta.with(g.safe[:end])
+		out = append(out, it)
+		g.safe = g.safe[end:]
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package events
+
+import (
+	"encoding/json"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A Payload is the data of an event, and by its Go type says which event it is.
+type Payload interface {
+	EventType() step.EventType
+}
+
+// RunStarted opens the events of a runner.
+type RunStarted struct {
+	Agent string `json:"agent"`
+	Model string `json:"model"`
+	// Steps is how many steps the session already has: more than 0 when it is
+	// resumed.
+	Steps int64 `json:"steps"`
+	// Restarts is how often this attempt began again in its pod.
+	Restarts int         `json:"restarts,omitempty"`
+	Limits   task.Limits `json:"limits"`
+}
+
+// StateChanged says that the runner as a whole goes another way.
+type StateChanged struct {
+	// State is Interrupted: the pod is about to end.
+	State string `json:"state"`
+}
+
+// StepStarted says that the model or a tool has the word.
+type StepStarted struct {
+	Step int64  `json:"step"`
+	Kind string `json:"kind"` // Model or Tool
+	Name string `json:"name"`
+}
+
+// TextDelta is a piece of the answer of a model.
+type TextDelta struct {
+	Step int64  `json:"step"`
+	Text string `json:"text"`
+}
+
+// ThinkingDelta is a piece of what a model thinks before it answers.
+type ThinkingDelta struct {
+	Step int64  `json:"step"`
+	Text string `json:"text"`
+}
+
+// CallStarted says that a call is about to be executed.
+type CallStarted struct {
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+// CallOutput is a piece of what a call shows while it runs.
+type CallOutput struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// CallFinished says that a call has its result.
+type CallFinished struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	IsError    bool   `json:"isError"`
+	Summary    string `json:"summary"`
+	DurationMs int64  `json:"durationMs"`
+}
+
+// StepFinished carries a step of the session, whole: whoever reads these may
+// ignore the deltas.
+type StepFinished struct {
+	Step step.Step `json:"step"`
+}
+
+// Reset says that the deltas of the step so far are void: its answer begins
+// again.
+type Reset struct {
+	Step int64 `json:"step"`
+}
+
+// Nudged says that the model was told how to go on.
+type Nudged struct {
+	Text string `json:"text"`
+}
+
+// LimitNear says, once per limit, that most of it is used.
+type LimitNear struct {
+	Limit string `json:"limit"` // steps, tokens, cost or duration
+	Used  int64  `json:"used"`
+	Max   int64  `json:"max"`
+}
+
+// Dropped says that the events numbered From to To were not written.
+type Dropped struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// RunFinished closes the events of a runner.
+type RunFinished struct {
+	Reason task.Reason     `json:"reason"`
+	Text   string          `json:"text,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Counts task.Counts     `json:"counts"`
+	Usage  task.Usage      `json:"usage"`
+}
+
+// EventType names the event.
+func (RunStarted) EventType() step.EventType { return step.EventRunStarted }
+
+// EventType names the event.
+func (StateChanged) EventType() step.EventType { return step.EventStateChanged }
+
+// EventType names the event.
+func (StepStarted) EventType() step.EventType { return step.EventStepStarted }
+
+// EventType names the event.
+func (TextDelta) EventType() step.EventType { return step.EventTextDelta }
+
+// EventType names the event.
+func (ThinkingDelta) EventType() step.EventType { return step.EventThinkingDelta }
+
+// EventType names the event.
+func (CallStarted) EventType() step.EventType { return step.EventCallStarted }
+
+// EventType names the event.
+func (CallOutput) EventType() step.EventType { return step.EventCallOutput }
+
+// EventType names the event.
+func (CallFinished) EventType() step.EventType { return step.EventCallFinished }
+
+// EventType names the event.
+func (StepFinished) EventType() step.EventType { return step.EventStepFinished }
+
+// EventType names the event.
+func (Reset) EventType() step.EventType { return step.EventReset }
+
+// EventType names the event.
+func (Nudged) EventType() step.EventType { return step.EventNudged }
+
+// EventType names the event.
+func (LimitNear) EventType() step.EventType { return step.EventLimitNear }
+
+// EventType names the event.
+func (Dropped) EventType() step.EventType { return step.EventDropped }
+
+// EventType names the event.
+func (RunFinished) EventType() step.EventType { return step.EventRunFinished }

@@ -1,0 +1,148 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// commitFor is how long the last report is tried; after that the termination
+	// message must do.
+	commitFor = 20 * time.Second
+	// partFor is the same for an end that is no result: the pod is about to go.
+	partFor = 5 * time.Second
+	// textFile is where a text goes that does not fit the status.
+	textFile = ".deckhand/result.txt"
+)
+
+// finish tells the end: first where it cannot fail for lack of a network, then
+// to the Run. It returns the exit code.
+func (w *work) finish(out engine.Outcome) int {
+	result := w.result(out)
+	w.leave(result, out)
+	err := w.commit(result, out)
+	var end *task.EndError
+	if errors.As(err, &end) && end.Reason == task.ReasonFenced {
+		out.Reason, out.Message = end.Reason, end.Message
+		w.leave(task.Result{Reason: end.Reason, Message: end.Message}, out)
+	}
+	if w.events != nil {
+		w.events.Emit(headline(out), events.RunFinished{
+			Reason: out.Reason, Text: out.Text, Output: out.Output,
+			Counts: out.Progress.Counts, Usage: out.Progress.Usage,
+		})
+	}
+	w.log.Info("The attempt ended", "reason", out.Reason, "message", out.Message)
+	return task.ExitCode(out.Reason)
+}
+
+func headline(out engine.Outcome) string {
+	if out.Message == "" {
+		return string(out.Reason)
+	}
+	return fmt.Sprintf("%s: %s", out.Reason, out.Message)
+}
+
+// result is an outcome within the bounds of the status. What does not fit goes
+// to a file.
+func (w *work) result(out engine.Outcome) task.Result {
+	r := task.Result{
+		Committed: out.Reason.Commits(), Reason: out.Reason,
+		Message: task.Cut(out.Message, task.MaxMessage),
+		Text:    task.Cut(out.Text, task.MaxText),
+		Output:  string(out.Output),
+		Files:   w.changed(),
+	}
+	if len(out.Text) > task.MaxText {
+		note := fmt.Sprintf("The text has %d bytes and is cut here.", len(out.Text))
+		if f, err := w.spill(out.Text); err == nil {
+			note = fmt.Sprintf("The text has %d bytes; the whole is in %s.", f.Size, f.Path)
+			r.Files = append([]task.File{f}, r.Files...)
+		}
+		r.Message = task.Cut(joined(out.Message, note), task.MaxMessage)
+	}
+	r.Files = r.Files[:min(len(r.Files), task.MaxFiles)]
+	return r
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ". " + b
+}
+
+// changed are the files that the session made or changed.
+func (w *work) changed() []task.File {
+	if w.files == nil {
+		return nil
+	}
+	infos, err := w.files.Changed(context.Background())
+	if err != nil {
+		w.log.Warn("Listing the changed files failed", "error", err)
+		return nil
+	}
+	all := make([]task.File, 0, len(infos))
+	for _, info := range infos {
+		all = append(all, task.File{Path: info.Path, Size: info.Size})
+	}
+	return all
+}
+
+// spill writes a text that is too long for the status into the workspace.
+func (w *work) spill(text string) (task.File, error) {
+	root, err := os.OpenRoot(w.workspace)
+	if err != nil {
+		return task.File{}, fmt.Errorf("opening the workspace: %w", err)
+	}
+	defer root.Close()
+	if err := root.MkdirAll(path.Dir(textFile), 0o775); err != nil {
+		return task.File{}, fmt.Errorf("making a directory in the workspace: %w", err)
+	}
+	if err := root.WriteFile(textFile, []byte(text), 0o664); err != nil {
+		return task.File{}, fmt.Errorf("writing the text to the workspace: %w", err)
+	}
+	return task.File{Path: path.Join(task.Workspace, textFile), Size: int64(len(text))}, nil
+}
+
+// leave writes the termination message.
+func (w *work) leave(r task.Result, out engine.Outcome) {
+	if w.last == "" {
+		return
+	}
+	err := report.Terminate(w.last, task.Termination{
+		Version: task.Version, Attempt: w.task.Attempt, Result: r,
+		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Effects: out.Progress.Effects,
+	})
+	if err != nil {
+		w.log.Error("The termination message is not written", "error", err)
+	}
+}
+
+// commit reports the end to the Run: its result, or how far it came where
+// there is none. It does not end with the attempt's own context.
+func (w *work) commit(r task.Result, out engine.Outcome) error {
+	if w.reporter == nil || out.Reason == task.ReasonFenced || out.Reason == task.ReasonSecretMissing {
+		return nil
+	}
+	p, patience := out.Progress, partFor
+	if r.Committed {
+		p.Result, patience = &r, commitFor
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := w.reporter.Commit(ctx, p)
+	if err != nil {
+		w.log.Error("The end is not reported", "error", err)
+	}
+	return err
+}

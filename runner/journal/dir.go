@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options say whose journal a directory holds.
+type Options struct {
+	Dir     string
+	RunUID  string
+	Attempt int
+	// Durable is true where the directory outlives the pod. Each record is then
+	// synced to the disk; elsewhere it dies with the node's memory anyway, and
+	// reaching the kernel is enough to outlive the process.
+	Durable bool
+	Now     func() time.Time
+	// LowSpace is called once, when the disk was full and the ballast had to be
+	// given up to go on. It may be nil.
+	LowSpace func()
+}
+
+// A Dir is a journal on disk, held by a lock for as long as it is open.
+type Dir struct {
+	opts     Options
+	lock     *os.File
+	earlier  []segment
+	restarts int
+
+	mu     sync.Mutex
+	file   *os.File
+	seq    int64 // of the last record
+	size   int64 // of the whole lines in file
+	broken error // the first failure to write: nothing is appended after it
+}
+
+var _ Log = (*Dir)(nil)
+
+// Open takes over the journal in a directory, or begins one. It refuses a
+// directory that another process holds, that belongs to another Run, or that a
+// later attempt has taken over.
+func Open(o Options) (*Dir, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	lock, err := acquire(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{opts: o, lock: lock}
+	if err := d.takeOver(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// acquire locks a directory against other runners; the kernel frees the lock
+// with the process.
+func acquire(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the state directory: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(&LockedError{Dir: dir}, f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the state directory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// takeOver finds what is there and opens this attempt's own file, behind it.
+func (d *Dir) takeOver() error {
+	found, err := segments(d.opts.Dir)
+	if err != nil {
+		return err
+	}
+	own := segment{attempt: d.opts.Attempt, path: segmentPath(d.opts.Dir, d.opts.Attempt)}
+	for _, s := range found {
+		if err := d.admit(s); err != nil {
+			return err
+		}
+		if s.attempt == own.attempt {
+			own = s
+			continue
+		}
+		d.earlier = append(d.earlier, s)
+		if s.header != nil {
+			d.seq = s.last
+		}
+	}
+	if err := d.openOwn(own); err != nil {
+		return err
+	}
+	if d.opts.Durable {
+		return errors.Join(holdBallast(d.opts.Dir), syncDir(d.opts.Dir))
+	}
+	return nil
+}
+
+// admit refuses a segment that this attempt must not build upon.
+func (d *Dir) admit(s segment) error {
+	if s.attempt > d.opts.Attempt {
+		return &SupersededError{Attempt: d.opts.Attempt, Later: s.attempt}
+	}
+	if s.header == nil {
+		return nil // it was cut before it began
+	}
+	if s.header.RunUID != d.opts.RunUID {
+		return &ForeignError{RunUID: s.header.RunUID, Want: d.opts.RunUID}
+	}
+	if s.header.Version > FormatVersion {
+		return fmt.Errorf("the journal %s has format %d; this runner reads up to %d", s.path, s.header.Version, FormatVersion)
+	}
+	return nil
+}
+
+// openOwn opens the file of this attempt, cuts a torn tail off it, and opens
+// it with a header, or a mark where the attempt has been here before.
+func (d *Dir) openOwn(own segment) error {
+	f, err := os.OpenFile(own.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the journal: %w", err)
+	}
+	d.file, d.size = f, own.size
+	if err := f.Truncate(own.size); err != nil {
+		return fmt.Errorf("cutting the torn tail of the journal: %w", err)
+	}
+	if own.header == nil {
+		return d.Append(Record{Kind: KindHeader, Header: &Header{
+			Version: FormatVersion, RunUID: d.opts.RunUID, Attempt: d.opts.Attempt, After: d.seq,
+		}})
+	}
+	d.seq, d.restarts = own.last, own.restarts+1
+	return d.Append(Record{Kind: KindMark, Mark: &Mark{Type: MarkRestarted}})
+}
+
+// Restarts is how often this attempt was restarted before now.
+func (d *Dir) Restarts() int { return d.restarts }
+
+// Append records r, behind a sync where the journal is durable. A full disk is
+// met once by giving up the ballast; after that it is a *FullError. After any
+// failure the journal stays as it was and takes no more records.
+func (d *Dir) Append(r Record) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken != nil {
+		return d.broken
+	}
+	r.Seq, r.At = d.seq+1, d.opts.Now().UTC()
+	line, err := encodeLine(r)
+	if err != nil {
+		return err
+	}
+	err = d.write(line)
+	if errors.Is(err, syscall.ENOSPC) && d.dropBallast() {
+		err = d.write(line)
+	}
+	if err != nil {
+		d.broken = appendError(err)
+		return d.broken
+	}
+	d.seq, d.size = r.Seq, d.size+int64(len(line))
+	return nil
+}
+
+func appendError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &FullError{Err: err}
+	}
+	return fmt.Errorf("appending to the journal: %w", err)
+}
+
+// write puts a line behind the last whole one, wherever a failed write left
+// the end of the file.
+func (d *Dir) write(line []byte) error {
+	if _, err := d.file.WriteAt(line, d.size); err != nil {
+		return errors.Join(err, d.file.Truncate(d.size))
+	}
+	if d.opts.Durable {
+		return syscall.Fdatasync(int(d.file.Fd()))
+	}
+	return nil
+}
+
+// dropBallast makes room, and says whether there was ballast to drop.
+func (d *Dir) dropBallast() bool {
+	if err := os.Remove(ballastPath(d.opts.Dir)); err != nil {
+		return false
+	}
+	if d.opts.LowSpace != nil {
+		d.opts.LowSpace()
+	}
+	return true
+}
+
+// Close gives the directory free. Records already appended stay.
+func (d *Dir) Close() error {
+	var err error
+	if d.file != nil {
+		err = d.file.Close()
+	}
+	return errors.Join(err, d.lock.Close())
+}

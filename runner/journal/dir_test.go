@@ -1,0 +1,399 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func options(dir string, attempt int) Options {
+	return Options{Dir: dir, RunUID: "uid-1", Attempt: attempt, Now: func() time.Time { return noon }}
+}
+
+func open(t *testing.T, o Options) *Dir {
+	t.Helper()
+	d, err := Open(o)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// say appends texts as steps and closes the journal.
+func say(t *testing.T, o Options, texts ...string) {
+	t.Helper()
+	d := open(t, o)
+	for _, text := range texts {
+		if err := d.Append(said(text)); err != nil {
+			t.Fatalf("Append: %v", err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+}
+
+func said(text string) Record {
+	return Record{Kind: KindStep, Step: &step.Step{Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: text}}}}
+}
+
+// story tells a journal in words: each record's kind, or what was said.
+func story(t *testing.T, l Log) string {
+	t.Helper()
+	var words []string
+	for r, err := range l.Read() {
+		switch {
+		case err != nil:
+			words = append(words, "error: "+err.Error())
+		case r.Step != nil:
+			words = append(words, r.Step.Text())
+		case r.Mark != nil:
+			words = append(words, string(r.Mark.Type))
+		default:
+			words = append(words, string(r.Kind))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestWhatWasAppendedIsReadBack(t *testing.T) {
+	dir := t.TempDir()
+	say(t, options(dir, 1), "a", "b")
+	say(t, options(dir, 1), "c")
+	say(t, options(dir, 2), "d")
+	got := story(t, open(t, options(dir, 4)))
+	if want := "header a b restarted c header d header"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestADurableJournalIsTheSame(t *testing.T) {
+	o := options(t.TempDir(), 1)
+	o.Durable = true
+	say(t, o, "a")
+	if got, want := story(t, open(t, o)), "header a restarted"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	cases := map[string]struct {
+		prepare func(t *testing.T, dir string)
+		want    error
+	}{
+		"a directory that a later attempt has taken over": {
+			prepare: func(t *testing.T, dir string) { say(t, options(dir, 3)) },
+			want:    &SupersededError{Attempt: 2, Later: 3},
+		},
+		"the directory of another Run": {
+			prepare: func(t *testing.T, dir string) {
+				o := options(dir, 1)
+				o.RunUID = "uid-0"
+				say(t, o)
+			},
+			want: &ForeignError{RunUID: "uid-0", Want: "uid-1"},
+		},
+		"a directory that another runner holds": {
+			prepare: func(t *testing.T, dir string) { open(t, options(dir, 1)) },
+			want:    &LockedError{},
+		},
+		"damage in the middle": {
+			prepare: func(t *testing.T, dir string) {
+				say(t, options(dir, 1), "abc", "def")
+				path := segmentPath(dir, 1)
+				data, _ := os.ReadFile(path)
+				data = []byte(strings.Replace(string(data), "abc", "abd", 1))
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: &CorruptError{File: "journal-0001.jsonl", Line: 2, Reason: "its checksum is wrong"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			tc.prepare(t, dir)
+			if locked := (*LockedError)(nil); errors.As(tc.want, &locked) {
+				locked.Dir = dir
+			}
+			_, err := Open(options(dir, 2))
+			if err == nil || err.Error() != tc.want.Error() {
+				t.Errorf("Open() = %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestACutAnywhereLosesOnlyWhatWasCut(t *testing.T) {
+	dir := t.TempDir()
+	say(t, options(dir, 1), "a", "b\n☃", "c")
+	data, err := os.ReadFile(segmentPath(dir, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	for cut := range len(data) + 1 {
+		dir := t.TempDir()
+		if err := os.WriteFile(segmentPath(dir, 1), data[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		whole, left := 0, cut
+		for _, l := range lines {
+			if left -= len(l); l == "" || left < 0 {
+				break
+			}
+			whole++
+		}
+		words := append([]string{"header", "a", "b\n☃", "c"}[:whole:whole], "restarted", "after")
+		if whole == 0 {
+			words = []string{"header", "after"}
+		}
+		d := open(t, options(dir, 1))
+		if err := d.Append(said("after")); err != nil {
+			t.Fatalf("cut at %d: appending: %v", cut, err)
+		}
+		if got, want := story(t, d), strings.Join(words, " "); got != want {
+			t.Fatalf("cut at %d: got %q, want %q", cut, got, want)
+		}
+		_ = d.Close()
+	}
+}
+
+func TestWhatAReplacedAttemptWritesLateIsIgnored(t *testing.T) {
+	dir := t.TempDir()
+	say(t, options(dir, 1), "a")
+	early, err := os.ReadFile(segmentPath(dir, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, options(dir, 2), "b")
+	late, err := encodeLine(Record{Seq: 3, Kind: KindStep, Step: said("late").Step})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segmentPath(dir, 1), append(early, late...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := story(t, open(t, options(dir, 3))), "header a header b header"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAFullDiskIsMetOnceByTheBallast(t *testing.T) {
+	o := options(t.TempDir(), 1)
+	o.Durable = true
+	var d *Dir
+	var healthy *os.File
+	warned := 0
+	o.LowSpace = func() { warned++; d.file = healthy }
+	d = open(t, o)
+	if _, err := os.Stat(ballastPath(o.Dir)); err != nil {
+		t.Skipf("no ballast on this file system: %v", err)
+	}
+	healthy = d.file
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no /dev/full: %v", err)
+	}
+	defer full.Close()
+
+	d.file = full
+	if err := d.Append(said("a")); err != nil || warned != 1 {
+		t.Fatalf("first time: %v, warned %d times", err, warned)
+	}
+	d.file = full
+	err = d.Append(said("b"))
+	var fullErr *FullError
+	if !errors.As(err, &fullErr) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("second time: %v, want a *FullError", err)
+	}
+	d.file = healthy
+	if again := d.Append(said("c")); again == nil {
+		t.Error("a journal that failed once took another record")
+	}
+	if got, want := story(t, d), "header a"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestALineLongerThanTheBuffer(t *testing.T) {
+	o := options(t.TempDir(), 1)
+	long := strings.Repeat("x", 200<<10)
+	say(t, o, long, "b")
+	if got, want := story(t, open(t, o)), "header "+long+" b restarted"; got != want {
+		t.Errorf("got %d bytes, want %d", len(got), len(want))
+	}
+}
+
+func TestMemoryIsALog(t *testing.T) {
+	var m Memory
+	for _, text := range []string{"a", "b"} {
+		if err := m.Append(said(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := story(t, &m); got != "a b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Whatever bytes a journal holds, reading never fails in a way that is not an
+// error, and what it returns is numbered without a gap.
+func FuzzRead(f *testing.F) {
+	dir := f.TempDir()
+	d, err := Open(options(dir, 1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	_ = d.Append(said("a"))
+	_ = d.Close()
+	data, _ := os.ReadFile(segmentPath(dir, 1))
+	f.Add(data)
+	f.Add(data[:len(data)-3])
+	f.Add([]byte("{\"crc\":\"00000000\",\"record\":{}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "journal-0001.jsonl"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Open(options(dir, 2))
+		if err != nil {
+			return
+		}
+		defer d.Close()
+		seq := int64(0)
+		for r, err := range d.Read() {
+			if err != nil {
+				return
+			}
+			if seq++; r.Seq != seq {
+				t.Fatalf("record %d where %d is due", r.Seq, seq)
+			}
+		}
+		_, _ = Replay(d.Read())
+	})
+}
+
+func TestReplay(t *testing.T) {
+	call := func(n int) step.Call { return step.Call{ID: step.CallID(2, n), Name: "Bash", Args: []byte("{}")} }
+	user := step.Step{Seq: 1, Role: step.RoleUser}
+	turn := step.Step{Seq: 2, Role: step.RoleAssistant, Calls: []step.Call{call(1), call(2)}}
+	result := func(n int) step.Step {
+		return step.Step{Seq: int64(2 + n), Role: step.RoleTool, CallID: step.CallID(2, n)}
+	}
+	intent := Intent{CallID: "s2c1", Name: "Bash", Effect: "Once"}
+	opening := []Record{{Kind: KindHeader}, {Kind: KindStep, Step: &user}, {Kind: KindIntent, Intent: &Intent{Name: "m"}}, {Kind: KindStep, Step: &turn}}
+	one, two := result(1), result(2)
+
+	cases := map[string]struct {
+		records []Record
+		want    State
+	}{
+		"a model call that nothing answers": {
+			records: opening[:3],
+			want:    State{Steps: []step.Step{user}, Asked: &Intent{Name: "m"}},
+		},
+		"calls that were not begun are open": {
+			records: opening,
+			want:    State{Steps: []step.Step{user, turn}},
+		},
+		"a call that was begun has an intent": {
+			records: append(opening[:4:4], Record{Kind: KindIntent, Intent: &intent}),
+			want:    State{Steps: []step.Step{user, turn}, Intents: map[string]Intent{"s2c1": intent}, Begun: true},
+		},
+		"a result that came early waits for the others": {
+			records: append(opening[:4:4], Record{Kind: KindResult, Step: &two}),
+			want:    State{Steps: []step.Step{user, turn}, Results: map[string]step.Step{"s2c2": two}},
+		},
+		"results are in call order, whatever came first": {
+			records: append(opening[:4:4], Record{Kind: KindResult, Step: &two}, Record{Kind: KindResult, Step: &one}),
+			want:    State{Steps: []step.Step{user, turn, one, two}},
+		},
+		"an end is forgotten when the session goes on": {
+			records: []Record{{Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "InvalidOutput"}}, {Kind: KindStep, Step: &user}},
+			want:    State{Steps: []step.Step{user}},
+		},
+		"restarts are those of the last attempt": {
+			records: []Record{{Kind: KindMark, Mark: &Mark{Type: MarkRestarted}}, {Kind: KindHeader}, {Kind: KindMark, Mark: &Mark{Type: MarkRestarted}}},
+			want:    State{Restarts: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var m Memory
+			for _, r := range tc.records {
+				_ = m.Append(r)
+			}
+			got, err := Replay(m.Read())
+			if err != nil {
+				t.Fatal(err)
+			}
+			empty := cmp.FilterValues(func(a, b map[string]Intent) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
+			emptyResults := cmp.FilterValues(func(a, b map[string]step.Step) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
+			if diff := cmp.Diff(tc.want, got, empty, emptyResults); diff != "" {
+				t.Errorf("Replay() -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A thousand steps of 20 KB: what a resume has to read before it may go on.
+func BenchmarkReplay(b *testing.B) {
+	o := options(b.TempDir(), 1)
+	d, err := Open(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := strings.Repeat("All work and no play makes \"Jack\" a dull boy.\n", 20<<10/46)
+	for i := range 1000 {
+		r := said(fmt.Sprint(i, text))
+		r.Step.Seq = int64(i + 1)
+		if err := d.Append(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = d.Close()
+	for b.Loop() {
+		d, err := Open(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Replay(d.Read()); err != nil {
+			b.Fatal(err)
+		}
+		_ = d.Close()
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, durable := range []bool{false, true} {
+		b.Run(fmt.Sprintf("durable=%t", durable), func(b *testing.B) {
+			o := options(b.TempDir(), 1)
+			o.Durable = durable
+			d, err := Open(o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			r := said(strings.Repeat("x", 1000))
+			for b.Loop() {
+				if err := d.Append(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

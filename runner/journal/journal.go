@@ -1,0 +1,101 @@
+package journal
+
+import (
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A Log is where the loop records what it does, before it does it.
+type Log interface {
+	// Append records r; when it returns, r survives the death of the process,
+	// and of the node where the journal is durable. It numbers the record and is
+	// safe for concurrent use.
+	Append(r Record) error
+	// Read returns the whole journal, oldest first. An error ends it.
+	Read() iter.Seq2[Record, error]
+}
+
+// A Record is one entry of a journal. Which of its fields are set goes by Kind.
+type Record struct {
+	// Seq is contiguous over all attempts, from 1.
+	Seq  int64     `json:"seq"`
+	Kind Kind      `json:"kind"`
+	At   time.Time `json:"at,omitzero"`
+
+	Header *Header    `json:"header,omitempty"`
+	Step   *step.Step `json:"step,omitempty"`
+	Intent *Intent    `json:"intent,omitempty"`
+	// Ending is set on the result of a call that ends the Run.
+	Ending *Ending `json:"ending,omitempty"`
+	// Meter is what the Run had used when this was recorded.
+	Meter *step.Meter `json:"meter,omitempty"`
+	Mark  *Mark       `json:"mark,omitempty"`
+}
+
+// Kind says what a Record holds.
+type Kind string
+
+// The kinds of records.
+const (
+	KindHeader Kind = "header" // opens the file of an attempt
+	KindStep   Kind = "step"   // what the user or the model said
+	KindIntent Kind = "intent" // a model call or a tool call is about to begin
+	KindResult Kind = "result" // a tool's step; those of one turn come in the order of completion
+	KindMeter  Kind = "meter"  // a model call failed: what it used all the same
+	KindMark   Kind = "mark"   // something about the session itself
+)
+
+// FormatVersion is the version of the records; a journal of a newer one is
+// refused.
+const FormatVersion = 1
+
+// A Header opens the file of one attempt.
+type Header struct {
+	Version int    `json:"version"`
+	RunUID  string `json:"runUID"`
+	Attempt int    `json:"attempt"`
+	// After is the last record of the attempts before that this one builds upon.
+	After int64 `json:"after"`
+}
+
+// An Intent says what is about to be done, so that whoever finds it without a
+// result knows that it may have happened.
+type Intent struct {
+	// CallID is empty for a model call.
+	CallID string `json:"callID,omitempty"`
+	// Name is the tool's, or the Model's.
+	Name string `json:"name"`
+	// Args are final: what is executed.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Effect is the tool's effect class.
+	Effect string `json:"effect,omitempty"`
+	// InputTokens is the estimated input of a model call.
+	InputTokens int64 `json:"inputTokens,omitempty"`
+}
+
+// An Ending is what a call that ends the Run committed.
+type Ending struct {
+	// Tool is finish or reject.
+	Tool   string          `json:"tool"`
+	Text   string          `json:"text,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+}
+
+// A Mark is a note about the session.
+type Mark struct {
+	Type MarkType `json:"type"`
+	// Text is the reason of an end.
+	Text string `json:"text,omitempty"`
+}
+
+// MarkType is what a Mark is about.
+type MarkType string
+
+// The marks.
+const (
+	MarkRestarted MarkType = "restarted" // the same attempt runs again, in the same pod
+	MarkEnded     MarkType = "ended"     // the attempt ended, for the reason in the text
+)

@@ -1,0 +1,130 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"runtime"
+	"slices"
+)
+
+// Read returns the records of every attempt, each up to where the next one
+// took over.
+func (d *Dir) Read() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		d.mu.Lock()
+		own := segment{attempt: d.opts.Attempt, path: segmentPath(d.opts.Dir, d.opts.Attempt), size: d.size, last: d.seq}
+		all := append(slices.Clone(d.earlier), own)
+		d.mu.Unlock()
+		seq := int64(0)
+		for i, s := range all {
+			until := takenOver(all[i+1:], s.last)
+			for r, err := range readSegment(s, seq, until) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+				seq = r.Seq
+			}
+		}
+	}
+}
+
+// takenOver is the last record of a segment that the ones behind it build upon.
+func takenOver(later []segment, last int64) int64 {
+	for _, s := range later {
+		if s.header != nil {
+			return min(last, s.header.After)
+		}
+	}
+	return last
+}
+
+// readSegment returns the records of a segment that follow the one numbered
+// seq, up to the one numbered until.
+func readSegment(s segment, seq, until int64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		if seq >= until {
+			return
+		}
+		n := 0
+		for r, err := range decodeAhead(lines(s.path)) {
+			n++
+			if err == nil {
+				err = follows(r, seq)
+			}
+			if !yield(r, located(err, s, n)) || err != nil || r.Seq >= until {
+				return
+			}
+			seq = r.Seq
+		}
+	}
+}
+
+// follows says whether a record is the one behind number seq.
+func follows(r Record, seq int64) error {
+	if r.Seq == seq+1 {
+		return nil
+	}
+	return &CorruptError{Reason: fmt.Sprintf("record %d where %d is due", r.Seq, seq+1)}
+}
+
+// located adds to damage where it was found.
+func located(err error, s segment, line int) error {
+	if corrupt, ok := errors.AsType[*CorruptError](err); ok && corrupt.File == "" {
+		corrupt.File, corrupt.Line = filepath.Base(s.path), line
+	}
+	return err
+}
+
+// A decoding is a record on its way.
+type decoding struct {
+	record Record
+	err    error
+	done   chan struct{}
+}
+
+// decodeAhead decodes lines side by side and returns their records in order:
+// decoding is most of what a resume has to do before it can go on.
+func decodeAhead(lines iter.Seq2[rawLine, error]) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		queue := make(chan *decoding, 2*runtime.GOMAXPROCS(0))
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			defer close(queue)
+			for l, err := range lines {
+				select {
+				case queue <- decode(l, err):
+				case <-stop:
+					return
+				}
+			}
+		}()
+		for d := range queue {
+			<-d.done
+			if !yield(d.record, d.err) {
+				return
+			}
+		}
+	}
+}
+
+// decode begins to decode a line.
+func decode(l rawLine, err error) *decoding {
+	d := &decoding{err: err, done: make(chan struct{})}
+	if err != nil {
+		close(d.done)
+		return d
+	}
+	body := bytes.Clone(l.body) // the line is valid until the next alone
+	go func() {
+		defer close(d.done)
+		if err := json.Unmarshal(body, &d.record); err != nil {
+			d.err = &CorruptError{Reason: err.Error()}
+		}
+	}()
+	return d
+}

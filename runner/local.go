@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// MainLocal is the same program by hand: without a cluster, in directories of
+// one's own. Events go to standard output, and the exit code is the contract's.
+func MainLocal(options ...Option) int {
+	f, err := flags(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return task.ExitBadTask
+	}
+	return attempt(f.place(), registry(options))
+}
+
+// localFlags are what runner-local is told. A key is never a flag: flags are
+// seen by every user of the machine.
+type localFlags struct {
+	task, workspace, state, keyFile, keyEnv string
+}
+
+func flags(args []string, usage io.Writer) (localFlags, error) {
+	var f localFlags
+	set := flag.NewFlagSet("runner-local", flag.ContinueOnError)
+	set.SetOutput(usage)
+	set.StringVar(&f.task, "task", "", "file with the task and its snapshot, as JSON")
+	set.StringVar(&f.workspace, "workspace", "", "directory that the model works on")
+	set.StringVar(&f.state, "state", "", "directory of the journal; the same one again resumes the session")
+	set.StringVar(&f.keyFile, "key-file", "", "file with the Model's key")
+	set.StringVar(&f.keyEnv, "key-env", "", "name of the environment variable with the Model's key")
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	switch {
+	case f.task == "" || f.workspace == "" || f.state == "":
+		return f, errors.New("say --task FILE, --workspace DIR and --state DIR")
+	case set.NArg() > 0:
+		return f, fmt.Errorf("%q is no flag", set.Arg(0))
+	}
+	return f, nil
+}
+
+func (f localFlags) place() place {
+	return place{
+		task:      f.read,
+		key:       func(task.Model) func() (string, error) { return f.key },
+		state:     f.state,
+		workspace: f.workspace,
+		stdout:    os.Stdout,
+		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		now:       clock,
+		reporter: func(place, task.Task, func() time.Duration, func(error)) (reporter, error) {
+			return nobody{}, nil
+		},
+	}
+}
+
+func (f localFlags) key() (string, error) {
+	switch {
+	case f.keyFile != "":
+		return config.KeyFile(f.keyFile)()
+	case f.keyEnv != "":
+		return strings.TrimSpace(os.Getenv(f.keyEnv)), nil
+	}
+	return "", errors.New("say --key-file FILE or --key-env NAME: the Model has a Secret")
+}
+
+// localTask is the file of a task by hand. What the operator would fill in may
+// be left out.
+type localTask struct {
+	Task     task.Task     `json:"task"`
+	Snapshot task.Snapshot `json:"snapshot"`
+}
+
+func (f localFlags) read() (input, error) {
+	data, err := os.ReadFile(f.task)
+	if err != nil {
+		return input{}, fmt.Errorf("reading the task: %w", err)
+	}
+	var t localTask
+	if err := config.Decode(bytes.TrimSpace(data), &t); err != nil {
+		return input{}, fmt.Errorf("reading the task %s: %w", f.task, err)
+	}
+	t.fillIn()
+	snapshot, err := json.Marshal(t.Snapshot)
+	if err != nil {
+		return input{}, fmt.Errorf("encoding the snapshot: %w", err)
+	}
+	t.Task.SnapshotHash = task.Hash(snapshot)
+	whole, err := json.Marshal(t.Task)
+	if err != nil {
+		return input{}, fmt.Errorf("encoding the task: %w", err)
+	}
+	return input{task: whole, snapshot: snapshot}, nil
+}
+
+// fillIn gives a task by hand what a cluster would.
+func (t *localTask) fillIn() {
+	t.Task.Version = cmp.Or(t.Task.Version, task.Version)
+	t.Task.Attempt = cmp.Or(t.Task.Attempt, 1)
+	t.Task.Run.Namespace = cmp.Or(t.Task.Run.Namespace, "local")
+	t.Task.Run.Name = cmp.Or(t.Task.Run.Name, "local")
+	t.Task.Run.UID = cmp.Or(t.Task.Run.UID, "local")
+	t.Task.Limits.Steps = cmp.Or(t.Task.Limits.Steps, 30)
+	t.Snapshot.Version = cmp.Or(t.Snapshot.Version, task.Version)
+	t.Snapshot.Agent.Name = cmp.Or(t.Snapshot.Agent.Name, "local")
+	t.Snapshot.Agent.ParallelTools = cmp.Or(t.Snapshot.Agent.ParallelTools, 10)
+	t.Snapshot.Agent.Events = cmp.Or(t.Snapshot.Agent.Events, "Full")
+}

@@ -1,0 +1,89 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Main is the program of a runner pod. It takes no flags, and it only runs as
+// the first process of its container: whoever may exec into the pod must not
+// be able to start a second one with a task of their own.
+func Main(options ...Option) int {
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "This program is the first process of a runner pod and nothing else; by hand, use runner-local.")
+		return task.ExitBadTask
+	}
+	// The runner, the sandbox and fetch share a group; each may change the files
+	// of the others.
+	syscall.Umask(0o002)
+	return attempt(inPod(), registry(options))
+}
+
+// inPod is the place where the operator lays things out.
+func inPod() place {
+	return place{
+		task: func() (input, error) { return read(task.TaskFile, task.SnapshotFile) },
+		key: func(m task.Model) func() (string, error) {
+			return config.KeyFile(filepath.Join(task.SecretsDir, m.Name, task.KeyFile))
+		},
+		signals:   task.SignalsFile,
+		state:     task.StateDir,
+		workspace: task.Workspace,
+		last:      task.TerminationLog,
+		stdout:    os.Stdout,
+		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		now:       clock,
+		reporter:  toCluster,
+	}
+}
+
+// read reads the two parts of a task.
+func read(taskFile, snapshotFile string) (input, error) {
+	t, err := os.ReadFile(taskFile)
+	if err != nil {
+		return input{}, fmt.Errorf("reading the task: %w", err)
+	}
+	s, err := os.ReadFile(snapshotFile)
+	if err != nil {
+		return input{}, fmt.Errorf("reading the snapshot: %w", err)
+	}
+	return input{task: t, snapshot: s}, nil
+}
+
+// toCluster reports to the Run's status.
+func toCluster(p place, t task.Task, every func() time.Duration, ended func(error)) (reporter, error) {
+	target, err := report.InCluster(t.Run)
+	if err != nil {
+		return nil, err
+	}
+	return report.New(report.Options{
+		Target: target, Now: p.now, Every: every, Ended: ended, Log: p.log,
+		Jitter: func(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }, //nolint:gosec // spreads load, keeps no secret
+	}), nil
+}
+
+// A reporter is an engine's Reporter that can be closed.
+type reporter interface {
+	engine.Reporter
+	Close()
+}
+
+// nobody is the reporter where there is no Run to report to.
+type nobody struct{}
+
+func (nobody) Report(task.Progress) {}
+
+func (nobody) Commit(context.Context, task.Progress) error { return nil }
+
+func (nobody) Close() {}

@@ -1,0 +1,78 @@
+package modeltest
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+)
+
+// faults are the ways to fail, each in place of an answer.
+var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
+	FaultStatus: func(f Fault, _ playback) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if f.RetryAfter != "" {
+				w.Header().Set("Retry-After", f.RetryAfter)
+			}
+			refuse(w, f.status(), f.message())
+		}
+	},
+	FaultHTML: func(f Fault, _ playback) http.HandlerFunc {
+		return answer("text/html", "<!DOCTYPE html><html><title>"+f.message()+"</title></html>")
+	},
+	FaultErrorBody: func(f Fault, _ playback) http.HandlerFunc {
+		return answer("application/json", f.body())
+	},
+	FaultGarbage: func(Fault, playback) http.HandlerFunc {
+		return answer("text/event-stream", "data: \x00\x01\xff garbage\n\n")
+	},
+	FaultReset: func(f Fault, p playback) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if f.After > 0 {
+				p.before(f.After).serve(w, r)
+			}
+			hangUp(w)
+		}
+	},
+	FaultCut: func(f Fault, p playback) http.HandlerFunc {
+		return p.before(f.After).serve
+	},
+	FaultIdle: func(f Fault, p playback) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if f.After > 0 {
+				p.before(f.After).serve(w, r)
+			}
+			<-r.Context().Done()
+		}
+	},
+	FaultStreamError: func(f Fault, p playback) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			p.events(f.After).serve(w, r)
+			answer("text/event-stream", "data: "+f.body()+"\n\n")(w, r)
+		}
+	},
+}
+
+// hangUp resets the connection, or does what comes nearest.
+func hangUp(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // HTTP/2: the stream is reset
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // without it the client sees a mere end
+	}
+	_ = conn.Close()
+}
+
+func (f Fault) message() string { return cmp.Or(f.Message, "scripted "+string(f.Kind)) }
+
+func (f Fault) status() int { return cmp.Or(f.Status, http.StatusInternalServerError) }
+
+func (f Fault) body() string { return string(encode(failure(f.status(), f.message()))) }
+
+func answer(contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write([]byte(body)) // the client went away
+	}
+}

@@ -1,0 +1,201 @@
+package modeltest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// pieceSize is how many bytes of a text one chunk holds.
+const pieceSize = 24
+
+// reasons are finishes in OpenAI's words.
+var reasons = map[step.Finish]string{
+	step.FinishStop:    "stop",
+	step.FinishCalls:   "tool_calls",
+	step.FinishLength:  "length",
+	step.FinishRefusal: "content_filter",
+	step.FinishOther:   "other",
+}
+
+// A playback is an answer, ready to be sent.
+type playback struct {
+	contentType string
+	chunks      [][]byte
+	delay       time.Duration
+}
+
+// render is the answer to a request as the wire has it.
+func render(r Request, t Turn) playback {
+	if !r.Stream {
+		return playback{contentType: "application/json", chunks: [][]byte{whole(r, t)}, delay: t.delay()}
+	}
+	p := playback{contentType: "text/event-stream", delay: t.delay()}
+	say := func(delta map[string]any, reason any) {
+		p.chunks = append(p.chunks, event(envelope(r, map[string]any{"choices": []any{map[string]any{
+			"index": 0, "delta": delta, "finish_reason": reason,
+		}}})))
+	}
+	say(map[string]any{"role": "assistant", "content": ""}, nil)
+	for _, piece := range pieces(t.Thinking) {
+		say(map[string]any{"reasoning_content": piece}, nil)
+	}
+	for _, piece := range pieces(t.Text) {
+		say(map[string]any{"content": piece}, nil)
+	}
+	for i, c := range t.Calls {
+		say(map[string]any{"tool_calls": []any{map[string]any{
+			"index": i, "id": callID(i), "type": "function", "function": map[string]any{"name": c.Name, "arguments": ""},
+		}}}, nil)
+		for _, piece := range pieces(c.text()) {
+			say(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": piece}}}}, nil)
+		}
+	}
+	say(map[string]any{}, reasons[t.finish()])
+	p.chunks = append(p.chunks, event(envelope(r, map[string]any{"choices": []any{}, "usage": t.cost(r)})), []byte("data: [DONE]\n\n"))
+	return p
+}
+
+// whole is the answer to a request that wants no stream.
+func whole(r Request, t Turn) []byte {
+	message := map[string]any{"role": "assistant", "content": t.Text}
+	if t.Thinking != "" {
+		message["reasoning_content"] = t.Thinking
+	}
+	var calls []any
+	for i, c := range t.Calls {
+		calls = append(calls, map[string]any{
+			"id": callID(i), "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.text()},
+		})
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	return encode(envelope(r, map[string]any{
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": reasons[t.finish()]}},
+		"usage":   t.cost(r),
+	}))
+}
+
+func event(v any) []byte { return fmt.Appendf(nil, "data: %s\n\n", encode(v)) }
+
+// envelope adds what every chunk carries.
+func envelope(r Request, body map[string]any) map[string]any {
+	body["id"] = fmt.Sprintf("scripted-%d", r.turn())
+	body["object"] = "chat.completion.chunk"
+	body["model"] = r.Model
+	return body
+}
+
+// callID is the provider's id of a call. Like some real ones, it comes again in
+// the next turn.
+func callID(i int) string { return fmt.Sprintf("call_%d", i) }
+
+// text is what the model writes as arguments.
+func (c Call) text() string {
+	var broken string
+	if json.Unmarshal(c.Args, &broken) == nil {
+		return broken
+	}
+	return string(c.Args)
+}
+
+// cost is the usage in OpenAI's words.
+func (t Turn) cost(r Request) map[string]any {
+	u := t.Usage
+	if u == nil {
+		said := len(t.Thinking) + len(t.Text)
+		for _, c := range t.Calls {
+			said += len(c.Name) + len(c.Args)
+		}
+		u = &Usage{Input: r.tokens(), Output: model.EstimateTokens(said)}
+	}
+	cost := map[string]any{
+		"prompt_tokens":             u.Input,
+		"completion_tokens":         u.Output,
+		"total_tokens":              u.Input + u.Output,
+		"prompt_tokens_details":     map[string]any{"cached_tokens": u.CacheRead},
+		"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+	}
+	if u.CostUSD != "" {
+		cost["cost"] = u.CostUSD
+	}
+	return cost
+}
+
+// serve sends the answer, chunk by chunk.
+func (p playback) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", p.contentType)
+	flusher := http.NewResponseController(w)
+	for _, chunk := range p.chunks {
+		if !pause(r, p.delay) {
+			return
+		}
+		if _, err := w.Write(chunk); err != nil {
+			return // the client went away
+		}
+		_ = flusher.Flush() // a recorder cannot
+	}
+}
+
+// before is the answer up to so many bytes of it.
+func (p playback) before(n int) playback {
+	all := bytes.Join(p.chunks, nil)
+	p.chunks = [][]byte{all[:min(n, len(all))]}
+	return p
+}
+
+// events is the answer up to the last chunk that so many bytes of it hold whole.
+func (p playback) events(n int) playback {
+	for i, chunk := range p.chunks {
+		if n -= len(chunk); n < 0 {
+			p.chunks = p.chunks[:i]
+			break
+		}
+	}
+	return p
+}
+
+// pause waits, unless the client goes away.
+func pause(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// pieces cuts a text at characters' boundaries.
+func pieces(s string) []string {
+	var list []string
+	for s != "" {
+		end := min(pieceSize, len(s))
+		for end < len(s) && !utf8.RuneStart(s[end]) {
+			end++
+		}
+		list = append(list, s[:end])
+		s = s[end:]
+	}
+	return list
+}
+
+// encode is v as JSON. Raw arguments that are none are the script's mistake.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return data
+}

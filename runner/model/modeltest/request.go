@@ -1,0 +1,133 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+// A Request is one request as a Server got it.
+type Request struct {
+	Header http.Header
+	// Raw is the body, byte for byte; the rest is what of it matters.
+	Raw      json.RawMessage
+	Model    string    `json:"model"`
+	Messages []Message `json:"messages"`
+	Tools    []Tool    `json:"tools"`
+	Stream   bool      `json:"stream"`
+}
+
+// A Message is one message of a request. Content is nil where it was null or
+// absent.
+type Message struct {
+	Role       string     `json:"role"`
+	Content    *string    `json:"content"`
+	ToolCalls  []ToolCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+// A ToolCall is a call that a request quotes.
+type ToolCall struct {
+	ID       string `json:"id"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// A Tool is a tool that a request offers.
+type Tool struct {
+	Function struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// turn is how many answers the model gave before.
+func (r Request) turn() int {
+	n := 0
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
+// last is what the last message of a role says.
+func (r Request) last(role string) string {
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == role && m.Content != nil {
+			return *m.Content
+		}
+	}
+	return ""
+}
+
+// tokens guesses the input.
+func (r Request) tokens() int64 { return model.EstimateTokens(len(r.Raw)) }
+
+// check refuses what strict providers refuse.
+func (r Request) check() error {
+	if len(r.Messages) == 0 {
+		return errors.New("messages is empty")
+	}
+	var open []string // ids of calls without a result
+	for i, m := range r.Messages {
+		err := m.check()
+		if err == nil {
+			open, err = m.settle(open)
+		}
+		if err != nil {
+			return fmt.Errorf("messages[%d]: %w", i, err)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("tool_calls without a result at the end: %v", open)
+	}
+	return nil
+}
+
+// settle is which calls are open after the message: the next message after
+// calls is the result of the first of them.
+func (m Message) settle(open []string) ([]string, error) {
+	if m.Role == "tool" {
+		if len(open) == 0 || open[0] != m.ToolCallID {
+			return nil, fmt.Errorf("the result of %q is not the next of %v", m.ToolCallID, open)
+		}
+		return open[1:], nil
+	}
+	if len(open) > 0 {
+		return nil, fmt.Errorf("tool_calls without a result before it: %v", open)
+	}
+	for _, c := range m.ToolCalls {
+		open = append(open, c.ID)
+	}
+	return open, nil
+}
+
+func (m Message) check() error {
+	said := m.Content != nil && *m.Content != ""
+	switch m.Role {
+	case "system", "developer", "user", "tool":
+		if !said {
+			return fmt.Errorf("a %s message without content", m.Role)
+		}
+	case "assistant":
+		if !said && len(m.ToolCalls) == 0 {
+			return errors.New("an assistant message with neither content nor tool_calls")
+		}
+	default:
+		return fmt.Errorf("unknown role %q", m.Role)
+	}
+	for _, c := range m.ToolCalls {
+		if c.ID == "" || c.Function.Name == "" || !json.Valid([]byte(c.Function.Arguments)) {
+			return fmt.Errorf("tool call %+v lacks an id, a name or JSON arguments", c)
+		}
+	}
+	return nil
+}

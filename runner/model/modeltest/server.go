@@ -1,0 +1,136 @@
+package modeltest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// maxBody bounds a request.
+const maxBody = 64 << 20
+
+// A Server plays a Script. It is an http.Handler: POST …/chat/completions is
+// answered, streamed or not, and GET /healthz is 200.
+//
+// What it answers depends on the request alone. Only faults are counted, by
+// request, in memory: a Server that is restarted has its first faults again.
+type Server struct {
+	script Script
+
+	mu       sync.Mutex
+	requests []Request
+	failed   map[[sha256.Size]byte]int // faults by request
+}
+
+// NewServer is a Server that plays a script.
+func NewServer(s Script) *Server {
+	return &Server{script: s, failed: map[[sha256.Size]byte]int{}}
+}
+
+// Requests are all requests so far, oldest first.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/healthz":
+		fmt.Fprintln(w, "ok")
+	case strings.HasSuffix(r.URL.Path, "/chat/completions") && r.Method == http.MethodPost:
+		s.complete(w, r)
+	default:
+		refuse(w, http.StatusNotFound, fmt.Sprintf("no such path: %s %s", r.Method, r.URL.Path))
+	}
+}
+
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+	request, err := s.record(w, r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if s.script.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.script.Key {
+		refuse(w, http.StatusUnauthorized, "Incorrect API key provided")
+		return
+	}
+	turn, err := s.choose(request)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	play := render(request, turn.quoting(request))
+	if f, ok := s.befall(request, turn.Faults); ok {
+		faults[f.Kind](f, play)(w, r)
+		return
+	}
+	play.serve(w, r)
+}
+
+// record keeps a request and reads it.
+func (s *Server) record(w http.ResponseWriter, r *http.Request) (Request, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return Request{}, fmt.Errorf("reading the request: %w", err)
+	}
+	request := Request{Header: r.Header.Clone(), Raw: body}
+	err = json.Unmarshal(body, &request)
+	s.mu.Lock()
+	s.requests = append(s.requests, request)
+	s.mu.Unlock()
+	if err != nil {
+		return Request{}, fmt.Errorf("decoding the request: %w", err)
+	}
+	return request, request.check()
+}
+
+// choose is the turn that answers a request.
+func (s *Server) choose(r Request) (Turn, error) {
+	d, ok := s.script.Models[r.Model]
+	if !ok {
+		d, ok = s.script.Models[AnyModel]
+	}
+	if !ok {
+		return Turn{}, fmt.Errorf("no script for model %q", r.Model)
+	}
+	turn, ok := d.turn(r.turn())
+	if !ok {
+		return Turn{}, fmt.Errorf("the script of model %q has %d turns, this is one more", r.Model, len(d.Turns))
+	}
+	return turn, nil
+}
+
+// befall is the fault that a request meets: the same request, sent again, meets
+// the next one.
+func (s *Server) befall(r Request, list []Fault) (Fault, bool) {
+	key := sha256.Sum256(r.Raw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.failed[key]
+	for _, f := range list {
+		times := cmp.Or(f.Times, 1)
+		if times < 0 || n < times {
+			s.failed[key]++
+			return f, true
+		}
+		n -= times
+	}
+	return Fault{}, false
+}
+
+// refuse answers an error in OpenAI's shape.
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(failure(status, message)) // the client went away
+}
+
+func failure(status int, message string) map[string]any {
+	return map[string]any{"error": map[string]any{"message": message, "type": "scripted", "code": status}}
+}

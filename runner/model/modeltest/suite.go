@@ -1,0 +1,216 @@
+package modeltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// Open makes the Model under test for an endpoint. It asks for the model named
+// ModelName and sends the key Key.
+type Open func(t *testing.T, baseURL string) model.Model
+
+// What an Open has to use.
+const (
+	ModelName = "scripted"
+	Key       = "sk-conformance-0123456789"
+)
+
+// Run is the suite for adapters: whatever a provider answers, an adapter gives
+// the whole of it or says why not, in the errors of package model.
+func Run(t *testing.T, open Open) {
+	s := suite{open: open}
+	t.Run("answers are read whole", s.answers)
+	t.Run("faults become errors that can be acted upon", s.faults)
+	t.Run("an answer cut anywhere is whole or incomplete", s.cuts)
+	t.Run("the pieces in which an answer comes do not matter", s.pieces)
+	t.Run("a tool turn is sent back as strict providers want it", s.roundTrip)
+	t.Run("who stops listening, or cancels, is obeyed", s.cancel)
+}
+
+type suite struct{ open Open }
+
+// full is a turn with everything in it.
+var full = Turn{
+	Thinking: "The file first, then the rest: ä ö ü 日本.",
+	Text:     "I read both files, one after the other. ✓",
+	Calls: []Call{
+		{Name: "Read", Args: json.RawMessage(`{"path":"a \"quoted\" <name> & more.txt","limit":10}`)},
+		{Name: "Read", Args: json.RawMessage(`{"path":"b.txt"}`)},
+	},
+	Usage: &Usage{Input: 1200, CacheRead: 1000, Output: 80, Reasoning: 30, CostUSD: "0.001234"},
+}
+
+// fullResponse is full as the port has it.
+var fullResponse = model.Response{
+	Parts: []step.Part{
+		{Kind: step.PartThinking, Text: full.Thinking},
+		{Kind: step.PartText, Text: full.Text},
+	},
+	Calls: []model.Call{
+		{Name: "Read", Args: `{"path":"a \"quoted\" <name> & more.txt","limit":10}`},
+		{Name: "Read", Args: `{"path":"b.txt"}`},
+	},
+	Finish: step.FinishCalls,
+	Usage: step.Usage{
+		InputTokens: 1200, CacheReadTokens: 1000, OutputTokens: 80, ReasoningTokens: 30, CostMicroUSD: 1234, Priced: true,
+	},
+}
+
+// ask is a request like any other.
+func ask() *model.Request {
+	return &model.Request{
+		System: "You read files.",
+		Steps:  []step.Step{{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "Read a and b."}}}},
+		Tools:  []step.Tool{{Name: "Read", Description: "Reads a file.", Input: json.RawMessage(`{"type":"object"}`)}},
+	}
+}
+
+// play serves one turn, as the handler around it wants it, and asks for it.
+func (s suite) play(t *testing.T, turn Turn, around func(http.Handler) http.Handler) (model.Response, error) {
+	t.Helper()
+	var handler http.Handler = NewServer(Script{Key: Key, Models: map[string]Dialogue{ModelName: {Turns: []Turn{turn}}}})
+	if around != nil {
+		handler = around(handler)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return model.Collect(s.open(t, server.URL+"/v1").Stream(t.Context(), ask()), nil)
+}
+
+func (s suite) answers(t *testing.T) {
+	usage := step.Usage{InputTokens: 10, OutputTokens: 5}
+	said := func(kind step.PartKind, text string) []step.Part { return []step.Part{{Kind: kind, Text: text}} }
+	cases := map[string]struct {
+		turn Turn
+		want model.Response
+	}{
+		"a text": {
+			Turn{Text: "Hello."},
+			model.Response{Parts: said(step.PartText, "Hello."), Finish: step.FinishStop, Usage: usage},
+		},
+		"thinking, a text and parallel calls, with all that they cost": {full, fullResponse},
+		"a call without a word": {
+			Turn{Calls: []Call{{Name: "Ls", Args: json.RawMessage(`{"path":"."}`)}}},
+			model.Response{Calls: []model.Call{{Name: "Ls", Args: `{"path":"."}`}}, Finish: step.FinishCalls, Usage: usage},
+		},
+		"a call without arguments has an empty object": {
+			Turn{Calls: []Call{{Name: "Ls"}}},
+			model.Response{Calls: []model.Call{{Name: "Ls", Args: "{}"}}, Finish: step.FinishCalls, Usage: usage},
+		},
+		"broken arguments reach the engine as they were written": {
+			Turn{Calls: []Call{{Name: "Ls", Args: json.RawMessage(`"{\"path\": "`)}}},
+			model.Response{Calls: []model.Call{{Name: "Ls", Args: `{"path":`}}, Finish: step.FinishCalls, Usage: usage},
+		},
+		"an answer that the output limit cut says so": {
+			Turn{Text: "And then", Finish: step.FinishLength},
+			model.Response{Parts: said(step.PartText, "And then"), Finish: step.FinishLength, Usage: usage},
+		},
+		"a refusal": {
+			Turn{Text: "I will not.", Finish: step.FinishRefusal},
+			model.Response{Parts: said(step.PartText, "I will not."), Finish: step.FinishRefusal, Usage: usage},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.turn.Usage == nil {
+				tc.turn.Usage = &Usage{Input: 10, Output: 5}
+			}
+			got, err := s.play(t, tc.turn, nil)
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("error %v, -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func (s suite) faults(t *testing.T) {
+	cases := map[string]struct {
+		fault Fault
+		want  func(error) bool
+	}{
+		"401": {Fault{Kind: FaultStatus, Status: 401}, is[*model.UnauthorizedError]},
+		"400": {Fault{Kind: FaultStatus, Status: 400}, is[*model.BadRequestError]},
+		"400 about the window": {
+			Fault{Kind: FaultStatus, Status: 400, Message: "This model's maximum context length is 8192 tokens."},
+			is[*model.ContextTooLongError],
+		},
+		"404":                {Fault{Kind: FaultStatus, Status: 404}, is[*model.BadRequestError]},
+		"422":                {Fault{Kind: FaultStatus, Status: 422}, is[*model.BadRequestError]},
+		"429 with a wait":    {Fault{Kind: FaultStatus, Status: 429, RetryAfter: "7"}, waits(7 * time.Second)},
+		"429 without a wait": {Fault{Kind: FaultStatus, Status: 429}, waits(0)},
+		"500":                {Fault{Kind: FaultStatus, Status: 500}, is[*model.UnavailableError]},
+		"503":                {Fault{Kind: FaultStatus, Status: 503}, is[*model.UnavailableError]},
+		"529":                {Fault{Kind: FaultStatus, Status: 529}, is[*model.UnavailableError]},
+		"a web page":         {Fault{Kind: FaultHTML}, is[*model.NotAModelError]},
+		"an error with 200":  {Fault{Kind: FaultErrorBody, Status: 429}, waits(0)},
+		"garbage":            {Fault{Kind: FaultGarbage}, is[*model.IncompleteError]},
+		"a reset":            {Fault{Kind: FaultReset}, is[*model.UnavailableError]},
+		"a reset in mid-stream": {
+			Fault{Kind: FaultReset, After: 200}, model.Transient,
+		},
+		"an error in mid-stream": {Fault{Kind: FaultStreamError, After: 400, Status: 503}, is[*model.UnavailableError]},
+		"an empty answer":        {Fault{Kind: FaultCut}, is[*model.IncompleteError]},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			turn := full
+			turn.Faults = []Fault{tc.fault}
+			r, err := s.play(t, turn, nil)
+			if !tc.want(err) {
+				t.Errorf("got %v (%T)", err, err)
+			}
+			if r.Finish != "" {
+				t.Errorf("a failed answer has the finish %q", r.Finish)
+			}
+		})
+	}
+}
+
+// is reports whether an error is of a type.
+func is[E error](err error) bool {
+	var target E
+	return errors.As(err, &target)
+}
+
+// waits is the test for a rate limit with that wait.
+func waits(want time.Duration) func(error) bool {
+	return func(err error) bool {
+		var limited *model.RateLimitedError
+		return errors.As(err, &limited) && limited.RetryAfter == want
+	}
+}
+
+func (s suite) cancel(t *testing.T) {
+	turn := full
+	turn.Faults = []Fault{{Kind: FaultIdle, After: 600, Times: -1}}
+	server := httptest.NewServer(NewServer(Script{Models: map[string]Dialogue{ModelName: {Turns: []Turn{turn}}}}))
+	t.Cleanup(server.Close) // waits for the handlers: they end only when the client hangs up
+	m := s.open(t, server.URL+"/v1")
+
+	t.Run("a break ends the call", func(*testing.T) {
+		for range m.Stream(t.Context(), ask()) {
+			break
+		}
+	})
+	t.Run("a cancelled context is the error, after what was spent", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := model.Collect(m.Stream(ctx, ask()), func(model.Delta) { cancel() })
+		if !errors.Is(err, context.Canceled) || model.Transient(err) {
+			t.Errorf("got %v", err)
+		}
+		if r.Usage.InputTokens == 0 || !r.Usage.Estimated {
+			t.Errorf("the cut answer cost %+v, want an estimate", r.Usage)
+		}
+	})
+}

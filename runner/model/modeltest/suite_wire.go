@@ -1,0 +1,159 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// recorded is what a handler answers to a request.
+func recorded(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, r)
+	return recorder
+}
+
+// send writes what a recorder holds in pieces of that size.
+func send(w http.ResponseWriter, from *httptest.ResponseRecorder, size int) {
+	w.Header().Set("Content-Type", from.Header().Get("Content-Type"))
+	w.WriteHeader(from.Code)
+	for body := from.Body.Bytes(); len(body) > 0; {
+		n := min(size, len(body))
+		_, _ = w.Write(body[:n])                  // the client went away
+		_ = http.NewResponseController(w).Flush() // likewise
+		body = body[n:]
+	}
+}
+
+func (s suite) pieces(t *testing.T) {
+	for _, size := range []int{1, 7, 4096} {
+		got, err := s.play(t, full, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { send(w, recorded(next, r), size) })
+		})
+		if diff := cmp.Diff(fullResponse, got); diff != "" || err != nil {
+			t.Errorf("in pieces of %d: error %v, -want +got:\n%s", size, err, diff)
+		}
+	}
+}
+
+// brief is a turn with everything in it that is short enough to be cut after
+// each byte.
+var brief = Turn{Thinking: "Hm: ä.", Text: "I look. ✓", Calls: []Call{{Name: "Ls", Args: json.RawMessage(`{"path":"."}`)}}}
+
+// briefResponse is brief as the port has it, but for its usage.
+var briefResponse = model.Response{
+	Parts:  []step.Part{{Kind: step.PartThinking, Text: brief.Thinking}, {Kind: step.PartText, Text: brief.Text}},
+	Calls:  []model.Call{{Name: "Ls", Args: `{"path":"."}`}},
+	Finish: step.FinishCalls,
+}
+
+// cuts ends an answer after each of its bytes as if that were the end, and
+// after some of them by hanging up, which costs a connection each.
+func (s suite) cuts(t *testing.T) {
+	ends := map[string]struct {
+		stride int64
+		end    func(http.ResponseWriter)
+	}{
+		"by an end":    {1, func(http.ResponseWriter) {}},
+		"by a hang-up": {7, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }},
+	}
+	for name, how := range ends {
+		t.Run(name, func(t *testing.T) {
+			c := cutter{script: NewServer(Script{Models: map[string]Dialogue{ModelName: {Turns: []Turn{brief}}}}), end: how.end}
+			server := httptest.NewServer(&c)
+			t.Cleanup(server.Close)
+			m := s.open(t, server.URL+"/v1")
+			whole := 0
+			for ; c.cut.Load() <= c.size.Load(); c.cut.Add(how.stride) {
+				got, err := model.Collect(m.Stream(t.Context(), ask()), nil)
+				if err == nil {
+					whole++
+				}
+				checkCut(t, c.cut.Load(), got, err)
+			}
+			if size := c.size.Load(); whole == 0 || int64(whole) > size/how.stride/2 {
+				t.Errorf("%d prefixes of an answer of %d bytes were taken for whole", whole, size)
+			}
+		})
+	}
+}
+
+// A cutter serves a script up to a number of bytes.
+type cutter struct {
+	script    *Server
+	end       func(http.ResponseWriter)
+	cut, size atomic.Int64
+}
+
+func (c *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := recorded(c.script, r)
+	c.size.Store(int64(answer.Body.Len()))
+	answer.Body.Truncate(int(min(c.cut.Load(), c.size.Load())))
+	send(w, answer, answer.Body.Len())
+	c.end(w)
+}
+
+// checkCut wants the whole answer, or a transient error with what the try cost.
+func checkCut(t *testing.T, cut int64, got model.Response, err error) {
+	t.Helper()
+	if err != nil {
+		if !model.Transient(err) || got.Finish != "" {
+			t.Errorf("cut at %d: finish %q, error %v", cut, got.Finish, err)
+		}
+		if cut > 0 && got.Usage.InputTokens == 0 {
+			t.Errorf("cut at %d: what was spent is not charged", cut)
+		}
+		return
+	}
+	got.Usage = step.Usage{} // comes last, and is estimated where it was cut
+	if diff := cmp.Diff(briefResponse, got); diff != "" {
+		t.Errorf("cut at %d is taken for whole: -want +got:\n%s", cut, diff)
+	}
+}
+
+// roundTrip sends a session with every kind of step to a Server, which refuses
+// what strict providers refuse, and looks at what arrived.
+func (s suite) roundTrip(t *testing.T) {
+	script := NewServer(Script{Key: Key, Models: map[string]Dialogue{ModelName: {Turns: []Turn{{}, {Text: "Done: {{.LastToolResult}}"}}}}})
+	server := httptest.NewServer(script)
+	t.Cleanup(server.Close)
+	req := ask()
+	req.Steps = append(req.Steps,
+		step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{
+			{ID: "s2c1", Name: "Read", Args: json.RawMessage(`{"path":"a"}`)},
+			{ID: "s2c2", Name: "no such tool!", Args: json.RawMessage(`"{\"path\""`)},
+		}},
+		result(4, "s2c2", "Error: there is no such tool."),
+		result(3, "s2c1", ""),
+	)
+	got, err := model.Collect(s.open(t, server.URL+"/v1").Stream(t.Context(), req), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Parts) != 1 || got.Parts[0].Text != "Done: Error: there is no such tool." {
+		t.Errorf("the answer is %+v", got.Parts)
+	}
+	sent := script.Requests()[0]
+	if len(sent.Tools) != 1 || sent.Tools[0].Function.Name != "Read" {
+		t.Errorf("tools sent: %+v", sent.Tools)
+	}
+	want := []string{"system", "user", "assistant", "tool", "tool"}
+	roles := []string{}
+	for _, m := range sent.Messages {
+		roles = append(roles, m.Role)
+	}
+	if diff := cmp.Diff(want, roles); diff != "" {
+		t.Errorf("roles sent: -want +got:\n%s", diff)
+	}
+}
+
+func result(seq int64, call, text string) step.Step {
+	return step.Step{Seq: seq, Role: step.RoleTool, CallID: call, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
+}

@@ -1,0 +1,188 @@
+package openai
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// errEnd says that the stream just ended.
+var errEnd = errors.New("the stream ended")
+
+// finishes are the reasons that providers give, in our words.
+var finishes = map[string]step.Finish{
+	"stop": step.FinishStop, "eos": step.FinishStop, "end_turn": step.FinishStop,
+	"tool_calls": step.FinishCalls, "function_call": step.FinishCalls,
+	"length": step.FinishLength, "max_tokens": step.FinishLength,
+	"content_filter": step.FinishRefusal, "refusal": step.FinishRefusal,
+}
+
+// An answer turns chunks into deltas and knows at the end whether they were
+// the whole.
+type answer struct {
+	exchange *exchange
+	dialect  dialect
+
+	chunk  chunk // the last one read
+	chunks int   // read so far
+	out    []model.Delta
+	said   int // bytes of output, for an estimate
+	calls  []callState
+
+	details  details
+	keepsake keepsake
+
+	finish  step.Finish
+	refused bool
+	called  bool // some send a call that is none: without a name or arguments
+	usage   *step.Usage
+	cause   error // why reading stopped
+}
+
+// take is what the chunks said since the last take.
+func (a *answer) take() []model.Delta {
+	out := a.out
+	a.out = a.out[:0]
+	return out
+}
+
+// read takes one chunk. An error ends the answer.
+func (a *answer) read(raw []byte) error {
+	c := &a.chunk
+	if err := c.decode(raw); err != nil {
+		return fmt.Errorf("decoding a chunk: %w", err)
+	}
+	a.chunks++
+	a.count(c.Usage)
+	if isError(c.Error) {
+		return a.exchange.told(c.Error)
+	}
+	for i := range c.Choices {
+		choice := &c.Choices[i]
+		if choice.Index != 0 {
+			continue // we ask for one
+		}
+		a.count(choice.Usage)
+		if err := a.choose(choice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) choose(c *choice) error {
+	said := &c.Delta
+	if a.exchange.document { // Perplexity sends both, the delta empty
+		said = &c.Message
+	}
+	a.think(said)
+	a.speak(said)
+	if err := a.call(said); err != nil {
+		return err
+	}
+	switch reason := string(c.FinishReason); reason {
+	case "":
+	case "error":
+		return a.exchange.told([]byte(`"the provider ended the answer with an error"`))
+	default:
+		a.finish = cmp.Or(finishes[strings.ToLower(reason)], step.FinishOther)
+		a.exchange.settle()
+	}
+	return nil
+}
+
+func (a *answer) think(s *saying) {
+	thinking := cmp.Or(string(s.ReasoningContent), s.Content.thinking)
+	if thinking == "" && s.Reasoning != "" {
+		thinking = string(s.Reasoning)
+		a.keepsake.Field = fieldReasoning
+	}
+	detailed := a.details.add(s.ReasoningDetails)
+	if len(s.ExtraContent) > 0 {
+		a.keepsake.Extra = s.ExtraContent
+	}
+	if thinking = cmp.Or(thinking, detailed); thinking != "" {
+		a.said += len(thinking)
+		a.out = append(a.out, model.Delta{Thinking: thinking})
+	}
+}
+
+func (a *answer) speak(s *saying) {
+	text := s.Content.text
+	if s.Refusal != "" {
+		a.refused = true
+		text += string(s.Refusal)
+	}
+	if text == "" {
+		return
+	}
+	a.said += len(text)
+	a.keep() // before the text, so that it stays with its thinking
+	a.out = append(a.out, model.Delta{Text: text})
+}
+
+// keep passes on what has to be sent back.
+func (a *answer) keep() {
+	a.keepsake.Details = a.details.take()
+	if a.dialect.echo != echoNothing && !a.keepsake.empty() {
+		a.out = append(a.out, model.Delta{Provider: a.keepsake.encode()})
+	}
+	a.keepsake = keepsake{}
+}
+
+// count takes what the provider says that the answer cost so far.
+func (a *answer) count(u *usage) {
+	if u != nil {
+		converted := u.convert()
+		a.usage = &converted
+	}
+}
+
+// conclude yields the end: how the answer finished and what it cost, or why
+// there is none.
+func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
+	finish, err := a.end()
+	if a.usage == nil {
+		a.usage = &step.Usage{InputTokens: input, OutputTokens: model.EstimateTokens(a.said), Estimated: true}
+	}
+	a.keep()
+	for _, d := range a.take() {
+		if !yield(d, nil) {
+			return
+		}
+	}
+	if yield(model.Delta{Finish: finish, Usage: a.usage}, nil) && err != nil {
+		yield(model.Delta{}, err)
+	}
+}
+
+// end is how the answer finished, or why it is none.
+func (a *answer) end() (step.Finish, error) {
+	if err := a.exchange.broken(a.cause); err != nil {
+		return "", err // what was told, or the caller's own end
+	}
+	if incomplete, ok := errors.AsType[*model.IncompleteError](a.cause); ok {
+		return "", incomplete
+	}
+	finish := a.finish
+	if finish == "" && a.exchange.whole() && a.said > 0 {
+		finish = step.FinishStop // some never say why, but mark the end
+	}
+	switch {
+	case finish == "" && errors.Is(a.cause, errEnd):
+		return "", &model.IncompleteError{}
+	case finish == "":
+		return "", &model.IncompleteError{Cause: a.exchange.clean(a.cause)}
+	case a.refused && finish == step.FinishStop:
+		return step.FinishRefusal, nil
+	case a.called && finish == step.FinishStop:
+		return step.FinishCalls, nil
+	case !a.called && finish == step.FinishCalls:
+		return step.FinishStop, nil
+	}
+	return finish, nil
+}

@@ -1,0 +1,131 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+// maxCalls bounds the calls of one answer, and so what an endpoint can make us
+// remember.
+const maxCalls = 256
+
+// callState is what continues a call.
+type callState struct {
+	index *int // as the provider numbers it
+	id    string
+	name  string
+	chunk int // in which it was seen last
+	args  argsState
+}
+
+// argsState is how much of a call's arguments came.
+type argsState int
+
+const (
+	argsNone argsState = iota
+	argsBraces
+	argsSome
+)
+
+func (a *answer) call(s *saying) error {
+	pieces := s.ToolCalls
+	if s.FunctionCall != nil && len(pieces) == 0 {
+		pieces = append(pieces, callPiece{Index: new(int), Function: *s.FunctionCall})
+	}
+	for _, piece := range pieces {
+		i, err := a.place(piece)
+		if err != nil {
+			return err
+		}
+		a.extend(i, piece)
+	}
+	return nil
+}
+
+// place is the position of the call that a piece belongs to.
+func (a *answer) place(p callPiece) (int, error) {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		if a.calls[i].continuedBy(p, a.chunks) {
+			return i, nil
+		}
+		if p.Index == nil && p.ID == "" {
+			break // without any mark it can only continue the last
+		}
+	}
+	if len(a.calls) == maxCalls {
+		return 0, a.exchange.notAModel(fmt.Sprintf("it asked for more than %d calls at once", maxCalls))
+	}
+	a.calls = append(a.calls, callState{index: p.Index})
+	return len(a.calls) - 1, nil
+}
+
+// continuedBy reports whether a piece belongs to this call. Providers repeat
+// ids and names in each piece, leave out the index, or give all calls the same
+// one; a name that comes again within one chunk, or with another id, is another
+// call.
+func (c *callState) continuedBy(p callPiece, chunk int) bool {
+	if p.Index == nil && p.ID == "" {
+		return p.Function.Name == ""
+	}
+	if p.Index == nil || c.index == nil {
+		return p.ID != "" && string(p.ID) == c.id
+	}
+	if *p.Index != *c.index {
+		return false
+	}
+	if p.Function.Name == "" {
+		return true
+	}
+	otherID := p.ID != "" && c.id != "" && string(p.ID) != c.id
+	otherName := c.name != "" && string(p.Function.Name) != c.name
+	return !otherID && !otherName && c.chunk != chunk
+}
+
+func (a *answer) extend(i int, p callPiece) {
+	c := &a.calls[i]
+	c.chunk = a.chunks
+	c.id = cmp.Or(c.id, string(p.ID))
+	d := model.CallDelta{Index: i}
+	if c.name == "" {
+		c.name = string(p.Function.Name)
+		d.Name = c.name
+	}
+	d.Args, d.Replace = c.args.next(p.Function.Arguments)
+	if len(p.ExtraContent) > 0 {
+		if a.keepsake.Calls == nil {
+			a.keepsake.Calls = map[int]json.RawMessage{}
+		}
+		a.keepsake.Calls[i] = p.ExtraContent
+	}
+	if d.Name == "" && d.Args == "" {
+		return
+	}
+	a.said += len(d.Name) + len(d.Args)
+	a.called = true
+	a.out = append(a.out, model.Delta{Call: &d})
+}
+
+// next is the text of a piece of arguments, and whether it stands for all that
+// came before: a whole object does, and what follows a {} sent in advance.
+func (s *argsState) next(raw json.RawMessage) (args string, replace bool) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > 0 && raw[0] == '{' {
+		*s = argsSome
+		return string(raw), true
+	}
+	args = str(raw)
+	if args == "" {
+		return "", false
+	}
+	replace = *s == argsBraces
+	*s = argsSome
+	if strings.TrimSpace(args) == "{}" {
+		*s = argsBraces
+	}
+	return args, replace
+}

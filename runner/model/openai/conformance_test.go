@@ -1,0 +1,22 @@
+package openai_test
+
+import (
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/model/openai"
+)
+
+func TestConformance(t *testing.T) {
+	modeltest.Run(t, func(t *testing.T, baseURL string) model.Model {
+		m, err := openai.New(openai.Options{
+			Provider: openai.ProviderOpenAICompatible, Model: modeltest.ModelName, Endpoint: baseURL,
+			Key: func() (string, error) { return modeltest.Key, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	})
+}

@@ -1,0 +1,275 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// ask is a request where the request does not matter.
+var ask = &model.Request{Steps: []step.Step{says(step.RoleUser, "Hello?")}}
+
+func says(role step.Role, text string) step.Step {
+	return step.Step{Role: role, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
+}
+
+// roundTrip is a network of one answer.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answering is an endpoint that always answers this.
+func answering(status int, contentType, body string, headers ...string) roundTrip {
+	h := http.Header{"Content-Type": {contentType}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		h.Set(headers[i], headers[i+1])
+	}
+	return func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+// streaming is an endpoint that streams these lines.
+func streaming(lines ...string) roundTrip {
+	return answering(http.StatusOK, "text/event-stream", strings.Join(lines, "\n"))
+}
+
+// at is a compatible Model behind a network.
+func at(t testing.TB, network http.RoundTripper, mods ...func(*openai.Options)) model.Model {
+	t.Helper()
+	o := openai.Options{Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: "http://endpoint/v1", Transport: network}
+	for _, mod := range mods {
+		mod(&o)
+	}
+	m, err := openai.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// collect is the whole answer of a network.
+func collect(t testing.TB, network http.RoundTripper, mods ...func(*openai.Options)) (model.Response, error) {
+	t.Helper()
+	return model.Collect(at(t, network, mods...).Stream(t.Context(), ask), nil)
+}
+
+func withKey(key string) func(*openai.Options) {
+	return func(o *openai.Options) { o.Key = func() (string, error) { return key, nil } }
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	cases := map[string]struct {
+		options openai.Options
+		want    string
+	}{
+		"an unknown provider":                {openai.Options{Provider: "Acme", Model: "m"}, `provider "Acme" is not one of OpenAI, OpenAICompatible`},
+		"no model":                           {openai.Options{Provider: "OpenAI"}, "name is empty"},
+		"a compatible one without endpoint":  {openai.Options{Provider: "OpenAICompatible", Model: "m"}, "the endpoint is empty"},
+		"an endpoint that is no web address": {openai.Options{Provider: "OpenAI", Model: "m", Endpoint: "ollama:11434"}, "not a http or https URL"},
+		"an endpoint with a credential":      {openai.Options{Provider: "OpenAI", Model: "m", Endpoint: "https://u:hunter2@h/v1"}, "put it into a Secret"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := openai.New(tc.options)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	cases := map[string]struct{ provider, endpoint, want string }{
+		"OpenAI needs none":               {"OpenAI", "", "https://api.openai.com/v1/chat/completions"},
+		"a slash at its end is no matter": {"OpenAICompatible", "http://h/v1/", "http://h/v1/chat/completions"},
+		"a whole address is understood":   {"OpenAICompatible", "http://h/v1/chat/completions", "http://h/v1/chat/completions"},
+		"a query stays":                   {"OpenAICompatible", "http://h/v1?api-version=2", "http://h/v1/chat/completions?api-version=2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			asked := ""
+			network := roundTrip(func(r *http.Request) (*http.Response, error) {
+				asked = r.URL.String()
+				return nil, errors.New("enough")
+			})
+			_, _ = collect(t, network, func(o *openai.Options) { o.Provider, o.Endpoint = tc.provider, tc.endpoint })
+			if asked != tc.want {
+				t.Errorf("asked %s, want %s", asked, tc.want)
+			}
+		})
+	}
+}
+
+// sent is the header of the one request that m makes.
+func sent(t *testing.T, mods ...func(*openai.Options)) http.Header {
+	t.Helper()
+	var header http.Header
+	_, _ = collect(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		header = r.Header
+		return nil, errors.New("enough")
+	}), mods...)
+	return header
+}
+
+func TestHeaders(t *testing.T) {
+	if got := sent(t, withKey("sk-1")).Get("Authorization"); got != "Bearer sk-1" {
+		t.Errorf("with a key: Authorization is %q", got)
+	}
+	for name, mod := range map[string]func(*openai.Options){"no key": func(*openai.Options) {}, "an empty key": withKey("")} {
+		if got, ok := sent(t, mod)["Authorization"]; ok {
+			t.Errorf("with %s: Authorization is %q", name, got)
+		}
+	}
+	own := func(o *openai.Options) { o.Headers = map[string]string{"X-Team": "a", "authorization": "Basic x"} }
+	h := sent(t, own)
+	if h.Get("X-Team") != "a" || h.Get("Authorization") != "Basic x" {
+		t.Errorf("custom headers: %v", h)
+	}
+}
+
+func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	var got []string
+	m := at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		got = append(got, r.Header.Get("Authorization"))
+		return nil, errors.New("enough")
+	}), func(o *openai.Options) { o.Key = openai.KeyFile(path) })
+	for _, key := range []string{"sk-old\n", "sk-new"} {
+		if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = model.Collect(m.Stream(t.Context(), ask), nil)
+	}
+	if diff := gocmp.Diff([]string{"Bearer sk-old", "Bearer sk-new"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAKeyThatCannotBeUsed(t *testing.T) {
+	cases := map[string]func(*openai.Options){
+		"is not there":              func(o *openai.Options) { o.Key = openai.KeyFile("/no/such/file") },
+		"holds a control character": withKey("sk-secret\x00value"),
+	}
+	for name, mod := range cases {
+		t.Run("that "+name, func(t *testing.T) {
+			_, err := collect(t, nil, mod)
+			var unauthorized *model.UnauthorizedError
+			if !errors.As(err, &unauthorized) || unauthorized.Status != 0 || strings.Contains(err.Error(), "sk-secret") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Whatever an endpoint quotes, and wherever it quotes it, the key is in no error.
+func TestNoErrorHoldsTheKey(t *testing.T) {
+	const key = "sk-live-0123456789abcdef"
+	page := "<html>" + strings.Repeat(" ", 4<<10-16) + key
+	cases := map[string]http.RoundTripper{
+		"an error body":          answering(401, "application/json", `{"error":{"message":"Incorrect API key: `+key+`"}}`),
+		"escapes in it":          answering(401, "application/json", `{"error":{"message":"\u0073k-live-0123456789abcdef"}}`),
+		"plain text":             answering(500, "text/plain", key),
+		"a page":                 answering(200, "text/html", "<html>"+key),
+		"a page cut in the key":  answering(200, "text/html", page),
+		"a content type":         answering(200, "text/"+key, "<html>"),
+		"a redirect":             answering(302, "text/html", "", "Location", "https://evil/?k="+key),
+		"an error in the stream": streaming(`data: {"error":{"message":"`+key+`"}}`, ""),
+		"a broken chunk":         streaming(`data: `+key, ""),
+		"a network error":        roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New(key) }),
+	}
+	for name, network := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := collect(t, network, withKey(key))
+			if err == nil || strings.Contains(err.Error(), key[:12]) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestNoRedirectIsFollowed(t *testing.T) {
+	requests := 0
+	_, err := collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
+		requests++
+		return answering(http.StatusPermanentRedirect, "", "", "Location", "https://elsewhere/v1")(nil)
+	}), withKey("sk-1"))
+	var notAModel *model.NotAModelError
+	if !errors.As(err, &notAModel) || !strings.Contains(err.Error(), "https://elsewhere/v1") || requests != 1 {
+		t.Errorf("after %d requests: %v", requests, err)
+	}
+}
+
+func TestTheCallersEndIsNoFailureOfTheModel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := model.Collect(at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		return nil, r.Context().Err()
+	})).Stream(ctx, ask), nil)
+	if !errors.Is(err, context.Canceled) || model.Transient(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnAnswerOf2GiBIsNotBuffered(t *testing.T) {
+	cases := map[string]func(io.Writer) error{
+		"of one line": func(w io.Writer) error { return repeat(w, `data: {"choices":[{"delta":{"content":"`, "aaaaaaaa") },
+		"of comments": func(w io.Writer) error { return repeat(w, "", ": OPENROUTER PROCESSING\n\n") },
+		"of chunks": func(w io.Writer) error {
+			return repeat(w, "", `data: {"choices":[{"delta":{"content":"`+strings.Repeat("a", 4000)+`"}}]}`+"\n\n")
+		},
+		"that is one document": func(w io.Writer) error { return repeat(w, `{"choices":[{"message":{"content":"`, "aaaaaaaa") },
+		"of spaces":            func(w io.Writer) error { return repeat(w, "", "        ") },
+	}
+	for name, write := range cases {
+		t.Run(name, func(t *testing.T) {
+			reader, writer := io.Pipe()
+			go func() { writer.CloseWithError(write(writer)) }()
+			_, err := collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: reader}, nil
+			}))
+			var notAModel *model.NotAModelError
+			if !errors.As(err, &notAModel) || !strings.Contains(err.Error(), "MiB") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// repeat writes start and then 2 GiB of a piece, unless nobody reads.
+func repeat(w io.Writer, start, piece string) error {
+	if _, err := io.WriteString(w, start); err != nil {
+		return err
+	}
+	block := bytes.Repeat([]byte(piece), 64<<10/len(piece))
+	for range 2 << 30 / len(block) {
+		if _, err := w.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestACallCannotBeSplitIntoMillions(t *testing.T) {
+	var lines strings.Builder
+	for range 300 {
+		lines.WriteString(`data: {"choices":[{"delta":{"tool_calls":[{"id":"","function":{"name":"x"}}]}}]}` + "\n")
+	}
+	_, err := collect(t, streaming(lines.String()))
+	var notAModel *model.NotAModelError
+	if !errors.As(err, &notAModel) || !strings.Contains(err.Error(), "more than 256 calls") {
+		t.Errorf("got %v", err)
+	}
+}

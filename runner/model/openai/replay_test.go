@@ -1,0 +1,354 @@
+package openai_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A recording is one exchange with a real provider.
+type recording struct {
+	File    string      `json:"file"`
+	I       int         `json:"i"`
+	Kind    string      `json:"kind"`
+	Stream  bool        `json:"stream"`
+	Status  int         `json:"status"`
+	Headers http.Header `json:"headers"`
+	Raw     []byte      `json:"raw"`
+}
+
+func (r recording) name() string {
+	return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I)
+}
+
+// recordings are the recorded chat answers, or the test is skipped: they are
+// not part of the repository.
+func recordings(t *testing.T) []recording {
+	t.Helper()
+	list, err := readRecordings()
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("no recordings: DECKHAND_RECORDINGS names their folder")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+var readRecordings = sync.OnceValues(func() ([]recording, error) {
+	dir := cmp.Or(os.Getenv("DECKHAND_RECORDINGS"), "../../../../shared/recordings")
+	file, err := os.Open(filepath.Join(dir, "exchanges.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	var list []recording
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var r recording
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, err
+		}
+		if r.Kind == "chat" {
+			list = append(list, r)
+		}
+	}
+	return list, lines.Err()
+})
+
+// told is what an answer says, as far as two decoders must agree.
+type told struct {
+	Text, Thinking string
+	Calls          []model.Call
+	Finish         step.Finish
+	In, Out, Read  int64
+}
+
+// answered is the whole of an answer with the given body.
+func answered(t *testing.T, r recording, body io.Reader) (told, error) {
+	t.Helper()
+	m, err := openai.New(openai.Options{
+		Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: "http://endpoint/v1",
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: r.Status, Header: canonical(r.Headers), Body: io.NopCloser(body)}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := model.Collect(m.Stream(t.Context(), ask), nil)
+	whole := told{
+		Text: text(response, step.PartText), Thinking: text(response, step.PartThinking), Finish: response.Finish,
+		In: response.Usage.InputTokens, Out: response.Usage.OutputTokens, Read: response.Usage.CacheReadTokens,
+	}
+	if response.Usage.Estimated { // the recorded server did not tell
+		whole.In, whole.Out, whole.Read = 0, 0, 0
+	}
+	for _, c := range response.Calls {
+		whole.Calls = append(whole.Calls, model.Call{Name: c.Name, Args: canonicalJSON(c.Args)})
+	}
+	return whole, err
+}
+
+func TestRecordedAnswersAreReadWhole(t *testing.T) {
+	decoded := map[string]int{}
+	for _, r := range recordings(t) {
+		if r.Status != http.StatusOK {
+			continue
+		}
+		want := independently(t, r)
+		for _, size := range []int{1, 7, 4096} {
+			got, err := answered(t, r, &chopped{r.Raw, size})
+			if err != nil {
+				t.Errorf("%s in pieces of %d: %v", r.name(), size, err)
+				continue
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.name(), size, diff)
+			}
+		}
+		decoded[map[bool]string{true: "streamed", false: "plain"}[r.Stream]]++
+	}
+	t.Logf("decoded %d streamed and %d plain answers", decoded["streamed"], decoded["plain"])
+}
+
+// A prefix of an answer is the whole answer or an error. The cuts are spread
+// over each answer; the suite cuts a short one after every byte.
+func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
+	const cuts = 24
+	prefixes, whole := 0, 0
+	for _, r := range recordings(t) {
+		if r.Status != http.StatusOK {
+			continue
+		}
+		want := independently(t, r)
+		want.In, want.Out, want.Read = 0, 0, 0 // usage comes last
+		for end := len(r.Raw) - 1; end >= 0; end -= max(len(r.Raw)/cuts, 1) {
+			prefixes++
+			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
+			got.In, got.Out, got.Read = 0, 0, 0
+			switch diff := gocmp.Diff(want, got); {
+			case err == nil && diff == "":
+				whole++
+			case err == nil:
+				t.Errorf("%s cut at %d is taken for whole: -want +got:\n%s", r.name(), end, diff)
+			case !model.Transient(err):
+				t.Errorf("%s cut at %d: %v is not transient", r.name(), end, err)
+			}
+		}
+	}
+	t.Logf("%d prefixes, of which %d hold a whole answer", prefixes, whole)
+}
+
+func TestRecordedErrorsAreTyped(t *testing.T) {
+	for _, r := range recordings(t) {
+		if r.Status == http.StatusOK {
+			continue
+		}
+		_, err := answered(t, r, bytes.NewReader(r.Raw))
+		var bad *model.BadRequestError
+		if !errors.As(err, &bad) || bad.Status != r.Status || bad.Message == "" {
+			t.Errorf("%s: got %#v", r.name(), err)
+		}
+	}
+}
+
+// independently decodes an answer with nothing that the adapter uses: generic
+// values, and the simplest rules that the recordings obey.
+func independently(t *testing.T, r recording) told {
+	t.Helper()
+	var docs [][]byte
+	if r.Stream {
+		for line := range bytes.Lines(r.Raw) {
+			data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
+			if ok && !bytes.Contains(data, []byte("[DONE]")) {
+				docs = append(docs, data)
+			}
+		}
+	} else {
+		docs = [][]byte{r.Raw}
+	}
+	w := witness{streamed: r.Stream, args: map[string]string{}, names: map[string]string{}}
+	for _, doc := range docs {
+		var v map[string]any
+		if err := json.Unmarshal(doc, &v); err != nil {
+			t.Fatalf("%s: %v", r.name(), err)
+		}
+		w.see(v)
+	}
+	return w.verdict()
+}
+
+// A witness is the independent decoder.
+type witness struct {
+	told
+	streamed    bool
+	reason      string
+	refused     bool
+	order       []string
+	names, args map[string]string
+}
+
+func (w *witness) see(v map[string]any) {
+	if u, ok := v["usage"].(map[string]any); ok {
+		w.bill(u)
+	}
+	choices, _ := v["choices"].([]any)
+	for _, c := range choices {
+		c := c.(map[string]any)
+		if c["index"] == 1.0 {
+			continue // of two answers, which we never ask for
+		}
+		w.reason = cmp.Or(str(c["finish_reason"]), w.reason)
+		m, _ := c["message"].(map[string]any)
+		if delta, ok := c["delta"].(map[string]any); ok && (w.streamed || m == nil) {
+			m = delta
+		}
+		if m != nil {
+			w.hear(m)
+		}
+	}
+}
+
+func (w *witness) hear(m map[string]any) {
+	w.Text += str(m["content"])
+	parts, _ := m["content"].([]any)
+	for _, p := range parts {
+		p := p.(map[string]any)
+		w.Text += str(p["text"])
+		if inner, ok := p["thinking"].([]any); ok {
+			w.Thinking += str(inner[0].(map[string]any)["text"])
+		}
+	}
+	w.Text += str(m["refusal"])
+	w.refused = w.refused || str(m["refusal"]) != ""
+	details := ""
+	list, _ := m["reasoning_details"].([]any)
+	for _, d := range list {
+		details += str(d.(map[string]any)["text"]) + str(d.(map[string]any)["summary"])
+	}
+	w.Thinking += cmp.Or(str(m["reasoning_content"]), str(m["reasoning"]), details)
+	calls, _ := m["tool_calls"].([]any)
+	if f, ok := m["function_call"].(map[string]any); ok && calls == nil {
+		calls = []any{map[string]any{"function": f}}
+	}
+	w.note(calls)
+}
+
+func (w *witness) note(calls []any) {
+	for position, c := range calls {
+		c := c.(map[string]any)
+		key := fmt.Sprint(position)
+		if index, ok := c["index"].(float64); ok {
+			key = fmt.Sprint(index)
+		}
+		f := c["function"].(map[string]any)
+		if str(f["name"])+str(f["arguments"]) == "" {
+			continue // says nothing yet, or at all (Snowflake)
+		}
+		if !slices.Contains(w.order, key) {
+			w.order = append(w.order, key)
+		}
+		w.names[key] = cmp.Or(w.names[key], str(f["name"]))
+		w.args[key] += str(f["arguments"])
+	}
+}
+
+func (w *witness) bill(u map[string]any) {
+	number := func(m map[string]any, key string) int64 { f, _ := m[key].(float64); return int64(f) }
+	in, _ := u["prompt_tokens_details"].(map[string]any)
+	out, _ := u["completion_tokens_details"].(map[string]any)
+	w.In, w.Out = number(u, "prompt_tokens"), number(u, "completion_tokens")
+	w.Read = max(number(in, "cached_tokens"), number(u, "prompt_cache_hit_tokens"), number(u, "cached_tokens"), number(u, "num_cached_tokens"))
+	w.Read = min(w.Read, w.In) // Azure's Grok has more in the cache than it read
+	if hidden := number(u, "total_tokens") - w.In - w.Out; hidden > 0 {
+		w.Out += hidden
+	} else if thought := number(out, "reasoning_tokens"); thought > w.Out {
+		w.Out += thought
+	}
+}
+
+func (w *witness) verdict() told {
+	for _, key := range w.order {
+		w.Calls = append(w.Calls, model.Call{Name: w.names[key], Args: canonicalJSON(cmp.Or(w.args[key], "{}"))})
+	}
+	w.Finish = step.FinishStop
+	switch {
+	case w.refused:
+		w.Finish = step.FinishRefusal
+	case w.reason == "length":
+		w.Finish = step.FinishLength
+	case len(w.Calls) > 0:
+		w.Finish = step.FinishCalls
+	}
+	return w.told
+}
+
+func str(v any) string { s, _ := v.(string); return s }
+
+// chopped gives at most size bytes a read.
+type chopped struct {
+	data []byte
+	size int
+}
+
+func (c *chopped) Read(p []byte) (int, error) {
+	if len(c.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.data[:min(c.size, len(c.data))])
+	c.data = c.data[n:]
+	return n, nil
+}
+
+func canonical(h http.Header) http.Header {
+	list := http.Header{}
+	for name, values := range h {
+		list[http.CanonicalHeaderKey(name)] = values
+	}
+	return list
+}
+
+// canonicalJSON is JSON in one spelling; what is no JSON stays.
+func canonicalJSON(s string) string {
+	var v any
+	if json.Unmarshal([]byte(s), &v) != nil {
+		return s
+	}
+	data, _ := json.Marshal(v)
+	return string(data)
+}
+
+// text joins the parts of one kind.
+func text(r model.Response, kind step.PartKind) string {
+	var b strings.Builder
+	for _, p := range r.Parts {
+		if p.Kind == kind {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,173 @@
+package openai
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// The names under which thinking comes and goes.
+const (
+	fieldReasoning        = "reasoning"
+	fieldReasoningContent = "reasoning_content"
+)
+
+// A keepsake is what an endpoint wants back with the calls of its answer, but
+// for the text of the thinking. It is what Part.Provider holds.
+type keepsake struct {
+	// Field is the name under which the thinking came; empty: reasoning_content.
+	Field string `json:"field,omitempty"`
+	// Details are OpenRouter's, put together from their pieces.
+	Details []json.RawMessage `json:"reasoning_details,omitempty"`
+	// Extra is extra_content of the message, Calls that of each call by position:
+	// the thought signatures of Gemini.
+	Extra json.RawMessage         `json:"extra_content,omitempty"`
+	Calls map[int]json.RawMessage `json:"calls,omitempty"`
+}
+
+func (k *keepsake) empty() bool {
+	return k.Field == "" && len(k.Details) == 0 && k.Extra == nil && len(k.Calls) == 0
+}
+
+// encode is the keepsake as Part.Provider.
+func (k *keepsake) encode() json.RawMessage {
+	data, _ := json.Marshal(k) // raw values that were decoded before: cannot fail
+	return data
+}
+
+// Thoughts are what a recorded answer was led by.
+type thoughts struct {
+	text string
+	keepsake
+}
+
+// recall gathers the thoughts in the parts of an answer.
+func recall(parts []step.Part) *thoughts {
+	t := &thoughts{}
+	var text strings.Builder
+	for _, p := range parts {
+		if p.Kind != step.PartThinking {
+			continue
+		}
+		text.WriteString(p.Text)
+		var k keepsake
+		if json.Unmarshal(p.Provider, &k) != nil {
+			continue // another provider's, or none
+		}
+		t.add(k)
+	}
+	t.text = text.String()
+	return t
+}
+
+func (t *thoughts) add(k keepsake) {
+	if k.Field != "" {
+		t.Field = k.Field
+	}
+	t.Details = append(t.Details, k.Details...)
+	if k.Extra != nil {
+		t.Extra = k.Extra
+	}
+	if t.Calls == nil {
+		t.Calls = map[int]json.RawMessage{}
+	}
+	maps.Copy(t.Calls, k.Calls)
+}
+
+// onto writes the thoughts into a message. Details stand for the text: they
+// hold it, and what proves it.
+func (t *thoughts) onto(m *message, how echo) {
+	m.ReasoningDetails, m.ExtraContent = t.Details, t.Extra
+	for i, extra := range t.Calls {
+		if 0 <= i && i < len(m.ToolCalls) {
+			m.ToolCalls[i].ExtraContent = extra
+		}
+	}
+	switch {
+	case len(t.Details) > 0:
+	case t.text == "" && how != echoDemanded:
+	case t.Field == fieldReasoning && how != echoDemanded:
+		m.Reasoning = &t.text
+	default:
+		m.ReasoningContent = &t.text
+	}
+}
+
+// details puts the pieces of streamed reasoning_details together: neighbors
+// of one index and type are one detail.
+type details struct {
+	open []*detail
+}
+
+type detail struct {
+	fields        map[string]json.RawMessage
+	text, summary strings.Builder
+}
+
+// A growing is a field that comes in pieces.
+type growing struct {
+	name  string
+	whole *strings.Builder
+}
+
+func (d *detail) growing() []growing {
+	return []growing{{"text", &d.text}, {"summary", &d.summary}}
+}
+
+// add takes pieces and returns the text of thinking in them.
+func (s *details) add(pieces []json.RawMessage) string {
+	var said strings.Builder
+	for _, raw := range pieces {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(raw, &fields) == nil {
+			s.place(fields).extend(fields, &said)
+		}
+	}
+	return said.String()
+}
+
+// extend adds the fields of a piece, and its text to what is said.
+func (d *detail) extend(fields map[string]json.RawMessage, said *strings.Builder) {
+	for _, g := range d.growing() {
+		piece := str(fields[g.name])
+		g.whole.WriteString(piece)
+		said.WriteString(piece)
+		delete(fields, g.name)
+	}
+	for name, value := range fields {
+		if string(value) != "null" {
+			d.fields[name] = value
+		}
+	}
+}
+
+// place is the detail that a piece belongs to: the last, if it continues it.
+func (s *details) place(piece map[string]json.RawMessage) *detail {
+	if n := len(s.open); n > 0 && piece["data"] == nil {
+		last := s.open[n-1]
+		if string(last.fields["type"]) == string(piece["type"]) && string(last.fields["index"]) == string(piece["index"]) {
+			return last
+		}
+	}
+	d := &detail{fields: map[string]json.RawMessage{}}
+	s.open = append(s.open, d)
+	return d
+}
+
+// take is what was put together; the next piece starts afresh.
+func (s *details) take() []json.RawMessage {
+	var list []json.RawMessage
+	for _, d := range s.open {
+		for _, g := range d.growing() {
+			if g.whole.Len() > 0 {
+				d.fields[g.name], _ = json.Marshal(g.whole.String()) // a string: cannot fail
+			}
+		}
+		data, _ := json.Marshal(d.fields) // decoded before: cannot fail
+		list = append(list, data)
+	}
+	s.open = nil
+	return list
+}

@@ -1,0 +1,174 @@
+// Package retry asks a model again when trying again may help.
+//
+// It belongs outside of price, so that each try is priced by itself, and inside
+// of whatever chooses another model.
+package retry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// How often and how long, unless Options say otherwise.
+const (
+	DefaultRetries = 4
+	DefaultBase    = 500 * time.Millisecond
+	DefaultMaxWait = time.Minute
+)
+
+// Options say how often and how long to wait. The zero value is the default.
+type Options struct {
+	// Retries is how many tries may follow the first.
+	Retries int
+	// Base bounds the wait before the first retry; the bound doubles with each.
+	// The wait itself is drawn evenly from what the bound allows.
+	Base time.Duration
+	// MaxWait bounds every wait. A provider that asks for a longer one is not
+	// waited for: its error is returned at once.
+	MaxWait time.Duration
+	// Sleep waits, or returns early with the error of the context.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Draw is a random wait below limit.
+	Draw func(limit time.Duration) time.Duration
+}
+
+// New is m, asked again after what model.Transient calls transient.
+//
+// When a try broke off after something was streamed, a Delta with Reset voids
+// it. Usage never does: each Usage yielded is the sum of all tries so far, and
+// one is yielded before the last error too.
+func New(m model.Model, o Options) model.Model {
+	o.Retries = cmp.Or(o.Retries, DefaultRetries)
+	o.Base = cmp.Or(o.Base, DefaultBase)
+	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Draw == nil {
+		o.Draw = rand.N[time.Duration]
+	}
+	return &retrier{model: m, Options: o}
+}
+
+type retrier struct {
+	Options
+	model model.Model
+}
+
+// Stream asks until an answer is whole, trying again makes no sense, or the
+// tries are used up.
+func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		a := asking{retrier: r, yield: yield}
+		if err := a.run(ctx, req); err != nil {
+			yield(model.Delta{}, err)
+		}
+	}
+}
+
+// wait is how long to wait after the try numbered from 0, and whether there is
+// another at all.
+func (r *retrier) wait(err error, try int) (time.Duration, bool) {
+	asked, final := hint(err)
+	if final || try == r.Retries || asked > r.MaxWait || !model.Transient(err) {
+		return 0, false
+	}
+	if asked > 0 {
+		return asked, true
+	}
+	limit := r.Base
+	for range try {
+		limit = min(2*limit, r.MaxWait)
+	}
+	return r.Draw(limit), true
+}
+
+// hint is what the provider said about trying again.
+func hint(err error) (after time.Duration, final bool) {
+	var limited *model.RateLimitedError
+	var unavailable *model.UnavailableError
+	switch {
+	case errors.As(err, &limited):
+		return limited.RetryAfter, limited.Final
+	case errors.As(err, &unavailable):
+		return unavailable.RetryAfter, unavailable.Final
+	}
+	return 0, false
+}
+
+// An asking is one answer, in as many tries as it takes.
+type asking struct {
+	*retrier
+	yield func(model.Delta, error) bool
+	spent step.Usage // by the tries before
+	used  step.Usage // by this one
+	said  bool       // by this one: an error makes it void
+	left  bool       // nobody listens any more
+}
+
+// run makes the tries and returns the error of the last.
+func (a *asking) run(ctx context.Context, req *model.Request) error {
+	for try := 0; ; try++ {
+		err := a.try(a.model.Stream(ctx, req))
+		wait, again := a.wait(err, try)
+		if !again {
+			return err
+		}
+		if a.void(); a.left {
+			return nil
+		}
+		if err := a.Sleep(ctx, wait); err != nil {
+			return fmt.Errorf("waiting to ask the model again: %w", err)
+		}
+	}
+}
+
+// try passes on what one try streams and returns the error that ended it; none
+// if nobody listens any more.
+func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
+	for d, err := range stream {
+		if err != nil {
+			return err
+		}
+		a.said = true
+		if d.Usage != nil {
+			a.used = *d.Usage
+			sum := a.spent.Plus(a.used)
+			d.Usage = &sum
+		}
+		if !a.yield(d, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// void makes what this try streamed count for nothing, but for its cost.
+func (a *asking) void() {
+	a.spent = a.spent.Plus(a.used)
+	if a.said {
+		spent := a.spent
+		a.left = !a.yield(model.Delta{Reset: true, Usage: &spent}, nil)
+	}
+	a.used, a.said = step.Usage{}, false
+}
+
+// sleep waits for real.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,186 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/retry"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A try is what the model does when it is asked once.
+type try struct {
+	deltas []model.Delta
+	err    error
+}
+
+// scripted is a Model that makes these tries, one after the other.
+type scripted struct{ tries []try }
+
+func (s *scripted) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	next := s.tries[0]
+	s.tries = s.tries[1:]
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range next.deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if next.err != nil {
+			yield(model.Delta{}, next.err)
+		}
+	}
+}
+
+var (
+	busy = &model.UnavailableError{Status: 503}
+	cut  = &model.IncompleteError{}
+	fine = try{deltas: []model.Delta{{Text: "Hi"}, used(10), {Finish: step.FinishStop}}}
+)
+
+func used(input int64) model.Delta {
+	return model.Delta{Usage: &step.Usage{InputTokens: input, CostMicroUSD: input, Priced: true}}
+}
+
+func limited(after time.Duration) try { return try{err: &model.RateLimitedError{RetryAfter: after}} }
+
+// play asks once, with waits that are drawn as long as they may be, and tells
+// what was waited for.
+func play(t *testing.T, o retry.Options, tries ...try) (got []model.Delta, waits []time.Duration, err error) {
+	t.Helper()
+	o.Draw = func(limit time.Duration) time.Duration { return limit }
+	o.Sleep = func(_ context.Context, d time.Duration) error {
+		waits = append(waits, d)
+		return nil
+	}
+	s := &scripted{tries: tries}
+	for d, e := range retry.New(s, o).Stream(t.Context(), &model.Request{}) {
+		if e != nil {
+			err = e
+			continue
+		}
+		got = append(got, d)
+	}
+	if len(s.tries) > 0 {
+		t.Errorf("%d tries were not made", len(s.tries))
+	}
+	return got, waits, err
+}
+
+func TestWhatIsTriedAgain(t *testing.T) {
+	second := time.Second
+	cases := map[string]struct {
+		tries []try
+		waits []time.Duration
+		fails bool
+	}{
+		"nothing after a whole answer":             {tries: []try{fine}},
+		"a failure":                                {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
+		"an incomplete answer":                     {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
+		"a rate limit, when the provider says":     {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
+		"a failure, when the provider says":        {tries: []try{{err: &model.UnavailableError{RetryAfter: 3 * second}}, fine}, waits: []time.Duration{3 * second}},
+		"a rate limit of just a minute":            {tries: []try{limited(60 * second), fine}, waits: []time.Duration{60 * second}},
+		"not a rate limit of more":                 {tries: []try{limited(61 * second)}, fails: true},
+		"not what the provider says is final":      {tries: []try{{err: &model.UnavailableError{Final: true}}}, fails: true},
+		"not a wrong key":                          {tries: []try{{err: &model.UnauthorizedError{Status: 401}}}, fails: true},
+		"not a bad request":                        {tries: []try{{err: &model.BadRequestError{Status: 400}}}, fails: true},
+		"not a request that is too long":           {tries: []try{{err: &model.ContextTooLongError{}}}, fails: true},
+		"not the wrong endpoint":                   {tries: []try{{err: &model.NotAModelError{}}}, fails: true},
+		"not the end of the caller's context":      {tries: []try{{err: context.Canceled}}, fails: true},
+		"four times, with waits that double":       {tries: []try{{err: busy}, {err: busy}, {err: busy}, {err: busy}, {err: busy}}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}, fails: true},
+		"not a refusal, which is a whole answer":   {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
+		"not an answer that the output limit ends": {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			last := tc.tries[len(tc.tries)-1].err
+			_, waits, err := play(t, retry.Options{}, tc.tries...)
+			if diff := cmp.Diff(tc.waits, waits); diff != "" {
+				t.Errorf("waits: -want +got:\n%s", diff)
+			}
+			if tc.fails != (err != nil) || tc.fails && !errors.Is(err, last) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestTheWaitIsDrawnBelowItsBound(t *testing.T) {
+	var limits, waits []time.Duration
+	m := retry.New(&scripted{tries: []try{{err: busy}, {err: busy}, fine}}, retry.Options{
+		Draw: func(limit time.Duration) time.Duration {
+			limits = append(limits, limit)
+			return limit / 10
+		},
+		Sleep: func(_ context.Context, d time.Duration) error {
+			waits = append(waits, d)
+			return nil
+		},
+	})
+	if _, err := model.Collect(m.Stream(t.Context(), nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	ms := time.Millisecond
+	want := [][]time.Duration{{500 * ms, 1000 * ms}, {50 * ms, 100 * ms}}
+	if diff := cmp.Diff(want, [][]time.Duration{limits, waits}); diff != "" {
+		t.Errorf("limits and waits: -want +got:\n%s", diff)
+	}
+}
+
+func TestARetryVoidsWhatWasStreamedButNotWhatItCost(t *testing.T) {
+	got, _, err := play(t, retry.Options{},
+		try{deltas: []model.Delta{{Text: "H"}, used(3)}, err: cut},
+		try{err: busy}, // before a word: nothing to void, nothing spent
+		try{deltas: []model.Delta{{Text: "Ho"}, used(4)}, err: cut},
+		fine,
+	)
+	want := []model.Delta{
+		{Text: "H"},
+		used(3),
+		{Reset: true, Usage: used(3).Usage},
+		{Text: "Ho"},
+		used(7),
+		{Reset: true, Usage: used(7).Usage},
+		{Text: "Hi"},
+		used(17),
+		{Finish: step.FinishStop},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestAFailureInTheEndStillCostsAllTries(t *testing.T) {
+	s := &scripted{tries: []try{
+		{deltas: []model.Delta{{Text: "H"}, used(3)}, err: cut},
+		{deltas: []model.Delta{{Text: "H"}, used(4)}, err: cut},
+		{err: busy},
+	}}
+	m := retry.New(s, retry.Options{Retries: 2, Sleep: func(context.Context, time.Duration) error { return nil }})
+	r, err := model.Collect(m.Stream(t.Context(), nil), nil)
+	if !errors.Is(err, busy) || r.Usage.InputTokens != 7 {
+		t.Errorf("error %v, usage %+v", err, r.Usage)
+	}
+}
+
+func TestAWaitEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := model.Collect(retry.New(&scripted{tries: []try{{err: busy}}}, retry.Options{}).Stream(ctx, nil), nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhoStopsListeningIsNotAnsweredAgain(t *testing.T) {
+	m := retry.New(&scripted{tries: []try{{deltas: []model.Delta{{Text: "H"}, {Text: "i"}}, err: cut}}}, retry.Options{})
+	for range m.Stream(t.Context(), nil) {
+		break // a second yield, or a second try, would panic
+	}
+}

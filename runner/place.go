@@ -1,0 +1,30 @@
+package runner
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A place is where an attempt finds what it needs and leaves what it has to
+// say: a pod, or a few directories.
+type place struct {
+	task func() (input, error)
+	// key says how the key of a Model is read.
+	key       func(task.Model) func() (string, error)
+	signals   string // empty: nobody signals
+	state     string
+	workspace string
+	last      string // the termination message; empty: nobody reads one
+	stdout    io.Writer
+	log       *slog.Logger
+	now       func() time.Time
+	reporter  func(p place, t task.Task, every func() time.Duration, ended func(error)) (reporter, error)
+}
+
+// An input is a task as it was sent.
+type input struct {
+	task, snapshot []byte
+}

@@ -1,0 +1,179 @@
+// Package redact keeps secrets out of what the runner writes down, shows and
+// sends: one Redactor stands before the journal, events, status, logs, the
+// termination message and what goes back to the model.
+//
+// It replaces each known value, and the forms in which a value commonly leaks
+// (base64, URL-encoded, escaped in JSON), by a name that tells people which
+// secret it was: ‹secret:anthropic/api-key›. It cannot know forms that a tool
+// invents; the wall is that tools never get a secret.
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// MinSecret is the shortest value that is redacted, in bytes: shorter ones
+// occur by chance.
+const MinSecret = 8
+
+// A Secret is one value that must not be seen.
+type Secret struct {
+	// Name and Key are those of the Kubernetes Secret that holds it.
+	Name, Key string
+	Value     []byte
+}
+
+// A Redactor replaces secrets by their names. The nil Redactor knows none. It
+// is safe for concurrent use.
+type Redactor struct {
+	// forms are what to look for, by first byte, longest first.
+	forms [256][]form
+	empty bool
+}
+
+// A form is one spelling of a secret, and what it is replaced by.
+type form struct {
+	text, name string
+}
+
+// New returns a Redactor of these secrets.
+func New(secrets ...Secret) *Redactor {
+	r := &Redactor{empty: true}
+	for _, s := range secrets {
+		name := "‹secret:" + s.Name + "/" + s.Key + "›"
+		for _, text := range spellings(string(s.Value)) {
+			r.forms[text[0]] = append(r.forms[text[0]], form{text: text, name: name})
+			r.empty = false
+		}
+	}
+	for i := range r.forms {
+		slices.SortStableFunc(r.forms[i], func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
+	}
+	return r
+}
+
+// String is s without secrets.
+func (r *Redactor) String(s string) string {
+	if r == nil || r.empty {
+		return s
+	}
+	out, rest := r.replace(s, whole)
+	return out + rest
+}
+
+// JSON is a JSON value without secrets. It stays valid: where a secret was not
+// inside a string, the whole becomes one.
+func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
+	if r == nil || r.empty || len(raw) == 0 {
+		return raw
+	}
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		raw = r.unescaped(raw)
+	}
+	out := r.String(string(raw))
+	switch {
+	case out == string(raw):
+		return raw
+	case json.Valid([]byte(out)):
+		return json.RawMessage(out)
+	default:
+		quoted, _ := json.Marshal(out) // a string: cannot fail
+		return quoted
+	}
+}
+
+// unescaped looks for secrets behind JSON's escapes, in which a value may be
+// spelled in any number of ways.
+func (r *Redactor) unescaped(raw json.RawMessage) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return raw
+	}
+	clean, changed := r.walk(v)
+	if !changed {
+		return raw
+	}
+	out, err := json.Marshal(clean)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// walk is a decoded JSON value without secrets, and whether there were any.
+func (r *Redactor) walk(v any) (any, bool) {
+	changed := false
+	switch v := v.(type) {
+	case string:
+		s := r.String(v)
+		return s, s != v
+	case []any:
+		for i, item := range v {
+			clean, c := r.walk(item)
+			v[i], changed = clean, changed || c
+		}
+	case map[string]any:
+		for k, item := range v {
+			clean, c := r.walk(item)
+			key := r.String(k)
+			if key != k {
+				delete(v, k)
+			}
+			v[key], changed = clean, changed || c || key != k
+		}
+	}
+	return v, changed
+}
+
+// mode says whether more text may follow.
+type mode int
+
+const (
+	whole mode = iota // all of it is here
+	part              // more may come: hold back what may become a secret
+)
+
+// replace copies s with its secrets replaced. In part mode it stops where the
+// rest may be the beginning of a secret and returns that rest.
+func (r *Redactor) replace(s string, m mode) (out, rest string) {
+	var b strings.Builder
+	from := 0
+	for i := 0; i < len(s); {
+		f, wait := r.at(s[i:])
+		if wait && m == part {
+			return b.String() + s[from:i], s[i:]
+		}
+		if f == nil {
+			i++
+			continue
+		}
+		b.WriteString(s[from:i])
+		b.WriteString(f.name)
+		i += len(f.text)
+		from = i
+	}
+	if from == 0 {
+		return s, ""
+	}
+	return b.String() + s[from:], ""
+}
+
+// at is the longest form with which s begins, and whether a longer one might
+// still come of it.
+func (r *Redactor) at(s string) (found *form, wait bool) {
+	forms := r.forms[s[0]]
+	for i := range forms {
+		f := &forms[i]
+		if strings.HasPrefix(s, f.text) {
+			return f, wait
+		}
+		wait = wait || strings.HasPrefix(f.text, s)
+	}
+	return nil, wait
+}

@@ -1,0 +1,46 @@
+package redact
+
+import "strings"
+
+// A Stream redacts text that comes in pieces. It holds back what may turn out
+// to be the beginning of a secret, so that one split over two pieces is found.
+type Stream struct {
+	redactor *Redactor
+	held     string
+}
+
+// Stream returns a Stream of this Redactor.
+func (r *Redactor) Stream() *Stream { return &Stream{redactor: r} }
+
+// Write adds a piece and returns the text that is safe to show.
+func (s *Stream) Write(piece string) string {
+	if s.redactor == nil || s.redactor.empty {
+		return piece
+	}
+	out, rest := s.redactor.replace(s.held+piece, part)
+	s.held = rest
+	return out
+}
+
+// Flush returns what was held back; no more will come.
+func (s *Stream) Flush() string {
+	held := s.held
+	s.held = ""
+	return s.redactor.String(held)
+}
+
+// Printable is s for a terminal: without control characters, but for newline
+// and tab, and without those that change the direction of text.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+			return -1
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
+			return -1
+		}
+		return r
+	}, s)
+}

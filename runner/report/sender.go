@@ -1,0 +1,109 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A sender makes one try after the other and remembers what they taught.
+type sender struct {
+	opts     Options
+	sequence int64
+	since    time.Time // of the first that was accepted
+	next     time.Time // before this, only what somebody waits for is written
+	refused  int       // tokens refused in a row
+	less     int       // how much is left out, because the schema refused it
+}
+
+// try sends p once. The pause is 0 when it was accepted, else how long to wait
+// at least before the next try; an error means that there is none.
+func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error) {
+	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
+	p.Sequence = s.sequence
+	ans, err := s.opts.Target.patch(ctx, shrink(p, s.less))
+	if err != nil {
+		s.opts.Log.Warn("Reporting progress failed; trying again", "error", err)
+		return firstPause, nil
+	}
+	verdict := judge(ans.status, ans.body)
+	if verdict != unknown {
+		s.refused = 0
+	}
+	switch verdict {
+	case accepted:
+		s.accepted()
+		return 0, nil
+	case fenced:
+		return s.fenced(ans)
+	case unknown:
+		s.refused++
+		if s.refused > maxUnknown {
+			return s.fenced(ans)
+		}
+	case invalid:
+		return s.shrunk(ans)
+	case retry:
+	}
+	return max(ans.retryAfter, firstPause), nil
+}
+
+// accepted plans the next write that nobody waits for.
+func (s *sender) accepted() {
+	now := s.opts.Now()
+	if s.since.IsZero() {
+		s.since = now
+	}
+	if now.Sub(s.since) < eagerFor {
+		s.next = now.Add(eager)
+		return
+	}
+	every := usual
+	if asked := s.opts.Every(); asked > 0 {
+		every = asked
+	}
+	s.next = now.Add(s.opts.Jitter(every))
+}
+
+// fenced ends the attempt, if it ever counted. If it did not, it may yet.
+func (s *sender) fenced(ans answer) (time.Duration, error) {
+	if s.since.IsZero() {
+		return firstPause, nil
+	}
+	return 0, task.End(task.ReasonFenced, "Another attempt has taken over: %s", task.Cut(ans.body, task.MaxMessage/2))
+}
+
+// shrunk leaves more out the next time. There is an end to that.
+func (s *sender) shrunk(ans answer) (time.Duration, error) {
+	s.opts.Log.Error("The API server refuses our report; leaving more out", "status", ans.status, "answer", task.Cut(ans.body, task.MaxMessage))
+	if s.less == leastProgress {
+		return 0, task.End(task.ReasonRunnerFailed, "The API server refuses what the runner reports: %s", task.Cut(ans.body, task.MaxMessage/2))
+	}
+	s.less++
+	return firstPause, nil
+}
+
+// leastProgress is when there is nothing more to leave out.
+const leastProgress = 2
+
+// shrink leaves out of p what can be done without, the more the higher level.
+func shrink(p task.Progress, level int) task.Progress {
+	if level >= 1 {
+		p.Recent, p.Step = nil, nil
+	}
+	if level >= leastProgress {
+		p.Model = ""
+		if p.Result != nil {
+			least := *p.Result
+			least.Text, least.Files, least.Message = "", nil, task.Cut(least.Message, task.MaxSummary)
+			p.Result = &least
+		}
+	}
+	return p
+}
+
+func asEnd(err error) (*task.EndError, bool) {
+	return errors.AsType[*task.EndError](err)
+}

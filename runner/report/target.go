@@ -1,0 +1,129 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A Target is one Run at one API server, as one pod may write it.
+type Target struct {
+	URL    string // of the API server
+	Run    task.Run
+	PodUID string
+	// Token is asked before each request, because tokens rotate.
+	Token  func() (string, error)
+	Client *http.Client
+}
+
+// requestTimeout bounds one request; the API server's own bound is a minute.
+const requestTimeout = 10 * time.Second
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 10
+
+// InCluster is the Target of a runner in its pod.
+func InCluster(run task.Run) (Target, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	uid := os.Getenv(task.EnvPodUID)
+	if host == "" || port == "" || uid == "" {
+		return Target{}, fmt.Errorf("finding the API server: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and %s must be set", task.EnvPodUID)
+	}
+	ca, err := os.ReadFile(filepath.Join(task.TokenDir, "ca.crt"))
+	if err != nil {
+		return Target{}, fmt.Errorf("reading the certificate of the API server: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return Target{}, fmt.Errorf("reading the certificate of the API server: no certificate in %s/ca.crt", task.TokenDir)
+	}
+	return Target{
+		URL: "https://" + net.JoinHostPort(host, port), Run: run, PodUID: uid,
+		Token: tokenFile(filepath.Join(task.TokenDir, "token")),
+		// No proxy: the API server is in the cluster.
+		Client: &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			IdleConnTimeout: 90 * time.Second,
+		}},
+	}, nil
+}
+
+func tokenFile(path string) func() (string, error) {
+	return func() (string, error) {
+		data, err := os.ReadFile(path)
+		return strings.TrimSpace(string(data)), err
+	}
+}
+
+// An answer is what the API server said.
+type answer struct {
+	status     int
+	body       string
+	retryAfter time.Duration
+}
+
+// An operation is one of a JSON Patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// patch writes p once.
+func (t Target) patch(ctx context.Context, p task.Progress) (answer, error) {
+	body, err := json.Marshal([]operation{
+		{Op: "test", Path: attemptPath, Value: t.PodUID},
+		{Op: "add", Path: "/status/progress", Value: p},
+	})
+	if err != nil {
+		return answer{}, fmt.Errorf("encoding progress: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	req, err := t.request(ctx, body)
+	if err != nil {
+		return answer{}, err
+	}
+	resp, err := t.Client.Do(req)
+	if err != nil {
+		return answer{}, fmt.Errorf("patching the Run's status: %w", err)
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil && judge(resp.StatusCode, "") != accepted {
+		return answer{}, fmt.Errorf("reading the answer of the API server: %w", err)
+	}
+	return answer{status: resp.StatusCode, body: string(said), retryAfter: retryAfter(resp.Header)}, nil
+}
+
+func (t Target) request(ctx context.Context, body []byte) (*http.Request, error) {
+	path := fmt.Sprintf("%s/apis/deckhand.dev/v1alpha1/namespaces/%s/runs/%s/status",
+		t.URL, url.PathEscape(t.Run.Namespace), url.PathEscape(t.Run.Name))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making a request of the API server: %w", err)
+	}
+	token, err := t.Token()
+	if err != nil {
+		return nil, fmt.Errorf("reading the runner's token: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json-patch+json")
+	// Nothing of the Run is news to us: its metadata is the least it can answer.
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json")
+	req.Header.Set("User-Agent", "deckhand-runner")
+	return req, nil
+}

@@ -1,0 +1,67 @@
+package report
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A verdict is what an answer of the API server means for us.
+type verdict int
+
+const (
+	accepted verdict = iota
+	retry            // the same again, a little later
+	unknown          // 401: the token is not good, or not good yet
+	fenced           // this attempt does not count, or does not count yet
+	invalid          // the schema refuses what we wrote: a bug of ours
+)
+
+// fence is the word with which the admission policy refuses a runner that is
+// not the Run's current attempt.
+const fence = "fenced:"
+
+// attemptPath is the path of the test in each patch; the API server names it
+// when the test fails.
+const attemptPath = "/status/attempt/podUID"
+
+// judge reads an answer.
+func judge(status int, body string) verdict {
+	switch {
+	case status >= 200 && status < 300:
+		return accepted
+	case status == http.StatusUnauthorized:
+		return unknown
+	case status == http.StatusNotFound:
+		return fenced // the Run is gone
+	case status == http.StatusForbidden && strings.Contains(body, fence):
+		return fenced
+	case status == http.StatusForbidden:
+		return retry // the right to write is on its way
+	case status == http.StatusUnprocessableEntity && failedTest(body):
+		return fenced
+	case status == http.StatusUnprocessableEntity,
+		status == http.StatusBadRequest,
+		status == http.StatusRequestEntityTooLarge:
+		return invalid
+	}
+	return retry
+}
+
+// failedTest tells a patch whose test failed from one that the schema refuses;
+// both are 422.
+func failedTest(body string) bool {
+	return strings.Contains(body, attemptPath) || strings.Contains(body, "test failed") || strings.Contains(body, "testing value")
+}
+
+// maxRetryAfter bounds how long the API server may make us wait.
+const maxRetryAfter = 30 * time.Second
+
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}

@@ -1,0 +1,391 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A server is an API server in memory: it gives its answers one by one, the
+// last for ever, and keeps what it was sent and when.
+type server struct {
+	mu      sync.Mutex
+	answers []reply
+	got     []task.Progress
+	at      []time.Duration
+	began   time.Time
+}
+
+type reply struct {
+	status int
+	body   string
+	header http.Header
+	err    error
+	hang   bool
+}
+
+func ok() reply                          { return reply{status: 200, body: "{}"} }
+func says(status int, body string) reply { return reply{status: status, body: body} }
+
+func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	var ops []struct {
+		Value json.RawMessage `json:"value"`
+	}
+	var p task.Progress
+	if err := errors.Join(json.Unmarshal(body, &ops), json.Unmarshal(ops[1].Value, &p)); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.got = append(s.got, p)
+	s.at = append(s.at, time.Since(s.began))
+	r := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	s.mu.Unlock()
+	if r.hang {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return &http.Response{StatusCode: r.status, Header: r.header, Body: io.NopCloser(strings.NewReader(r.body)), Request: req}, nil
+}
+
+// writes is how many were sent; times is when.
+func (s *server) times() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Duration(nil), s.at...)
+}
+
+// open starts a Writer against a server, with no jitter.
+func open(s *server, ended func(error), change ...func(*Options)) *Writer {
+	s.began = time.Now()
+	o := Options{
+		Target: Target{
+			URL: "http://api", Run: task.Run{Namespace: "ns", Name: "r"}, PodUID: "pod",
+			Token: func() (string, error) { return "t", nil }, Client: &http.Client{Transport: s},
+		},
+		Now: time.Now, Every: func() time.Duration { return 0 },
+		Jitter: func(d time.Duration) time.Duration { return d },
+		Ended:  ended, Log: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return New(o)
+}
+
+func step(n int64) task.Progress {
+	return task.Progress{Version: 1, Attempt: 1, Counts: task.Counts{Steps: n}}
+}
+
+func TestCommitIsTriedUntilItIsAccepted(t *testing.T) {
+	failed := says(422, `{"message":"the server rejected our request due to an error in our request","details":{"causes":[{"message":"testing value /status/attempt/podUID failed: test failed"}]}}`)
+	cases := map[string]struct {
+		answers []reply
+		want    []time.Duration
+	}{
+		"at once":                                {[]reply{ok()}, []time.Duration{0}},
+		"when the operator has recorded the pod": {[]reply{failed, failed, ok()}, []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond}},
+		"when the policy lets it through":        {[]reply{says(403, "fenced: not the current attempt"), ok()}, []time.Duration{0, 50 * time.Millisecond}},
+		"when the right to write is there":       {[]reply{says(403, "cannot patch"), ok()}, []time.Duration{0, 50 * time.Millisecond}},
+		"when the token is known":                {[]reply{says(401, ""), ok()}, []time.Duration{0, 50 * time.Millisecond}},
+		"after a conflict":                       {[]reply{says(409, ""), ok()}, []time.Duration{0, 50 * time.Millisecond}},
+		"after a connection that broke":          {[]reply{{err: errors.New("reset")}, ok()}, []time.Duration{0, 50 * time.Millisecond}},
+		"after a server that does not answer":    {[]reply{{hang: true}, ok()}, []time.Duration{0, requestTimeout + 50*time.Millisecond}},
+		"after as long as the server asks": {
+			[]reply{{status: 429, header: http.Header{"Retry-After": {"3"}}}, ok()},
+			[]time.Duration{0, 3 * time.Second},
+		},
+		"but not for as long as it likes": {
+			[]reply{{status: 503, header: http.Header{"Retry-After": {"3600"}}}, ok()},
+			[]time.Duration{0, maxRetryAfter},
+		},
+		"with pauses of no more than a second": {
+			[]reply{says(500, ""), says(500, ""), says(500, ""), says(500, ""), says(500, ""), says(500, ""), says(500, ""), ok()},
+			[]time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 350 * time.Millisecond, 750 * time.Millisecond, 1550 * time.Millisecond, 2550 * time.Millisecond, 3550 * time.Millisecond},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answers: tc.answers}
+				w := open(s, nil)
+				defer w.Close()
+				if err := w.Commit(t.Context(), step(1)); err != nil {
+					t.Errorf("Commit: %v", err)
+				}
+				if diff := cmp.Diff(tc.want, s.times()); diff != "" {
+					t.Errorf("writes -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAnotherAttemptTakesOver(t *testing.T) {
+	cases := map[string][]reply{
+		"the policy says so":        {ok(), says(403, "fenced: attempt 2 is current")},
+		"the test fails":            {ok(), says(422, "testing value /status/attempt/podUID failed")},
+		"the Run is gone":           {ok(), says(404, "not found")},
+		"the token stays refused":   {ok(), says(401, "")},
+		"after answers of all kind": {ok(), says(500, ""), says(409, ""), says(403, "fenced: x")},
+	}
+	for name, answers := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told error
+				w := open(&server{answers: answers}, func(err error) { told = err })
+				defer w.Close()
+				if err := w.Commit(t.Context(), step(1)); err != nil {
+					t.Fatalf("the first Commit: %v", err)
+				}
+				var end *task.EndError
+				if err := w.Commit(t.Context(), step(2)); !errors.As(err, &end) || end.Reason != task.ReasonFenced {
+					t.Errorf("the second Commit: %v, want Fenced", err)
+				}
+				if err := w.Commit(t.Context(), step(3)); !errors.As(err, &end) {
+					t.Errorf("the third Commit: %v, want the same", err)
+				}
+				synctest.Wait()
+				if !errors.As(told, &end) || end.Reason != task.ReasonFenced {
+					t.Errorf("told %v, want Fenced", told)
+				}
+			})
+		})
+	}
+}
+
+func TestCadence(t *testing.T) {
+	cases := map[string]struct {
+		every  time.Duration
+		report func(w *Writer)
+		want   []time.Duration
+	}{
+		"nothing is written when nothing changes": {
+			report: func(w *Writer) {
+				p := step(1)
+				for range 100 {
+					p.Usage.DurationSeconds++
+					w.Report(p)
+					time.Sleep(time.Second)
+				}
+			},
+			want: []time.Duration{0},
+		},
+		"a young Run is told every second, an older one every ten": {
+			report: func(w *Writer) {
+				for n := range int64(300) {
+					w.Report(step(n + 2))
+					time.Sleep(100 * time.Millisecond)
+				}
+			},
+			want: []time.Duration{
+				0, 1 * time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second,
+				6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
+			},
+		},
+		"the operator may ask for less": {
+			every: time.Minute,
+			report: func(w *Writer) {
+				for n := range int64(80) {
+					w.Report(step(n + 2))
+					time.Sleep(time.Second)
+				}
+			},
+			want: []time.Duration{
+				0, 1 * time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second,
+				6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second, 70 * time.Second,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answers: []reply{ok()}}
+				w := open(s, nil, func(o *Options) { o.Every = func() time.Duration { return tc.every } })
+				defer w.Close()
+				if err := w.Commit(t.Context(), step(1)); err != nil {
+					t.Fatal(err)
+				}
+				tc.report(w)
+				synctest.Wait()
+				if diff := cmp.Diff(tc.want, s.times()); diff != "" {
+					t.Errorf("writes -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestATrivialRunIsTwoWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: []reply{ok()}}
+		w := open(s, nil)
+		defer w.Close()
+		start, end := step(0), step(1)
+		end.Result = &task.Result{Committed: true, Reason: task.ReasonFinished}
+		if err := w.Commit(t.Context(), start); err != nil {
+			t.Fatal(err)
+		}
+		w.Report(start)
+		time.Sleep(30 * time.Second) // the model thinks
+		if err := w.Commit(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(s.times()); got != 2 {
+			t.Errorf("%d writes, want 2", got)
+		}
+	})
+}
+
+func TestAnOutageIsMetByTheLatestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: []reply{ok()}}
+		w := open(s, nil)
+		defer w.Close()
+		if err := w.Commit(t.Context(), step(1)); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.answers = []reply{says(503, "")}
+		s.mu.Unlock()
+		for n := range int64(300) {
+			w.Report(step(n + 2))
+			time.Sleep(time.Second)
+		}
+		if got := len(s.times()); got > 45 {
+			t.Errorf("%d tries in five minutes", got)
+		}
+		s.mu.Lock()
+		s.answers = []reply{ok()}
+		s.mu.Unlock()
+		before := time.Now()
+		if err := w.Commit(t.Context(), step(999)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(before); took > 2*time.Second {
+			t.Errorf("the end waited %s behind a pause that nobody waited for", took)
+		}
+		if last := s.got[len(s.got)-1]; last.Counts.Steps != 999 {
+			t.Errorf("the last write has %d steps", last.Counts.Steps)
+		}
+	})
+}
+
+func TestASequenceNeverFalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: []reply{ok()}}
+		var back atomic.Int64 // how far the clock was set back
+		w := open(s, nil, func(o *Options) {
+			o.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
+		})
+		defer w.Close()
+		for n := range int64(5) {
+			if err := w.Commit(t.Context(), step(n)); err != nil {
+				t.Fatal(err)
+			}
+			if n == 2 {
+				back.Store(int64(time.Hour))
+			}
+		}
+		for i := 1; i < len(s.got); i++ {
+			if s.got[i].Sequence <= s.got[i-1].Sequence {
+				t.Errorf("write %d has sequence %d after %d", i, s.got[i].Sequence, s.got[i-1].Sequence)
+			}
+		}
+	})
+}
+
+func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: []reply{says(422, `Run.deckhand.dev "r" is invalid: status.progress.recent[0].summary: Too long`), ok()}}
+		w := open(s, nil)
+		defer w.Close()
+		p := step(1)
+		p.Recent = []task.Recent{{Step: 1}}
+		if err := w.Commit(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.got) != 2 || len(s.got[1].Recent) != 0 || s.got[1].Counts.Steps != 1 {
+			t.Errorf("sent %+v", s.got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := open(&server{answers: []reply{says(422, "is invalid")}}, nil)
+		defer w.Close()
+		var end *task.EndError
+		if err := w.Commit(t.Context(), step(1)); !errors.As(err, &end) || end.Reason != task.ReasonRunnerFailed {
+			t.Errorf("a server that takes nothing: %v", err)
+		}
+	})
+}
+
+func TestCommitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(&server{answers: []reply{says(500, "")}}, nil)
+		defer w.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := w.Commit(ctx, step(1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Commit: %v", err)
+		}
+	})
+}
+
+func TestTheRequest(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		fmt.Fprint(w, "{}")
+	}))
+	defer api.Close()
+	token := "first"
+	target := Target{
+		URL: api.URL, Run: task.Run{Namespace: "team-a", Name: "fix-1"}, PodUID: "uid-1",
+		Token: func() (string, error) { return token, nil }, Client: api.Client(),
+	}
+	for _, token = range []string{"first", "second"} {
+		if ans, err := target.patch(t.Context(), step(1)); err != nil || judge(ans.status, ans.body) != accepted {
+			t.Fatalf("patch: %v %v", ans, err)
+		}
+		if got.Header.Get("Authorization") != "Bearer "+token {
+			t.Errorf("Authorization %q, want the token of the day", got.Header.Get("Authorization"))
+		}
+	}
+	if got.Method != http.MethodPatch || got.URL.Path != "/apis/deckhand.dev/v1alpha1/namespaces/team-a/runs/fix-1/status" {
+		t.Errorf("%s %s", got.Method, got.URL.Path)
+	}
+	if ct := got.Header.Get("Content-Type"); ct != "application/json-patch+json" {
+		t.Errorf("Content-Type %q", ct)
+	}
+	want := `[{"op":"test","path":"/status/attempt/podUID","value":"uid-1"},{"op":"add","path":"/status/progress","value":{"version":1,"attempt":1,"sequence":0,` +
+		`"counts":{"steps":1,"modelCalls":0,"toolCalls":0,"errors":0},"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"durationSeconds":0}}}]`
+	if diff := cmp.Diff(want, string(body)); diff != "" {
+		t.Errorf("body -want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// grace is the terminationGracePeriodSeconds of a runner pod; what runs is
+	// cut reserve before its end, which is left to say how far it came.
+	grace   = 30 * time.Second
+	reserve = 10 * time.Second
+	// pollSignals is how often the signals are looked at. The kubelet takes
+	// longer to bring them.
+	pollSignals = time.Second
+)
+
+// interruption is SIGTERM, in two steps: begun, nothing new may begin; the
+// context ends when what runs must be cut. A second signal is as good as the
+// end of the grace.
+func interruption(ctx context.Context) (cut context.Context, begun <-chan struct{}, release func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	cut, cancel := context.WithCancelCause(ctx)
+	came := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			close(came)
+		case <-cut.Done():
+			return
+		}
+		select {
+		case <-signals:
+		case <-time.After(grace - reserve):
+		case <-cut.Done():
+		}
+		cancel(engine.ErrInterrupted)
+	}()
+	return cut, came, func() { signal.Stop(signals); cancel(nil) }
+}
+
+// while is a context that also ends when something begins.
+func while(ctx context.Context, begun <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-begun:
+			cancel(engine.ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// operator is what the operator last said through the signals file.
+type operator struct {
+	said  string // the file as it was last read
+	stop  atomic.Bool
+	every atomic.Int64 // seconds
+}
+
+// listen keeps reading the signals file until the context ends.
+func (o *operator) listen(ctx context.Context, path string, log *slog.Logger) {
+	poll := time.NewTicker(pollSignals)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+			o.read(path, log)
+		}
+	}
+}
+
+// read reads the signals file, if it says anything new. A file that cannot be
+// read now is read the next time.
+func (o *operator) read(path string, log *slog.Logger) {
+	data, err := os.ReadFile(path)
+	if err != nil || string(data) == o.said {
+		return
+	}
+	o.said = string(data)
+	o.hear(data, log)
+}
+
+// hear takes in what was said. A newer operator may say more than is known
+// here.
+func (o *operator) hear(data []byte, log *slog.Logger) {
+	if len(data) == 0 {
+		return
+	}
+	var s task.Signals
+	if err := json.Unmarshal(data, &s); err != nil {
+		log.Error("The signals cannot be read", "error", err)
+		return
+	}
+	o.stop.Store(s.Stop)
+	o.every.Store(int64(s.ReportSeconds))
+}
+
+func (o *operator) reportEvery() time.Duration {
+	return time.Duration(o.every.Load()) * time.Second
+}

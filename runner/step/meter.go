@@ -1,0 +1,28 @@
+package step
+
+// A Meter is what a Run has used so far, in all its attempts. It never falls.
+type Meter struct {
+	// Steps are the model's turns: what limits.steps counts.
+	Steps      int64 `json:"steps,omitempty"`
+	ModelCalls int64 `json:"modelCalls,omitempty"`
+	ToolCalls  int64 `json:"toolCalls,omitempty"`
+	// Errors are failed model calls and tool results that report a failure.
+	Errors int64 `json:"errors,omitempty"`
+	Usage  Usage `json:"usage,omitzero"`
+	// DurationSeconds is how long a runner was alive.
+	DurationSeconds int64 `json:"durationSeconds,omitempty"`
+}
+
+// Max is, field by field, the higher of two meters of one Run: what two
+// channels tell of it, each perhaps late, never lowers what is known.
+func (m Meter) Max(o Meter) Meter {
+	m.Steps = max(m.Steps, o.Steps)
+	m.ModelCalls = max(m.ModelCalls, o.ModelCalls)
+	m.ToolCalls = max(m.ToolCalls, o.ToolCalls)
+	m.Errors = max(m.Errors, o.Errors)
+	m.DurationSeconds = max(m.DurationSeconds, o.DurationSeconds)
+	if o.Usage.InputTokens+o.Usage.OutputTokens > m.Usage.InputTokens+m.Usage.OutputTokens {
+		m.Usage = o.Usage
+	}
+	return m
+}

@@ -1,0 +1,13 @@
+// Package files is the tools that work on files: Read, Write, Edit, Ls, Glob
+// and Grep, over one backend that the model sees under a root such as
+// "/workspace".
+//
+// The backend's errors are typed; words.go, alone, turns them into what the
+// model reads. What a tool is for is told to the model by the page beside it
+// (read.md for read.go).
+//
+// A session changes only what it has seen: Edit needs a Read of the file before
+// it, and so does a Write over a file that is there, unless it would change
+// nothing. Both are refused when the content is no longer what was read. Writing
+// and editing count as reading: the session knows what it wrote.
+package files

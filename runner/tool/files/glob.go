@@ -1,0 +1,36 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+//go:embed glob.md
+var globPage string
+
+type globIn struct {
+	Pattern string `json:"pattern" jsonschema:"the pattern, such as *.go or src/**/*.{ts,tsx}"`
+	Path    string `json:"path,omitempty" jsonschema:"the directory to look in; default: the root"`
+}
+
+func (t *Toolset) glob() tool.Tool {
+	return tool.Typed(reading(NameGlob, globPage), func(ctx context.Context, _ tool.Call, in globIn) (tool.Result, error) {
+		pattern, at, err := t.pattern(in.Pattern, in.Path)
+		if err != nil {
+			return t.failed(in.Path, err)
+		}
+		found, err := t.backend.Glob(ctx, pattern, at)
+		if err != nil {
+			return t.failed(in.Path, err)
+		}
+		var r report
+		for _, info := range found.Items {
+			r.add(t.label(info.Path))
+		}
+		r.cut = r.cut || found.Truncated
+		return tool.Result{Text: r.text("No files found"), Summary: fmt.Sprintf("%d files", len(found.Items))}, nil
+	})
+}

@@ -1,0 +1,145 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+const (
+	defaultLines = 100
+	// chunk is how many characters of a line are shown under one number.
+	chunk = 5000
+	// maxResult is how many characters a result has at most. It is what counts as
+	// large for the results of other tools, which are put aside whole; ours can be
+	// asked for in parts.
+	maxResult = 80_000
+)
+
+const empty = "System reminder: File exists but has empty contents"
+
+//go:embed read.md
+var readPage string
+
+type readIn struct {
+	Path   string `json:"path" jsonschema:"the file, absolute or relative to the root"`
+	Offset int    `json:"offset,omitempty" jsonschema:"how many lines to skip; default 0"`
+	Limit  *int   `json:"limit,omitempty" jsonschema:"how many lines to show; default 100"`
+}
+
+func (t *Toolset) readFile() tool.Tool {
+	return tool.Typed(reading(NameRead, readPage), func(ctx context.Context, _ tool.Call, in readIn) (tool.Result, error) {
+		at, err := t.resolve(in.Path)
+		if err != nil {
+			return t.failed(in.Path, err)
+		}
+		w := backend.Window{Offset: in.Offset, Limit: defaultLines}
+		if in.Limit != nil {
+			w.Limit = *in.Limit
+		}
+		page, err := t.page(ctx, at, w.Clamp())
+		if err != nil {
+			return t.failed(in.Path, err)
+		}
+		return show(page, w.Clamp().Offset), nil
+	})
+}
+
+// page reads a window and remembers what was seen.
+func (t *Toolset) page(ctx context.Context, at string, w backend.Window) (backend.Page, error) {
+	s := t.look(at)
+	defer s.Unlock()
+	page, err := t.backend.Read(ctx, at, w)
+	if err == nil {
+		s.saw(page.Version)
+	}
+	return page, err
+}
+
+// show is a page as the model reads it: numbered lines, and where to go on.
+func show(page backend.Page, offset int) tool.Result {
+	switch {
+	case page.Total == 0:
+		return tool.Result{Text: empty}
+	case len(page.Lines) == 0:
+		return tool.Fail(fmt.Sprintf("Line offset %d exceeds file length (%d lines)", offset, page.Total))
+	}
+	l := listing{width: len(strconv.Itoa(page.Start + len(page.Lines) - 1))}
+	shown := 0
+	for _, line := range page.Lines {
+		if !l.add(page.Start+shown, line) {
+			break
+		}
+		shown++
+	}
+	end := page.Start + shown - 1
+	fmt.Fprintf(&l.text, "[lines %d to %d of %d", page.Start, end, page.Total)
+	if end < page.Total {
+		fmt.Fprintf(&l.text, "; next_offset: %d", end)
+	}
+	if l.cut {
+		fmt.Fprintf(&l.text, "; line %d is cut: search in it with Grep", end)
+	}
+	l.text.WriteString("]")
+	return tool.Result{Text: l.text.String(), Summary: fmt.Sprintf("lines %d to %d of %d", page.Start, end, page.Total)}
+}
+
+// A listing is numbered lines, of maxResult characters at most.
+type listing struct {
+	text  strings.Builder
+	width int
+	chars int
+	cut   bool // the first line alone was too long
+}
+
+// add adds a line if it fits, the first one as far as it fits.
+func (l *listing) add(number int, line string) bool {
+	line = strings.ToValidUTF8(line, string(utf8.RuneError))
+	if n := utf8.RuneCountInString(line); l.chars+n > maxResult {
+		if l.chars > 0 {
+			return false
+		}
+		line, l.cut = string([]rune(line)[:maxResult]), true
+	}
+	label := strconv.Itoa(number)
+	for part := 1; ; part++ {
+		head, rest := split(line)
+		fmt.Fprintf(&l.text, "%*s  %s\n", l.width, label, head)
+		l.chars += l.width + len("  \n") + utf8.RuneCountInString(head)
+		if rest == "" {
+			return true
+		}
+		label, line = fmt.Sprintf("%d.%d", number, part), rest
+	}
+}
+
+// split returns what of a line goes under one number, and what is left.
+func split(line string) (head, rest string) {
+	n := 0
+	for i := range line {
+		if n == chunk {
+			return line[:i], line[i:]
+		}
+		n++
+	}
+	return line, ""
+}
+
+var number = regexp.MustCompile(`^ *\d+(\.\d+)?  `)
+
+// numbered reports whether each line of a text begins as a line shown by Read.
+func numbered(text string) bool {
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if !number.MatchString(line) {
+			return false
+		}
+	}
+	return true
+}

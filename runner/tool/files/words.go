@@ -1,0 +1,190 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// truncated ends a list that is cut.
+const truncated = "... [results truncated, try being more specific with your parameters]"
+
+// failed is the only place where an error becomes words. An error that is
+// returned as such is the end of the call's context, which is the loop's to
+// judge; everything else is for the model to read.
+func (t *Toolset) failed(name string, err error) (tool.Result, error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return tool.Result{}, err
+	}
+	if name == "" {
+		name = t.root
+	}
+	for _, words := range []func(string, error) (tool.Result, bool){ofPattern, t.ofPath, ofContent, ofEdit} {
+		if result, ok := words(name, err); ok {
+			return result, nil
+		}
+	}
+	return tool.Fail(fmt.Sprintf("'%s': %v", name, err)), nil
+}
+
+// ofPath says what is wrong with where a path leads.
+func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
+	below := fmt.Sprintf("Use a path below %s, such as %s.", t.root, t.name("file.txt"))
+	switch {
+	case errors.Is(err, errClimbs):
+		return tool.Fail("Path traversal not allowed: "+name, below), true
+	case errors.Is(err, errWindows):
+		return tool.Fail("Windows absolute paths are not supported: "+name, below), true
+	case errors.Is(err, errOutside):
+		return tool.Fail(fmt.Sprintf("Path '%s' is outside %s", name, t.root), below), true
+	case errors.Is(err, backend.ErrEscapes):
+		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.root), "A link to an absolute path is not followed."), true
+	case errors.Is(err, backend.ErrBadName):
+		return tool.Fail("Not a usable path: " + shorten(strconv.Quote(name))), true
+	case errors.Is(err, backend.ErrNotFound):
+		return tool.Fail(fmt.Sprintf("File '%s' not found", name), "Find it with Glob or Ls."), true
+	case errors.Is(err, backend.ErrIsDir):
+		return tool.Fail(fmt.Sprintf("'%s' is a directory", name), "List it with Ls."), true
+	case errors.Is(err, backend.ErrNotDir):
+		return tool.Fail(fmt.Sprintf("A part of the path '%s' is a file, not a directory", name)), true
+	}
+	return tool.Result{}, false
+}
+
+// ofContent says what is wrong with what is there.
+func ofContent(name string, err error) (tool.Result, bool) {
+	var large *backend.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return tool.Fail(fmt.Sprintf("File '%s' is too large: %s; the limit is %s", name, size(large.Size), size(large.Limit))), true
+	case errors.Is(err, backend.ErrNotFile):
+		return tool.Fail(fmt.Sprintf("'%s' is not a regular file", name)), true
+	case errors.Is(err, backend.ErrBinary):
+		return tool.Fail(fmt.Sprintf("File '%s' is binary, not text", name)), true
+	case errors.Is(err, backend.ErrDenied):
+		return tool.Fail(fmt.Sprintf("permission denied for %s on %s", act(err), name)), true
+	case errors.Is(err, backend.ErrNoSpace):
+		return tool.Fail(fmt.Sprintf("No space left: '%s' was not written and is as it was", name), "Remove files that are not needed."), true
+	case errors.Is(err, backend.ErrExists):
+		return tool.Fail(fmt.Sprintf("You must read the file before overwriting it: '%s' exists and has not been read", name), "Read it, then Write or Edit."), true
+	case errors.Is(err, backend.ErrChanged):
+		return tool.Fail(fmt.Sprintf("File '%s' was modified since it was read", name), "Read it again, then repeat the change if it still applies."), true
+	}
+	return tool.Result{}, false
+}
+
+// act is what was not permitted.
+func act(err error) string {
+	of, ok := errors.AsType[*backend.PathError](err)
+	if ok && (of.Op == "write" || of.Op == "edit") {
+		return "write"
+	}
+	return "read"
+}
+
+// An editError is a failed edit with what was to be replaced.
+type editError struct {
+	old string
+	err error
+}
+
+func (e *editError) Error() string { return e.err.Error() }
+func (e *editError) Unwrap() error { return e.err }
+
+// ofEdit says why a text was not replaced.
+func ofEdit(name string, err error) (tool.Result, bool) {
+	var (
+		edit    *editError
+		several *backend.NotUniqueError
+		none    *backend.NoMatchError
+	)
+	switch {
+	case !errors.As(err, &edit):
+		return tool.Result{}, false
+	case errors.Is(err, errUnread):
+		return tool.Fail(fmt.Sprintf("You must read the file before editing it: '%s' has not been read", name), "Read it, then Edit."), true
+	case errors.Is(err, backend.ErrIdentical):
+		return tool.Fail("old_string and new_string are the same: there is nothing to change"), true
+	case errors.As(err, &several):
+		return tool.Fail(fmt.Sprintf("String '%s' appears %d times in file. Use replace_all=True to replace all instances, "+
+			"or provide a more specific string with surrounding context.", shorten(edit.old), several.Count),
+			"It is in "+lines(several)+"."), true
+	case errors.As(err, &none):
+		return notFound(edit.old, none), true
+	}
+	return tool.Result{}, false
+}
+
+func notFound(old string, none *backend.NoMatchError) tool.Result {
+	const newline = "old_string ends with a newline, but the file does not end with a newline. "
+	switch {
+	case none.Hint == backend.HintFinalNewline && none.Count == 1:
+		return tool.Fail(newline + "Retry with the trailing newline removed from old_string " +
+			"(and from new_string if it also ends with a newline).")
+	case none.Hint == backend.HintFinalNewline:
+		return tool.Fail(newline + fmt.Sprintf("With the trailing newline removed, old_string would appear %d times in the file. "+
+			"Retry with the trailing newline removed and add surrounding context so the match is unique.", none.Count))
+	}
+	message := fmt.Sprintf("String not found in file: '%s'", shorten(old))
+	switch {
+	case old == "":
+		return tool.Fail("old_string is empty", "Put the text to replace there; use Write to replace the whole file.")
+	case none.Hint == backend.HintWhitespace:
+		return tool.Fail(message, fmt.Sprintf("Line %d differs from it in white space only: copy it exactly as Read shows it.", none.Line))
+	case numbered(old):
+		return tool.Fail(message, "Leave out the line numbers that Read puts before each line.")
+	}
+	return tool.Fail(message, "Read the file again: the text must match exactly, white space included.")
+}
+
+// ofPattern says why a pattern is not usable.
+func ofPattern(_ string, err error) (tool.Result, bool) {
+	var wrong *backend.PatternError
+	switch {
+	case !errors.As(err, &wrong):
+		return tool.Result{}, false
+	case errors.Is(wrong.Err, backend.ErrEscapes):
+		return tool.Fail("Path traversal not allowed: "+wrong.Pattern, "Say where to look in path, and what to look for in the pattern."), true
+	}
+	return tool.Fail(fmt.Sprintf("The pattern '%s' is not valid: %v", wrong.Pattern, wrong.Err),
+		"For Grep, write an RE2 expression (no look-around, no back-references), or set fixed to true to search for the text as it is.",
+		"For Glob, write a pattern such as **/*.go or src/*.{ts,tsx}."), true
+}
+
+// lines names the lines of a text that is not unique.
+func lines(e *backend.NotUniqueError) string {
+	numbers := make([]string, len(e.Lines))
+	for i, n := range e.Lines {
+		numbers[i] = strconv.Itoa(n)
+	}
+	text := "lines " + strings.Join(numbers, ", ")
+	if e.Count > len(e.Lines) {
+		text += " and more"
+	}
+	return text
+}
+
+// shorten cuts a text that an error quotes: the model wrote it and knows it.
+func shorten(s string) string {
+	const most = 500
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

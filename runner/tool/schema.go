@@ -1,0 +1,79 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A schema holds the arguments of one tool to its Spec's Input. It is compiled
+// when it is first needed: most tools of a session are never called.
+type schema struct {
+	compiled func() *jsonschema.Resolved
+}
+
+func newSchema(input json.RawMessage) *schema {
+	return &schema{compiled: sync.OnceValue(func() *jsonschema.Resolved {
+		var s jsonschema.Schema
+		if json.Unmarshal(input, &s) != nil {
+			return nil
+		}
+		r, err := s.Resolve(nil)
+		if err != nil {
+			return nil
+		}
+		return r
+	})}
+}
+
+// check returns what the model is told of arguments that do not fit. A schema
+// that does not compile, as an MCP server may send one, lets all objects pass:
+// the server checks them itself.
+func (s *schema) check(name string, args json.RawMessage) *Error {
+	var value any
+	if err := json.Unmarshal(args, &value); err != nil {
+		return notJSON(err.Error())
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return notObject(value)
+	}
+	r := s.compiled()
+	if r == nil {
+		return nil
+	}
+	err := r.Validate(object)
+	if err == nil {
+		return nil
+	}
+	if words := explain(r.Schema(), object, ""); words != "" {
+		return invalid(name, words)
+	}
+	return invalid(name, err.Error())
+}
+
+// notJSON reports arguments that are no JSON and could not be repaired.
+func notJSON(why string) *Error {
+	return &Error{
+		Message:         "Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
+		Recommendations: []string{"What is wrong: " + why, `Inside a string write a line end as \n, a quote as \" and a backslash as \\.`},
+	}
+}
+
+// notObject reports arguments that are JSON, but no object. A string is what
+// the model wrote when that was no JSON at all.
+func notObject(value any) *Error {
+	if text, ok := value.(string); ok {
+		var ignored any
+		if err := json.Unmarshal([]byte(text), &ignored); err != nil {
+			return notJSON(err.Error())
+		}
+	}
+	return &Error{Message: "Tool call failed: arguments must be a JSON object, such as {\"name\": \"value\"}."}
+}
+
+func invalid(name, words string) *Error {
+	return &Error{Message: fmt.Sprintf("Invalid arguments for %s: %s", name, words)}
+}

@@ -1,0 +1,361 @@
+package render_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// everything sets every value to something else than its default.
+func everything(t *testing.T) string {
+	t.Helper()
+	values, err := os.ReadFile("testdata/everything.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(values)
+}
+
+// eachInstall runs a test on the chart as different people install it.
+func eachInstall(t *testing.T, test func(t *testing.T, objects []object)) {
+	t.Helper()
+	installs := map[string]string{
+		"by default":        "",
+		"in two namespaces": "watchNamespaces: [team-a, team-b]",
+		"with two replicas": "replicas: 2",
+		"everything set":    everything(t),
+	}
+	for name, values := range installs {
+		t.Run(name, func(t *testing.T) { test(t, template(t, "prod", values)) })
+	}
+}
+
+func TestEveryPodIsRestricted(t *testing.T) {
+	eachInstall(t, func(t *testing.T, objects []object) {
+		pod := manager(t, objects).Spec.Template.Spec
+		yes, no, nonroot := true, false, int64(65532)
+		wantPod := &corev1.PodSecurityContext{
+			RunAsNonRoot:   &yes,
+			RunAsUser:      &nonroot,
+			RunAsGroup:     &nonroot,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+		if diff := cmp.Diff(wantPod, pod.SecurityContext); diff != "" {
+			t.Errorf("pod: -want +got:\n%s", diff)
+		}
+		want := &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no,
+			ReadOnlyRootFilesystem:   &yes,
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
+		for _, c := range pod.Containers {
+			if diff := cmp.Diff(want, c.SecurityContext); diff != "" {
+				t.Errorf("container %s: -want +got:\n%s", c.Name, diff)
+			}
+		}
+		if pod.HostNetwork || pod.HostPID || pod.HostIPC || len(pod.Volumes) != 0 {
+			t.Error("the pod shares something of its node")
+		}
+	})
+}
+
+func TestNoRoleReadsSecrets(t *testing.T) {
+	eachInstall(t, func(t *testing.T, objects []object) {
+		for _, role := range roles(t, objects) {
+			for _, rule := range role.Rules {
+				if slices.ContainsFunc(rule.Resources, func(r string) bool { return r == "*" || strings.HasPrefix(r, "secrets") }) {
+					t.Errorf("%s may %v %v", role.Name, rule.Verbs, rule.Resources)
+				}
+				if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.APIGroups, "*") {
+					t.Errorf("%s has a wildcard: %v", role.Name, rule)
+				}
+			}
+		}
+	})
+}
+
+// Whoever may create runs/pod is believed to be the operator, so only its own
+// role may say so.
+func TestOnlyTheOperatorMaySignalPods(t *testing.T) {
+	eachInstall(t, func(t *testing.T, objects []object) {
+		for _, role := range roles(t, objects) {
+			signals := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.Resources, "runs/pod")
+			})
+			if signals && role.Name != "prod-deckhand-manager" {
+				t.Errorf("%s may create runs/pod", role.Name)
+			}
+		}
+	})
+}
+
+// roles are the Roles and ClusterRoles, the latter without a namespace.
+func roles(t *testing.T, objects []object) []rbacv1.Role {
+	t.Helper()
+	var found []rbacv1.Role
+	for _, o := range only(objects, "Role", "ClusterRole") {
+		found = append(found, as[rbacv1.Role](t, o))
+	}
+	return found
+}
+
+func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
+	wantCluster := []rbacv1.PolicyRule{{
+		APIGroups:     []string{"admissionregistration.k8s.io"},
+		Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+		ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods"},
+		Verbs:         []string{"get"},
+	}}
+	var namespaces []string
+	for _, role := range roles(t, template(t, "prod", "watchNamespaces: [team-a, team-b]")) {
+		if role.Name != "prod-deckhand-manager" {
+			continue
+		}
+		if role.Namespace == "" {
+			if diff := cmp.Diff(wantCluster, role.Rules); diff != "" {
+				t.Errorf("ClusterRole: -want +got:\n%s", diff)
+			}
+			continue
+		}
+		namespaces = append(namespaces, role.Namespace)
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.APIGroups, "rbac.authorization.k8s.io") || slices.Contains(rule.Resources, "serviceaccounts") {
+				t.Errorf("in %s the operator may %v %v", role.Namespace, rule.Verbs, rule.Resources)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"team-a", "team-b"}, namespaces); diff != "" {
+		t.Errorf("namespaces of the Roles: -want +got:\n%s", diff)
+	}
+}
+
+func TestInNamespacesTheRunnerHasItsAccount(t *testing.T) {
+	got := ids(template(t, "prod", "watchNamespaces: [team-a]"))
+	for _, want := range []string{"ServiceAccount team-a/deckhand-runner", "RoleBinding team-a/deckhand-runner"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s in %v", want, got)
+		}
+	}
+}
+
+func TestPoliciesBindWhereTheOperatorWatches(t *testing.T) {
+	cases := map[string]struct {
+		values     string
+		namespaces []string // nil: all
+	}{
+		"everywhere":     {values: ""},
+		"two namespaces": {values: "watchNamespaces: [team-a, team-b]", namespaces: []string{"team-a", "team-b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := template(t, "prod", tc.values)
+			bindings := all[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding")
+			policies := ids(only(objects, "ValidatingAdmissionPolicy"))
+			if len(bindings) != len(policies) || len(policies) < 2 {
+				t.Fatalf("%d bindings of %v", len(bindings), policies)
+			}
+			for _, b := range bindings {
+				if !slices.Contains(policies, "ValidatingAdmissionPolicy "+b.Spec.PolicyName) {
+					t.Errorf("%s binds %s, which is not there", b.Name, b.Spec.PolicyName)
+				}
+				if diff := cmp.Diff(tc.namespaces, watched(b)); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", b.Name, diff)
+				}
+			}
+		})
+	}
+}
+
+func watched(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) []string {
+	if b.Spec.MatchResources == nil {
+		return nil
+	}
+	return b.Spec.MatchResources.NamespaceSelector.MatchExpressions[0].Values
+}
+
+// The chart changes the names of the policies and not a letter of their rules.
+func TestPoliciesAreThoseOfConfig(t *testing.T) {
+	charted := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{}
+	for _, p := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, template(t, "prod", ""), "ValidatingAdmissionPolicy") {
+		charted[p.Name] = p.Spec
+	}
+	for _, want := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, read(t, "policy"), "ValidatingAdmissionPolicy") {
+		if diff := cmp.Diff(want.Spec, charted["prod-"+want.Name]); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", want.Name, diff)
+		}
+	}
+}
+
+// What the chart adds to the kinds is labels and annotations.
+func TestKindsAreThoseOfConfig(t *testing.T) {
+	charted := map[string]any{}
+	for _, o := range only(template(t, "prod", ""), "CustomResourceDefinition") {
+		charted[o.Metadata.Name] = as[map[string]any](t, o)["spec"]
+	}
+	for _, o := range only(read(t, "crd"), "CustomResourceDefinition") {
+		if diff := cmp.Diff(as[map[string]any](t, o)["spec"], charted[o.Metadata.Name]); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", o.Metadata.Name, diff)
+		}
+	}
+}
+
+func TestNamesCarryTheRelease(t *testing.T) {
+	eachInstall(t, func(t *testing.T, objects []object) {
+		for _, o := range objects {
+			shared := o.Kind == "CustomResourceDefinition" || o.Metadata.Name == "deckhand-runner" && o.Metadata.Namespace != ""
+			if !shared && !strings.HasPrefix(o.Metadata.Name, "prod-deckhand") {
+				t.Errorf("%s does not carry the release's name", o.id())
+			}
+		}
+		if args := manager(t, objects).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--policy-prefix=prod-deckhand") {
+			t.Errorf("args = %v, want --policy-prefix=prod-deckhand", args)
+		}
+	})
+}
+
+func TestTwoReleasesLiveSideBySide(t *testing.T) {
+	first := ids(template(t, "first", "watchNamespaces: [team-a]"))
+	second := ids(template(t, "second", "{watchNamespaces: [team-b], crds: {install: false}}"))
+	for _, id := range second {
+		if slices.Contains(first, id) {
+			t.Errorf("both releases have %s", id)
+		}
+	}
+}
+
+func TestValuesShowInTheDeployment(t *testing.T) {
+	pod := manager(t, template(t, "prod", everything(t))).Spec.Template
+	c := pod.Spec.Containers[0]
+	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	if want := "registry.example/deckhand/manager@" + digest; c.Image != want {
+		t.Errorf("image = %s, want %s: the digest wins", c.Image, want)
+	}
+	wantArgs := []string{
+		"--runner-image=registry.example:5000/deckhand/runner:v9",
+		"--runner-pull-policy=Never",
+		"--watch-namespaces=team-a,team-b",
+		"--leader-elect",
+		"--metrics-bind-address=:8080",
+		"--health-probe-bind-address=:8081",
+		"--policy-prefix=prod-deckhand",
+		"--log-level=debug",
+		"--operator-namespace=$(POD_NAMESPACE)",
+	}
+	if diff := cmp.Diff(wantArgs, c.Args); diff != "" {
+		t.Errorf("args: -want +got:\n%s", diff)
+	}
+	set := map[string]bool{
+		"imagePullPolicy":           c.ImagePullPolicy == corev1.PullAlways,
+		"extraEnv":                  c.Env[1].Name == "HTTPS_PROXY",
+		"resources":                 c.Resources.Limits.Memory().String() == "2Gi",
+		"imagePullSecrets":          pod.Spec.ImagePullSecrets[0].Name == "registry",
+		"podAnnotations":            pod.Annotations["example.com/scrape"] == "true",
+		"podLabels":                 pod.Labels["example.com/team"] == "platform",
+		"nodeSelector":              pod.Spec.NodeSelector["kubernetes.io/arch"] == "amd64",
+		"tolerations":               len(pod.Spec.Tolerations) == 1,
+		"affinity":                  pod.Spec.Affinity != nil,
+		"topologySpreadConstraints": len(pod.Spec.TopologySpreadConstraints) == 1,
+		"priorityClassName":         pod.Spec.PriorityClassName == "system-cluster-critical",
+	}
+	for value, shows := range set {
+		if !shows {
+			t.Errorf("%s has no effect", value)
+		}
+	}
+}
+
+func TestDisruptionBudgetFromTwoReplicas(t *testing.T) {
+	for replicas, want := range map[string]int{"1": 0, "2": 1} {
+		budgets := all[policyv1.PodDisruptionBudget](t, template(t, "prod", "replicas: "+replicas), "PodDisruptionBudget")
+		if len(budgets) != want {
+			t.Errorf("%s replicas: %d budgets, want %d", replicas, len(budgets), want)
+		}
+	}
+}
+
+func TestAuthorsAreEditorsOnlyWhenAsked(t *testing.T) {
+	for values, want := range map[string]string{"": "", "roles: {aggregateAuthor: true}": "true"} {
+		for _, o := range only(template(t, "prod", values), "ClusterRole") {
+			got := o.Metadata.Labels["rbac.authorization.k8s.io/aggregate-to-edit"]
+			if o.Metadata.Name == "prod-deckhand-author" && got != want {
+				t.Errorf("with %q aggregate-to-edit = %q, want %q", values, got, want)
+			}
+		}
+	}
+}
+
+func TestKindsStayUnlessToldOtherwise(t *testing.T) {
+	for values, want := range map[string]string{"": "keep", "crds: {keep: false}": ""} {
+		kinds := only(template(t, "prod", values), "CustomResourceDefinition")
+		if len(kinds) == 0 {
+			t.Fatalf("with %q no kinds are installed", values)
+		}
+		for _, o := range kinds {
+			if got := o.Metadata.Annotations["helm.sh/resource-policy"]; got != want {
+				t.Errorf("with %q %s has resource-policy %q, want %q", values, o.id(), got, want)
+			}
+		}
+	}
+}
+
+func TestBadValuesAreRefused(t *testing.T) {
+	cases := map[string]struct{ values, want string }{
+		"a misspelled value":        {"replica: 2", "additional properties 'replica' not allowed"},
+		"a misspelled nested value": {"runner: {image: {tags: v1}}", "at '/runner/image': additional properties 'tags' not allowed"},
+		"no replicas":               {"replicas: 0", "at '/replicas': minimum: got 0, want 1"},
+		"a namespace for a list":    {"watchNamespaces: team-a", "at '/watchNamespaces': got string, want array"},
+		"an impossible namespace":   {"watchNamespaces: [Team_A]", "at '/watchNamespaces/0': 'Team_A' does not match pattern"},
+		"a namespace twice":         {"watchNamespaces: [a, a]", "at '/watchNamespaces': items at 0 and 1 are equal"},
+		"an unknown log level":      {"logLevel: trace", "at '/logLevel': value must be one of 'info', 'debug'"},
+		"half a digest":             {"image: {digest: sha256:abc}", "at '/image/digest': 'sha256:abc' does not match pattern"},
+		"an unknown pull policy":    {"image: {pullPolicy: always}", "at '/image/pullPolicy': value must be one of"},
+		"a number as an annotation": {"podAnnotations: {a: 1}", "at '/podAnnotations/a': got number, want string"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tryTemplate(t, "prod", tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %v, want one that contains %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestNeedsNativeSidecars(t *testing.T) {
+	const want = "chart requires kubeVersion: >=1.33.0-0"
+	if _, err := tryTemplate(t, "prod", "", "--kube-version=1.32.9"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error = %v, want one that contains %q", err, want)
+	}
+	if _, err := tryTemplate(t, "prod", "", "--kube-version=v1.33.4-eks-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	const golden = "testdata/default.golden.yaml"
+	got, err := tryTemplate(t, "deckhand", "{crds: {install: false}, policies: {install: false}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s; go test ./test/render -update rewrites it: -want +got:\n%s", golden, diff)
+	}
+}
