@@ -63,7 +63,7 @@ func read(taskFile, snapshotFile string) (input, error) {
 
 // toCluster reports to the Run's status.
 func toCluster(p place, t task.Task, every func() time.Duration, ended func(error)) (reporter, error) {
-	target, err := report.InCluster(t.Run)
+	target, err := report.InCluster(t.Run, task.TokenDir)
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,8 @@ type AgentSpec struct {
 	// +required
 	Model string `json:"model"`
 
-	// tools are what the agent may do beside finish, reject and think. Default:
-	// none.
+	// tools are what the agent may do beside finish and reject, which it always
+	// may. Default: none.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.builtin == t.builtin))",message="each tool may be listed once"
@@ -107,8 +107,9 @@ type AgentSpec struct {
 // Tool is one thing that an agent may do.
 type Tool struct {
 	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
-	// Glob and Grep in the workspace.
-	// +kubebuilder:validation:Enum=Files
+	// Glob and Grep in the workspace. Think: a place to think in between calls,
+	// for models that do not by themselves.
+	// +kubebuilder:validation:Enum=Files;Think
 	// +required
 	Builtin BuiltinTool `json:"builtin"`
 
@@ -124,6 +125,7 @@ type BuiltinTool string
 // The built-in tools.
 const (
 	BuiltinFiles BuiltinTool = "Files"
+	BuiltinThink BuiltinTool = "Think"
 )
 
 // Limits end a Run that goes too far. A reached one shows as the reason of

@@ -363,7 +363,7 @@ type Result struct {
 
 // File is a file that the Run made or changed.
 type File struct {
-	// path below /workspace.
+	// path as the agent sees it: /workspace/notes/a.txt.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="must be at most 256 bytes"
 	// +optional

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,51 +18,48 @@ import (
 // BenchmarkStart is the time from starting the program to its first byte at
 // the model.
 func BenchmarkStart(b *testing.B) {
-	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer listener.Close()
-	if _, err := program(); err != nil {
-		b.Fatal(err)
-	}
-	t := newBench(b, "http://"+listener.Addr().String()+"/v1", nil)
-	for i := 0; b.Loop(); i++ {
-		t.state = filepath.Join(filepath.Dir(t.state), "state"+strconv.Itoa(i))
-		c := t.command(b)
-		if err := c.Start(); err != nil {
-			b.Fatal(err)
-		}
-		conn, err := listener.Accept()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		_ = conn.Close()
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		b.StartTimer()
-	}
+	listener := listen(b)
+	t := newBench(b, endpoint(listener), nil)
+	n := 0
+	untilAsked(b, listener, func() *bench {
+		n++
+		fresh := *t
+		fresh.state += strconv.Itoa(n)
+		return &fresh
+	})
 }
 
-// BenchmarkResume is the time from starting the program to the first byte of
-// its request, where the journal has a thousand steps of 20 KB.
+// BenchmarkResume is the same where the journal has a thousand steps of 20 KB.
 func BenchmarkResume(b *testing.B) {
-	if _, err := program(); err != nil {
-		b.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	listener := listen(b)
+	t := newBench(b, endpoint(listener), nil)
+	fill(b, t.state)
+	untilAsked(b, listener, func() *bench { return t })
+}
+
+// listen is a model that never answers.
+func listen(b *testing.B) net.Listener {
+	b.Helper()
+	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer listener.Close()
-	t := newBench(b, "http://"+listener.Addr().String()+"/v1", nil)
-	fill(b, t.state)
+	b.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func endpoint(l net.Listener) string { return "http://" + l.Addr().String() + "/v1" }
+
+// untilAsked measures runs from their start to the first byte at the model, on
+// the clock and in time of the processor.
+func untilAsked(b *testing.B, listener net.Listener, next func() *bench) {
+	b.Helper()
+	if _, err := program(); err != nil {
+		b.Fatal(err)
+	}
+	var busy time.Duration
 	for b.Loop() {
-		c := t.command(b)
+		c := next().command(b)
 		if err := c.Start(); err != nil {
 			b.Fatal(err)
 		}
@@ -75,11 +71,13 @@ func BenchmarkResume(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		_ = conn.Close()
 		_ = c.Process.Kill()
+		_ = conn.Close()
 		_ = c.Wait()
+		busy += c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 		b.StartTimer()
 	}
+	b.ReportMetric(float64(busy.Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
 // fill writes a journal of a thousand steps of 20 KB.

@@ -147,7 +147,7 @@ func (r *run) loop(ctx context.Context) (Outcome, error) {
 			err = r.ask(ctx)
 		}
 		if err != nil {
-			return Outcome{}, whatStopped(ctx, err)
+			return Outcome{}, causeOf(ctx, err)
 		}
 	}
 }
@@ -187,14 +187,14 @@ func (r *run) commit(ctx context.Context) error {
 		}
 	}()
 	if err := r.Report.Commit(ctx, r.progress()); err != nil {
-		return whatStopped(ctx, err)
+		return causeOf(ctx, err)
 	}
 	return nil
 }
 
-// whatStopped is why a piece of work really failed: where the context ended, its
+// causeOf is why a piece of work really failed: where the context ended, its
 // cause, else the error itself.
-func whatStopped(ctx context.Context, err error) error {
+func causeOf(ctx context.Context, err error) error {
 	if _, ok := asEnd(err); ok || ctx.Err() == nil {
 		return err
 	}

@@ -3,11 +3,15 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/redact"
@@ -438,6 +442,60 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 	if !strings.Contains(string(out.Output), "‹secret:anthropic/api-key›") {
 		t.Errorf("output %s", out.Output)
+	}
+}
+
+// stammer is a model whose first try breaks off behind a few words.
+type stammer struct{}
+
+func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range []model.Delta{
+			{Text: "I th"},
+			{Reset: true, Usage: &step.Usage{InputTokens: 10}},
+			{Text: "I think."},
+			{Finish: step.FinishStop, Usage: &step.Usage{InputTokens: 20, OutputTokens: 2}},
+		} {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
+	s := newStage(nil)
+	s.Model.Model = stammer{}
+	out := s.run(t)
+	if out.Text != "I think." {
+		t.Errorf("text %q", out.Text)
+	}
+	if p := out.Progress; p.Counts.ModelCalls != 2 || p.Counts.Errors != 1 || p.Usage.InputTokens != 20 {
+		t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
+	}
+	var told []step.EventType
+	for _, e := range s.tape.types {
+		if e == step.EventReset || e == step.EventTextDelta {
+			told = append(told, e)
+		}
+	}
+	if diff := cmp.Diff([]step.EventType{step.EventTextDelta, step.EventReset, step.EventTextDelta}, told); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
+	}
+}
+
+func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
+	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
+	s.run(t)
+	var told []events.Payload
+	for _, e := range s.tape.all {
+		if e.EventType() == step.EventLimitNear {
+			told = append(told, e)
+		}
+	}
+	if diff := cmp.Diff([]events.Payload{events.LimitNear{Limit: "steps", Used: 4, Max: 5}}, told); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
 	}
 }
 

@@ -35,24 +35,25 @@ const requestTimeout = 10 * time.Second
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 64 << 10
 
-// InCluster is the Target of a runner in its pod.
-func InCluster(run task.Run) (Target, error) {
+// InCluster is the Target of a runner in its pod; dir holds its token and the
+// certificate of the API server, as task.TokenDir does.
+func InCluster(run task.Run, dir string) (Target, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	uid := os.Getenv(task.EnvPodUID)
 	if host == "" || port == "" || uid == "" {
 		return Target{}, fmt.Errorf("finding the API server: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and %s must be set", task.EnvPodUID)
 	}
-	ca, err := os.ReadFile(filepath.Join(task.TokenDir, "ca.crt"))
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
 		return Target{}, fmt.Errorf("reading the certificate of the API server: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return Target{}, fmt.Errorf("reading the certificate of the API server: no certificate in %s/ca.crt", task.TokenDir)
+		return Target{}, fmt.Errorf("reading the certificate of the API server: no certificate in %s/ca.crt", dir)
 	}
 	return Target{
 		URL: "https://" + net.JoinHostPort(host, port), Run: run, PodUID: uid,
-		Token: tokenFile(filepath.Join(task.TokenDir, "token")),
+		Token: tokenFile(filepath.Join(dir, "token")),
 		// No proxy: the API server is in the cluster.
 		Client: &http.Client{Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},

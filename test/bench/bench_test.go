@@ -1,0 +1,278 @@
+//go:build bench
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/operator"
+)
+
+// pairs are how often a Run and a bare pod take turns.
+const pairs = 10
+
+// A track is where measuring happens: a namespace with a model that says one
+// word, and an agent of it.
+type track struct {
+	t         *testing.T
+	client    client.WithWatch
+	api       kubernetes.Interface
+	namespace string
+}
+
+func newTrack(t *testing.T) *track {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS, cfg.Burst = -1, 0
+	scheme, err := operator.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &track{t: t}
+	if r.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	if r.api, err = kubernetes.NewForConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	r.furnish()
+	return r
+}
+
+func (r *track) furnish() {
+	r.t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "deckhand-bench-"}}
+	r.create(ns)
+	r.namespace = ns.Name
+	r.t.Cleanup(func() { _ = r.client.Delete(context.WithoutCancel(r.t.Context()), ns) })
+	server := r.pod("model", modelImage(), "--listen", ":8080")
+	server.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODELSERVER_SCRIPT", Value: `{"models":{"*":{"turns":[{"text":"Done."}]}}}`}}
+	r.create(server)
+	var running corev1.Pod
+	for running.Status.PodIP == "" {
+		r.get(server, &running)
+	}
+	r.create(&v1alpha1.Model{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.ModelSpec{
+		Provider: v1alpha1.ProviderOpenAICompatible, Model: "trivial", Endpoint: "http://" + running.Status.PodIP + ":8080/v1",
+	}})
+	r.create(&v1alpha1.Agent{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.AgentSpec{Instructions: "Say one word.", Model: "trivial", PodRetention: "0s"}})
+}
+
+func modelImage() string { return fallback("BENCH_MODELSERVER_IMAGE", "deckhand.test/modelserver:dev") }
+
+func fallback(env, otherwise string) string {
+	if v := os.Getenv(env); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+func (r *track) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: r.namespace, Name: name}
+}
+
+func (r *track) create(o client.Object) {
+	r.t.Helper()
+	if err := r.client.Create(r.t.Context(), o); err != nil {
+		r.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+func (r *track) get(o, into client.Object) {
+	r.t.Helper()
+	if err := r.client.Get(r.t.Context(), client.ObjectKeyFromObject(o), into); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *track) pod(name, image string, args ...string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: r.meta(name), Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "c", Image: image, Args: args, ImagePullPolicy: corev1.PullIfNotPresent}},
+	}}
+}
+
+// bare is the time from the creation of a pod that does nothing to its end, as
+// one watcher sees it.
+func (r *track) bare(n int) time.Duration {
+	pod := r.pod(fmt.Sprintf("bare-%d", n), modelImage(), "--help")
+	return r.until(pod, &corev1.PodList{}, func(o client.Object) bool {
+		p, is := o.(*corev1.Pod)
+		return is && p.Name == pod.Name && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
+	})
+}
+
+// run is the same of a Run whose model says one word.
+func (r *track) run(n int) time.Duration {
+	run := &v1alpha1.Run{ObjectMeta: r.meta(fmt.Sprintf("run-%d", n)), Spec: v1alpha1.RunSpec{Agent: "trivial", Prompt: "Say it."}}
+	d := r.until(run, &v1alpha1.RunList{}, func(o client.Object) bool {
+		seen, is := o.(*v1alpha1.Run)
+		return is && seen.Name == run.Name && seen.Status.CompletionTime != nil
+	})
+	var seen v1alpha1.Run
+	r.get(run, &seen)
+	for _, c := range seen.Status.Conditions {
+		if c.Type == v1alpha1.ConditionSucceeded && c.Status != metav1.ConditionTrue {
+			r.t.Fatalf("Run %s ended %s: %s", run.Name, c.Reason, c.Message)
+		}
+	}
+	return d
+}
+
+func (r *track) until(o client.Object, list client.ObjectList, over func(client.Object) bool) time.Duration {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	w, err := r.client.Watch(ctx, list, client.InNamespace(r.namespace))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer w.Stop()
+	begin := time.Now()
+	r.create(o)
+	for e := range w.ResultChan() {
+		if seen, is := e.Object.(client.Object); is && e.Type != watch.Deleted && over(seen) {
+			return time.Since(begin)
+		}
+	}
+	r.t.Fatalf("%s never ended", o.GetName())
+	return 0
+}
+
+func TestRunOverBarePod(t *testing.T) {
+	r := newTrack(t)
+	r.bare(-1) // what is made once is made now
+	r.run(-1)
+	var bare, run []time.Duration
+	for n := range pairs {
+		bare = append(bare, r.bare(n))
+		run = append(run, r.run(n))
+	}
+	slices.Sort(bare)
+	slices.Sort(run)
+	b, u := bare[pairs/2], run[pairs/2]
+	fmt.Printf("create → terminal, median of %d interleaved pairs: bare pod %s, trivial Run %s, ratio %.2f\n", pairs, b.Round(time.Millisecond), u.Round(time.Millisecond), float64(u)/float64(b))
+	fmt.Printf("  bare pods %v\n  Runs      %v\n", rounded(bare), rounded(run))
+}
+
+func rounded(all []time.Duration) []time.Duration {
+	var out []time.Duration
+	for _, d := range all {
+		out = append(out, d.Round(time.Millisecond))
+	}
+	return out
+}
+
+// The operator's requests are counted by its own client, all writes to the
+// status of Runs by the API server; what is left is the runners'.
+func TestWritesPerRun(t *testing.T) {
+	r := newTrack(t)
+	r.run(-1)
+	r.settle()
+	manager, server := r.managerWrites(), r.statusPatches()
+	for n := range pairs {
+		r.run(n)
+	}
+	r.settle()
+	all := r.managerWrites().minus(manager)
+	runners := r.statusPatches() - server - all["PATCH"]
+	fmt.Printf("writes per trivial Run: operator %.1f (POST %.1f: the pod and an event; PATCH %.1f: claim, record, end; DELETE %.1f: the pod), runner %.1f (start, result), all %.1f\n",
+		per(all.sum()), per(all["POST"]), per(all["PATCH"]), per(all["DELETE"]), per(runners), per(all.sum()+runners))
+	fmt.Printf("  of them before it is terminal: %.1f (without its end, the event and the pod's deletion)\n", per(all.sum()+runners)-3)
+}
+
+// settle lets what is written behind be written.
+func (r *track) settle() { <-time.After(5 * time.Second) }
+
+func per(n float64) float64 { return n / pairs }
+
+type writes map[string]float64
+
+func (w writes) minus(o writes) writes {
+	out := writes{}
+	for k, v := range w {
+		out[k] = v - o[k]
+	}
+	return out
+}
+
+func (w writes) sum() float64 {
+	var s float64
+	for _, v := range w {
+		s += v
+	}
+	return s
+}
+
+// managerWrites are the operator's requests that write, but for those on its
+// lease, which are PUTs; nothing else of it is.
+func (r *track) managerWrites() writes {
+	r.t.Helper()
+	var pods corev1.PodList
+	if err := r.client.List(r.t.Context(), &pods, client.InNamespace("deckhand-system"), client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}); err != nil || len(pods.Items) == 0 {
+		r.t.Fatalf("finding the operator: %v", err)
+	}
+	text, err := r.api.CoreV1().Pods("deckhand-system").ProxyGet("http", pods.Items[0].Name, "8080", "metrics", nil).DoRaw(r.t.Context())
+	if err != nil {
+		r.t.Fatalf("reading the operator's metrics: %v", err)
+	}
+	out := writes{}
+	r.each(string(text), "rest_client_requests_total", func(labels map[string]string, v float64) {
+		if m := labels["method"]; m == "POST" || m == "PATCH" || m == "DELETE" {
+			out[m] += v
+		}
+	})
+	return out
+}
+
+func (r *track) statusPatches() float64 {
+	r.t.Helper()
+	text, err := r.api.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(r.t.Context())
+	if err != nil {
+		r.t.Fatalf("reading the API server's metrics: %v", err)
+	}
+	var sum float64
+	r.each(string(text), "apiserver_request_total", func(labels map[string]string, v float64) {
+		if labels["resource"] == "runs" && labels["subresource"] == "status" && labels["verb"] == "PATCH" {
+			sum += v
+		}
+	})
+	return sum
+}
+
+func (r *track) each(text, name string, do func(map[string]string, float64)) {
+	r.t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, m := range families[name].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		do(labels, m.GetCounter().GetValue())
+	}
+}

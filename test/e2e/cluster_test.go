@@ -1,0 +1,334 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+)
+
+// patience is how long anything may take on a slow machine.
+const patience = 2 * time.Minute
+
+const (
+	modelsNamespace = "deckhand-e2e-models"
+	endpoint        = "http://models." + modelsNamespace + "/v1"
+	key             = "sk-e2e-canary-0123456789"
+)
+
+var cluster struct {
+	config *rest.Config
+	admin  client.Client
+	api    kubernetes.Interface
+}
+
+func TestMain(m *testing.M) {
+	if err := connect(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}}
+	_ = cluster.admin.Delete(context.Background(), ns) //nolint:forbidigo // after all tests there is no test's context
+	os.Exit(code)
+}
+
+func connect() error {
+	ctrl.SetLogger(logr.Discard())
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	cfg.QPS, cfg.Burst = -1, 0
+	scheme, err := operator.Scheme()
+	if err != nil {
+		return err
+	}
+	cluster.config = cfg
+	if cluster.admin, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("reaching the cluster: %w", err)
+	}
+	if cluster.api, err = kubernetes.NewForConfig(cfg); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience) //nolint:forbidigo // before all tests
+	defer cancel()
+	return serveModels(ctx)
+}
+
+// serveModels runs the scripted server with the scripts of all stories.
+func serveModels(ctx context.Context) error {
+	data, err := json.Marshal(modeltest.Script{Key: key, Models: scripts})
+	if err != nil {
+		return err
+	}
+	image := os.Getenv("E2E_MODELSERVER_IMAGE")
+	if image == "" {
+		image = "deckhand.test/modelserver:dev"
+	}
+	labels := map[string]string{"app": "models"}
+	meta := metav1.ObjectMeta{Namespace: modelsNamespace, Name: "models", Labels: labels}
+	port := intstr.FromInt32(8080)
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}},
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"script.json": string(data)}},
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: port}}}},
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{
+						Name: "models", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+						Args:           []string{"--listen", ":8080", "--script", "/script/script.json"},
+						ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: port}}},
+						VolumeMounts:   []corev1.VolumeMount{{Name: "script", MountPath: "/script"}},
+					}},
+					Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "models"}}}}},
+				},
+			},
+		}},
+	}
+	if err := replace(ctx, objects[0]); err != nil {
+		return err
+	}
+	for _, o := range objects[1:] {
+		if err := cluster.admin.Create(ctx, o); err != nil {
+			return fmt.Errorf("serving models: %w", err)
+		}
+	}
+	return until(ctx, func(ctx context.Context) (bool, error) {
+		var d appsv1.Deployment
+		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: modelsNamespace, Name: "models"}, &d)
+		return err == nil && d.Status.AvailableReplicas > 0, err
+	})
+}
+
+// replace makes a namespace anew: what an earlier run left is gone.
+func replace(ctx context.Context, ns client.Object) error {
+	return until(ctx, func(ctx context.Context) (bool, error) {
+		err := cluster.admin.Create(ctx, ns)
+		if err == nil {
+			return true, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return false, err
+		}
+		return false, client.IgnoreNotFound(cluster.admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.GetName()}}))
+	})
+}
+
+func until(ctx context.Context, holds wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, holds)
+}
+
+// A place is a namespace that enforces restricted Pod Security, with the key of
+// the models.
+type place struct {
+	t    *testing.T
+	name string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "deckhand-e2e-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := cluster.admin.Create(t.Context(), ns); err != nil {
+		t.Fatalf("creating a namespace: %v", err)
+	}
+	p := &place{t: t, name: ns.Name}
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.explain()
+		}
+		_ = cluster.admin.Delete(context.WithoutCancel(t.Context()), ns)
+	})
+	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": key}})
+	return p
+}
+
+// explain prints what one would look at.
+func (p *place) explain() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), time.Minute)
+	defer cancel()
+	var runs v1alpha1.RunList
+	_ = cluster.admin.List(ctx, &runs, client.InNamespace(p.name))
+	for i := range runs.Items {
+		status, _ := json.MarshalIndent(runs.Items[i].Status, "", "  ")
+		p.t.Logf("Run %s: %s", runs.Items[i].Name, status)
+	}
+	var pods corev1.PodList
+	_ = cluster.admin.List(ctx, &pods, client.InNamespace(p.name))
+	for i := range pods.Items {
+		p.t.Logf("Pod %s is %s %s; its log:\n%s", pods.Items[i].Name, pods.Items[i].Status.Phase, pods.Items[i].Status.Message, p.log(ctx, pods.Items[i].Name))
+	}
+}
+
+func (p *place) log(ctx context.Context, pod string) string {
+	data, err := cluster.api.CoreV1().Pods(p.name).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func (p *place) create(objects ...client.Object) {
+	p.t.Helper()
+	for _, o := range objects {
+		o.SetNamespace(p.name)
+		if err := cluster.admin.Create(p.t.Context(), o); err != nil {
+			p.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// agent makes a Model of a script and an Agent of that Model, both named after
+// it.
+func (p *place) agent(script string, mods ...func(*v1alpha1.Agent)) {
+	p.t.Helper()
+	agent := &v1alpha1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Name: script},
+		Spec: v1alpha1.AgentSpec{
+			Instructions: "Do what you are told.",
+			Model:        script,
+			Tools:        []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}},
+		},
+	}
+	for _, mod := range mods {
+		mod(agent)
+	}
+	p.create(&v1alpha1.Model{
+		ObjectMeta: metav1.ObjectMeta{Name: script},
+		Spec: v1alpha1.ModelSpec{
+			Provider:    v1alpha1.ProviderOpenAICompatible,
+			Endpoint:    endpoint,
+			Model:       script,
+			Credentials: &v1alpha1.SecretKey{SecretName: "key"},
+			Prices:      &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
+		},
+	}, agent)
+}
+
+// run starts a Run of an agent.
+func (p *place) run(agent string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+	p.t.Helper()
+	run := &v1alpha1.Run{
+		ObjectMeta: metav1.ObjectMeta{Name: agent},
+		Spec:       v1alpha1.RunSpec{Agent: agent, Prompt: "Do it."},
+	}
+	for _, mod := range mods {
+		mod(run)
+	}
+	p.create(run)
+	return run
+}
+
+// await waits until something holds for a Run, and returns it as it is then.
+func (p *place) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) bool) *v1alpha1.Run {
+	p.t.Helper()
+	var seen v1alpha1.Run
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
+		seen = v1alpha1.Run{}
+		if err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(run), &seen); err != nil {
+			return false, err
+		}
+		if seen.Status.CompletionTime != nil && !holds(&seen) {
+			return false, fmt.Errorf("it ended %s", succeeded(&seen))
+		}
+		return holds(&seen), nil
+	})
+	if err != nil {
+		p.t.Fatalf("Run %s never %s (%s): %v", run.Name, what, succeeded(&seen), err)
+	}
+	return &seen
+}
+
+func finished(r *v1alpha1.Run) bool { return r.Status.CompletionTime != nil }
+
+// ends waits for the end of a Run, which must be as wanted.
+func (p *place) ends(run *v1alpha1.Run, want string) *v1alpha1.Run {
+	p.t.Helper()
+	seen := p.await(run, "finishes", finished)
+	if got := succeeded(seen); !strings.HasPrefix(got, want+":") {
+		p.t.Fatalf("Run %s ended %s, want %s", run.Name, got, want)
+	}
+	return seen
+}
+
+func succeeded(r *v1alpha1.Run) string {
+	for _, c := range r.Status.Conditions {
+		if c.Type == v1alpha1.ConditionSucceeded {
+			return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+		}
+	}
+	return "without a condition"
+}
+
+func message(r *v1alpha1.Run) string {
+	_, text, _ := strings.Cut(succeeded(r), ": ")
+	return text
+}
+
+// pod waits for the pod of an attempt to run.
+func (p *place) pod(run *v1alpha1.Run, attempt int) *corev1.Pod {
+	p.t.Helper()
+	var pod corev1.Pod
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
+		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: p.name, Name: fmt.Sprintf("%s-%d", run.Name, attempt)}, &pod)
+		return err == nil && pod.Status.Phase == corev1.PodRunning, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		p.t.Fatalf("attempt %d of Run %s does not run: %v", attempt, run.Name, err)
+	}
+	return &pod
+}
+
+// kill deletes a pod as a node would lose it: at once.
+func (p *place) kill(pod *corev1.Pod) {
+	p.t.Helper()
+	now := int64(0)
+	if err := cluster.admin.Delete(p.t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		p.t.Fatalf("killing Pod %s: %v", pod.Name, err)
+	}
+}
+
+// as is a client of a person who holds a built-in ClusterRole in the place.
+func (p *place) as(user, role string) client.Client {
+	p.t.Helper()
+	p.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+	cfg := rest.CopyConfig(cluster.config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	c, err := client.New(cfg, client.Options{Scheme: cluster.admin.Scheme()})
+	if err != nil {
+		p.t.Fatalf("becoming %s: %v", user, err)
+	}
+	return c
+}

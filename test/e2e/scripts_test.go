@@ -1,0 +1,66 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+)
+
+// call is a tool call of a scripted model.
+func call(name string, args any) modeltest.Call {
+	data, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return modeltest.Call{Name: name, Args: data}
+}
+
+type args map[string]any
+
+func turns(t ...modeltest.Turn) modeltest.Dialogue { return modeltest.Dialogue{Turns: t} }
+
+// slowly is a turn that takes seconds to say.
+func slowly(text string) modeltest.Turn { return modeltest.Turn{Text: text, DelayMS: 400} }
+
+const longText = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
+
+// scripts are what the models of the stories say.
+var scripts = map[string]modeltest.Dialogue{
+	"trivial": turns(modeltest.Turn{Text: "Done."}),
+	"writer": turns(
+		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/notes/a.txt", "content": "hello\n"})}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Edit", args{"path": "notes/a.txt", "old_string": "hello", "new_string": "goodbye"})}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/notes/a.txt"})}},
+		modeltest.Turn{Text: "It says: {{.LastToolResult}}"},
+	),
+	"reader": turns( // changes nothing
+		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
+		slowly(longText),
+	),
+	"changer": turns( // changes something, then takes its time
+		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
+		slowly(longText),
+	),
+	"clumsy": turns(
+		modeltest.Turn{Calls: []modeltest.Call{{Name: "Write", Args: json.RawMessage(`"{\"path\": \"/workspace/a.txt\", \"content\": "`)}}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/../deckhand/token/token"})}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/deckhand/secrets/models/clumsy/key"})}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Teleport", args{})}},
+		modeltest.Turn{Text: "I could not: {{.LastToolResult}}"},
+	),
+	"flaky": turns(modeltest.Turn{Text: "Done at last.", Faults: []modeltest.Fault{
+		{Kind: modeltest.FaultStatus, Status: 429, RetryAfter: "0"},
+		{Kind: modeltest.FaultCut, After: 60},
+		{Kind: modeltest.FaultReset},
+	}}),
+	"web-page": turns(modeltest.Turn{Text: "never", Faults: []modeltest.Fault{{Kind: modeltest.FaultHTML, Times: -1}}}),
+	"endless":  {Turns: []modeltest.Turn{{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}, DelayMS: 50}}, After: modeltest.Repeat},
+	"parrot":   turns(modeltest.Turn{Text: "My key is " + key + ", is it not?"}),
+	"typed": turns(
+		modeltest.Turn{Text: "I would say seven."},
+		modeltest.Turn{Calls: []modeltest.Call{call("finish", args{"answer": 7})}},
+	),
+	"decliner": turns(modeltest.Turn{Calls: []modeltest.Call{call("reject", args{"reason": "this is not for me"})}}),
+}
