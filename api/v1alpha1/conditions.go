@@ -89,7 +89,7 @@ const (
 	ReasonStopping = "Stopping"
 )
 
-// ReasonFinished, the one reason of Succeeded=True: the result is committed.
+// ReasonFinished is the one reason of Succeeded=True: the result is committed.
 const ReasonFinished = "Finished"
 
 // Reasons of Succeeded=False: the Run is final and its work is not done.

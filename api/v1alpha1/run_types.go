@@ -96,7 +96,7 @@ type RunSpec struct {
 	DesiredState DesiredState `json:"desiredState,omitempty"`
 
 	// ttlSecondsAfterFinished deletes the Run that long after it finished.
-	// Default: never. It is not honoured on a Run that carries a label or
+	// Default: never. It is not honored on a Run that carries a label or
 	// annotation of Flux or Argo CD: Git would make it again.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

@@ -66,7 +66,7 @@ func run(m *testing.M) (int, error) {
 	if shared.Admin, err = newClient(cfg); err != nil {
 		return 1, err
 	}
-	if err := shared.guard(context.Background()); err != nil { //nolint:forbidigo // before any test there is no test's context
+	if err := shared.guard(context.Background()); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
@@ -149,7 +149,7 @@ func (s *Server) as(who rest.ImpersonationConfig, rules []rbacv1.PolicyRule, nam
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who.UserName}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := s.Admin.Create(context.Background(), o); err != nil && !apierrors.IsAlreadyExists(err) { //nolint:forbidigo // set-up
+		if err := s.Admin.Create(context.Background(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, err
 		}
 	}

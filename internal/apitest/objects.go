@@ -17,7 +17,7 @@ func ReadObjects(file string) ([]client.Object, error) {
 		return nil, err
 	}
 	var out []client.Object
-	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
+	for doc := range bytes.SplitSeq(data, []byte("\n---\n")) {
 		var u unstructured.Unstructured
 		if err := yaml.Unmarshal(doc, &u.Object); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", file, err)

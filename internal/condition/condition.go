@@ -27,10 +27,7 @@ func Merge(had []metav1.Condition, now metav1.Time, generation int64, want ...me
 	return merged
 }
 
-// Bool is True or False.
-func Bool(b bool) metav1.ConditionStatus {
-	if b {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
+// When is a condition's status where something holds or does not.
+func When(holds bool) metav1.ConditionStatus {
+	return map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[holds]
 }

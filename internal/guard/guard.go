@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -55,7 +55,7 @@ func (g *Guard) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection is false: a standby should know as well.
-func (g *Guard) NeedLeaderElection() bool { return false }
+func (*Guard) NeedLeaderElection() bool { return false }
 
 // Look looks for the policies once.
 func (g *Guard) Look(ctx context.Context) {
@@ -63,8 +63,8 @@ func (g *Guard) Look(ctx context.Context) {
 	for _, name := range g.names {
 		key := client.ObjectKey{Name: name}
 		for kind, object := range map[string]client.Object{
-			"ValidatingAdmissionPolicy":        &admissionv1.ValidatingAdmissionPolicy{},
-			"ValidatingAdmissionPolicyBinding": &admissionv1.ValidatingAdmissionPolicyBinding{},
+			"ValidatingAdmissionPolicy":        &admissionregistrationv1.ValidatingAdmissionPolicy{},
+			"ValidatingAdmissionPolicyBinding": &admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 		} {
 			switch err := g.reader.Get(ctx, key, object); {
 			case apierrors.IsNotFound(err):

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +32,7 @@ func TestGuard(t *testing.T) {
 	}{
 		"all is there": {func(string, client.Object) error { return nil }, ""},
 		"a binding is missing": {func(name string, o client.Object) error {
-			if _, is := o.(*admissionv1.ValidatingAdmissionPolicyBinding); is && name == "ours-runner-pods" {
+			if _, is := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); is && name == "ours-runner-pods" {
 				return notFound
 			}
 			return nil

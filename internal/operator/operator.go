@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +25,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/guard"
 	"github.com/deckhand-dev/deckhand/internal/identity"
 )
-
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch
 
 // Options are how an installation differs from another.
 type Options struct {
@@ -93,14 +90,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		RunnerPullPolicy: o.RunnerPullPolicy,
 		Guard:            g,
 		Identity:         identities(mgr.GetClient(), o),
-		Now:              time.Now,
+		Now:              clock,
 	}
 	if err := runs.Validate(); err != nil {
 		return err
 	}
 	for name, err := range map[string]error{
-		"Model": model.Setup(mgr, time.Now),
-		"Agent": agent.Setup(ctx, mgr, time.Now),
+		"Model": model.Setup(mgr, clock),
+		"Agent": agent.Setup(ctx, mgr, clock),
 		"Run":   run.Setup(ctx, mgr, runs),
 	} {
 		if err != nil {

@@ -6,42 +6,42 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 const maxExtra = 4 << 10
 
-// CheckModel finds what the schema of a Model cannot: a *Problem, or nil.
-func CheckModel(m *v1alpha1.Model) *Problem {
+// CheckModel finds what the schema of a Model cannot: a *NotReadyError, or nil.
+func CheckModel(m *v1alpha1.Model) *NotReadyError {
 	p := m.Spec.Parameters
 	if p == nil || p.Extra == nil {
 		return nil
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(p.Extra.Raw, &object); err != nil {
-		return &Problem{v1alpha1.ReasonParametersInvalid, "spec.parameters.extra must be an object"}
+		return &NotReadyError{v1alpha1.ReasonParametersInvalid, "spec.parameters.extra must be an object"}
 	}
 	if len(p.Extra.Raw) > maxExtra {
-		return &Problem{v1alpha1.ReasonParametersInvalid, fmt.Sprintf("spec.parameters.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
+		return &NotReadyError{v1alpha1.ReasonParametersInvalid, fmt.Sprintf("spec.parameters.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
 	}
 	return nil
 }
 
 func check(agent *v1alpha1.Agent, m *v1alpha1.Model) error {
 	if m == nil {
-		return &Problem{v1alpha1.ReasonModelNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in spec.model", agent.Spec.Model, agent.Namespace)}
+		return &NotReadyError{v1alpha1.ReasonModelNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in spec.model", agent.Spec.Model, agent.Namespace)}
 	}
 	if p := CheckModel(m); p != nil {
-		return &Problem{v1alpha1.ReasonModelNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
+		return &NotReadyError{v1alpha1.ReasonModelNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
 	}
 	if agent.Spec.Limits.Cost != nil && m.Spec.Prices == nil {
-		return &Problem{v1alpha1.ReasonPricesMissing, fmt.Sprintf("limits.cost needs to know what Model %q costs; set its spec.prices, or remove the limit", m.Name)}
+		return &NotReadyError{v1alpha1.ReasonPricesMissing, fmt.Sprintf("limits.cost needs to know what Model %q costs; set its spec.prices, or remove the limit", m.Name)}
 	}
 	if o := agent.Spec.Output; o != nil {
 		if err := schema.Check(o.Schema.Raw); err != nil {
-			return &Problem{v1alpha1.ReasonOutputSchemaInvalid, fmt.Sprintf("spec.output.schema: %v", err)}
+			return &NotReadyError{v1alpha1.ReasonOutputSchemaInvalid, fmt.Sprintf("spec.output.schema: %v", err)}
 		}
 	}
 	return nil
@@ -104,12 +104,12 @@ func modelForRunner(name string, spec v1alpha1.ModelSpec) (task.Model, error) {
 	return m, err
 }
 
-func params(p *v1alpha1.ModelParameters) (model.Params, error) {
-	var out model.Params
+func params(p *v1alpha1.ModelParameters) (step.Params, error) {
+	var out step.Params
 	if p == nil {
 		return out, nil
 	}
-	out.Reasoning = model.Reasoning(p.Reasoning)
+	out.Reasoning = step.Reasoning(p.Reasoning)
 	if p.MaxOutputTokens != nil {
 		n, err := p.MaxOutputTokens.Count()
 		if err != nil {

@@ -48,14 +48,14 @@ type Sources struct {
 	ModelSpec v1alpha1.ModelSpec `json:"modelSpec"`
 }
 
-// A Problem says why there is no version, for a condition.
-type Problem struct {
+// A NotReadyError says why there is no version, for a condition.
+type NotReadyError struct {
 	Reason, Message string
 }
 
-func (p *Problem) Error() string { return p.Message }
+func (e *NotReadyError) Error() string { return e.Message }
 
-// Of makes the version of an Agent with its Model (nil: not found). A *Problem
+// Of makes the version of an Agent with its Model (nil: not found). A *NotReadyError
 // says what is wrong with them.
 func Of(agent *v1alpha1.Agent, model *v1alpha1.Model) (*Version, error) {
 	if err := check(agent, model); err != nil {

@@ -104,7 +104,7 @@ func TestProblems(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := snapshot.Of(tc.agent, tc.model)
-			var problem *snapshot.Problem
+			var problem *snapshot.NotReadyError
 			if !errors.As(err, &problem) || problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) {
 				t.Errorf("Of() = %v, want reason %s and %q", err, tc.reason, tc.says)
 			}

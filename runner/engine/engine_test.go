@@ -52,7 +52,7 @@ assistant: ok`,
 			want:  task.ReasonFinished,
 			told: `user: go
 assistant:  Reed{}
-tool: Error: Unknown tool name: "Reed". Available tools: Read, Bash, Crash, Silent, finish, reject
+tool: Error: Unknown tool name: 'Reed'. Available tools: Read, Bash, Crash, Silent, finish, reject
 assistant: ok`,
 		},
 		"broken arguments are kept as a string and told": {

@@ -50,5 +50,5 @@ func resultUnknown(name string, known []step.Tool) string {
 	for i, t := range known {
 		names[i] = t.Name
 	}
-	return fmt.Sprintf("Unknown tool name: %q. Available tools: %s", name, strings.Join(names, ", "))
+	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: %s", name, strings.Join(names, ", "))
 }

@@ -3,7 +3,6 @@ package task
 import (
 	"encoding/json"
 
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -44,12 +43,12 @@ type Model struct {
 	Headers  map[string]string `json:"headers,omitempty"`
 	// Secret and Key name where the credential comes from, to say so when it is
 	// not there; both are empty when the endpoint asks for none.
-	Secret          string       `json:"secret,omitempty"`
-	Key             string       `json:"key,omitempty"`
-	ContextWindow   int64        `json:"contextWindow,omitempty"`
-	MaxOutputTokens int64        `json:"maxOutputTokens,omitempty"`
-	Params          model.Params `json:"params,omitzero"`
-	Prices          *Prices      `json:"prices,omitempty"`
+	Secret          string      `json:"secret,omitempty"`
+	Key             string      `json:"key,omitempty"`
+	ContextWindow   int64       `json:"contextWindow,omitempty"`
+	MaxOutputTokens int64       `json:"maxOutputTokens,omitempty"`
+	Params          step.Params `json:"params,omitzero"`
+	Prices          *Prices     `json:"prices,omitempty"`
 }
 
 // Prices are in millionths of a US dollar per million tokens.

@@ -203,7 +203,7 @@ func TestWritesPerRun(t *testing.T) {
 }
 
 // settle lets what is written behind be written.
-func (r *track) settle() { <-time.After(5 * time.Second) }
+func (*track) settle() { <-time.After(5 * time.Second) }
 
 func per(n float64) float64 { return n / pairs }
 

@@ -39,12 +39,12 @@ type bench struct {
 	events    *events.FakeRecorder
 	unguarded string
 	now       time.Time
-	run       *v1alpha1.Run
+	run       *v1alpha1.Run // as it was created
 }
 
 func newBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
 	t.Helper()
-	b := &bench{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)} //nolint:forbidigo // the API server's clock is the real one
+	b := &bench{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)}
 	b.namespace = b.Namespace(t)
 	b.operator = operatorClient(t, b.Server)
 	model, agent := gen.Model(), gen.Agent()
@@ -59,15 +59,15 @@ func newBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
 
 func (b *bench) newRun(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	b.t.Helper()
-	run := &v1alpha1.Run{
+	r := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x"},
 		Spec:       v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."},
 	}
 	for _, mod := range mods {
-		mod(run)
+		mod(r)
 	}
-	b.Create(b.t, run)
-	return run
+	b.Create(b.t, r)
+	return r
 }
 
 // operatorClient acts as the operator's ServiceAccount, with the rights of
@@ -108,9 +108,9 @@ func (b *bench) reconcile() error {
 }
 
 // reconcileCopy cranks once with a copy of the Run, which may be old.
-func (b *bench) reconcileCopy(run *v1alpha1.Run) error {
+func (b *bench) reconcileCopy(r *v1alpha1.Run) error {
 	b.t.Helper()
-	_, err := b.reconciler().Reconcile(b.t.Context(), run)
+	_, err := b.reconciler().Reconcile(b.t.Context(), r)
 	return err
 }
 
@@ -199,16 +199,16 @@ func (b *bench) report(pod *corev1.Pod, p task.Progress) error {
 		`[{"op":"test","path":"/status/attempt/podUID","value":%q},{"op":"add","path":"/status/progress","value":%s}]`, pod.UID, jsonOf(b.t, p)))))
 }
 
-func sequence(run *v1alpha1.Run) int64 {
-	if run.Status.Progress == nil {
+func sequence(r *v1alpha1.Run) int64 {
+	if r.Status.Progress == nil {
 		return 0
 	}
-	return run.Status.Progress.Sequence
+	return r.Status.Progress.Sequence
 }
 
 // succeeded is the reason and status of the Run's condition Succeeded.
-func succeeded(run *v1alpha1.Run) string {
-	for _, c := range run.Status.Conditions {
+func succeeded(r *v1alpha1.Run) string {
+	for _, c := range r.Status.Conditions {
 		if c.Type == v1alpha1.ConditionSucceeded {
 			return string(c.Status) + " " + c.Reason
 		}
@@ -216,8 +216,8 @@ func succeeded(run *v1alpha1.Run) string {
 	return ""
 }
 
-func message(run *v1alpha1.Run) string {
-	for _, c := range run.Status.Conditions {
+func message(r *v1alpha1.Run) string {
+	for _, c := range r.Status.Conditions {
 		if c.Type == v1alpha1.ConditionSucceeded {
 			return c.Message
 		}
@@ -227,8 +227,8 @@ func message(run *v1alpha1.Run) string {
 
 func (b *bench) expect(want string) {
 	b.t.Helper()
-	if run := b.get(); succeeded(run) != want {
-		b.t.Fatalf("the Run is %s: %s, want %s", succeeded(run), message(run), want)
+	if seen := b.get(); succeeded(seen) != want {
+		b.t.Fatalf("the Run is %s: %s, want %s", succeeded(seen), message(seen), want)
 	}
 }
 

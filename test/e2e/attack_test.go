@@ -48,7 +48,7 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 		"another task by the ConfigMap": eve.Patch(t.Context(), p.version(t), merge(`{"data":{"snapshot.json":"{}"}}`)),
 		"a result":                      eve.Status().Patch(t.Context(), run.DeepCopy(), merge(`{"status":{"progress":{"result":{"committed":true}}}}`)),
 	} {
-		if err == nil || !(apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
+		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
 	}

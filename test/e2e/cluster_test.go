@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}}
-	_ = cluster.admin.Delete(context.Background(), ns) //nolint:forbidigo // after all tests there is no test's context
+	_ = cluster.admin.Delete(context.Background(), ns)
 	os.Exit(code)
 }
 
@@ -73,7 +73,7 @@ func connect() error {
 	if cluster.api, err = kubernetes.NewForConfig(cfg); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience) //nolint:forbidigo // before all tests
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return serveModels(ctx)
 }

@@ -143,7 +143,7 @@ func TestBadCallsAreTheModelsToRead(t *testing.T) {
 			t.Errorf("the log holds %q", secret)
 		}
 	}
-	if !strings.Contains(log, "Unknown tool name") {
+	if !strings.Contains(log, "Unknown tool name: 'Teleport'") {
 		t.Errorf("the model was not told that there is no such tool:\n%s", log)
 	}
 }

@@ -47,8 +47,8 @@ func decide(w world) plan {
 }
 
 func ready(err error) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.Bool(err == nil), Reason: v1alpha1.ReasonReady, Message: "Everything it names is there"}
-	var problem *snapshot.Problem
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: "Everything it names is there"}
+	var problem *snapshot.NotReadyError
 	switch {
 	case errors.As(err, &problem):
 		c.Reason, c.Message = problem.Reason, problem.Message

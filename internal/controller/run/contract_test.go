@@ -72,8 +72,8 @@ func fill(v reflect.Value) {
 		if v.Type().Name() == "Time" {
 			return
 		}
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))

@@ -80,6 +80,7 @@ const byAgent = "unstarted-by-agent"
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	register()
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)

@@ -117,8 +117,7 @@ func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 		return nil, "", err
 	}
 	v, err := snapshot.Of(&agent, model)
-	var problem *snapshot.Problem
-	if errors.As(err, &problem) {
+	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
 		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
 	}
 	return v, "", err

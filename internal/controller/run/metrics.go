@@ -1,6 +1,8 @@
 package run
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -25,9 +27,10 @@ var (
 	}, []string{"reason"})
 )
 
-func init() {
+// register tells the metrics server of them, once per process.
+var register = sync.OnceFunc(func() {
 	metrics.Registry.MustRegister(settledTotal, settleSeconds, attemptsTotal)
-}
+})
 
 // observe counts a transition.
 func observe(t transition, run *v1alpha1.Run) {

@@ -1,11 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,36 +57,35 @@ func befall(c *cluster, r *rand.Rand) {
 // Whatever befalls its pods, a Run settles, and a settled Run stays still.
 func TestEveryRunSettles(t *testing.T) {
 	for seed := range uint64(3000) {
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // tests repeat themselves
+		r := rand.New(rand.NewPCG(seed, 1))
 		c := newCluster(t, gen.Run(), gen.Agent())
-		settledAt := -1
-		var outcome metav1.Condition
-		for i := range 3000 {
-			before := c.run.Status.DeepCopy()
-			p := c.step()
-			checkInvariants(t, seed, c, before)
-			if c.run.Status.CompletionTime != nil && settledAt < 0 {
-				settledAt, outcome = i, succeeded(c.run.Status)
+		for i := 0; c.run.Status.CompletionTime == nil; i++ {
+			if i == 3000 {
+				t.Fatalf("seed %d: the Run does not settle: %s", seed, sentence(reasonOf(c.run), messageOf(c.run)))
 			}
-			if settledAt >= 0 && i > settledAt+10 {
-				break
-			}
-			if p.wake > 0 {
-				c.now = c.now.Add(p.wake)
-			} else {
-				c.now = c.now.Add(time.Second)
-			}
-			if r.IntN(3) == 0 && settledAt < 0 {
+			if r.IntN(3) == 0 {
 				befall(c, r)
 			}
+			live(t, seed, c)
 		}
-		if settledAt < 0 {
-			t.Fatalf("seed %d: the Run does not settle: %s", seed, sentence(reasonOf(c.run), messageOf(c.run)))
+		outcome := succeeded(c.run.Status)
+		for range 10 {
+			live(t, seed, c)
 		}
 		if is := succeeded(c.run.Status); is.Status != outcome.Status || is.Reason != outcome.Reason {
 			t.Fatalf("seed %d: a settled Run moved from %s to %s", seed, outcome.Reason, is.Reason)
 		}
 	}
+}
+
+// live lets the controller take one step, checks what must hold after every
+// single one, and lets time pass.
+func live(t *testing.T, seed uint64, c *cluster) {
+	t.Helper()
+	before := c.run.Status.DeepCopy()
+	p := c.step()
+	checkInvariants(t, seed, c, before)
+	c.now = c.now.Add(cmp.Or(p.wake, time.Second))
 }
 
 // checkInvariants holds after every single step.
@@ -121,7 +121,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 // Work that may have changed something is never started a second time.
 func TestEffectsAreNotRepeated(t *testing.T) {
 	for seed := range uint64(1000) {
-		r := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // tests repeat themselves
+		r := rand.New(rand.NewPCG(seed, 2))
 		c := newCluster(t, gen.Run(), gen.Agent())
 		c.step()
 		c.step()
@@ -143,14 +143,14 @@ func TestEffectsAreNotRepeated(t *testing.T) {
 // Deciding again after acting changes nothing: what was done is seen.
 func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
 	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // tests repeat themselves
+		r := rand.New(rand.NewPCG(seed, 3))
 		c := newCluster(t, gen.Run(), gen.Agent())
 		for range 40 {
 			befall(c, r)
 			for range 10 { // to rest: a step may make room for the next
 				before := c.run.Status.DeepCopy()
 				p := c.step()
-				if deed(p) == "" && cmp.Equal(*before, c.run.Status) {
+				if deed(p) == "" && gocmp.Equal(*before, c.run.Status) {
 					break
 				}
 			}
@@ -176,7 +176,7 @@ func TestOrderOfPodsDoesNotMatter(t *testing.T) {
 	w := c.world()
 	want := decide(w)
 	w.pods = []corev1.Pod{w.pods[1], w.pods[0]}
-	if diff := cmp.Diff(want, decide(w), cmp.AllowUnexported(plan{})); diff != "" {
+	if diff := gocmp.Diff(want, decide(w), gocmp.AllowUnexported(plan{})); diff != "" {
 		t.Errorf("decide() depends on the order of pods:\n%s", diff)
 	}
 }

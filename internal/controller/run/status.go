@@ -24,7 +24,7 @@ func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
 	now := metav1.NewTime(w.now)
 	attempted(&s, p, created, now)
 	if p.result != nil {
-		s.Progress = progressOf(s.Progress, *lastWord(w.pod()))
+		s.Progress = progressOf(w, *lastWord(w.pod()))
 	}
 	if p.settles() && s.CompletionTime == nil {
 		s.CompletionTime = &now
@@ -79,13 +79,13 @@ func conditions(p plan) []metav1.Condition {
 	// The message stands once: repeated in four conditions it would be most of
 	// the status.
 	short := func(kind string, status bool) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: condition.Bool(status), Reason: p.reason}
+		return metav1.Condition{Type: kind, Status: condition.When(status), Reason: p.reason}
 	}
 	return []metav1.Condition{
 		say(v1alpha1.ConditionSucceeded, outcome),
 		short(v1alpha1.ConditionFinished, !active),
 		short(v1alpha1.ConditionReconciling, active),
-		say(v1alpha1.ConditionStalled, condition.Bool(outcome == metav1.ConditionFalse)),
+		say(v1alpha1.ConditionStalled, condition.When(outcome == metav1.ConditionFalse)),
 	}
 }
 
@@ -98,12 +98,12 @@ func target(spec v1alpha1.RunSpec) string {
 
 // progressOf is what a dead runner could not report any more: its last word,
 // in the place where its report would stand.
-func progressOf(had *v1alpha1.RunProgress, t task.Termination) *v1alpha1.RunProgress {
-	p := &v1alpha1.RunProgress{}
-	if had != nil {
+func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
+	p := &v1alpha1.RunProgress{Version: task.Version}
+	if had := w.run.Status.Progress; had != nil {
 		p = had.DeepCopy()
 	}
-	p.Version, p.Attempt = int32(t.Version), int32(t.Attempt)
+	p.Attempt = w.attempt()
 	p.Sequence++
 	p.Step = nil
 	if t.Effects != "" {

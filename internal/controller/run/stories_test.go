@@ -315,57 +315,83 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// A telling is a story being played.
+type telling struct {
+	strings.Builder
+	*cluster
+	beats []beat
+	agent *v1alpha1.Agent
+	t     *testing.T
+}
+
 // play lets a story happen and tells it, line by line, until nothing is left to
 // do.
 func play(t *testing.T, s story) string {
 	t.Helper()
-	agent := gen.Agent()
+	agent, run := gen.Agent(), gen.Run()
 	if s.agent != nil {
 		s.agent(agent)
 	}
-	run := gen.Run()
 	if s.run != nil {
 		s.run(run)
 	}
-	c := newCluster(t, run, agent)
+	p := &telling{cluster: newCluster(t, run, agent), beats: s.beats, agent: agent, t: t}
 	if s.alone {
-		c.setAgent(t, nil)
+		p.setAgent(t, nil)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", s.title)
-	tell := func(format string, args ...any) {
-		fmt.Fprintf(&b, "%s %s\n", clock(c.now.Sub(gen.Noon)), strings.TrimRight(fmt.Sprintf(format, args...), " "))
-	}
-	beats := s.beats
+	fmt.Fprintf(p, "# %s\n", s.title)
 	for range 200 {
-		for len(beats) > 0 && !gen.Noon.Add(beats[0].at).After(c.now) {
-			tell("* %s", beats[0].what)
-			if beats[0].do != nil {
-				beats[0].do(c)
-			} else {
-				c.setAgent(t, agent)
-			}
-			beats = beats[1:]
+		p.happen()
+		wake, moved := p.move()
+		if p.gone || !moved && wake == 0 && len(p.beats) == 0 {
+			return p.String()
 		}
-		before := c.run.Status.DeepCopy()
-		p := c.step()
-		if did := deed(p); did != "" || !cmp.Equal(*before, c.run.Status) {
-			tell("%-22s %s %s", did, succeeded(c.run.Status).Status, sentence(reasonOf(c.run), messageOf(c.run)))
-			if !c.gone {
-				continue // its own write wakes it again
-			}
+		if !moved {
+			p.pass(wake)
 		}
-		next := c.now.Add(p.wake)
-		if len(beats) > 0 && (p.wake == 0 || next.After(gen.Noon.Add(beats[0].at))) {
-			next = gen.Noon.Add(beats[0].at)
-		}
-		if c.gone || (p.wake == 0 && len(beats) == 0) {
-			return b.String()
-		}
-		c.now = next
 	}
-	t.Fatalf("the story does not end:\n%s", b.String())
+	t.Fatalf("the story does not end:\n%s", p)
 	return ""
+}
+
+// happen lets everything happen that is due.
+func (p *telling) happen() {
+	for len(p.beats) > 0 && !gen.Noon.Add(p.beats[0].at).After(p.now) {
+		b := p.beats[0]
+		p.tell("* %s", b.what)
+		if b.do != nil {
+			b.do(p.cluster)
+		} else {
+			p.setAgent(p.t, p.agent)
+		}
+		p.beats = p.beats[1:]
+	}
+}
+
+// move lets the controller take one step; moved says whether it changed
+// anything, so that its own write wakes it again.
+func (p *telling) move() (wake time.Duration, moved bool) {
+	before := p.run.Status.DeepCopy()
+	plan := p.step()
+	did := deed(plan)
+	if did == "" && cmp.Equal(*before, p.run.Status) {
+		return plan.wake, false
+	}
+	p.tell("%-22s %s %s", did, succeeded(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
+	return plan.wake, true
+}
+
+// pass lets time pass until the controller wakes or something happens.
+func (p *telling) pass(wake time.Duration) {
+	next := p.now.Add(wake)
+	if len(p.beats) > 0 && (wake == 0 || next.After(gen.Noon.Add(p.beats[0].at))) {
+		next = gen.Noon.Add(p.beats[0].at)
+	}
+	p.now = next
+}
+
+func (p *telling) tell(format string, args ...any) {
+	fmt.Fprintf(p, "%s %s\n", clock(p.now.Sub(gen.Noon)), strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 func clock(d time.Duration) string {

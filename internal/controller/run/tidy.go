@@ -95,7 +95,7 @@ func tracker(run *v1alpha1.Run) string {
 const keptNote = "; it stays in spite of its TTL, because "
 
 // keep says, once, in the message of a finished Run why its TTL is not
-// honoured.
+// honored.
 func keep(w world, p plan, owner string) plan {
 	had := unchanged(w.run, plan{})
 	p.outcome, p.reason, p.message = had.outcome, had.reason, had.message

@@ -1,0 +1,6 @@
+package operator
+
+import "time"
+
+// clock is the real one; tests wind their own.
+func clock() time.Time { return time.Now() }
