@@ -29,7 +29,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load deploy e2e demo bench bench-cluster verify tidy clean
+	cluster-up cluster-down cluster-load deploy e2e e2e-there demo bench bench-cluster verify tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -110,6 +110,9 @@ deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 e2e: cluster-up cluster-load deploy bin/tools/gotestsum ## Run the user stories on the real cluster
 	$(GOTESTSUM) -- -tags=e2e -count=1 -timeout=20m ./test/e2e/...
 
+e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where Deckhand is installed
+	$(GOTESTSUM) -- -tags=e2e -count=1 -timeout=20m ./test/e2e/...
+
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
 	hack/demo.sh
 
@@ -147,7 +150,7 @@ bin/cluster: $(wildcard test/cluster/go.* test/cluster/cmd/cluster/* test/cluste
 bin/pause: test/cluster/pause/main.go
 	go -C test/cluster build $(STATIC) -o $(CURDIR)/$@ ./pause
 
-bin/k8s: $(wildcard test/cluster/go.* test/cluster/k8s/*.go)
+bin/k8s: $(wildcard test/cluster/go.* test/cluster/k8s/*.go test/cluster/internal/dns/*.go)
 	echo "building Kubernetes from source; the first time takes some minutes" >&2
 	version=$$(go -C test/cluster list -m -f '{{.Version}}' k8s.io/kubernetes)
 	IFS=v. read -r _ major minor _ <<<"$$version"

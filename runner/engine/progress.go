@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,8 +101,17 @@ func (r *run) started(j *job) {
 	turn := r.meter.read().Steps
 	r.board.begin(turn, task.KindTool, j.call.Name, r.Now())
 	r.Report.Report(r.progress())
-	r.Events.Emit(fmt.Sprintf("Calling %s %s", j.call.Name, task.Cut(string(j.call.Args), task.MaxSummary)),
+	r.Events.Emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(j.call.Args)),
 		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: j.call.Args})
+}
+
+// oneLine is arguments as a line for people, however the model laid them out.
+func oneLine(args json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, args) != nil {
+		return ""
+	}
+	return task.Cut(b.String(), task.MaxSummary)
 }
 
 // finished shows a call that has its result.
