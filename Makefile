@@ -36,11 +36,12 @@ help: ## Say what there is
 
 ##@ To write code
 
-generate: bin/tools/controller-gen ## Make deep copies, CRDs, the operator's role, and what the chart copies of them
+generate: bin/tools/controller-gen ## Make deep copies, CRDs, the operator's role, the chart's copies, reference pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
 		output:crd:dir=config/crd output:rbac:dir=config/rbac
 	hack/chart-files
+	go run ./hack/eventsdoc
 
 fmt: bin/tools/golangci-lint ## Format the code
 	bin/tools/golangci-lint fmt ./...

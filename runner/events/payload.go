@@ -12,6 +12,12 @@ type Payload interface {
 	EventType() step.EventType
 }
 
+// Payloads are one of each, in the order in which they usually come.
+var Payloads = []Payload{
+	RunStarted{}, StepStarted{}, ThinkingDelta{}, TextDelta{}, Reset{}, CallStarted{}, CallOutput{}, CallFinished{},
+	StepFinished{}, Nudged{}, LimitNear{}, StateChanged{}, Dropped{}, RunFinished{},
+}
+
 // RunStarted opens the events of a runner.
 type RunStarted struct {
 	Agent string `json:"agent"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,9 @@ func verdictOfPod(pod *corev1.Pod) verdict {
 	ground := func(message string) verdict {
 		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: message}
 	}
+	if overflowed(pod) {
+		return verdict{final: true, reason: v1alpha1.ReasonStorageFull, message: sentence("raise workspace.size of the Agent", pod.Status.Message)}
+	}
 	if why := disruption(pod); why != "" {
 		return ground(why)
 	}
@@ -91,6 +95,12 @@ func verdictOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) ve
 		message = fmt.Sprintf("the runner ended with code %d; its log says more: kubectl logs of the pod", end.ExitCode)
 	}
 	return verdict{charge: chargeFailure, reason: v1alpha1.ReasonRunnerFailed, message: message}
+}
+
+// overflowed says whether a pod was evicted for what it stored itself, rather
+// than for a node under pressure. Only the kubelet's message tells.
+func overflowed(pod *corev1.Pod) bool {
+	return pod.Status.Reason == "Evicted" && strings.Contains(pod.Status.Message, "exceeds the") && strings.Contains(pod.Status.Message, "limit")
 }
 
 // disruption says what the cluster did to a pod; empty: nothing.

@@ -1,0 +1,111 @@
+// Command eventsdoc writes docs/reference/events.md from the Go types of the
+// events: make generate.
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+)
+
+const source = "runner/events/payload.go"
+
+const head = `# Events
+
+Each line of a runner's standard output (` + "`kubectl logs POD`" + `) is one event, a JSON object:
+
+` + "```json" + `
+{"v":1,"n":42,"t":"2030-01-01T12:00:00Z","run":"fix","attempt":1,"type":"call.started","message":"Calling Read …","data":{…}}
+` + "```" + `
+
+| field | meaning |
+|---|---|
+| v | the version of this format; within it fields are only added |
+| n | rises by one over all attempts of a Run; a gap is announced by ` + "`dropped`" + ` |
+| t | when it happened |
+| run, attempt | whose it is |
+| scope | where in a tree of agents it happened; absent for the Run's own agent |
+| type | one of the types below |
+| message | the same in words, for people |
+| data | what the type says below |
+
+` + "`spec.events`" + ` of the Agent says how much reaches the log: Full, Steps (no deltas) or None. State comes from the Run's status, not from events.
+
+`
+
+func main() {
+	file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "eventsdoc:", err)
+		os.Exit(1)
+	}
+	docs := structs(file)
+	var b strings.Builder
+	b.WriteString(head)
+	for _, p := range events.Payloads {
+		name := reflect.TypeOf(p).Name()
+		describe(&b, string(p.EventType()), name, docs[name])
+	}
+	if err := os.WriteFile("docs/reference/events.md", []byte(b.String()), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, "eventsdoc:", err)
+		os.Exit(1)
+	}
+}
+
+// A documented struct is its doc and its fields as they were written.
+type documented struct {
+	doc    string
+	fields []*ast.Field
+}
+
+func structs(file *ast.File) map[string]documented {
+	out := map[string]documented{}
+	for _, d := range file.Decls {
+		g, is := d.(*ast.GenDecl)
+		if !is || len(g.Specs) != 1 {
+			continue
+		}
+		spec, isType := g.Specs[0].(*ast.TypeSpec)
+		if !isType {
+			continue
+		}
+		if s, isStruct := spec.Type.(*ast.StructType); isStruct {
+			out[spec.Name.Name] = documented{doc: oneLine(g.Doc), fields: s.Fields.List}
+		}
+	}
+	return out
+}
+
+// describe writes one type of event.
+func describe(b *strings.Builder, kind, name string, d documented) {
+	fmt.Fprintf(b, "## %s\n\n%s\n\n", kind, sentence(strings.TrimPrefix(d.doc, name+" ")))
+	for _, f := range d.fields {
+		key, _, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
+		note := oneLine(f.Comment)
+		if f.Doc != nil {
+			note = strings.TrimPrefix(oneLine(f.Doc), f.Names[0].Name+" is ")
+		}
+		if note != "" {
+			note = ": " + note
+		}
+		fmt.Fprintf(b, "- `%s`%s\n", key, note)
+	}
+	b.WriteString("\n")
+}
+
+func oneLine(c *ast.CommentGroup) string {
+	return strings.Join(strings.Fields(c.Text()), " ")
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,219 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// firstPod is the pod of the first attempt of a Run.
+func firstPod(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *corev1.Pod {
+	t.Helper()
+	c := newCluster(t, run, agent)
+	c.step()
+	c.step()
+	return c.pod(1)
+}
+
+// The whole pod, to be read: what each line is for stands in pod.go.
+func TestPod(t *testing.T) {
+	pod := firstPod(t, gen.Run(), gen.Agent())
+	pod.UID, pod.CreationTimestamp, pod.Status = "", metav1.Time{}, corev1.PodStatus{}
+	got, err := yaml.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "pod.yaml")
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the pod is another (-want +got):\n%s", diff)
+	}
+}
+
+// Labels of a Run go with its pod, but not those by which tools find what they
+// made: they would adopt the pod, or prune it.
+func TestLabelsOfGitOpsToolsStayOnTheRun(t *testing.T) {
+	pod := firstPod(t, gen.Run(func(r *v1alpha1.Run) {
+		r.Labels = map[string]string{
+			"team":                             "a",
+			"kueue.x-k8s.io/queue-name":        "gpu",
+			"app.kubernetes.io/instance":       "release",
+			"argocd.argoproj.io/instance":      "app",
+			"kustomize.toolkit.fluxcd.io/name": "apps",
+			"deckhand.dev/run":                 "another",
+		}
+	}), gen.Agent())
+	want := map[string]string{
+		"team": "a", "kueue.x-k8s.io/queue-name": "gpu",
+		"app.kubernetes.io/name": "deckhand-runner", "app.kubernetes.io/managed-by": "deckhand",
+		"deckhand.dev/run": "x", "deckhand.dev/attempt": "1", "deckhand.dev/agent": "fixer",
+	}
+	if diff := cmp.Diff(want, pod.Labels); diff != "" {
+		t.Errorf("labels -want +got:\n%s", diff)
+	}
+}
+
+// No key is in the pod's specification: only where one lies.
+func TestPodHoldsNoKey(t *testing.T) {
+	pod := firstPod(t, gen.Run(), gen.Agent())
+	for _, c := range pod.Spec.Containers {
+		for _, e := range c.Env {
+			if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef != nil {
+				t.Errorf("environment %s", e.Name)
+			}
+		}
+	}
+	if !strings.Contains(string(encode(pod.Spec.Volumes)), `"secretName":"sonnet"`) {
+		t.Error("the key is not mounted")
+	}
+}
+
+// A later attempt knows what was used and what went wrong.
+func TestNextAttemptCarriesTheMeter(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.step()
+	c.step()
+	starts(1)(c)
+	micro := int64(42)
+	reports(1, commits("ModelUnavailable", "HTTP 503"), func(p *v1alpha1.RunProgress) {
+		p.Counts = v1alpha1.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 5, Errors: 1}
+		p.Usage = v1alpha1.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110, CostMicroUSD: &micro, DurationSeconds: 60}
+	})(c)
+	exits(1, 69)(c)
+	c.now = c.now.Add(backoff(c.run, chargeFailure))
+	c.step()
+	w := c.world()
+	got := taskOf(w, w.attempt())
+	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 {
+		t.Errorf("the task is %+v", got)
+	}
+	if got.Retry != "ModelUnavailable: HTTP 503" {
+		t.Errorf("retry is %q", got.Retry)
+	}
+	if left := remaining(w).Seconds(); left != 3540 {
+		t.Errorf("%v seconds are left, want 3540", left)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	ended := func(mods ...func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{}
+		pod.Name = "x-1"
+		for _, mod := range mods {
+			mod(pod)
+		}
+		return pod
+	}
+	exit := func(code int32, reason string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}
+		}
+	}
+	disrupted := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
+	}
+	cases := map[string]struct {
+		pod    *corev1.Pod
+		charge charge
+		reason string
+		final  bool
+	}{
+		"a drain is the ground's, whatever the exit code": {ended(exit(1, ""), disrupted), chargeGround, v1alpha1.ReasonPodLost, false},
+		"a drain is the ground's, even with exit code 0":  {ended(exit(0, ""), disrupted), chargeGround, v1alpha1.ReasonPodLost, false},
+		"an eviction is the ground's":                     {ended(func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), chargeGround, v1alpha1.ReasonPodLost, false},
+		"an eviction for its own files is the work's": {ended(func(p *corev1.Pod) {
+			p.Status.Reason, p.Status.Message = "Evicted", `Usage of EmptyDir volume "workspace" exceeds the limit "1Gi". `
+		}), chargeNone, v1alpha1.ReasonStorageFull, true},
+		"a pod that never ran is the ground's":           {ended(), chargeGround, v1alpha1.ReasonPodLost, false},
+		"the pod's deadline is the Run's limit":          {ended(func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), chargeNone, v1alpha1.ReasonDurationLimit, true},
+		"out of memory is the work's":                    {ended(exit(137, "OOMKilled")), chargeFailure, v1alpha1.ReasonOutOfMemory, false},
+		"killed is the ground's":                         {ended(exit(137, "Error")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"terminated is the ground's":                     {ended(exit(143, "Error")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"exit code 0 without a result is the ground's":   {ended(exit(0, "Completed")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"a fenced runner of the current attempt is lost": {ended(exit(task.ExitFenced, "")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"a task that makes no sense is final":            {ended(exit(task.ExitBadTask, "")), chargeNone, v1alpha1.ReasonMisconfigured, true},
+		"a configuration that makes no sense is final":   {ended(exit(task.ExitConfig, "")), chargeNone, v1alpha1.ReasonMisconfigured, true},
+		"an upstream that is down is the work's":         {ended(exit(task.ExitUnavailable, "")), chargeFailure, v1alpha1.ReasonModelUnavailable, false},
+		"any code not listed is a failure of the work":   {ended(exit(42, "")), chargeFailure, v1alpha1.ReasonRunnerFailed, false},
+		"a Go panic is a failure of the work":            {ended(exit(2, "Error")), chargeFailure, v1alpha1.ReasonRunnerFailed, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := verdictOfPod(tc.pod)
+			if got.charge != tc.charge || got.reason != tc.reason || got.final != tc.final {
+				t.Errorf("verdictOfPod() = %+v, want charge %d, reason %s, final %t", got, tc.charge, tc.reason, tc.final)
+			}
+		})
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failures, disruptions int32
+		charge                charge
+		seconds               float64
+	}{
+		"the first failure":             {0, 0, chargeFailure, 10},
+		"the second":                    {1, 0, chargeFailure, 20},
+		"the first disruption is free":  {0, 0, chargeGround, 0},
+		"the second is not":             {0, 1, chargeGround, 10},
+		"it stops growing at 5 minutes": {9, 9, chargeFailure, 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := gen.Run(func(r *v1alpha1.Run) { r.Status.Failures, r.Status.Disruptions = tc.failures, tc.disruptions })
+			if got := backoff(run, tc.charge).Seconds(); got != tc.seconds {
+				t.Errorf("backoff() = %vs, want %vs", got, tc.seconds)
+			}
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	three, five := int32(3), int32(5)
+	hour, day := v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
+	cost, tokens := v1alpha1.Money("1USD"), v1alpha1.Tokens("500k")
+	cases := map[string]struct {
+		agent, run v1alpha1.Limits
+		want       limits
+	}{
+		"nothing said": {
+			want: limits{task: task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600}, pending: defaultPending},
+		},
+		"a Run lowers": {
+			agent: v1alpha1.Limits{Steps: &five, Duration: &day},
+			run:   v1alpha1.Limits{Steps: &three, Duration: &hour, Cost: &cost, Tokens: &tokens, Deadline: &day},
+			want:  limits{task: task.Limits{Steps: 3, Tokens: 500_000, CostMicroUSD: 1_000_000, DurationSeconds: 3600}, pending: defaultPending, deadline: 24 * 3600e9},
+		},
+		"a Run does not raise": {
+			agent: v1alpha1.Limits{Steps: &three, Duration: &hour},
+			run:   v1alpha1.Limits{Steps: &five, Duration: &day},
+			want:  limits{task: task.Limits{Steps: 3, Tokens: 2_000_000, DurationSeconds: 3600}, pending: defaultPending},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := effective(tc.agent, &tc.run)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(limits{})); diff != "" {
+				t.Errorf("effective() -want +got:\n%s", diff)
+			}
+		})
+	}
+}
