@@ -125,9 +125,10 @@ bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real c
 
 ##@ To be sure
 
-verify: bin/tools/controller-gen ## Check that everything made is up to date, and lint
+verify: bin/tools/controller-gen bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
 	$(MAKE) --no-print-directory lint chart
+	go test ./test/render
 
 tidy: ## Bring the go.mod files up to date
 	for module in $(MODULES); do

@@ -1,0 +1,76 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// A decision is taken again when something changed that it depends on, and only
+// then: a runner reports often.
+func TestWhatOfARunMatters(t *testing.T) {
+	reported := func(r *v1alpha1.Run) { r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Sequence: 1} }
+	cases := map[string]struct {
+		was, is func(*v1alpha1.Run)
+		want    bool
+	}{
+		"more of the same progress":   {reported, func(r *v1alpha1.Run) { reported(r); r.Status.Progress.Sequence, r.Status.Progress.Counts.Steps = 2, 7 }, false},
+		"a condition":                 {func(*v1alpha1.Run) {}, func(r *v1alpha1.Run) { r.Status.Conditions[0].Message = "other" }, false},
+		"the first report":            {func(*v1alpha1.Run) {}, reported, true},
+		"effects":                     {reported, func(r *v1alpha1.Run) { reported(r); begun(r.Status.Progress) }, true},
+		"a result":                    {reported, func(r *v1alpha1.Run) { reported(r); commits("Finished", "")(r.Status.Progress) }, true},
+		"a claim":                     {func(*v1alpha1.Run) {}, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1} }, true},
+		"a recorded pod":              {func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1} }, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, PodUID: "u"} }, true},
+		"what a person wants":         {func(*v1alpha1.Run) {}, func(r *v1alpha1.Run) { r.Generation = 2 }, true},
+		"the end":                     {func(*v1alpha1.Run) {}, func(r *v1alpha1.Run) { r.Status.CompletionTime = &metav1.Time{Time: gen.Noon} }, true},
+		"the beginning of its delete": {func(*v1alpha1.Run) {}, func(r *v1alpha1.Run) { r.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := runChanged.Update(event.UpdateEvent{ObjectOld: gen.Run(tc.was), ObjectNew: gen.Run(tc.is)}); got != tc.want {
+				t.Errorf("it matters: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatOfAPodMatters(t *testing.T) {
+	status := func(state corev1.ContainerState) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: state}}
+		}
+	}
+	nothing := func(*corev1.Pod) {}
+	creating := status(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}})
+	running := status(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(gen.Noon.Add(time.Second))}})
+	cases := map[string]struct {
+		was, is func(*corev1.Pod)
+		want    bool
+	}{
+		"an address":                  {nothing, func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }, false},
+		"its container being made":    {nothing, creating, false},
+		"its runner having started":   {creating, running, false},
+		"its runner having ended":     {running, status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}), true},
+		"an image that is not pulled": {creating, status(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}), true},
+		"no node taking it": {nothing, func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "none"}}
+		}, true},
+		"its deletion": {running, func(p *corev1.Pod) { running(p); p.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			was, is := &corev1.Pod{}, &corev1.Pod{}
+			tc.was(was)
+			tc.is(is)
+			if got := podChanged.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != tc.want {
+				t.Errorf("it matters: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
