@@ -14,8 +14,20 @@ type Payload interface {
 
 // Payloads are one of each, in the order in which they usually come.
 var Payloads = []Payload{
-	RunStarted{}, StepStarted{}, ThinkingDelta{}, TextDelta{}, Reset{}, CallStarted{}, CallOutput{}, CallFinished{},
-	StepFinished{}, Nudged{}, LimitNear{}, StateChanged{}, Dropped{}, RunFinished{},
+	RunStarted{},
+	StepStarted{},
+	ThinkingDelta{},
+	TextDelta{},
+	Reset{},
+	CallStarted{},
+	CallOutput{},
+	CallFinished{},
+	StepFinished{},
+	Nudged{},
+	LimitNear{},
+	StateChanged{},
+	Dropped{},
+	RunFinished{},
 }
 
 // RunStarted opens the events of a runner.
