@@ -14,6 +14,8 @@ const (
 
 	// AnnotationTask, on a pod, is the task of its Run.
 	AnnotationTask = "deckhand.dev/task"
+	// AnnotationRetention, on a pod, is how long it stays after its Run finished.
+	AnnotationRetention = "deckhand.dev/retention"
 	// AnnotationSignals, on a pod, is what the operator says to the runner.
 	AnnotationSignals = "deckhand.dev/signals"
 )

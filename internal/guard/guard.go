@@ -7,6 +7,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,13 +63,13 @@ func (g *Guard) Look(ctx context.Context) {
 	var lacks []string
 	for _, name := range g.names {
 		key := client.ObjectKey{Name: name}
-		for kind, object := range map[string]client.Object{
-			"ValidatingAdmissionPolicy":        &admissionregistrationv1.ValidatingAdmissionPolicy{},
-			"ValidatingAdmissionPolicyBinding": &admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		for _, object := range []client.Object{
+			&admissionregistrationv1.ValidatingAdmissionPolicy{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 		} {
 			switch err := g.reader.Get(ctx, key, object); {
 			case apierrors.IsNotFound(err):
-				lacks = append(lacks, fmt.Sprintf("%s %s", kind, name))
+				lacks = append(lacks, fmt.Sprintf("%s %s", reflect.TypeOf(object).Elem().Name(), name))
 			case apierrors.IsForbidden(err):
 				g.log.V(1).Info("May not look for an admission policy; taking it to be there", "policy", name)
 			case err != nil:

@@ -67,7 +67,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              "deckhand." + v1alpha1.GroupVersion.Group,
+		LeaderElectionID:              o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 	})

@@ -64,7 +64,7 @@ func Of(agent *v1alpha1.Agent, model *v1alpha1.Model) (*Version, error) {
 	s := Sources{Agent: agent.Name, AgentSpec: agent.Spec, Model: model.Name, ModelSpec: model.Spec}
 	runner, err := forRunner(s)
 	if err != nil {
-		return nil, err
+		return nil, &NotReadyError{v1alpha1.ReasonParametersInvalid, fmt.Sprintf("Model %q: %v", model.Name, err)}
 	}
 	return seal(s, runner)
 }

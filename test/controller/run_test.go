@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,6 +153,46 @@ func TestForeignPodIsNeverAdopted(t *testing.T) {
 	}
 }
 
+// Owner and labels anybody may write who may create pods; the runner's
+// ServiceAccount only the operator may give.
+func TestForgedPodIsNeverAdopted(t *testing.T) {
+	b := newBench(t)
+	forged := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: "x-1",
+			Labels:          map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.get(), v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
+	}
+	b.Create(t, forged)
+	b.exits(forged, 0, jsonOf(t, task.Termination{Version: 1, Attempt: 1, Result: task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}}))
+	b.crank()
+	b.expect("Unknown Starting")
+	if a := b.get().Status.Attempt; a.Number != 2 || a.PodUID == string(forged.UID) {
+		t.Errorf("attempt is %+v", a)
+	}
+}
+
+// Between claim and pod the Agent may change and its old version go: nothing
+// was done yet, so the new one is as good.
+func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	claimed := b.get().Status.Attempt.Agent
+	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." })
+	if err := b.Admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.onlyPod()
+	if now := b.get().Status.Attempt.Agent; now == claimed {
+		t.Error("the old version is run")
+	}
+}
+
 func TestTwoOperatorsMakeOnePod(t *testing.T) {
 	b := newBench(t)
 	copies := []*v1alpha1.Run{b.get(), b.get()}
@@ -209,6 +250,39 @@ func (b *bench) eventually(holds func() bool) {
 		if ctx.Err() != nil {
 			b.t.Fatal("it never holds")
 		}
+	}
+}
+
+// A policy of somebody else's, as clusters have them.
+func TestPolicyThatRefusesThePodEndsTheRun(t *testing.T) {
+	b := newBench(t)
+	name := "no-pods-" + b.namespace
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": b.namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}}},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no pods on Sundays"}},
+		},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
+	}
+	b.Create(t, policy, binding)
+	b.eventually(func() bool { // the API server needs a moment to heed it
+		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}}}
+		return b.Admin.Create(t.Context(), probe, client.DryRunAll) != nil
+	})
+	b.crank()
+	b.expect("False AdmissionDenied")
+	if !strings.Contains(message(b.get()), "no pods on Sundays") {
+		t.Errorf("the message does not say why: %q", message(b.get()))
 	}
 }
 

@@ -15,8 +15,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-func secretMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
-
 // Whoever holds the built-in role edit may do much in a namespace, and may not
 // speak for the operator or the runner.
 func TestEditorCannotSpeakForTheOperator(t *testing.T) {
@@ -35,6 +33,9 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: v1alpha1.RunnerServiceAccount}}
+	owned := squat.DeepCopy()
+	owned.Name, owned.Spec.ServiceAccountName = "changer-3", "default"
+	owned.Labels = map[string]string{v1alpha1.LabelRun: run.Name, v1alpha1.LabelAttempt: "3"}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
 	}}
@@ -52,7 +53,16 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
 	}
-	p.ends(run, "True Finished")
+	// She may make a pod that says it is the Run's; nobody believes it.
+	owned.OwnerReferences = pod.OwnerReferences
+	owned.Spec.SecurityContext, owned.Spec.Containers[0].SecurityContext = pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext
+	if err := eve.Create(t.Context(), owned); err != nil && !apierrors.IsForbidden(err) {
+		t.Errorf("a pod of her own: %v", err)
+	}
+	seen := p.ends(run, "True Finished")
+	if seen.Status.Attempt.Number != 1 {
+		t.Errorf("attempt %d was taken", seen.Status.Attempt.Number)
+	}
 }
 
 // version is the ConfigMap of the only Agent of a place.

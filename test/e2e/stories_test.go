@@ -203,7 +203,8 @@ func TestMissingKeyIsNamedAndWaitedFor(t *testing.T) {
 	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: "key"}, secret); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.admin.Delete(t.Context(), secret); err != nil {
+	secret.Data = map[string][]byte{"another-key": []byte(key)}
+	if err := cluster.admin.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	p.agent("trivial")
@@ -212,7 +213,10 @@ func TestMissingKeyIsNamedAndWaitedFor(t *testing.T) {
 	if !strings.Contains(message(seen), "Secret key has no key api-key in namespace "+p.name) {
 		t.Errorf("the message is %q", message(seen))
 	}
-	p.create(&corev1.Secret{ObjectMeta: secretMeta("key"), StringData: map[string]string{"api-key": key}})
+	secret.Data["api-key"] = []byte(key)
+	if err := cluster.admin.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
 	seen = p.ends(run, "True Finished")
 	if seen.Status.Failures+seen.Status.Disruptions != 0 {
 		t.Errorf("it was charged: %d failures, %d disruptions", seen.Status.Failures, seen.Status.Disruptions)

@@ -88,8 +88,8 @@ func (s *stage) patch(t *testing.T, run *v1alpha1.Run, ops string) {
 	}
 }
 
-// report is what a runner sends.
-func report(attempt int, sequence int, more string) string {
+// telling is what a runner sends.
+func telling(attempt int, sequence int, more string) string {
 	return fmt.Sprintf(`{"op":"add","path":"/status/progress","value":{"version":1,"attempt":%d,"sequence":%d%s}}`, attempt, sequence, more)
 }
 
@@ -100,10 +100,10 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
 	}
 	mine := fmt.Sprintf(`{"op":"test","path":"/status/attempt/podUID","value":%q}`, s.pod.UID)
-	if err := send("[" + mine + "," + report(2, 10, "") + "]"); err != nil {
+	if err := send("[" + mine + "," + telling(2, 10, "") + "]"); err != nil {
 		t.Fatalf("its first report is refused: %v", err)
 	}
-	if err := send("[" + mine + "," + report(2, 11, `,"counts":{"steps":1}`) + "]"); err != nil {
+	if err := send("[" + mine + "," + telling(2, 11, `,"counts":{"steps":1}`) + "]"); err != nil {
 		t.Fatalf("its second report is refused: %v", err)
 	}
 	var got v1alpha1.Run
@@ -113,7 +113,7 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 	if got.Status.Progress == nil || got.Status.Progress.Counts.Steps != 1 {
 		t.Errorf("progress is %+v", got.Status.Progress)
 	}
-	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + report(2, 12, "") + "]")
+	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + telling(2, 12, "") + "]")
 	if !statuspatch.IsConflict(err) {
 		t.Errorf("a failed test is %v, want a conflict", err)
 	}
@@ -125,8 +125,8 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 	bound := s.WithToken(t, s.Token(t, s.account, s.pod))
 	stranger := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "stranger"}}
 	s.Create(t, stranger)
-	good := "[" + report(2, 100, "") + "]"
-	s.patch(t, s.run, "["+report(2, 50, "")+"]")
+	good := "[" + telling(2, 100, "") + "]"
+	s.patch(t, s.run, "["+telling(2, 50, "")+"]")
 
 	elsewhere := newStage(t)
 	cases := map[string]struct {
@@ -135,19 +135,19 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		ops  string
 		want string
 	}{
-		"a foreign Run":                   {bound, s.foreign, "[" + report(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
+		"a foreign Run":                   {bound, s.foreign, "[" + telling(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
 		"an empty patch on a foreign Run": {bound, s.foreign, "[]", "fenced: this pod is not the current attempt"},
 		"a Run of another namespace":      {bound, elsewhere.run, good, "forbidden"},
-		"conditions":                      {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"the attempt":                     {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + report(9, 100, "") + "]", "a runner writes status.progress only"},
-		"the budgets":                     {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"a field that is taken away":      {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"completion":                      {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + report(2, 100, "") + "]", "a runner writes status.progress only"},
-		"an older report":                 {bound, s.run, "[" + report(2, 50, "") + "]", "fenced: a report must be newer"},
-		"a report of another attempt":     {bound, s.run, "[" + report(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
+		"conditions":                      {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
+		"the attempt":                     {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + telling(9, 100, "") + "]", "a runner writes status.progress only"},
+		"the budgets":                     {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
+		"a field that is taken away":      {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
+		"completion":                      {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
+		"an older report":                 {bound, s.run, "[" + telling(2, 50, "") + "]", "fenced: a report must be newer"},
+		"a report of another attempt":     {bound, s.run, "[" + telling(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
 		"taking the progress away":        {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
-		"too long a text":                 {bound, s.run, "[" + report(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
-		"too many recent steps":           {bound, s.run, "[" + report(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
+		"too long a text":                 {bound, s.run, "[" + telling(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
+		"too many recent steps":           {bound, s.run, "[" + telling(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
 		"a token that is bound to no pod": {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
 		"the token of the attempt before": {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},
 		"another ServiceAccount":          {s.WithToken(t, s.Token(t, stranger, s.newPod(t, "strange", "stranger"))), s.run, good, "forbidden"},
@@ -175,7 +175,7 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		}
 	})
 	t.Run("metadata through status", func(t *testing.T) {
-		ops := `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"replace","path":"/spec/desiredState","value":"Stopped"},` + report(2, 200, "") + "]"
+		ops := `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"replace","path":"/spec/desiredState","value":"Stopped"},` + telling(2, 200, "") + "]"
 		var after v1alpha1.Run
 		err := bound.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
 		if getErr := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &after); getErr != nil {
@@ -193,7 +193,7 @@ func TestNameOfAPodIsNotEnough(t *testing.T) {
 	s := newStage(t)
 	dead := s.WithToken(t, s.Token(t, s.account, s.pod))
 	send := func(c client.Client, sequence int) error {
-		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+report(2, sequence, "")+"]")))
+		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+telling(2, sequence, "")+"]")))
 	}
 	if err := send(dead, 1); err != nil {
 		t.Fatalf("the living pod's report is refused: %v", err)
@@ -219,7 +219,7 @@ func TestRunnerIsFencedAfterItsEnd(t *testing.T) {
 	s := newStage(t)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
 	send := func(sequence int) error {
-		ops := "[" + report(2, sequence, `,"result":{"committed":true,"reason":"Finished"}`) + "]"
+		ops := "[" + telling(2, sequence, `,"result":{"committed":true,"reason":"Finished"}`) + "]"
 		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
 	}
 	if err := send(10); err != nil {
@@ -239,7 +239,7 @@ func TestNobodyReportsBeforeThePodIsRecorded(t *testing.T) {
 	s := newStage(t)
 	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
-	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+report(2, 10, "")+"]")))
+	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+telling(2, 10, "")+"]")))
 	if err == nil || !strings.Contains(err.Error(), "fenced:") {
 		t.Errorf("the server says %v, want it fenced", err)
 	}

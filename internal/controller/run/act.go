@@ -68,14 +68,14 @@ func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, string,
 	return refusal, "", nil
 }
 
-// taken finds a pod under the attempt's name: ours when owner and attempt are,
-// else somebody else's, and the name is skipped.
+// taken finds a pod under the attempt's name: ours, or somebody else's, and the
+// name is skipped.
 func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, error) {
 	var pod corev1.Pod
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(p.create), &pod); err != nil {
 		return p, "", fmt.Errorf("getting Pod %s: %w", p.create.Name, err)
 	}
-	if metav1.IsControlledBy(&pod, w.run) && pod.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(int(w.attempt())) {
+	if ours(&pod, w.run) && pod.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(int(w.attempt())) {
 		return p, string(pod.UID), nil
 	}
 	return conflict(w), "", nil

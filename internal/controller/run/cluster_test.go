@@ -28,6 +28,7 @@ type cluster struct {
 	gone    bool  // the Run was deleted
 	now     time.Time
 	created int
+	gates   bool // new pods have scheduling gates
 }
 
 func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster {
@@ -53,7 +54,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 func (c *cluster) world() world {
 	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
 	for n := 1; n <= c.created; n++ {
-		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && metav1.IsControlledBy(pod, c.run) {
+		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
 			w.pods = append(w.pods, *pod.DeepCopy())
 		}
 	}
@@ -91,7 +92,7 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 		return next, ""
 	}
 	if other := c.pods[p.create.Name]; other != nil {
-		if metav1.IsControlledBy(other, c.run) {
+		if ours(other, c.run) {
 			return p, string(other.UID)
 		}
 		return conflict(w), ""
@@ -100,6 +101,9 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 	pod.UID = types.UID("uid-" + pod.Name)
 	pod.CreationTimestamp = metav1.NewTime(c.now)
 	pod.Status.Phase = corev1.PodPending
+	if c.gates {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+	}
 	c.pods[pod.Name] = pod
 	return p, string(pod.UID)
 }
@@ -196,6 +200,26 @@ func isEvicted(n int) func(*cluster) {
 func isUnschedulable(n int) func(*cluster) {
 	return func(c *cluster) {
 		c.pod(n).Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available: 1 Insufficient memory."}}
+	}
+}
+
+func isPlaced(n int) func(*cluster) {
+	return func(c *cluster) {
+		c.pod(n).Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now)}}
+	}
+}
+
+// isForged makes a pod as somebody may who may create pods: with any name, any
+// labels and any owner, but not with the runner's ServiceAccount.
+func isForged(n int) func(*cluster) {
+	return func(c *cluster) {
+		name := c.run.Name + "-" + strconv.Itoa(n)
+		owner := *metav1.NewControllerRef(c.run, v1alpha1.GroupVersion.WithKind("Run"))
+		c.pods[name] = &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "forged", OwnerReferences: []metav1.OwnerReference{owner}, Labels: map[string]string{v1alpha1.LabelRun: c.run.Name, v1alpha1.LabelAttempt: strconv.Itoa(n)}},
+			Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: runnerContainer, Image: "evil"}}},
+		}
+		exits(n, 0, says(n, task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}))(c)
 	}
 }
 

@@ -43,7 +43,7 @@ func decide(w world) plan {
 		if !applies {
 			continue
 		}
-		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && !p.settles() {
+		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && w.run.DeletionTimestamp.IsZero() && !p.settles() {
 			p.wake = sooner(p.wake, max(w.run.CreationTimestamp.Add(d).Sub(w.now), time.Second))
 		}
 		return p
@@ -71,7 +71,7 @@ func committed(w world) (plan, bool) {
 	}
 	p := judge(w, verdictOf(*r))
 	if told := w.progress(); told == nil || told.Result == nil {
-		p.result = r
+		p.lastWord = lastWord(w.pod())
 	}
 	return p, true
 }
@@ -206,9 +206,14 @@ func uncreated(w world) (plan, bool) {
 		return plan{}, false
 	}
 	p := waiting(v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", w.attempt()), 0)
-	if pod := w.pod(); pod != nil {
+	switch pod := w.pod(); {
+	case pod != nil:
 		p.adopt = pod
-	} else {
+	case w.version.Hash != w.run.Status.Attempt.Agent:
+		// The Agent changed, and its old version went, between claim and pod.
+		p.claim = nextAttempt(w, chargeNone)
+		p.claim.Agent = w.version.Hash
+	default:
 		p.create = podOf(w)
 	}
 	return p, true
@@ -229,45 +234,21 @@ func ended(w world) (plan, bool) {
 	return judge(w, verdictOfPod(pod)), true
 }
 
-// overrunGrace is how much longer than limits.duration a runner may live: it
-// watches the limit itself and needs time to say so.
-const overrunGrace = time.Minute
-
-func overrun(w world) (plan, bool) {
-	s := runnerStatus(w.pod())
-	if s == nil || s.State.Running == nil || w.version == nil {
-		return plan{}, false
-	}
-	left := s.State.Running.StartedAt.Add(remaining(w) + overrunGrace).Sub(w.now)
-	if left > 0 {
-		return plan{}, false
-	}
-	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("Ran for longer than limits.duration, %s, and did not end by itself", w.limits().duration())), true
-}
-
-// remaining is what is left of limits.duration for the current attempt.
-func remaining(w world) time.Duration {
-	left := w.limits().duration()
-	if p := w.run.Status.Progress; p != nil && p.Attempt < w.attempt() {
-		left -= time.Duration(p.Usage.DurationSeconds) * time.Second
-	}
-	return max(left, time.Second)
-}
-
 // settleInTime is how long a runner's first report may go without saying so: a
 // short Run is over by then and saves a write.
 const settleInTime = time.Second
 
 func underway(w world) (plan, bool) {
 	p := w.progress()
-	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
-		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-max(age, 0)), true
+	// The runner's clock may be off; one that is ahead must not hold this back.
+	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age >= 0 && age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
+		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-age), true
 	}
 	text := fmt.Sprintf("Attempt %d is at work", w.attempt())
 	if w.attempt() > 1 {
 		text += fmt.Sprintf(" (%s, %s before it)", count(w.run.Status.Failures, "failure"), count(w.run.Status.Disruptions, "disruption"))
 	}
-	return waiting(v1alpha1.ReasonRunning, text, overrunIn(w, runnerStatus(w.pod()))), true
+	return waiting(v1alpha1.ReasonRunning, text, overrunIn(w)), true
 }
 
 func count(n int32, noun string) string {

@@ -78,13 +78,17 @@ func verdictOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) ve
 		said = t.Result
 	}
 	switch end.ExitCode {
+	// A fenced runner has been replaced; that it is the current one's means that
+	// its pod was not recorded in time, which is the ground's fault.
 	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, 137:
 		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
 	case task.ExitConfig:
 		if said.Reason == task.ReasonSecretMissing {
 			return verdict{charge: chargeNone, reason: v1alpha1.ReasonSecretMissing, message: said.Message}
 		}
-		return verdict{final: true, reason: v1alpha1.ReasonMisconfigured, message: said.Message}
+		return verdict{final: true, reason: v1alpha1.ReasonMisconfigured, message: cmp.Or(said.Message, "the runner refused its configuration; its log says more: kubectl logs of the pod")}
+	case task.ExitLimit:
+		return verdict{final: true, reason: v1alpha1.ReasonRunnerFailed, message: "the runner reached a limit and could not say which"}
 	case task.ExitBadTask:
 		return verdict{final: true, reason: v1alpha1.ReasonMisconfigured, message: sentence("the runner refused its task", said.Message)}
 	case task.ExitUnavailable:
@@ -132,6 +136,9 @@ func judge(w world, v verdict) plan {
 		return failure(v1alpha1.ReasonStopped, sentence("Stopped by spec.desiredState", v.message))
 	case w.effects():
 		return unrepeatable(v)
+	}
+	if p, late := expired(w); late {
+		return p
 	}
 	if p, spent := exhausted(w, v); spent {
 		return p
@@ -190,15 +197,30 @@ func again(w world, v verdict) plan {
 		reason, message = v.reason, v.message
 	}
 	message = task.Cut(message, task.MaxMessage)
-	if alive(w.pod()) {
-		return waiting(reason, message, 0)
+	if pod := w.pod(); alive(pod) {
+		p := waiting(reason, message, leaveGrace)
+		if !w.now.Before(reportedAt(w).Add(leaveGrace)) {
+			p.remove = []corev1.Pod{*pod} // it committed and does not leave
+		}
+		return p
 	}
-	if left := endedAt(w).Add(backoff(w.run, v.charge)).Sub(w.now); left > 0 {
+	if left := endedAt(w).Add(pause(w, v.charge)).Sub(w.now); left > 0 {
 		return waiting(reason, message, left)
 	}
 	p := waiting(reason, message, 0)
 	p.claim, p.charge = nextAttempt(w, v.charge), v.charge
+	if t := lastWord(w.pod()); t != nil && t.Attempt == int(w.attempt()) {
+		p.lastWord = t // it used more than it could report
+	}
 	return p
+}
+
+// reportedAt is when the current attempt last reported.
+func reportedAt(w world) time.Time {
+	if p := w.progress(); p != nil {
+		return time.UnixMilli(p.Sequence)
+	}
+	return w.now
 }
 
 // endedAt is when the current attempt ended, or began where nothing tells.
@@ -215,6 +237,15 @@ const (
 	firstBackoff = 10 * time.Second
 	maxBackoff   = 5 * time.Minute
 )
+
+// pause is how long after an attempt the next may begin. One that only waited
+// is tried ever less often, as long as it has waited already.
+func pause(w world, c charge) time.Duration {
+	if c == chargeNone {
+		return max(firstBackoff, min(endedAt(w).Sub(w.pendingSince()), maxRefusedWait))
+	}
+	return backoff(w.run, c)
+}
 
 func backoff(run *v1alpha1.Run, c charge) time.Duration {
 	n := run.Status.Failures + run.Status.Disruptions

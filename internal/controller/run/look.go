@@ -24,8 +24,8 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if w.pods, err = r.pods(ctx, run); err != nil {
 		return w, err
 	}
-	if run.Spec.Agent == "" {
-		return w, nil
+	if run.Spec.Agent == "" || run.Status.CompletionTime != nil {
+		return w, nil // a finished Run needs no version: what tidying needs is on its pods
 	}
 	w.version, w.obstacle, err = r.version(ctx, run)
 	return w, err
@@ -38,7 +38,7 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
 		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
-	own := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, run) })
+	own := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !ours(&pod, run) })
 	if a := run.Status.Attempt; a != nil && a.PodUID != "" && run.Status.CompletionTime == nil && !contains(own, a.PodUID) {
 		var pod corev1.Pod
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod)
@@ -46,7 +46,7 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
-		case string(pod.UID) == a.PodUID:
+		case string(pod.UID) == a.PodUID && ours(&pod, run):
 			own = append(own, pod)
 		}
 	}
@@ -54,6 +54,13 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return own, nil
+}
+
+// ours says whether a pod is the Run's own. Owner and labels anybody may write
+// who may create pods; the runner's ServiceAccount only the operator may give,
+// an admission policy sees to it.
+func ours(pod *corev1.Pod, run *v1alpha1.Run) bool {
+	return metav1.IsControlledBy(pod, run) && pod.Spec.ServiceAccountName == v1alpha1.RunnerServiceAccount
 }
 
 func contains(pods []corev1.Pod, uid string) bool {
@@ -74,7 +81,8 @@ func (r *Reconciler) version(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	// Not stored any more, or never: the attempt was claimed and the operator
 	// died. The current version will do when it is the same.
 	v, _, err = r.current(ctx, run)
-	if v != nil && v.Hash == a.Agent {
+	untouched := a.Number == 1 && a.PodUID == ""
+	if v != nil && (v.Hash == a.Agent || untouched) {
 		return v, "", err
 	}
 	return nil, fmt.Sprintf("The version of Agent %s that this Run started with is gone (ConfigMap %s); create another Run", run.Spec.Agent, snapshot.Name(a.Agent)), err

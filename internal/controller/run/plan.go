@@ -25,9 +25,10 @@ type plan struct {
 	remove []corev1.Pod      // delete these pods
 	forget bool              // delete the Run
 
-	// result came by the termination message; status keeps it.
-	result *v1alpha1.Result
-	wake   time.Duration // look again after this; 0: when something changes
+	// lastWord is a termination message that knows more than status; it is kept
+	// where the runner's report would stand.
+	lastWord *task.Termination
+	wake     time.Duration // look again after this; 0: when something changes
 }
 
 // settles says whether the plan makes the Run final.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,6 +22,10 @@ const runnerContainer = "runner"
 // uid is the user and group of everything in a runner pod: the one that
 // distroless images call nonroot.
 const uid int64 = 65532
+
+// backstop is how much later than limits.duration the cluster ends a pod by
+// itself, should nobody else: time to pull an image and to report.
+const backstop = 10 * time.Minute
 
 // graceSeconds is how long a runner has after SIGTERM.
 const graceSeconds int64 = 30
@@ -44,7 +49,7 @@ func podOf(w world) *corev1.Pod {
 	if template == nil {
 		template = &v1alpha1.PodTemplate{}
 	}
-	deadline := int64((remaining(w) + w.limits().pending).Seconds())
+	deadline := int64((remaining(w) + backstop).Seconds())
 	grace, no := graceSeconds, false
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -110,6 +115,7 @@ func isForeign(key string) bool {
 func podAnnotations(w world) map[string]string {
 	return map[string]string{
 		v1alpha1.AnnotationTask:                          string(encode(taskOf(w, w.attempt()))),
+		v1alpha1.AnnotationRetention:                     string(w.version.Sources.AgentSpec.PodRetention),
 		"kubectl.kubernetes.io/default-container":        runnerContainer,
 		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 		"karpenter.sh/do-not-disrupt":                    "true",
@@ -134,7 +140,7 @@ func taskOf(w world, attempt int32) task.Task {
 		return t
 	}
 	t.Meter = meterOf(*p)
-	if p.Attempt < attempt && p.Result != nil {
+	if p.Attempt < attempt && p.Result != nil && p.Result.Committed {
 		t.Retry = task.Cut(sentence(p.Result.Reason, p.Result.Message), task.MaxMessage)
 	}
 	return t

@@ -48,7 +48,9 @@ var fates = []func(n int) func(*cluster){
 func befall(c *cluster, r *rand.Rand) {
 	a := c.run.Status.Attempt
 	if a == nil || c.pods[a.Pod] == nil || a.PodUID == "" {
-		c.refuse = nil
+		if r.IntN(4) > 0 {
+			c.refuse = nil
+		}
 		return
 	}
 	fates[r.IntN(len(fates))](int(a.Number))(c)

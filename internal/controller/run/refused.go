@@ -1,7 +1,10 @@
 package run
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,29 +21,43 @@ const (
 	maxRefusedWait = time.Minute
 )
 
-// refused says what follows when the cluster refuses a pod. What it does not
-// know is an error to try again: a server that is down says nothing about the
-// Run.
+// refused says what follows when the cluster refuses a pod. A server that is
+// down, slow or at odds with itself says nothing about the Run: that is an error
+// to try again, however long.
 func refused(w world, err error) (plan, bool) {
-	message := apierrors.ReasonForError(err)
 	text := err.Error()
+	says := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
+	}
 	switch {
+	case !isRefusal(err):
+		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
+	case says("exceeded quota", "failed quota"):
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod; raise it, or wait for other work to end: "+text), true
+	case says("error looking up service account"):
+		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
+	case says("cannot create resource"):
+		return plan{}, false // the operator's own rights: for its log, not the Run
+	case apierrors.IsForbidden(err), says("denied the request", "denied request"):
+		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate of the Agent, or the policy: "+text), true
 	case apierrors.IsInvalid(err):
 		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid; correct podTemplate of the Agent: "+text), true
-	case !apierrors.IsForbidden(err):
-		return plan{}, false
-	case strings.Contains(text, "exceeded quota") || strings.Contains(text, "failed quota"):
-		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod; raise it, or wait for other work to end: "+text), true
-	case strings.Contains(text, "error looking up service account"), strings.Contains(text, "serviceaccount"):
-		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
-	case strings.Contains(text, "cannot create resource"):
-		return plan{}, false // the operator's own rights: for its log, not the Run
-	case message == "":
-		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate of the Agent, or the policy: "+text), true
+	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the pod: "+text), true
+}
+
+// isRefusal says whether the server answered that it does not want this pod,
+// rather than that it cannot answer now.
+func isRefusal(err error) bool {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if !is {
+		return false
+	}
+	code := status.ErrStatus.Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+		code != http.StatusUnauthorized && code != http.StatusConflict && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
 // retriedCreate waits for room, limits.pending at most, asking again ever less

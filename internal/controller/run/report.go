@@ -15,7 +15,7 @@ import (
 // report writes the status once, only if it changed, then tells the user. It
 // is the only writer of status and events.
 func (r *Reconciler) report(ctx context.Context, w world, p plan, want v1alpha1.RunStatus) error {
-	if p.forget {
+	if p.forget || !w.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	patch, err := statuspatch.Diff(w.run.Status, want, demands(w, p)...)

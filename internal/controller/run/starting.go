@@ -18,8 +18,13 @@ func starting(w world) (plan, bool) {
 	pod := w.pod()
 	s := runnerStatus(pod)
 	begins := fmt.Sprintf("Starting attempt %d", w.attempt())
-	if s != nil && s.State.Running != nil {
-		return waiting(v1alpha1.ReasonStarting, begins, overrunIn(w, s)), w.progress() == nil
+	switch {
+	case w.progress() != nil:
+		return plan{}, false // it works, whatever the kubelet has got round to saying
+	case s != nil && s.State.Running != nil:
+		return waiting(v1alpha1.ReasonStarting, begins, overrunIn(w)), true
+	case gated(pod):
+		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates: whoever set them decides when it starts", 0), true
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
 		return patiently(w, v1alpha1.ReasonUnschedulable, unplaced+"; make room, or change podTemplate of the Agent"), true
@@ -32,9 +37,14 @@ func starting(w world) (plan, bool) {
 	return patiently(w, v1alpha1.ReasonStarting, begins), true
 }
 
-// overrunIn is when a runner that does not end is given up.
-func overrunIn(w world, s *corev1.ContainerStatus) time.Duration {
-	return max(s.State.Running.StartedAt.Add(remaining(w)+overrunGrace).Sub(w.now), time.Second)
+// gated says whether a pod is held back on purpose, by Kueue for one.
+func gated(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
+			return true
+		}
+	}
+	return false
 }
 
 // unschedulable is the scheduler's message, when no node takes the pod.
@@ -63,9 +73,19 @@ func stuck(w world, s *corev1.ContainerStatus) (plan, bool) {
 	return plan{}, false
 }
 
+// placed is when a pod got its node: before that no image was asked for.
+func placed(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
 func pulling(w world, s *corev1.ContainerStatus, why string) plan {
 	grace := min(pullGrace, w.limits().pending)
-	left := w.pod().CreationTimestamp.Add(grace).Sub(w.now)
+	left := placed(w.pod()).Add(grace).Sub(w.now)
 	if left <= 0 {
 		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s); correct its name, or add imagePullSecrets to podTemplate of the Agent", s.Image, grace, why))
 	}

@@ -23,8 +23,8 @@ func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
 	s.Target = target(w.run.Spec)
 	now := metav1.NewTime(w.now)
 	attempted(&s, p, created, now)
-	if p.result != nil {
-		s.Progress = progressOf(w, *lastWord(w.pod()))
+	if p.lastWord != nil {
+		s.Progress = progressOf(w, *p.lastWord)
 	}
 	if p.settles() && s.CompletionTime == nil {
 		s.CompletionTime = &now
@@ -107,10 +107,12 @@ func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
 	p.Sequence++
 	p.Step = nil
 	if t.Effects != "" {
-		p.Effects = v1alpha1.Effects(t.Effects)
+		p.Effects = v1alpha1.EffectsBegun
 	}
-	p.Counts = v1alpha1.Counts(t.Counts)
-	p.Usage = v1alpha1.Usage(t.Usage)
+	if t.Usage.DurationSeconds >= p.Usage.DurationSeconds && t.Usage.InputTokens >= p.Usage.InputTokens {
+		p.Counts, p.Usage = v1alpha1.Counts(t.Counts), v1alpha1.Usage(t.Usage) // a meter never falls
+		p.Usage.Cost = task.Cut(p.Usage.Cost, task.MaxCost)
+	}
 	result := resultOf(t.Result)
 	p.Result = &result
 	return p

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -92,6 +93,113 @@ var stories = map[string]story{
 			at(5*second, "x-1 is evicted", isEvicted(1)),
 		},
 	},
+	"report-before-kubelet": {
+		title: "a runner that reports before the kubelet does is at work",
+		beats: []beat{
+			at(1*second, "the runner reports", reports(1)),
+			at(4*second, "x-1 runs", starts(1)),
+			at(700*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(701*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"kubelet-silent": {
+		title: "a runner is not taken for pending because its kubelet is silent",
+		beats: []beat{
+			at(1*second, "the runner reports", reports(1)),
+			at(900*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"clock-ahead": {
+		title: "a runner whose clock is ahead is at work all the same",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports, an hour ahead", reports(1, func(p *v1alpha1.RunProgress) { p.Sequence += 3_600_000 })),
+			at(5*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"queued": {
+		title: "a pod with scheduling gates is queued, for as long as it takes",
+		beats: []beat{
+			at(0, "Kueue holds pods back", func(c *cluster) { c.gates = true }),
+			at(7200*second, "Kueue lets x-1 go, and it runs", func(c *cluster) { c.pod(1).Status.Conditions = nil; starts(1)(c) }),
+			at(7201*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(7202*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"commits-and-stays": {
+		title: "a runner that commits a failure and does not leave is removed before the next",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner commits", reports(1, commits("ModelUnavailable", "HTTP 503"))),
+			at(90*second, "x-2 runs", starts(2)),
+			at(91*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(92*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"deadline-between-attempts": {
+		title: "limits.deadline beats another attempt",
+		run: func(r *v1alpha1.Run) {
+			d := v1alpha1.Duration("30s")
+			r.Spec.Limits = &v1alpha1.Limits{Deadline: &d}
+		},
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(25*second, "the runner commits", reports(1, commits("ModelUnavailable", "HTTP 503"))),
+			at(26*second, "x-1 exits 69", exits(1, 69)),
+		},
+	},
+	"second-attempt-hangs": {
+		title: "limits.duration is one for all attempts",
+		run: func(r *v1alpha1.Run) {
+			d := v1alpha1.Duration("10m")
+			r.Spec.Limits = &v1alpha1.Limits{Duration: &d}
+		},
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(541*second, "the runner commits", reports(1, commits("ModelUnavailable", "HTTP 503"), func(p *v1alpha1.RunProgress) { p.Usage.DurationSeconds = 540 })),
+			at(542*second, "x-1 exits 69", exits(1, 69)),
+			at(560*second, "x-2 runs", starts(2)),
+			at(561*second, "x-2 reports, and hangs", reports(2)),
+		},
+	},
+	"slow-node": {
+		title: "one failed pull after a long wait for a node is no typing error",
+		beats: []beat{
+			at(1*second, "no node takes x-1", isUnschedulable(1)),
+			at(360*second, "a new node takes it", isPlaced(1)),
+			at(361*second, "x-1 cannot pull its image", waits(1, "ErrImagePull", "i/o timeout")),
+			at(380*second, "x-1 runs", starts(1)),
+			at(381*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(382*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"forged": {
+		title: "a pod with a forged owner and a result is not the Run's",
+		beats: []beat{
+			at(0, "somebody makes a pod x-1 that says it is done", isForged(1)),
+			at(2*second, "x-2 runs", starts(2)),
+			at(3*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(4*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"webhook-denies": {
+		title: "a webhook that denies without a code is a denial",
+		beats: []beat{
+			at(0, "a webhook denies pods", refuses(apierrors.NewBadRequest(`admission webhook "guard.example" denied the request: no`))),
+		},
+	},
+	"policy-denies": {
+		title: "a policy that denies as invalid is a denial",
+		beats: []beat{
+			at(0, "a policy denies pods", refuses(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x-1", field.ErrorList{field.Invalid(nil, "x", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")}))),
+		},
+	},
+	"refused-forever": {
+		title: "a refusal that nobody knows is told, and ends with limits.pending",
+		beats: []beat{
+			at(0, "the server does not take pods", refuses(apierrors.NewBadRequest("bad luck"))),
+		},
+	},
 	"exit-zero-without-result": {
 		title: "exit code 0 without a committed result is no success",
 		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
@@ -121,21 +229,21 @@ var stories = map[string]story{
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
-			at(75*second, "x-2 runs", starts(2)),
-			at(76*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(130*second, "x-2 runs", starts(2)),
+			at(131*second, "the runner commits", reports(2, commits("Finished", ""))),
 		},
 	},
 	"secret-never": {
 		title: "a Secret that never comes ends the Run after limits.pending",
 		run: func(r *v1alpha1.Run) {
-			pending := v1alpha1.Duration("2m")
+			pending := v1alpha1.Duration("3m")
 			r.Spec.Limits = &v1alpha1.Limits{Pending: &pending}
 		},
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
-			at(75*second, "x-2 runs", starts(2)),
-			at(135*second, "x-2 exits 78", exits(2, 78, says(2, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
+			at(125*second, "x-2 runs", starts(2)),
+			at(185*second, "x-2 exits 78", exits(2, 78, says(2, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
 		},
 	},
 	"agent-late": {

@@ -15,7 +15,7 @@ import (
 // is committed.
 const leaveGrace = time.Minute
 
-// defaultRetention is how long pods stay where their Agent is gone.
+// defaultRetention is how long pods stay that do not say.
 const defaultRetention = time.Hour
 
 // settled tidies up after a finished Run: pods that still live and should not,
@@ -26,6 +26,9 @@ func settled(w world) (plan, bool) {
 	}
 	age := sinceCompletion(w)
 	var p plan
+	if age < leaveGrace {
+		p.wake = leaveGrace - age // for a pod that the cache shows late
+	}
 	for _, pod := range w.pods {
 		if left := stays(w, &pod) - age; left > 0 {
 			p.wake = sooner(p.wake, left)
@@ -52,7 +55,7 @@ func settled(w world) (plan, bool) {
 func stays(w world, pod *corev1.Pod) time.Duration {
 	switch {
 	case !alive(pod):
-		return retention(w)
+		return retention(pod)
 	case w.committed() != nil:
 		return leaveGrace // it is about to end by itself
 	default:
@@ -60,11 +63,8 @@ func stays(w world, pod *corev1.Pod) time.Duration {
 	}
 }
 
-func retention(w world) time.Duration {
-	if w.version == nil {
-		return defaultRetention
-	}
-	d, err := w.version.Sources.AgentSpec.PodRetention.Value()
+func retention(pod *corev1.Pod) time.Duration {
+	d, err := time.ParseDuration(pod.Annotations[v1alpha1.AnnotationRetention])
 	if err != nil {
 		return defaultRetention
 	}
@@ -79,13 +79,17 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
+// instanceLabel is how Argo CD tracks what it made, unless told otherwise, and
+// what Helm charts put on what they make.
+const instanceLabel = "app.kubernetes.io/instance"
+
 // tracker is the label or annotation by which a GitOps tool tracks a Run.
 func tracker(run *v1alpha1.Run) string {
 	for _, set := range []map[string]string{run.Labels, run.Annotations} {
 		for key := range set {
 			domain, _, _ := strings.Cut(key, "/")
-			if strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") {
-				return domain
+			if strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") || key == instanceLabel {
+				return key
 			}
 		}
 	}
@@ -102,6 +106,6 @@ func keep(w world, p plan, owner string) plan {
 	if p.outcome == metav1.ConditionUnknown || strings.Contains(p.message, keptNote) {
 		return p
 	}
-	p.message = fmt.Sprintf("%s%s%s tracks it and would do the work again", p.message, keptNote, owner)
+	p.message = fmt.Sprintf("%s%sits label or annotation %s says that it is managed: it would be made, and done, again", p.message, keptNote, owner)
 	return p
 }

@@ -148,16 +148,22 @@ func alive(pod *corev1.Pod) bool {
 	return terminated(pod) == nil
 }
 
+// resultOf is a last word as status keeps it. A runner that is not ours may say
+// anything, so every field is cut to what the schema takes.
 func resultOf(r task.Result) v1alpha1.Result {
 	out := v1alpha1.Result{
 		Committed: r.Committed,
-		Reason:    string(r.Reason),
-		Message:   r.Message,
-		Text:      r.Text,
-		Output:    r.Output,
+		Reason:    task.Cut(string(r.Reason), task.MaxReason),
+		Message:   task.Cut(r.Message, task.MaxMessage),
+		Text:      task.Cut(r.Text, task.MaxText),
+	}
+	if len(r.Output) <= task.MaxOutput {
+		out.Output = r.Output
 	}
 	for _, f := range r.Files {
-		out.Files = append(out.Files, v1alpha1.File{Path: f.Path, Size: f.Size})
+		if len(f.Path) <= task.MaxPath && len(out.Files) < task.MaxFiles {
+			out.Files = append(out.Files, v1alpha1.File{Path: f.Path, Size: f.Size})
+		}
 	}
 	return out
 }

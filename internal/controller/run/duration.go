@@ -1,0 +1,61 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// overrunGrace is how much longer than limits.duration a runner may live: it
+// watches the limit itself and needs time to say so.
+const overrunGrace = time.Minute
+
+func overrun(w world) (plan, bool) {
+	if began(w).IsZero() || w.version == nil || w.now.Before(began(w).Add(remaining(w)+overrunGrace)) {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("Ran for longer than limits.duration, %s, and did not end by itself", w.limits().duration())), true
+}
+
+// began is when the current attempt's runner began to live, as far as anybody
+// has said; zero: nobody has.
+func began(w world) time.Time {
+	if s := runnerStatus(w.pod()); s != nil && s.State.Running != nil {
+		return s.State.Running.StartedAt.Time
+	}
+	if w.progress() != nil {
+		return w.run.Status.Attempt.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+// remaining is what the attempts before the current one left of limits.duration.
+func remaining(w world) time.Duration {
+	return max(w.limits().duration()-time.Duration(spent(w))*time.Second, time.Second)
+}
+
+// spent is how many seconds runners lived before the current attempt. Once it
+// reports, only what it was told at its start remembers.
+func spent(w world) int64 {
+	if pod := w.pod(); pod != nil {
+		var told task.Task
+		if json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationTask]), &told) == nil {
+			return told.Meter.DurationSeconds
+		}
+	}
+	if p := w.run.Status.Progress; p != nil && p.Attempt < w.attempt() {
+		return p.Usage.DurationSeconds
+	}
+	return 0
+}
+
+// overrunIn is when a runner that does not end is given up.
+func overrunIn(w world) time.Duration {
+	if w.version == nil {
+		return 0 // nobody knows its limits any more; the pod has its own deadline
+	}
+	return max(began(w).Add(remaining(w)+overrunGrace).Sub(w.now), time.Second)
+}

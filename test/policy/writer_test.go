@@ -1,0 +1,121 @@
+package policy_test
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// writer is the runner's own, as it runs in a pod: with its token, the
+// certificate of the API server and nothing of Kubernetes' libraries.
+func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, <-chan int) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{"token": []byte(s.Token(t, s.account, pod)), "ca.crt": s.Config.CAData} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, err := url.Parse(s.Config.Host)
+	if err != nil || server.Host == "" {
+		server = &url.URL{Host: s.Config.Host}
+	}
+	host, port, err := net.SplitHostPort(server.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", host)
+	t.Setenv("KUBERNETES_SERVICE_PORT", port)
+	t.Setenv(task.EnvPodUID, string(pod.UID))
+	target, err := report.InCluster(task.Run{Namespace: s.namespace, Name: s.run.Name, UID: string(s.run.UID)}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan int, 1000)
+	target.Client.Transport = listener{target.Client.Transport, answers}
+	w := report.New(report.Options{
+		Target: target,
+		Now:    time.Now,
+		Every:  func() time.Duration { return 0 },
+		Jitter: func(d time.Duration) time.Duration { return d },
+		Ended:  func(error) {},
+		Log:    slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(w.Close)
+	return w, answers
+}
+
+// A listener tells the status of each answer, as long as somebody listens.
+type listener struct {
+	http.RoundTripper
+	answers chan int
+}
+
+func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(r)
+	if err == nil {
+		select {
+		case l.answers <- response.StatusCode:
+		default:
+		}
+	}
+	return response, err
+}
+
+// The runner begins only once its report is accepted, which is when the
+// operator has recorded its pod.
+func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
+	s := newStage(t)
+	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
+	w, answers := s.writer(t, s.pod)
+	accepted := make(chan error, 1)
+	go func() { accepted <- w.Commit(t.Context(), task.Progress{Version: task.Version, Attempt: 2}) }()
+	for range 3 {
+		select {
+		case err := <-accepted:
+			t.Fatalf("it was accepted too early: %v", err)
+		case status := <-answers:
+			if status < 400 {
+				t.Fatalf("a try was answered %d", status)
+			}
+		}
+	}
+	s.patch(t, s.run, `[{"op":"add","path":"/status/attempt/podUID","value":"`+string(s.pod.UID)+`"}]`)
+	if err := <-accepted; err != nil {
+		t.Fatalf("it is not accepted: %v", err)
+	}
+	var got v1alpha1.Run
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Progress == nil || got.Status.Progress.Attempt != 2 {
+		t.Errorf("progress is %+v", got.Status.Progress)
+	}
+}
+
+// A runner that was replaced learns it, by its own test or by the policy.
+func TestRunnersWriterIsFenced(t *testing.T) {
+	s := newStage(t)
+	w, _ := s.writer(t, s.pod)
+	if err := w.Commit(t.Context(), task.Progress{Version: task.Version, Attempt: 2}); err != nil {
+		t.Fatalf("its first report: %v", err)
+	}
+	s.patch(t, s.run, `[{"op":"replace","path":"/status/attempt","value":{"number":3,"pod":"mine-3","podUID":"another","agent":"h","startedAt":"2030-01-01T00:00:00Z"}}]`)
+	err := w.Commit(t.Context(), task.Progress{Version: task.Version, Attempt: 2, Effects: task.EffectsBegun})
+	if end, is := errors.AsType[*task.EndError](err); !is || end.Reason != task.ReasonFenced {
+		t.Errorf("it goes on: %v", err)
+	}
+}
