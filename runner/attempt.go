@@ -83,7 +83,7 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if err := w.awaitKey(ctx, key); err != nil {
 		return engine.Outcome{}, err
 	}
-	built, err := w.build(key)
+	built, err := w.build(w.learning(key))
 	if err != nil {
 		return engine.Outcome{}, err
 	}
@@ -100,6 +100,22 @@ func (w *work) awaitKey(ctx context.Context, key func() (string, error)) error {
 	secrets, err := config.AwaitKey(ctx, w.snapshot.Models[0], w.task.Run.Namespace, key)
 	w.redact = redact.New(secrets...)
 	return err
+}
+
+// learning reads the key as key does, and has the redactor know each value: a
+// Secret may be rotated while the attempt runs.
+func (w *work) learning(key func() (string, error)) func() (string, error) {
+	if key == nil {
+		return nil
+	}
+	m := w.snapshot.Models[0]
+	return func() (string, error) {
+		value, err := key()
+		if err == nil {
+			w.redact.Add(redact.Secret{Name: m.Secret, Key: m.Key, Value: []byte(value)})
+		}
+		return value, err
+	}
 }
 
 func (w *work) build(key func() (string, error)) (config.Built, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -57,7 +58,7 @@ func headline(out engine.Outcome) string {
 func (w *work) result(out engine.Outcome) task.Result {
 	r := task.Result{
 		Committed: out.Reason.Commits(), Reason: out.Reason,
-		Message: task.Cut(out.Message, task.MaxMessage),
+		Message: task.Cut(redact.Printable(out.Message), task.MaxMessage),
 		Text:    task.Cut(out.Text, task.MaxText),
 		Output:  string(out.Output),
 		Files:   w.changed(),
@@ -93,7 +94,9 @@ func (w *work) changed() []task.File {
 	}
 	all := make([]task.File, 0, len(infos))
 	for _, info := range infos {
-		all = append(all, task.File{Path: info.Path, Size: info.Size})
+		if len(info.Path) <= task.MaxPath { // a longer one does not fit the status; the log has it
+			all = append(all, task.File{Path: info.Path, Size: info.Size})
+		}
 	}
 	return all
 }

@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // MinSecret is the shortest value that is redacted, in bytes: shorter ones
@@ -30,10 +32,13 @@ type Secret struct {
 // A Redactor replaces secrets by their names. The nil Redactor knows none. It
 // is safe for concurrent use.
 type Redactor struct {
-	// forms are what to look for, by first byte, longest first.
-	forms [256][]form
-	empty bool
+	table atomic.Pointer[table] // nil while it knows none
+	mu    sync.Mutex            // one Add at a time
 }
+
+// A table is what to look for, by first byte, longest first. It never changes:
+// who learns makes another.
+type table [256][]form
 
 // A form is one spelling of a secret, and what it is replaced by.
 type form struct {
@@ -42,33 +47,60 @@ type form struct {
 
 // New returns a Redactor of these secrets.
 func New(secrets ...Secret) *Redactor {
-	r := &Redactor{empty: true}
+	r := &Redactor{}
 	for _, s := range secrets {
-		name := "‹secret:" + s.Name + "/" + s.Key + "›"
-		for _, text := range spellings(string(s.Value)) {
-			r.forms[text[0]] = append(r.forms[text[0]], form{text: text, name: name})
-			r.empty = false
-		}
-	}
-	for i := range r.forms {
-		slices.SortStableFunc(r.forms[i], func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
+		r.Add(s)
 	}
 	return r
 }
 
+// Add teaches it another secret, or another value of one that was rotated: the
+// old value stays known.
+func (r *Redactor) Add(s Secret) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var next table
+	if had := r.table.Load(); had != nil {
+		next = *had
+	}
+	learned := false
+	name := "‹secret:" + s.Name + "/" + s.Key + "›"
+	for _, text := range spellings(string(s.Value)) {
+		at := &next[text[0]]
+		if slices.ContainsFunc(*at, func(f form) bool { return f.text == text }) {
+			continue
+		}
+		*at = append(slices.Clone(*at), form{text: text, name: name})
+		slices.SortStableFunc(*at, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
+		learned = true
+	}
+	if learned {
+		r.table.Store(&next)
+	}
+}
+
+// knows is what it looks for; nil: nothing.
+func (r *Redactor) knows() *table {
+	if r == nil {
+		return nil
+	}
+	return r.table.Load()
+}
+
 // String is s without secrets.
 func (r *Redactor) String(s string) string {
-	if r == nil || r.empty {
+	known := r.knows()
+	if known == nil {
 		return s
 	}
-	out, rest := r.replace(s, whole)
+	out, rest := known.replace(s, whole)
 	return out + rest
 }
 
 // JSON is a JSON value without secrets. It stays valid: where a secret was not
 // inside a string, the whole becomes one.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
-	if r == nil || r.empty || len(raw) == 0 {
+	if r.knows() == nil || len(raw) == 0 {
 		return raw
 	}
 	if bytes.IndexByte(raw, '\\') >= 0 {
@@ -141,11 +173,11 @@ const (
 
 // replace copies s with its secrets replaced. In part mode it stops where the
 // rest may be the beginning of a secret and returns that rest.
-func (r *Redactor) replace(s string, m mode) (out, rest string) {
+func (t *table) replace(s string, m mode) (out, rest string) {
 	var b strings.Builder
 	from := 0
 	for i := 0; i < len(s); {
-		f, wait := r.at(s[i:])
+		f, wait := t.at(s[i:])
 		if wait && m == part {
 			return b.String() + s[from:i], s[i:]
 		}
@@ -166,8 +198,8 @@ func (r *Redactor) replace(s string, m mode) (out, rest string) {
 
 // at is the longest form with which s begins, and whether a longer one might
 // still come of it.
-func (r *Redactor) at(s string) (found *form, wait bool) {
-	forms := r.forms[s[0]]
+func (t *table) at(s string) (found *form, wait bool) {
+	forms := t[s[0]]
 	for i := range forms {
 		f := &forms[i]
 		if strings.HasPrefix(s, f.text) {

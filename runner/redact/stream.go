@@ -14,10 +14,11 @@ func (r *Redactor) Stream() *Stream { return &Stream{redactor: r} }
 
 // Write adds a piece and returns the text that is safe to show.
 func (s *Stream) Write(piece string) string {
-	if s.redactor == nil || s.redactor.empty {
+	known := s.redactor.knows()
+	if known == nil {
 		return piece
 	}
-	out, rest := s.redactor.replace(s.held+piece, part)
+	out, rest := known.replace(s.held+piece, part)
 	s.held = rest
 	return out
 }

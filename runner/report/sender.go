@@ -86,20 +86,23 @@ func (s *sender) shrunk(ans answer) (time.Duration, error) {
 }
 
 // leastProgress is when there is nothing more to leave out.
-const leastProgress = 2
+const leastProgress = 3
 
 // shrink leaves out of p what can be done without, the more the higher level.
 func shrink(p task.Progress, level int) task.Progress {
 	if level >= 1 {
 		p.Recent, p.Step = nil, nil
 	}
+	if level >= 2 && p.Result != nil {
+		less := *p.Result
+		less.Files = nil
+		if level >= leastProgress {
+			less.Text, less.Message = "", task.Cut(less.Message, task.MaxSummary)
+		}
+		p.Result = &less
+	}
 	if level >= leastProgress {
 		p.Model = ""
-		if p.Result != nil {
-			least := *p.Result
-			least.Text, least.Files, least.Message = "", nil, task.Cut(least.Message, task.MaxSummary)
-			p.Result = &least
-		}
 	}
 	return p
 }

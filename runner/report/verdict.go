@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,8 +23,7 @@ const (
 // not the Run's current attempt.
 const fence = "fenced:"
 
-// attemptPath is the path of the test in each patch; the API server names it
-// when the test fails.
+// attemptPath is the path of the test in each patch.
 const attemptPath = "/status/attempt/podUID"
 
 // judge reads an answer.
@@ -50,9 +50,14 @@ func judge(status int, body string) verdict {
 }
 
 // failedTest tells a patch whose test failed from one that the schema refuses;
-// both are 422.
+// both are 422, but only a schema names causes.
 func failedTest(body string) bool {
-	return strings.Contains(body, attemptPath) || strings.Contains(body, "test failed") || strings.Contains(body, "testing value")
+	var status struct {
+		Details struct {
+			Causes []json.RawMessage `json:"causes"`
+		} `json:"details"`
+	}
+	return json.Unmarshal([]byte(body), &status) == nil && len(status.Details.Causes) == 0
 }
 
 // maxRetryAfter bounds how long the API server may make us wait.

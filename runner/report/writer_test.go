@@ -102,7 +102,7 @@ func step(n int64) task.Progress {
 }
 
 func TestCommitIsTriedUntilItIsAccepted(t *testing.T) {
-	failed := says(422, `{"message":"the server rejected our request due to an error in our request","details":{"causes":[{"message":"testing value /status/attempt/podUID failed: test failed"}]}}`)
+	failed := says(422, `{"kind":"Status","message":"the server rejected our request due to an error in our request","reason":"Invalid","details":{},"code":422}`)
 	cases := map[string]struct {
 		answers []reply
 		want    []time.Duration
@@ -148,7 +148,7 @@ func TestCommitIsTriedUntilItIsAccepted(t *testing.T) {
 func TestAnotherAttemptTakesOver(t *testing.T) {
 	cases := map[string][]reply{
 		"the policy says so":        {ok(), says(403, "fenced: attempt 2 is current")},
-		"the test fails":            {ok(), says(422, "testing value /status/attempt/podUID failed")},
+		"the test fails":            {ok(), says(422, `{"kind":"Status","reason":"Invalid","details":{},"code":422}`)},
 		"the Run is gone":           {ok(), says(404, "not found")},
 		"the token stays refused":   {ok(), says(401, "")},
 		"after answers of all kind": {ok(), says(500, ""), says(409, ""), says(403, "fenced: x")},
@@ -321,7 +321,7 @@ func TestASequenceNeverFalls(t *testing.T) {
 
 func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{answers: []reply{says(422, `Run.deckhand.dev "r" is invalid: status.progress.recent[0].summary: Too long`), ok()}}
+		s := &server{answers: []reply{says(422, `{"kind":"Status","reason":"Invalid","details":{"causes":[{"field":"status.progress.recent[0].summary"}]},"code":422}`), ok()}}
 		w := open(s, nil)
 		defer w.Close()
 		p := step(1)
@@ -334,7 +334,7 @@ func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		w := open(&server{answers: []reply{says(422, "is invalid")}}, nil)
+		w := open(&server{answers: []reply{says(422, `{"kind":"Status","reason":"Invalid","details":{"causes":[{"field":"status.progress"}]},"code":422}`)}}, nil)
 		defer w.Close()
 		var end *task.EndError
 		if err := w.Commit(t.Context(), step(1)); !errors.As(err, &end) || end.Reason != task.ReasonRunnerFailed {

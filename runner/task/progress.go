@@ -10,6 +10,9 @@ const (
 	MaxSummary     = 200
 	MaxRecent      = 20
 	MaxFiles       = 20
+	MaxPath        = 256
+	MaxReason      = 64
+	MaxCost        = 24
 	MaxTermination = 4 << 10
 )
 
