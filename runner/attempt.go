@@ -22,7 +22,7 @@ import (
 func attempt(p place, registry *config.Registry) int {
 	ctx, begun, release := interruption(context.Background())
 	defer release()
-	w := &work{place: p, registry: registry, begun: begun}
+	w := &work{place: p, registry: registry, began: p.now(), begun: begun}
 	if err := w.read(); err != nil {
 		p.log.Error("The task makes no sense", "error", err)
 		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
@@ -42,9 +42,11 @@ func attempt(p place, registry *config.Registry) int {
 type work struct {
 	place
 	registry *config.Registry
-	begun    <-chan struct{}
+	began    time.Time
+	begun    <-chan struct{} // closed when the pod is about to end
 	end      context.CancelCauseFunc
 	lowSpace atomic.Bool
+	engaged  bool // the engine has told how its work ended
 
 	task     task.Task
 	snapshot task.Snapshot
@@ -111,6 +113,9 @@ func (w *work) learning(key func() (string, error)) func() (string, error) {
 	m := w.snapshot.Models[0]
 	return func() (string, error) {
 		value, err := key()
+		if err == nil && value == "" {
+			err = errors.New("it is empty")
+		}
 		if err == nil {
 			w.redact.Add(redact.Secret{Name: m.Secret, Key: m.Key, Value: []byte(value)})
 		}
@@ -160,7 +165,8 @@ func journalEnd(err error) error {
 	return err
 }
 
-// engage lets the engine work.
+// engage lets the engine work. It survives a crash of its own; what crashes
+// around it ends here.
 func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -171,8 +177,14 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 	c := built.Engine
 	c.Journal, c.Events, c.Report, c.Redact = w.journal, w.events, w.reporter, w.redact
 	c.Interrupted, c.Stop, c.LowSpace, c.Now = w.begun, w.operator.stop.Load, w.lowSpace.Load, w.now
+	c.Began = w.began
 	go w.announce(ctx)
-	return engine.Run(ctx, c), nil
+	out = engine.Run(ctx, c)
+	w.engaged = true
+	if out.Stack != "" {
+		w.log.Error("The runner crashed", "error", out.Message, "stack", out.Stack)
+	}
+	return out, nil
 }
 
 // announce tells those who follow that the work is about to be interrupted.
@@ -190,9 +202,11 @@ func (w *work) failed(err error) engine.Outcome {
 	if end, ok := errors.AsType[*task.EndError](err); ok {
 		out.Reason, out.Message = end.Reason, w.redact.String(end.Message)
 	}
+	used := w.task.Meter
+	used.DurationSeconds += int64(max(w.now().Sub(w.began), 0) / time.Second)
 	out.Progress = task.Progress{
 		Version: task.Version, Attempt: w.task.Attempt,
-		Counts: task.CountsOf(w.task.Meter), Usage: task.UsageOf(w.task.Meter),
+		Counts: task.CountsOf(used), Usage: task.UsageOf(used),
 	}
 	if len(w.snapshot.Models) > 0 {
 		out.Progress.Model = w.snapshot.Models[0].Name
@@ -203,7 +217,7 @@ func (w *work) failed(err error) engine.Outcome {
 // close gives back what was opened. Errors of closing are no news at the end.
 func (w *work) close() {
 	if w.events != nil {
-		w.events.Close(5 * time.Second)
+		w.events.Close(closeFor)
 	}
 	if w.reporter != nil {
 		w.reporter.Close()

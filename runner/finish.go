@@ -19,8 +19,10 @@ const (
 	// commitFor is how long the last report is tried; after that the termination
 	// message must do.
 	commitFor = 20 * time.Second
-	// partFor is the same for an end that is no result: the pod is about to go.
-	partFor = 5 * time.Second
+	// partFor is the same when the pod is about to go.
+	partFor = 4 * time.Second
+	// closeFor is how long a reader of the events may take to read the last.
+	closeFor = 3 * time.Second
 	// textFile is where a text goes that does not fit the status.
 	textFile = ".deckhand/result.txt"
 )
@@ -69,7 +71,7 @@ func (w *work) result(out engine.Outcome) task.Result {
 			note = fmt.Sprintf("The text has %d bytes; the whole is in %s.", f.Size, f.Path)
 			r.Files = append([]task.File{f}, r.Files...)
 		}
-		r.Message = task.Cut(joined(out.Message, note), task.MaxMessage)
+		r.Message = task.Cut(joined(redact.Printable(out.Message), note), task.MaxMessage)
 	}
 	r.Files = r.Files[:min(len(r.Files), task.MaxFiles)]
 	return r
@@ -134,18 +136,36 @@ func (w *work) leave(r task.Result, out engine.Outcome) {
 // commit reports the end to the Run: its result, or how far it came where
 // there is none. It does not end with the attempt's own context.
 func (w *work) commit(r task.Result, out engine.Outcome) error {
-	if w.reporter == nil || out.Reason == task.ReasonFenced || out.Reason == task.ReasonSecretMissing {
+	if w.reporter == nil || out.Reason == task.ReasonFenced || out.Reason == task.ReasonSecretMissing || w.lost(out) {
 		return nil
 	}
 	p, patience := out.Progress, partFor
 	if r.Committed {
 		p.Result, patience = &r, commitFor
 	}
+	if w.interrupted() {
+		patience = partFor
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := w.reporter.Commit(ctx, p)
+	err := w.reporter.Commit(ctx, func() task.Progress { return p })
 	if err != nil {
 		w.log.Error("The end is not reported", "error", err)
 	}
 	return err
+}
+
+// lost says that an attempt which is to be taken up again does not know how far
+// the Run has come: it must not report over what others knew.
+func (w *work) lost(out engine.Outcome) bool {
+	return !w.engaged && (out.Reason == task.ReasonRunnerFailed || out.Reason == task.ReasonInterrupted)
+}
+
+func (w *work) interrupted() bool {
+	select {
+	case <-w.begun:
+		return true
+	default:
+		return false
+	}
 }

@@ -119,6 +119,7 @@ func (t *localTask) fillIn() {
 	t.Task.Run.Namespace = cmp.Or(t.Task.Run.Namespace, "local")
 	t.Task.Run.Name = cmp.Or(t.Task.Run.Name, "local")
 	t.Task.Run.UID = cmp.Or(t.Task.Run.UID, "local")
+	t.Task.Durable = true // a directory of one's own outlives the process
 	t.Task.Limits.Steps = cmp.Or(t.Task.Limits.Steps, 30)
 	t.Snapshot.Version = cmp.Or(t.Snapshot.Version, task.Version)
 	t.Snapshot.Agent.Name = cmp.Or(t.Snapshot.Agent.Name, "local")

@@ -82,8 +82,8 @@ type reporter interface {
 // nobody is the reporter where there is no Run to report to.
 type nobody struct{}
 
-func (nobody) Report(task.Progress) {}
+func (nobody) Report(func() task.Progress) {}
 
-func (nobody) Commit(context.Context, task.Progress) error { return nil }
+func (nobody) Commit(context.Context, func() task.Progress) error { return nil }
 
 func (nobody) Close() {}

@@ -18,7 +18,7 @@ const (
 	// grace is the terminationGracePeriodSeconds of a runner pod; what runs is
 	// cut reserve before its end, which is left to say how far it came.
 	grace   = 30 * time.Second
-	reserve = 10 * time.Second
+	reserve = 12 * time.Second
 	// pollSignals is how often the signals are looked at. The kubelet takes
 	// longer to bring them.
 	pollSignals = time.Second

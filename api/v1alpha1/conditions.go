@@ -2,6 +2,12 @@ package v1alpha1
 
 // Conditions and reasons: the whole list, each with what it means and what to
 // do. A reason is an answer to "why", in the condition that it stands in.
+//
+// Some are reserved for what is not built yet, so that whoever switches over
+// reasons can do it once: RateLimited, AwaitingApproval, AwaitingAnswer,
+// AwaitingChild, Paused; Stuck, Denied, ToolUnavailable, NodeFailed,
+// IterationLimit, PublishFailed, SandboxAltered, NothingToContinue and
+// DecisionMismatch.
 
 // Conditions of a Run.
 const (

@@ -22,7 +22,7 @@ func (r *run) ask(ctx context.Context) error {
 	req := r.request()
 	turn := r.meter.read().Steps + 1
 	r.board.begin(turn, task.KindModel, r.Model.Name, r.Now())
-	r.Report.Report(r.progress())
+	r.Report.Report(r.progress)
 	r.Events.Emit(fmt.Sprintf("Step %d: asking %s", turn, r.Model.Name), events.StepStarted{Step: turn, Kind: task.KindModel, Name: r.Model.Name})
 
 	r.meter.add(func(m *step.Meter) { m.ModelCalls++ })
@@ -55,7 +55,7 @@ func (r *run) show(turn int64) func(model.Delta) {
 	return func(d model.Delta) {
 		if d.Reset {
 			r.meter.add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
-			r.Events.Emit("The answer broke off and begins again", events.Reset{Step: turn})
+			r.Events.Emit("The model is asked again", events.Reset{Step: turn})
 		}
 		if d.Thinking != "" {
 			r.Events.Emit("", events.ThinkingDelta{Step: turn, Text: d.Thinking})
@@ -149,12 +149,15 @@ func (r *run) unanswered(ctx context.Context, req *model.Request, resp model.Res
 func (r *run) modelEnd(err error) *task.EndError {
 	name := r.Model.Name
 	var (
+		unreadable   *model.NoCredentialError
 		unauthorized *model.UnauthorizedError
 		badRequest   *model.BadRequestError
 		notAModel    *model.NotAModelError
 		tooLong      *model.ContextTooLongError
 	)
 	switch {
+	case errors.As(err, &unreadable):
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w; check %s", name, err, r.credential())
 	case errors.As(err, &unauthorized):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w; check %s", name, err, r.credential())
 	case errors.As(err, &notAModel):

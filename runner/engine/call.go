@@ -17,9 +17,9 @@ import (
 const (
 	// maxResult bounds what one call may add to the session, in bytes.
 	maxResult = 256 << 10
-	// patience is how long a cancelled call may take to notice. After that its
+	// Patience is how long a cancelled call may take to notice. After that its
 	// result is written without it.
-	patience = 2 * time.Second
+	Patience = 2 * time.Second
 	// toolReject is the name of the tool that ends the Run without success.
 	toolReject = "reject"
 )
@@ -27,14 +27,18 @@ const (
 // perform brings one job to its result, or leaves it open when nothing new may
 // begin. A failure of the runner itself cancels the turn.
 func (r *run) perform(ctx context.Context, j *job, cancel context.CancelCauseFunc) {
-	if r.interrupted() || failure(ctx) != nil {
+	if r.interrupted() && !r.session.ended() || failure(ctx) != nil {
 		return // no intent, no result: the next attempt runs it
 	}
 	began := r.Now()
 	res := tool.Result{Error: r.refusal(ctx, j)}
 	if res.Error == nil {
 		var err error
-		if res, err = r.effect(ctx, j); err != nil {
+		res, err = r.effect(ctx, j)
+		if errors.Is(err, ErrInterrupted) {
+			return // it did not begin; others of the turn may end in peace
+		}
+		if err != nil {
 			cancel(err)
 			return
 		}
@@ -126,7 +130,7 @@ func (r *run) invoke(ctx context.Context, j *job) (tool.Result, error) {
 	case <-ctx.Done():
 		select {
 		case a = <-came:
-		case <-time.After(patience):
+		case <-time.After(Patience):
 			a.err = context.Cause(ctx)
 		}
 	}

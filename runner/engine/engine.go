@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -18,11 +20,12 @@ import (
 
 // A Reporter tells the Run's status how far the work has come.
 type Reporter interface {
-	// Report hands over the latest progress, to be told when it is worth it. It
-	// does not block.
-	Report(p task.Progress)
-	// Commit returns once p, or something later, is accepted.
-	Commit(ctx context.Context, p task.Progress) error
+	// Report takes over how far the work has come, to be told when it is worth it.
+	// It does not block. Both ask now themselves, one at a time, so that what
+	// parallel calls tell is never overtaken by what was true before it.
+	Report(now func() task.Progress)
+	// Commit returns once what now said, or something later, is accepted.
+	Commit(ctx context.Context, now func() task.Progress) error
 }
 
 // A Sink is told what happens as it happens. It does not block.
@@ -77,6 +80,8 @@ type Config struct {
 	// LowSpace says whether the disk was found full once.
 	LowSpace func() bool
 	Now      func() time.Time
+	// Began is when this runner began to use up the Run's duration.
+	Began time.Time
 }
 
 // An Outcome is how a session ended.
@@ -89,16 +94,30 @@ type Outcome struct {
 	Output json.RawMessage
 	// Progress is the last state of the work, without a result.
 	Progress task.Progress
+	// Stack is where the runner crashed; empty when it did not.
+	Stack string
 }
 
 // Run takes up the session where its journal stands and works until it ends.
 func Run(ctx context.Context, c Config) Outcome {
 	r := &run{Config: c, board: newBoard(c)}
+	return r.close(r.outcome(ctx))
+}
+
+// outcome is how the work ended. A crash in its midst must not lose what is
+// known of it: whoever comes after goes by its effects and its meter.
+func (r *run) outcome(ctx context.Context) (out Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = r.failed(fmt.Errorf("the runner crashed: %v", p))
+			out.Stack = string(debug.Stack())
+		}
+	}()
 	out, err := r.run(ctx)
 	if err != nil {
-		out = r.failed(err)
+		return r.failed(err)
 	}
-	return r.close(out)
+	return out
 }
 
 // ErrInterrupted is the cause with which a context is cancelled when the pod is
@@ -186,7 +205,7 @@ func (r *run) commit(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := r.Report.Commit(ctx, r.progress()); err != nil {
+	if err := r.Report.Commit(ctx, r.progress); err != nil {
 		return causeOf(ctx, err)
 	}
 	return nil

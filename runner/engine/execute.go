@@ -21,6 +21,7 @@ type job struct {
 	seq  int64 // of its result, in call order, whenever it comes
 	tool tool.Tool
 	spec tool.Spec
+	path string // that its arguments name, cleaned; empty: none
 	// refusal says why the call is not executed; nil when it is.
 	refusal *tool.Error
 	done    chan struct{}
@@ -104,7 +105,7 @@ func (r *run) prepare(turn step.Step, c step.Call) *job {
 		j.refusal = &tool.Error{Message: resultUnknown(c.Name, r.Tools.Specs())}
 		return j
 	}
-	j.tool, j.spec = t, t.Spec()
+	j.tool, j.spec, j.path = t, t.Spec(), pathOf(c.Args)
 	j.refusal = r.Tools.Check(c.Name, c.Args)
 	return j
 }
@@ -145,7 +146,7 @@ func conflict(a, b *job) bool {
 
 // mayTouch says whether a job may touch a path that another one names.
 func mayTouch(a, b *job) bool {
-	p, q := pathOf(a.call.Args), pathOf(b.call.Args)
+	p, q := a.path, b.path
 	if p == "" {
 		return a.spec.Concurrency == tool.PerPath // it names none, so it may be any
 	}

@@ -168,16 +168,16 @@ type desk struct {
 	refuse    error
 }
 
-func (d *desk) Report(p task.Progress) {
+func (d *desk) Report(now func() task.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.reported = append(d.reported, p)
+	d.reported = append(d.reported, now())
 }
 
-func (d *desk) Commit(_ context.Context, p task.Progress) error {
+func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.committed = append(d.committed, p)
+	d.committed = append(d.committed, now())
 	return d.refuse
 }
 

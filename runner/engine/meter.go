@@ -21,8 +21,12 @@ type meter struct {
 	used step.Meter // its duration is that of the time before start
 }
 
-func newMeter(before step.Meter, limits task.Limits, now func() time.Time) *meter {
-	return &meter{now: now, start: now(), limits: limits, used: before}
+func newMeter(before step.Meter, c Config) *meter {
+	m := &meter{now: c.Now, start: c.Began, limits: c.Task.Limits, used: before}
+	if m.start.IsZero() {
+		m.start = c.Now()
+	}
+	return m
 }
 
 func (m *meter) add(change func(*step.Meter)) {

@@ -27,6 +27,17 @@ func (v view) last() step.Step {
 	return v.Steps[len(v.Steps)-1]
 }
 
+// answer is the last that the model said, unless somebody spoke after it: the
+// results of its calls are part of it.
+func (v view) answer() step.Step {
+	for _, s := range slices.Backward(v.Steps) {
+		if s.Role != step.RoleTool {
+			return s
+		}
+	}
+	return step.Step{}
+}
+
 // An action is what comes next, as data.
 type action struct {
 	kind    kind
@@ -91,7 +102,7 @@ func spoken(v view) (action, bool) {
 }
 
 func declined(v view) (action, bool) {
-	s := v.last()
+	s := v.answer()
 	if s.Finish != step.FinishRefusal || len(v.Open()) > 0 {
 		return action{}, false
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// maxName is the longest name of a tool; a model may write a longer one.
+// maxName is how much of a name the last steps show. A model may write a longer
+// one, and a Model may have one.
 const maxName = 64
 
 // A board is what the Run's status shows of a session: bounded, however long
@@ -48,6 +49,7 @@ func (b *board) begin(number int64, kind, name string, at time.Time) {
 
 // done moves a step among the last ones.
 func (b *board) done(r task.Recent) {
+	r.Name = task.Cut(r.Name, maxName)
 	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxSummary)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +102,7 @@ func (r *run) progress() task.Progress {
 func (r *run) started(j *job) {
 	turn := r.meter.read().Steps
 	r.board.begin(turn, task.KindTool, j.call.Name, r.Now())
-	r.Report.Report(r.progress())
+	r.Report.Report(r.progress)
 	r.Events.Emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(j.call.Args)),
 		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: j.call.Args})
 }
@@ -116,16 +118,17 @@ func oneLine(args json.RawMessage) string {
 
 // finished shows a call that has its result.
 func (r *run) finished(j *job, s step.Step, res tool.Result) {
-	line := r.Redact.String(summarizeCall(j, s, res))
+	res.Summary = r.Redact.String(res.Summary) // whole: a piece of a secret would not be known
+	line := summarizeCall(j, s, res)
 	r.board.done(task.Recent{
-		Step: r.meter.read().Steps, Kind: task.KindTool, Name: task.Cut(j.call.Name, maxName),
+		Step: r.meter.read().Steps, Kind: task.KindTool, Name: j.call.Name,
 		Summary: line, DurationMs: s.Duration.Milliseconds(),
 	})
 	r.Events.Emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
 		ID: j.call.ID, Name: j.call.Name, IsError: s.IsError, Summary: line, DurationMs: s.Duration.Milliseconds(),
 	})
 	r.emitStep(s)
-	r.Report.Report(r.progress())
+	r.Report.Report(r.progress)
 }
 
 func (r *run) emitStep(s step.Step) {

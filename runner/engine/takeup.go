@@ -20,7 +20,7 @@ func (r *run) load() error {
 	}
 	r.session.state = state
 	r.recall(state)
-	r.meter = newMeter(r.Task.Meter.Max(state.Meter), r.Task.Limits, r.Now)
+	r.meter = newMeter(r.Task.Meter.Max(state.Meter), r.Config)
 	if state.Begun {
 		r.board.shown.Effects = task.EffectsBegun
 	}
@@ -70,8 +70,10 @@ func (r *run) takeUp() error {
 		return nil
 	}
 	r.notes = append(r.notes, fmt.Sprintf(noteAttempt, r.Task.Retry, r.Task.Attempt))
-	if s.Ended != "" && s.Ended != string(task.ReasonFinished) && len(r.session.read().Results) == 0 {
-		// The session ended as it stands: it needs something new to go on from.
+	now := r.session.read()
+	if s.Ended != "" && s.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
+		// The session ended as it stands: it needs something new to go on from. Calls
+		// that are open are that, and nothing may stand between them and their results.
 		return r.sayNotes()
 	}
 	return nil

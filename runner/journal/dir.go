@@ -15,9 +15,8 @@ type Options struct {
 	Dir     string
 	RunUID  string
 	Attempt int
-	// Durable is true where the directory outlives the pod. Each record is then
-	// synced to the disk; elsewhere it dies with the node's memory anyway, and
-	// reaching the kernel is enough to outlive the process.
+	// Durable is true where the directory outlives the pod. Room is then held back
+	// on its disk, which may be small and is the Run's own.
 	Durable bool
 	Now     func() time.Time
 	// LowSpace is called once, when the disk was full and the ballast had to be
@@ -100,9 +99,11 @@ func (d *Dir) takeOver() error {
 		return err
 	}
 	if d.opts.Durable {
-		return errors.Join(holdBallast(d.opts.Dir), syncDir(d.opts.Dir))
+		if err := holdBallast(d.opts.Dir); err != nil {
+			return err
+		}
 	}
-	return nil
+	return syncDir(d.opts.Dir)
 }
 
 // admit refuses a segment that this attempt must not build upon.
@@ -145,7 +146,7 @@ func (d *Dir) openOwn(own segment) error {
 // Restarts is how often this attempt was restarted before now.
 func (d *Dir) Restarts() int { return d.restarts }
 
-// Append records r, behind a sync where the journal is durable. A full disk is
+// Append records r and syncs it to the disk. A full disk is
 // met once by giving up the ballast; after that it is a *FullError. After any
 // failure the journal stays as it was and takes no more records.
 func (d *Dir) Append(r Record) error {
@@ -184,10 +185,7 @@ func (d *Dir) write(line []byte) error {
 	if _, err := d.file.WriteAt(line, d.size); err != nil {
 		return errors.Join(err, d.file.Truncate(d.size))
 	}
-	if d.opts.Durable {
-		return syscall.Fdatasync(int(d.file.Fd()))
-	}
-	return nil
+	return syscall.Fdatasync(int(d.file.Fd()))
 }
 
 // dropBallast makes room, and says whether there was ballast to drop.

@@ -11,7 +11,7 @@ import (
 // said, already cut to a bounded length by the adapter.
 
 // An UnauthorizedError means that the provider refused the credential, or that
-// there is none to send.
+// it cannot be sent.
 type UnauthorizedError struct {
 	Status  int // 0: nothing was sent
 	Message string
@@ -22,6 +22,16 @@ func (e *UnauthorizedError) Error() string {
 		return "the model's credential cannot be used: " + e.Message
 	}
 	return fmt.Sprintf("the model provider refused the credential (HTTP %d): %s", e.Status, e.Message)
+}
+
+// A NoCredentialError means that the credential cannot be read just now. What
+// manages Secrets may delete one and make it anew.
+type NoCredentialError struct {
+	Message string
+}
+
+func (e *NoCredentialError) Error() string {
+	return "the model's credential cannot be read: " + e.Message
 }
 
 // A BadRequestError means that the request itself is wrong: sending it again
@@ -106,7 +116,7 @@ func (e *IncompleteError) Unwrap() error { return e.Cause }
 
 // Transient reports whether the same request may succeed later, here or at
 // another model: the provider was rate limiting, could not be reached, failed,
-// or broke off. The end of the caller's own context is not transient.
+// or broke off, or the credential was not there. The end of the caller's own context is not transient.
 func Transient(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -114,5 +124,6 @@ func Transient(err error) bool {
 	_, limited := errors.AsType[*RateLimitedError](err)
 	_, unavailable := errors.AsType[*UnavailableError](err)
 	_, incomplete := errors.AsType[*IncompleteError](err)
-	return limited || unavailable || incomplete
+	_, unreadable := errors.AsType[*NoCredentialError](err)
+	return limited || unavailable || incomplete || unreadable
 }

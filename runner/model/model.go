@@ -51,8 +51,8 @@ type Delta struct {
 	// an answer had begun: tokens of a cut stream are spent.
 	Usage  *step.Usage
 	Finish step.Finish
-	// Reset says that all deltas before it are void: the answer starts again. A
-	// Usage beside it is what the void part cost.
+	// Reset says that all deltas before it, if any came, are void: the model is
+	// asked again. A Usage beside it is what was spent so far.
 	Reset bool
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -12,9 +13,11 @@ import (
 type sender struct {
 	opts     Options
 	sequence int64
+	began    time.Time
 	since    time.Time // of the first that was accepted
 	next     time.Time // before this, only what somebody waits for is written
-	refused  int       // tokens refused in a row
+	unknown  time.Time // since when nothing is said but that the token is refused
+	sealing  bool      // a committed result is sent, and its answer is not known
 	less     int       // how much is left out, because the schema refused it
 }
 
@@ -26,33 +29,60 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 	ans, err := s.opts.Target.patch(ctx, shrink(p, s.less))
 	if err != nil {
 		s.opts.Log.Warn("Reporting progress failed; trying again", "error", err)
+		s.unknown = time.Time{}
+	}
+	pause, end := s.learn(ans, err)
+	s.sealing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
+	if pause > 0 && s.since.IsZero() && s.opts.Now().Sub(s.began) >= maxFirst {
+		return 0, neverAccepted(ans, err)
+	}
+	return pause, end
+}
+
+// learn is what an answer, or that there was none, means for the next try.
+func (s *sender) learn(ans answer, err error) (time.Duration, error) {
+	if err != nil {
 		return firstPause, nil
 	}
 	verdict := judge(ans.status, ans.body)
 	if verdict != unknown {
-		s.refused = 0
+		s.unknown = time.Time{}
 	}
-	switch verdict {
-	case accepted:
+	switch {
+	case verdict == accepted, s.sealing && sealed(ans.body):
 		s.accepted()
 		return 0, nil
-	case fenced:
+	case verdict == fenced, verdict == unknown && s.staysUnknown():
 		return s.fenced(ans)
-	case unknown:
-		s.refused++
-		if s.refused > maxUnknown {
-			return s.fenced(ans)
-		}
-	case invalid:
+	case verdict == invalid:
 		return s.shrunk(ans)
-	case retry:
 	}
 	return max(ans.retryAfter, firstPause), nil
+}
+
+// staysUnknown says whether the token was refused for too long.
+func (s *sender) staysUnknown() bool {
+	now := s.opts.Now()
+	if s.unknown.IsZero() {
+		s.unknown = now
+	}
+	return now.Sub(s.unknown) >= maxUnknown
+}
+
+// neverAccepted ends an attempt that nobody has come to know.
+func neverAccepted(ans answer, err error) error {
+	last := fmt.Sprintf("HTTP %d: %s", ans.status, ans.body)
+	if err != nil {
+		last = err.Error()
+	}
+	return task.End(task.ReasonRunnerFailed, "The API server took no report of this runner for %s; its last answer: %s",
+		maxFirst, task.Cut(last, task.MaxMessage/2))
 }
 
 // accepted plans the next write that nobody waits for.
 func (s *sender) accepted() {
 	now := s.opts.Now()
+	s.less = 0 // another report may fit
 	if s.since.IsZero() {
 		s.since = now
 	}

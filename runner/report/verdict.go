@@ -23,6 +23,12 @@ const (
 // not the Run's current attempt.
 const fence = "fenced:"
 
+// sealed says that a refusal is only about a result being committed already. To
+// whoever sent one and heard nothing, that is the answer which was lost.
+func sealed(body string) bool {
+	return strings.Contains(body, "fenced: the result of this attempt is committed")
+}
+
 // attemptPath is the path of the test in each patch.
 const attemptPath = "/status/attempt/podUID"
 

@@ -21,9 +21,15 @@ const (
 	longPause  = 10 * time.Second // longest, while nobody does
 )
 
-// maxUnknown is how often in a row a token may be refused, after it was
-// accepted once. The token of a pod that is gone is refused for ever.
-const maxUnknown = 5
+const (
+	// maxUnknown is how long a token may be refused, and nothing else be said,
+	// after it was accepted once. The token of a pod that is gone is refused for
+	// ever; an API server that starts may refuse any for a while.
+	maxUnknown = time.Minute
+	// maxFirst is how long the first report may be refused. By then the operator
+	// would have recorded the pod, if it were ever to count.
+	maxFirst = 5 * time.Minute
+)
 
 // Options say where progress is written, and how often.
 type Options struct {
@@ -74,26 +80,27 @@ func (w *Writer) Close() {
 	<-w.done
 }
 
-// Report hands over the latest progress. What does not differ from the one
-// before is not written.
-func (w *Writer) Report(p task.Progress) {
+// Report takes over the latest progress. What does not differ from the one
+// before is not written. It asks now under its lock, so that of two reports at
+// once the later one stands.
+func (w *Writer) Report(now func() task.Progress) {
 	w.mu.Lock()
-	w.put(p)
+	w.put(now())
 	w.mu.Unlock()
 	w.nudge()
 }
 
-// Commit writes p at once and returns when it, or something later, is
-// accepted. It is tried again until then, until the context ends, or until
+// Commit writes what now says at once and returns when it, or something later,
+// is accepted. It is tried again until then, until the context ends, or until
 // another attempt has taken over.
-func (w *Writer) Commit(ctx context.Context, p task.Progress) error {
+func (w *Writer) Commit(ctx context.Context, now func() task.Progress) error {
 	came := make(chan error, 1)
 	w.mu.Lock()
 	if w.dead != nil {
 		defer w.mu.Unlock()
 		return w.dead
 	}
-	w.put(p)
+	w.put(now())
 	w.waiters = append(w.waiters, waiter{version: w.version, came: came})
 	w.mu.Unlock()
 	w.nudge()
@@ -138,7 +145,7 @@ func (w *Writer) changed() bool {
 // loop writes whenever there is something to write and its time has come.
 func (w *Writer) loop(ctx context.Context) {
 	defer close(w.done)
-	s := &sender{opts: w.opts}
+	s := &sender{opts: w.opts, began: w.opts.Now()}
 	for ctx.Err() == nil {
 		if !w.due(ctx, s) {
 			continue

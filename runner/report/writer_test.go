@@ -101,6 +101,9 @@ func step(n int64) task.Progress {
 	return task.Progress{Version: 1, Attempt: 1, Counts: task.Counts{Steps: n}}
 }
 
+// just is progress that stands still.
+func just(p task.Progress) func() task.Progress { return func() task.Progress { return p } }
+
 func TestCommitIsTriedUntilItIsAccepted(t *testing.T) {
 	failed := says(422, `{"kind":"Status","message":"the server rejected our request due to an error in our request","reason":"Invalid","details":{},"code":422}`)
 	cases := map[string]struct {
@@ -134,7 +137,7 @@ func TestCommitIsTriedUntilItIsAccepted(t *testing.T) {
 				s := &server{answers: tc.answers}
 				w := open(s, nil)
 				defer w.Close()
-				if err := w.Commit(t.Context(), step(1)); err != nil {
+				if err := w.Commit(t.Context(), just(step(1))); err != nil {
 					t.Errorf("Commit: %v", err)
 				}
 				if diff := cmp.Diff(tc.want, s.times()); diff != "" {
@@ -159,14 +162,14 @@ func TestAnotherAttemptTakesOver(t *testing.T) {
 				var told error
 				w := open(&server{answers: answers}, func(err error) { told = err })
 				defer w.Close()
-				if err := w.Commit(t.Context(), step(1)); err != nil {
+				if err := w.Commit(t.Context(), just(step(1))); err != nil {
 					t.Fatalf("the first Commit: %v", err)
 				}
 				var end *task.EndError
-				if err := w.Commit(t.Context(), step(2)); !errors.As(err, &end) || end.Reason != task.ReasonFenced {
+				if err := w.Commit(t.Context(), just(step(2))); !errors.As(err, &end) || end.Reason != task.ReasonFenced {
 					t.Errorf("the second Commit: %v, want Fenced", err)
 				}
-				if err := w.Commit(t.Context(), step(3)); !errors.As(err, &end) {
+				if err := w.Commit(t.Context(), just(step(3))); !errors.As(err, &end) {
 					t.Errorf("the third Commit: %v, want the same", err)
 				}
 				synctest.Wait()
@@ -189,7 +192,7 @@ func TestCadence(t *testing.T) {
 				p := step(1)
 				for range 100 {
 					p.Usage.DurationSeconds++
-					w.Report(p)
+					w.Report(just(p))
 					time.Sleep(time.Second)
 				}
 			},
@@ -198,7 +201,7 @@ func TestCadence(t *testing.T) {
 		"a young Run is told every second, an older one every ten": {
 			report: func(w *Writer) {
 				for n := range int64(300) {
-					w.Report(step(n + 2))
+					w.Report(just(step(n + 2)))
 					time.Sleep(100 * time.Millisecond)
 				}
 			},
@@ -211,7 +214,7 @@ func TestCadence(t *testing.T) {
 			every: time.Minute,
 			report: func(w *Writer) {
 				for n := range int64(80) {
-					w.Report(step(n + 2))
+					w.Report(just(step(n + 2)))
 					time.Sleep(time.Second)
 				}
 			},
@@ -227,7 +230,7 @@ func TestCadence(t *testing.T) {
 				s := &server{answers: []reply{ok()}}
 				w := open(s, nil, func(o *Options) { o.Every = func() time.Duration { return tc.every } })
 				defer w.Close()
-				if err := w.Commit(t.Context(), step(1)); err != nil {
+				if err := w.Commit(t.Context(), just(step(1))); err != nil {
 					t.Fatal(err)
 				}
 				tc.report(w)
@@ -247,12 +250,12 @@ func TestATrivialRunIsTwoWrites(t *testing.T) {
 		defer w.Close()
 		start, end := step(0), step(1)
 		end.Result = &task.Result{Committed: true, Reason: task.ReasonFinished}
-		if err := w.Commit(t.Context(), start); err != nil {
+		if err := w.Commit(t.Context(), just(start)); err != nil {
 			t.Fatal(err)
 		}
-		w.Report(start)
+		w.Report(just(start))
 		time.Sleep(30 * time.Second) // the model thinks
-		if err := w.Commit(t.Context(), end); err != nil {
+		if err := w.Commit(t.Context(), just(end)); err != nil {
 			t.Fatal(err)
 		}
 		if got := len(s.times()); got != 2 {
@@ -266,14 +269,14 @@ func TestAnOutageIsMetByTheLatestAlone(t *testing.T) {
 		s := &server{answers: []reply{ok()}}
 		w := open(s, nil)
 		defer w.Close()
-		if err := w.Commit(t.Context(), step(1)); err != nil {
+		if err := w.Commit(t.Context(), just(step(1))); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Lock()
 		s.answers = []reply{says(503, "")}
 		s.mu.Unlock()
 		for n := range int64(300) {
-			w.Report(step(n + 2))
+			w.Report(just(step(n + 2)))
 			time.Sleep(time.Second)
 		}
 		if got := len(s.times()); got > 45 {
@@ -283,7 +286,7 @@ func TestAnOutageIsMetByTheLatestAlone(t *testing.T) {
 		s.answers = []reply{ok()}
 		s.mu.Unlock()
 		before := time.Now()
-		if err := w.Commit(t.Context(), step(999)); err != nil {
+		if err := w.Commit(t.Context(), just(step(999))); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(before); took > 2*time.Second {
@@ -304,7 +307,7 @@ func TestASequenceNeverFalls(t *testing.T) {
 		})
 		defer w.Close()
 		for n := range int64(5) {
-			if err := w.Commit(t.Context(), step(n)); err != nil {
+			if err := w.Commit(t.Context(), just(step(n))); err != nil {
 				t.Fatal(err)
 			}
 			if n == 2 {
@@ -326,7 +329,7 @@ func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
 		defer w.Close()
 		p := step(1)
 		p.Recent = []task.Recent{{Step: 1}}
-		if err := w.Commit(t.Context(), p); err != nil {
+		if err := w.Commit(t.Context(), just(p)); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.got) != 2 || len(s.got[1].Recent) != 0 || s.got[1].Counts.Steps != 1 {
@@ -337,7 +340,7 @@ func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
 		w := open(&server{answers: []reply{says(422, `{"kind":"Status","reason":"Invalid","details":{"causes":[{"field":"status.progress"}]},"code":422}`)}}, nil)
 		defer w.Close()
 		var end *task.EndError
-		if err := w.Commit(t.Context(), step(1)); !errors.As(err, &end) || end.Reason != task.ReasonRunnerFailed {
+		if err := w.Commit(t.Context(), just(step(1))); !errors.As(err, &end) || end.Reason != task.ReasonRunnerFailed {
 			t.Errorf("a server that takes nothing: %v", err)
 		}
 	})
@@ -349,7 +352,7 @@ func TestCommitEndsWithItsContext(t *testing.T) {
 		defer w.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if err := w.Commit(ctx, step(1)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := w.Commit(ctx, just(step(1))); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Commit: %v", err)
 		}
 	})

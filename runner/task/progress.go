@@ -1,6 +1,9 @@
 package task
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Bounds of what a runner tells, in bytes. The schema of Run refuses more.
 const (
@@ -116,14 +119,29 @@ type Termination struct {
 	Effects string `json:"effects,omitempty"`
 }
 
-// Encode is the Termination as JSON of at most MaxTermination bytes: text and
-// output give way first, then the files, then the message.
+// noOutput stands in the message of a Termination for an output that does not
+// fit.
+const noOutput = "The output has %d bytes and does not fit here. "
+
+// Encode is the Termination as JSON of at most MaxTermination bytes: the files
+// give way first, then the text, and the output, which is of no use in part,
+// only when nothing else is left to give.
 func (t Termination) Encode() []byte {
+	text := t.Result.Text
 	shorten := []func(*Result){
 		func(*Result) {},
-		func(r *Result) { r.Text = Cut(r.Text, MaxTermination/2) },
-		func(r *Result) { r.Text, r.Output, r.Files = Cut(r.Text, MaxTermination/4), "", nil },
-		func(r *Result) { r.Text, r.Message = "", Cut(r.Message, MaxTermination/8) },
+		func(r *Result) { r.Files = nil },
+		func(r *Result) { r.Text = Cut(text, MaxTermination/2) },
+		func(r *Result) { r.Text = Cut(text, MaxTermination/4) },
+		func(r *Result) { r.Text = "" },
+		func(r *Result) { r.Message = Cut(r.Message, MaxTermination/8) },
+		func(r *Result) {
+			if r.Output != "" {
+				r.Message = Cut(fmt.Sprintf(noOutput, len(r.Output))+r.Message, MaxTermination/8)
+			}
+			r.Output, r.Text = "", Cut(text, MaxTermination/4)
+		},
+		func(r *Result) { r.Text = "" },
 	}
 	var data []byte
 	for _, cut := range shorten {

@@ -39,6 +39,7 @@ type answer struct {
 	finish  step.Finish
 	refused bool
 	called  bool // some send a call that is none: without a name or arguments
+	cut     bool // it has more calls than are kept
 	usage   *step.Usage
 	cause   error // why reading stopped
 }
@@ -81,9 +82,7 @@ func (a *answer) choose(c *choice) error {
 	}
 	a.think(said)
 	a.speak(said)
-	if err := a.call(said); err != nil {
-		return err
-	}
+	a.call(said)
 	switch reason := string(c.FinishReason); reason {
 	case "":
 	case "error":
@@ -179,6 +178,8 @@ func (a *answer) end() (step.Finish, error) {
 		return "", &model.IncompleteError{Cause: a.exchange.clean(a.cause)}
 	case a.refused && finish == step.FinishStop:
 		return step.FinishRefusal, nil
+	case a.cut && finish != step.FinishRefusal:
+		return step.FinishLength, nil
 	case a.called && finish == step.FinishStop:
 		return step.FinishCalls, nil
 	case !a.called && finish == step.FinishCalls:

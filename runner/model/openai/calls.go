@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
 // maxCalls bounds the calls of one answer, and so what an endpoint can make us
-// remember.
+// remember. An answer with more counts as one that the output limit cut: none is
+// executed, and the model is told to ask for less at once.
 const maxCalls = 256
 
 // callState is what continues a call.
@@ -32,36 +32,36 @@ const (
 	argsSome
 )
 
-func (a *answer) call(s *saying) error {
+func (a *answer) call(s *saying) {
 	pieces := s.ToolCalls
 	if s.FunctionCall != nil && len(pieces) == 0 {
 		pieces = append(pieces, callPiece{Index: new(int), Function: *s.FunctionCall})
 	}
 	for _, piece := range pieces {
-		i, err := a.place(piece)
-		if err != nil {
-			return err
+		i, fits := a.place(piece)
+		if a.cut = a.cut || !fits; a.cut {
+			return // what belongs to which call cannot be told any more
 		}
 		a.extend(i, piece)
 	}
-	return nil
 }
 
-// place is the position of the call that a piece belongs to.
-func (a *answer) place(p callPiece) (int, error) {
+// place is the position of the call that a piece belongs to, if there is room
+// for it.
+func (a *answer) place(p callPiece) (i int, fits bool) {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if a.calls[i].continuedBy(p, a.chunks) {
-			return i, nil
+			return i, true
 		}
 		if p.Index == nil && p.ID == "" {
 			break // without any mark it can only continue the last
 		}
 	}
 	if len(a.calls) == maxCalls {
-		return 0, a.exchange.notAModel(fmt.Sprintf("it asked for more than %d calls at once", maxCalls))
+		return 0, false
 	}
 	a.calls = append(a.calls, callState{index: p.Index})
-	return len(a.calls) - 1, nil
+	return len(a.calls) - 1, true
 }
 
 // continuedBy reports whether a piece belongs to this call. Providers repeat

@@ -56,7 +56,7 @@ func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, e
 	x := &exchange{client: c, ctx: ctx, body: body}
 	if c.Key != nil {
 		if x.key, err = c.Key(); err != nil {
-			return nil, &model.UnauthorizedError{Message: "reading the key: " + err.Error()}
+			return nil, &model.NoCredentialError{Message: err.Error()}
 		}
 		if strings.ContainsFunc(x.key, unicode.IsControl) {
 			return nil, &model.UnauthorizedError{Message: "the key holds a character that no header may hold"}

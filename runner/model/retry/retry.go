@@ -24,6 +24,10 @@ const (
 	DefaultMaxWait = time.Minute
 )
 
+// keyPause is how long to wait for a credential that is not there. A kubelet
+// takes up to a minute and a half to bring a Secret that changed.
+const keyPause = 20 * time.Second
+
 // Options say how often and how long to wait. The zero value is the default.
 type Options struct {
 	// Retries is how many tries may follow the first.
@@ -42,8 +46,8 @@ type Options struct {
 
 // New is m, asked again after what model.Transient calls transient.
 //
-// When a try broke off after something was streamed, a Delta with Reset voids
-// it. Usage never does: each Usage yielded is the sum of all tries so far, and
+// A Delta with Reset stands before each further try and voids what the one
+// before it streamed, if anything. Usage never does: each Usage yielded is the sum of all tries so far, and
 // one is yielded before the last error too.
 func New(m model.Model, o Options) model.Model {
 	o.Retries = cmp.Or(o.Retries, DefaultRetries)
@@ -95,11 +99,14 @@ func (r *retrier) wait(err error, try int) (time.Duration, bool) {
 func hint(err error) (after time.Duration, final bool) {
 	var limited *model.RateLimitedError
 	var unavailable *model.UnavailableError
+	var unreadable *model.NoCredentialError
 	switch {
 	case errors.As(err, &limited):
 		return limited.RetryAfter, limited.Final
 	case errors.As(err, &unavailable):
 		return unavailable.RetryAfter, unavailable.Final
+	case errors.As(err, &unreadable):
+		return keyPause, false
 	}
 	return 0, false
 }
@@ -110,7 +117,6 @@ type asking struct {
 	yield func(model.Delta, error) bool
 	spent step.Usage // by the tries before
 	used  step.Usage // by this one
-	said  bool       // by this one: an error makes it void
 	left  bool       // nobody listens any more
 }
 
@@ -138,7 +144,6 @@ func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
 		if err != nil {
 			return err
 		}
-		a.said = true
 		if d.Usage != nil {
 			a.used = *d.Usage
 			sum := a.spent.Plus(a.used)
@@ -154,11 +159,13 @@ func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
 // void makes what this try streamed count for nothing, but for its cost.
 func (a *asking) void() {
 	a.spent = a.spent.Plus(a.used)
-	if a.said {
+	a.used = step.Usage{}
+	again := model.Delta{Reset: true}
+	if a.spent != (step.Usage{}) {
 		spent := a.spent
-		a.left = !a.yield(model.Delta{Reset: true, Usage: &spent}, nil)
+		again.Usage = &spent
 	}
-	a.used, a.said = step.Usage{}, false
+	a.left = !a.yield(again, nil)
 }
 
 // sleep waits for real.
