@@ -1,0 +1,108 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// kstatus is how Flux, Argo CD and helm --wait read an object that has these
+// conditions (sigs.k8s.io/cli-utils, pkg/kstatus/status).
+func kstatus(r *v1alpha1.Run) string {
+	switch c := r.Status.Conditions; {
+	case r.Status.ObservedGeneration != 0 && r.Status.ObservedGeneration != r.Generation:
+		return "InProgress"
+	case meta.IsStatusConditionTrue(c, v1alpha1.ConditionReconciling):
+		return "InProgress"
+	case meta.IsStatusConditionTrue(c, v1alpha1.ConditionStalled):
+		return "Failed"
+	}
+	return "Current"
+}
+
+func TestConditions(t *testing.T) {
+	cases := map[string]struct {
+		plan      plan
+		succeeded metav1.ConditionStatus
+		finished  bool
+		kstatus   string
+	}{
+		"as the schema makes it": {plan{}, metav1.ConditionUnknown, false, "InProgress"},
+		"at work":                {waiting(v1alpha1.ReasonRunning, "", 0), metav1.ConditionUnknown, false, "InProgress"},
+		"done":                   {plan{reason: v1alpha1.ReasonFinished, outcome: metav1.ConditionTrue}, metav1.ConditionTrue, true, "Current"},
+		"failed":                 {failure(v1alpha1.ReasonStuck, "why"), metav1.ConditionFalse, true, "Failed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			run := gen.Run()
+			if tc.plan.reason != "" {
+				run.Status = statusOf(world{run: run, now: gen.Noon}, tc.plan, "")
+			}
+			if got := succeeded(run.Status).Status; got != tc.succeeded {
+				t.Errorf("Succeeded is %s, want %s", got, tc.succeeded)
+			}
+			if got := meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFinished); got != tc.finished {
+				t.Errorf("Finished is %t, want %t", got, tc.finished)
+			}
+			if got := kstatus(run); got != tc.kstatus {
+				t.Errorf("kstatus says %s, want %s", got, tc.kstatus)
+			}
+			if (run.Status.CompletionTime != nil) != tc.finished {
+				t.Errorf("completionTime is %v", run.Status.CompletionTime)
+			}
+		})
+	}
+}
+
+// A runner may be somebody else's: what it says last is cut to what the schema
+// takes, or the operator could not write it down and the Run would never end.
+func TestLastWordFitsTheSchema(t *testing.T) {
+	long := func(n int) string { return string(make([]byte, n)) + "ä" }
+	r := resultOf(task.Result{
+		Committed: true, Reason: task.Reason(long(100)), Message: long(5000), Text: long(9000), Output: long(20000),
+		Files: []task.File{{Path: long(300)}, {Path: "/workspace/a", Size: 1}},
+	})
+	if len(r.Reason) > task.MaxReason || len(r.Message) > task.MaxMessage || len(r.Text) > task.MaxText || len(r.Output) > task.MaxOutput {
+		t.Errorf("it is %d, %d, %d and %d bytes", len(r.Reason), len(r.Message), len(r.Text), len(r.Output))
+	}
+	if diff := cmp.Diff([]v1alpha1.File{{Path: "/workspace/a", Size: 1}}, r.Files); diff != "" {
+		t.Errorf("files -want +got:\n%s", diff)
+	}
+}
+
+// People are told once, when something changed that they may have to act upon.
+func TestTransitions(t *testing.T) {
+	status := func(outcome metav1.ConditionStatus, reason, message string) v1alpha1.RunStatus {
+		return v1alpha1.RunStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: outcome, Reason: reason, Message: message}}}
+	}
+	unknown := metav1.ConditionUnknown
+	cases := map[string]struct {
+		before, after v1alpha1.RunStatus
+		want          string
+	}{
+		"the end, well":            {status(unknown, "Running", ""), status(metav1.ConditionTrue, "Finished", "done"), "Normal Finished"},
+		"the end, badly":           {status(unknown, "Running", ""), status(metav1.ConditionFalse, "StepLimit", "why"), "Warning StepLimit"},
+		"something is missing":     {status(unknown, "Starting", ""), status(unknown, "SecretMissing", "which"), "Warning SecretMissing"},
+		"the same is missing":      {status(unknown, "SecretMissing", "which"), status(unknown, "SecretMissing", "which"), ""},
+		"it goes on by itself":     {status(unknown, "Pending", ""), status(unknown, "Starting", ""), ""},
+		"it is at work":            {status(unknown, "Starting", ""), status(unknown, "Running", ""), ""},
+		"a note on a finished one": {status(metav1.ConditionTrue, "Finished", "done"), status(metav1.ConditionTrue, "Finished", "done; kept"), "Normal Kept"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, e := range transitions(tc.before, tc.after) {
+				got += e.kind + " " + e.reason
+			}
+			if got != tc.want {
+				t.Errorf("told %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
