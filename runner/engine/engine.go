@@ -107,12 +107,7 @@ func Run(ctx context.Context, c Config) Outcome {
 // outcome is how the work ended. A crash in its midst must not lose what is
 // known of it: whoever comes after goes by its effects and its meter.
 func (r *run) outcome(ctx context.Context) (out Outcome) {
-	defer func() {
-		if p := recover(); p != nil {
-			out = r.failed(fmt.Errorf("the runner crashed: %v", p))
-			out.Stack = string(debug.Stack())
-		}
-	}()
+	defer caught(func(err error) { out = r.failed(err) })
 	out, err := r.run(ctx)
 	if err != nil {
 		return r.failed(err)
@@ -220,11 +215,29 @@ func causeOf(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
+// A crash is a panic as an error.
+type crash struct {
+	value any
+	stack []byte
+}
+
+func (c *crash) Error() string { return fmt.Sprintf("the runner crashed: %v", c.value) }
+
+// caught, deferred, tells of a panic as an error.
+func caught(tell func(error)) {
+	if p := recover(); p != nil {
+		tell(&crash{value: p, stack: debug.Stack()})
+	}
+}
+
 // failed is the outcome of an error: the reason it carries, or RunnerFailed.
 func (r *run) failed(err error) Outcome {
 	var ended *task.EndError
 	var full *journal.FullError
 	out := Outcome{Reason: task.ReasonRunnerFailed, Message: r.Redact.String(err.Error())}
+	if crashed, ok := errors.AsType[*crash](err); ok {
+		out.Stack = string(crashed.stack)
+	}
 	switch {
 	case errors.As(err, &full):
 		out.Reason, out.Message = task.ReasonStorageFull, full.Error()+"; give the workspace more room"

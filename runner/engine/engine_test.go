@@ -117,6 +117,15 @@ assistant: ok`,
 			turns: []turn{fails(&model.UnauthorizedError{Status: 401, Message: "no"})},
 			want:  task.ReasonMisconfigured,
 		},
+		"a key that is gone for a while": {
+			turns: []turn{fails(&model.NoCredentialError{Message: "no such file"})},
+			want:  task.ReasonModelUnavailable,
+		},
+		"the calls of a refusal are never executed": {
+			turns: []turn{{text: "I cannot", calls: []model.Call{{Name: "Crash", Args: "{}"}}, finish: step.FinishRefusal}},
+			want:  task.ReasonRejected,
+			told:  "user: go\nassistant: I cannot Crash{}\ntool: Error: " + resultRefused,
+		},
 		"a web page": {
 			turns: []turn{fails(&model.NotAModelError{ContentType: "text/html", Message: "<html>"})},
 			want:  task.ReasonMisconfigured,
@@ -445,12 +454,14 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 }
 
-// stammer is a model whose first try breaks off behind a few words.
+// stammer is a model whose first try fails and whose second breaks off behind a
+// few words.
 type stammer struct{}
 
 func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for _, d := range []model.Delta{
+			{Reset: true}, // before a word
 			{Text: "I th"},
 			{Reset: true, Usage: &step.Usage{InputTokens: 10}},
 			{Text: "I think."},
@@ -470,7 +481,7 @@ func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 	if out.Text != "I think." {
 		t.Errorf("text %q", out.Text)
 	}
-	if p := out.Progress; p.Counts.ModelCalls != 2 || p.Counts.Errors != 1 || p.Usage.InputTokens != 20 {
+	if p := out.Progress; p.Counts.ModelCalls != 3 || p.Counts.Errors != 2 || p.Usage.InputTokens != 20 {
 		t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
 	}
 	var told []step.EventType
@@ -479,7 +490,7 @@ func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 			told = append(told, e)
 		}
 	}
-	if diff := cmp.Diff([]step.EventType{step.EventTextDelta, step.EventReset, step.EventTextDelta}, told); diff != "" {
+	if diff := cmp.Diff([]step.EventType{step.EventReset, step.EventTextDelta, step.EventReset, step.EventTextDelta}, told); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
 	}
 }

@@ -124,6 +124,7 @@ func (r *run) executeAll(ctx context.Context, jobs []*job, cancel context.Cancel
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { close(j.done); <-slots }()
+			defer caught(cancel)
 			r.perform(ctx, j, cancel)
 		})
 	}

@@ -102,6 +102,14 @@ func TestNext(t *testing.T) {
 			view: view{State: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot")))},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonRejected, Message: "The model declined to answer. I cannot"}},
 		},
+		"a refusal ends the Run although it came with calls": {
+			view: view{State: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot", read)), step.Step{Role: step.RoleTool, CallID: read.ID})},
+			want: action{kind: end, outcome: Outcome{Reason: task.ReasonRejected, Message: "The model declined to answer. I cannot"}},
+		},
+		"a refusal that somebody answered is the model's turn again": {
+			view: view{State: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot")), user("try again"))},
+			want: action{kind: ask},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -112,6 +112,16 @@ func play(t *testing.T, s *stage, log journal.Log) Outcome {
 	return s.run(t)
 }
 
+// refusing is a desk that refuses to hear of effects.
+type refusing struct{ *desk }
+
+func (r refusing) Commit(ctx context.Context, now func() task.Progress) error {
+	if err := r.desk.Commit(ctx, now); err != nil || now().Effects == "" {
+		return err
+	}
+	return errors.New("refused")
+}
+
 func TestTakingUp(t *testing.T) {
 	opened := func(turns ...turn) *stage { return newStage(box{echo("Read", tool.ReadOnly)}, turns...) }
 	retried := func(s *stage, turns ...turn) *stage {
@@ -180,6 +190,23 @@ func TestTakingUp(t *testing.T) {
 			t.Errorf("recalled -want +got:\n%s", diff)
 		}
 	})
+}
+
+// What is new is said behind the results of open calls, never before.
+func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
+	tools := box{echo("Bash", tool.Once)}
+	first := newStage(tools, calls("Bash {}"))
+	first.Report = refusing{first.desk}
+	if out := first.run(t); out.Reason != task.ReasonRunnerFailed {
+		t.Fatalf("ended %s: %s", out.Reason, out.Message)
+	}
+	second := first.again(tools, says("ok"))
+	second.Task.Attempt, second.Task.Retry = 2, "RunnerFailed"
+	second.run(t)
+	want := "user: go\nassistant:  Bash{}\ntool: Bash{}\nuser: " + fmt.Sprintf(noteAttempt, "RunnerFailed", 2) + "\nassistant: ok"
+	if got := second.told(t); got != want {
+		t.Errorf("the session is\n%s\nwant\n%s", got, want)
+	}
 }
 
 // Three hundred sessions of a model that does anything at all, interrupted at any

@@ -27,11 +27,13 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
 	p.Sequence = s.sequence
 	ans, err := s.opts.Target.patch(ctx, shrink(p, s.less))
-	if err != nil {
+	pause, end := firstPause, error(nil)
+	if err == nil {
+		pause, end = s.learn(ans)
+	} else {
 		s.opts.Log.Warn("Reporting progress failed; trying again", "error", err)
 		s.unknown = time.Time{}
 	}
-	pause, end := s.learn(ans, err)
 	s.sealing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
 	if pause > 0 && s.since.IsZero() && s.opts.Now().Sub(s.began) >= maxFirst {
 		return 0, neverAccepted(ans, err)
@@ -39,11 +41,8 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 	return pause, end
 }
 
-// learn is what an answer, or that there was none, means for the next try.
-func (s *sender) learn(ans answer, err error) (time.Duration, error) {
-	if err != nil {
-		return firstPause, nil
-	}
+// learn is what an answer means for the next try.
+func (s *sender) learn(ans answer) (time.Duration, error) {
 	verdict := judge(ans.status, ans.body)
 	if verdict != unknown {
 		s.unknown = time.Time{}

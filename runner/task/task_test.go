@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,6 +85,36 @@ func TestCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := task.Cut(tc.in, tc.limit); got != tc.want || len(got) > tc.limit {
 				t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatATerminationGivesUpFirst(t *testing.T) {
+	many := make([]task.File, task.MaxFiles)
+	for i := range many {
+		many[i] = task.File{Path: strings.Repeat("p", task.MaxPath)}
+	}
+	cases := map[string]struct {
+		result                  task.Result
+		keepsFiles, keepsOutput bool
+		text                    int
+		says                    string
+	}{
+		"nothing when all fits":              {task.Result{Output: "{}", Text: "ok", Files: many[:1]}, true, true, 2, ""},
+		"the files before the text":          {task.Result{Output: "{}", Text: strings.Repeat("x", 1000), Files: many}, false, true, 1000, ""},
+		"the text before the output":         {task.Result{Output: strings.Repeat("1", 3500), Text: strings.Repeat("x", 1000), Files: many}, false, true, 0, ""},
+		"the output at last, and it says so": {task.Result{Output: strings.Repeat("1", 5000), Text: "ok", Message: "m"}, false, false, 2, "The output has 5000 bytes and does not fit here. m"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got task.Termination
+			if err := json.Unmarshal(task.Termination{Result: tc.result}.Encode(), &got); err != nil {
+				t.Fatal(err)
+			}
+			r := got.Result
+			if len(r.Files) > 0 != tc.keepsFiles || r.Output != "" != tc.keepsOutput || len(r.Text) != tc.text || r.Message != tc.says {
+				t.Errorf("%d files, output of %d bytes, text of %d bytes, message %q", len(r.Files), len(r.Output), len(r.Text), r.Message)
 			}
 		})
 	}

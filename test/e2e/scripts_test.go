@@ -43,6 +43,10 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		slowly(longText),
 	),
+	"sleeper": turns( // falls asleep once, having changed nothing
+		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
+		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
+	),
 	"clumsy": turns(
 		modeltest.Turn{Calls: []modeltest.Call{{Name: "Write", Args: json.RawMessage(`"{\"path\": \"/workspace/a.txt\", \"content\": "`)}}},
 		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/../deckhand/token/token"})}},

@@ -83,6 +83,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"nothing after a whole answer":             {tries: []try{fine}},
 		"a failure":                                {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
 		"an incomplete answer":                     {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
+		"a key that is gone for a while":           {tries: []try{{err: &model.NoCredentialError{}}, fine}, waits: []time.Duration{20 * second}},
 		"a rate limit, when the provider says":     {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
 		"a failure, when the provider says":        {tries: []try{{err: &model.UnavailableError{RetryAfter: 3 * second}}, fine}, waits: []time.Duration{3 * second}},
 		"a rate limit of just a minute":            {tries: []try{limited(60 * second), fine}, waits: []time.Duration{60 * second}},
@@ -144,6 +145,7 @@ func TestARetryVoidsWhatWasStreamedButNotWhatItCost(t *testing.T) {
 		{Text: "H"},
 		used(3),
 		{Reset: true, Usage: used(3).Usage},
+		{Reset: true, Usage: used(3).Usage}, // each try is told, so that it can be counted
 		{Text: "Ho"},
 		used(7),
 		{Reset: true, Usage: used(7).Usage},

@@ -1,0 +1,188 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A driver answers with what a function says, turn by turn.
+type driver struct {
+	turn int
+	says func(turn int, key func() (string, error)) []model.Delta
+	key  func() (string, error)
+}
+
+func (d *driver) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		d.turn++
+		for _, delta := range d.says(d.turn, d.key) {
+			if !yield(delta, nil) {
+				return
+			}
+		}
+	}
+}
+
+// driven makes the pod's Model one of a driver of the test's own.
+func (p *pod) driven(says func(turn int, key func() (string, error)) []model.Delta) Option {
+	p.snapshot.Models[0].Provider = "Acme"
+	return WithModel("Acme", func(s config.ModelSpec) (model.Model, error) {
+		return &driver{says: says, key: s.Key}, nil
+	})
+}
+
+func callsWrite() []model.Delta {
+	return []model.Delta{
+		{Call: &model.CallDelta{Name: "Write", Args: `{"path":"a","content":"b"}`}},
+		{Finish: step.FinishCalls, Usage: &step.Usage{InputTokens: 10, OutputTokens: 1}},
+	}
+}
+
+func TestACrashOfTheRunnerTellsWhatWasDone(t *testing.T) {
+	p := newPod(t)
+	code := p.run(p.driven(func(turn int, _ func() (string, error)) []model.Delta {
+		if turn > 1 {
+			panic("boom")
+		}
+		return callsWrite()
+	}))
+	last, told := p.lastWord(t), p.api.told[len(p.api.told)-1]
+	if code != task.ExitRunnerFailed || told.Result == nil || told.Result.Reason != task.ReasonRunnerFailed {
+		t.Fatalf("exit code %d, told %+v", code, told)
+	}
+	if told.Effects != task.EffectsBegun || last.Effects != task.EffectsBegun {
+		t.Errorf("effects %q in the status, %q in the termination message", told.Effects, last.Effects)
+	}
+	if told.Counts.ToolCalls != 1 || told.Usage.InputTokens != 10 {
+		t.Errorf("counts %+v, usage %+v", told.Counts, told.Usage)
+	}
+}
+
+func TestAnAttemptThatNeverBeganDoesNotReportOverOthers(t *testing.T) {
+	p := newPod(t)
+	p.workspace = filepath.Join(t.TempDir(), "none")
+	if code := p.run(); code != task.ExitRunnerFailed {
+		t.Errorf("exit code %d, want %d", code, task.ExitRunnerFailed)
+	}
+	if r := p.lastWord(t).Result; r.Reason != task.ReasonRunnerFailed || len(p.api.told) != 0 {
+		t.Errorf("the termination message says %s, told %+v", r.Reason, p.api.told)
+	}
+}
+
+func TestARotatedKeyIsNowhere(t *testing.T) {
+	const canary = "sk-rotated-0123456789"
+	p := newPod(t)
+	path := filepath.Join(t.TempDir(), "key")
+	write(t, path, secret)
+	p.key = func(task.Model) func() (string, error) { return config.KeyFile(path) }
+	var out strings.Builder
+	p.stdout = &out
+	p.run(p.driven(func(turn int, key func() (string, error)) []model.Delta {
+		if turn == 1 {
+			return callsWrite()
+		}
+		write(t, path, canary)
+		now, err := key()
+		if err != nil {
+			t.Error(err)
+		}
+		return []model.Delta{{Text: "the key is " + now}, {Finish: step.FinishStop}}
+	}))
+	seen := p.everything(t) + out.String()
+	if strings.Contains(seen, canary) {
+		t.Error("the new key is in the events, the journal, the status or the termination message")
+	}
+	if !strings.Contains(seen, "the key is ‹secret:anthropic/api-key›") {
+		t.Errorf("seen %s", seen)
+	}
+}
+
+func TestAKeyThatIsEmptyForAWhileIsAnError(t *testing.T) {
+	w := &work{snapshot: task.Snapshot{Models: []task.Model{{Secret: "anthropic", Key: "api-key"}}}}
+	path := filepath.Join(t.TempDir(), "key")
+	key := w.learning(config.KeyFile(path))
+	if _, err := key(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a key that is gone: %v", err)
+	}
+	write(t, path, "\n")
+	if _, err := key(); err == nil {
+		t.Error("an empty key is taken for one")
+	}
+}
+
+func TestAPathThatDoesNotFitCostsNothingElse(t *testing.T) {
+	long := strings.Repeat("d", 200) + "/" + strings.Repeat("f", 100)
+	p := newPod(t, writes(long, "x"), writes("short", "y"), modeltest.Turn{Text: "done"})
+	p.run()
+	r := p.api.told[len(p.api.told)-1].Result
+	if r.Text != "done" || len(r.Files) != 1 || r.Files[0].Path != "/workspace/short" {
+		t.Errorf("the result is %+v", r)
+	}
+	if _, err := os.Stat(filepath.Join(p.workspace, long)); err != nil {
+		t.Errorf("the file is not there: %v", err)
+	}
+}
+
+func TestAMessageHasNoControlCharacters(t *testing.T) {
+	for name, text := range map[string]string{"short": "", "with a text that goes to a file": strings.Repeat("x", task.MaxText)} {
+		t.Run(name, func(t *testing.T) {
+			w := &work{place: place{workspace: t.TempDir()}}
+			r := w.result(engine.Outcome{Reason: task.ReasonRejected, Message: "no\x1b[31m\x07", Text: text + "."})
+			if strings.ContainsAny(r.Message, "\x1b\x07") || !strings.Contains(r.Message, "no") {
+				t.Errorf("message %q", r.Message)
+			}
+		})
+	}
+}
+
+// A pod that is shut down has said all before it is killed.
+func TestTheEndFitsTheGrace(t *testing.T) {
+	if needs := grace - reserve + engine.Patience + partFor + closeFor; needs > grace-2*time.Second {
+		t.Errorf("the end takes %s of %s", needs, grace)
+	}
+	begun := make(chan struct{})
+	close(begun)
+	w := &work{begun: begun, engaged: true}
+	w.reporter = deaf{until: func(ctx context.Context) {
+		if at, ok := ctx.Deadline(); !ok || time.Until(at) > partFor {
+			t.Errorf("a result is tried until %s", at)
+		}
+	}}
+	_ = w.commit(task.Result{Committed: true}, engine.Outcome{Reason: task.ReasonFinished})
+}
+
+// deaf is a reporter that nobody hears, for as long as until says.
+type deaf struct {
+	nobody
+	until func(context.Context)
+}
+
+func (d deaf) Commit(ctx context.Context, _ func() task.Progress) error {
+	d.until(ctx)
+	return nil
+}
+
+func TestAJournalByHandIsDurable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "task.json")
+	write(t, path, `{"task":{"prompt":"go"},"snapshot":{"models":[{"name":"m"}]}}`)
+	in, err := localFlags{task: path}.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tk, _, err := config.Read(in.task, in.snapshot); err != nil || !tk.Durable {
+		t.Errorf("durable %t, %v", tk.Durable, err)
+	}
+}

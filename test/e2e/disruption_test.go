@@ -1,0 +1,76 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// The operator may go at any time: the runner works on, and the next operator
+// takes the Run where it stands.
+func TestOperatorRestartsUnderARun(t *testing.T) {
+	p := newPlace(t)
+	p.agent("reader")
+	run := p.run("reader")
+	p.await(run, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
+	var operators corev1.PodList
+	if err := cluster.admin.List(t.Context(), &operators, client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}); err != nil || len(operators.Items) == 0 {
+		t.Fatalf("finding the operator: %v", err)
+	}
+	for i := range operators.Items {
+		p.kill(&operators.Items[i])
+	}
+	seen := p.ends(run, "True Finished")
+	if seen.Status.Attempt.Number != 1 || seen.Status.Disruptions != 0 {
+		t.Errorf("attempt %d, %d disruptions", seen.Status.Attempt.Number, seen.Status.Disruptions)
+	}
+}
+
+// A drained node evicts its pods: the runner has time to write down where it
+// stands, and the loss is the ground's.
+func TestEvictedPodIsReplaced(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("sleeper")
+	run := p.run("sleeper")
+	p.await(run, "waits for its model", func(r *v1alpha1.Run) bool {
+		return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls == 1
+	})
+	pod := p.pod(run, 1)
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	if err := cluster.admin.SubResource("eviction").Create(t.Context(), pod, eviction); err != nil {
+		t.Fatalf("evicting: %v", err)
+	}
+	seen := p.ends(run, "True Finished")
+	if seen.Status.Attempt.Number != 2 || seen.Status.Disruptions != 1 || seen.Status.Failures != 0 {
+		t.Errorf("attempt %d, %d disruptions, %d failures", seen.Status.Attempt.Number, seen.Status.Disruptions, seen.Status.Failures)
+	}
+}
+
+// A full quota holds the pod back, and nothing is burnt.
+func TestQuotaIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: {}}}}
+	p.create(quota)
+	p.agent("trivial")
+	run := p.run("trivial")
+	seen := p.await(run, "meets the quota", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), "QuotaExceeded") })
+	if !strings.Contains(message(seen), "exceeded quota") {
+		t.Errorf("the message is %q", message(seen))
+	}
+	if err := cluster.admin.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	if seen = p.ends(run, "True Finished"); seen.Status.Attempt.Number != 1 {
+		t.Errorf("the quota burnt attempts: %d", seen.Status.Attempt.Number)
+	}
+}
