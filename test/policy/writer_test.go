@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 
 // writer is the runner's own, as it runs in a pod: with its token, the
 // certificate of the API server and nothing of Kubernetes' libraries.
-func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, <-chan int) {
+func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, listener) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, data := range map[string][]byte{"token": []byte(s.Token(t, s.account, pod)), "ca.crt": s.Config.CAData} {
@@ -44,8 +45,8 @@ func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, <-chan in
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := make(chan int, 1000)
-	target.Client.Transport = listener{target.Client.Transport, answers}
+	heard := listener{target.Client.Transport, make(chan int, 1000), &atomic.Bool{}}
+	target.Client.Transport = heard
 	w := report.New(report.Options{
 		Target: target,
 		Now:    time.Now,
@@ -55,24 +56,33 @@ func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, <-chan in
 		Log:    slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(w.Close)
-	return w, answers
+	return w, heard
 }
 
-// A listener tells the status of each answer, as long as somebody listens.
+// A listener tells the status of each answer, as long as somebody listens, and
+// loses one when told to.
 type listener struct {
 	http.RoundTripper
 	answers chan int
+	lose    *atomic.Bool
 }
+
+var errLost = errors.New("the answer is lost")
 
 func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.RoundTripper.RoundTrip(r)
-	if err == nil {
-		select {
-		case l.answers <- response.StatusCode:
-		default:
-		}
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	select {
+	case l.answers <- response.StatusCode:
+	default:
+	}
+	if l.lose.CompareAndSwap(true, false) {
+		_ = response.Body.Close()
+		return nil, errLost
+	}
+	return response, nil
 }
 
 // The runner begins only once its report is accepted, which is when the
@@ -80,14 +90,16 @@ func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
 	s := newStage(t)
 	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
-	w, answers := s.writer(t, s.pod)
+	w, heard := s.writer(t, s.pod)
 	accepted := make(chan error, 1)
-	go func() { accepted <- w.Commit(t.Context(), task.Progress{Version: task.Version, Attempt: 2}) }()
+	go func() {
+		accepted <- w.Commit(t.Context(), func() task.Progress { return task.Progress{Version: task.Version, Attempt: 2} })
+	}()
 	for range 3 {
 		select {
 		case err := <-accepted:
 			t.Fatalf("it was accepted too early: %v", err)
-		case status := <-answers:
+		case status := <-heard.answers:
 			if status < 400 {
 				t.Fatalf("a try was answered %d", status)
 			}
@@ -110,12 +122,33 @@ func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
 func TestRunnersWriterIsFenced(t *testing.T) {
 	s := newStage(t)
 	w, _ := s.writer(t, s.pod)
-	if err := w.Commit(t.Context(), task.Progress{Version: task.Version, Attempt: 2}); err != nil {
+	if err := w.Commit(t.Context(), func() task.Progress { return task.Progress{Version: task.Version, Attempt: 2} }); err != nil {
 		t.Fatalf("its first report: %v", err)
 	}
 	s.patch(t, s.run, `[{"op":"replace","path":"/status/attempt","value":{"number":3,"pod":"mine-3","podUID":"another","agent":"h","startedAt":"2030-01-01T00:00:00Z"}}]`)
-	err := w.Commit(t.Context(), task.Progress{Version: task.Version, Attempt: 2, Effects: task.EffectsBegun})
+	err := w.Commit(t.Context(), func() task.Progress {
+		return task.Progress{Version: task.Version, Attempt: 2, Effects: task.EffectsBegun}
+	})
 	if end, is := errors.AsType[*task.EndError](err); !is || end.Reason != task.ReasonFenced {
 		t.Errorf("it goes on: %v", err)
+	}
+}
+
+// The answer to a result may be lost. Sent again it is refused, because it is
+// there: the runner knows that for what it is.
+func TestRunnersWriterKnowsItsOwnResult(t *testing.T) {
+	s := newStage(t)
+	w, heard := s.writer(t, s.pod)
+	progress := task.Progress{Version: task.Version, Attempt: 2}
+	if err := w.Commit(t.Context(), func() task.Progress { return progress }); err != nil {
+		t.Fatalf("its first report: %v", err)
+	}
+	progress.Result = &task.Result{Committed: true, Reason: task.ReasonFinished}
+	heard.lose.Store(true)
+	if err := w.Commit(t.Context(), func() task.Progress { return progress }); err != nil {
+		t.Errorf("its result: %v", err)
+	}
+	if heard.lose.Load() {
+		t.Error("no answer was lost")
 	}
 }
