@@ -22,9 +22,9 @@ import (
 func attempt(p place, registry *config.Registry) int {
 	ctx, begun, release := interruption(context.Background())
 	defer release()
-	w := &work{place: p, registry: registry, began: p.now(), begun: begun}
+	w := &work{place: p, registry: registry, began: p.now(), begun: begun, operator: newOperator()}
 	if err := w.read(); err != nil {
-		p.log.Error("The task makes no sense", "error", err)
+		p.log.Error("Cannot take the task", "error", err)
 		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
 		return task.ExitBadTask
 	}
@@ -51,7 +51,7 @@ type work struct {
 	task     task.Task
 	snapshot task.Snapshot
 	redact   *redact.Redactor
-	operator operator
+	operator *operator
 	reporter reporter
 	journal  *journal.Dir
 	disk     *disk.Disk
@@ -176,7 +176,8 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 	}()
 	c := built.Engine
 	c.Journal, c.Events, c.Report, c.Redact = w.journal, w.events, w.reporter, w.redact
-	c.Interrupted, c.Stop, c.LowSpace, c.Now = w.begun, w.operator.stop.Load, w.lowSpace.Load, w.now
+	c.Interrupted, c.Stop, c.Stopping = w.begun, w.operator.stop.Load, w.operator.ended
+	c.LowSpace, c.Now = w.lowSpace.Load, w.now
 	c.Began = w.began
 	go w.announce(ctx)
 	out = engine.Run(ctx, c)

@@ -52,6 +52,8 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 	switch {
 	case f.task == "" || f.workspace == "" || f.state == "":
 		return f, errors.New("say --task FILE, --workspace DIR and --state DIR")
+	case f.keyEnv != "" && os.Getenv(f.keyEnv) == "":
+		return f, fmt.Errorf("the environment variable %s, named by --key-env, is not set", f.keyEnv)
 	case set.NArg() > 0:
 		return f, fmt.Errorf("%q is no flag", set.Arg(0))
 	}

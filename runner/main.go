@@ -42,7 +42,7 @@ func inPod() place {
 		workspace: task.Workspace,
 		last:      task.TerminationLog,
 		stdout:    os.Stdout,
-		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		log:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		now:       clock,
 		reporter:  toCluster,
 	}

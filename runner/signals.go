@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -66,8 +67,12 @@ func while(ctx context.Context, begun <-chan struct{}) (context.Context, context
 type operator struct {
 	said  string // the file as it was last read
 	stop  atomic.Bool
-	every atomic.Int64 // seconds
+	once  sync.Once
+	ended chan struct{} // closed when stop is heard
+	every atomic.Int64  // seconds
 }
+
+func newOperator() *operator { return &operator{ended: make(chan struct{})} }
 
 // listen keeps reading the signals file until the context ends.
 func (o *operator) listen(ctx context.Context, path string, log *slog.Logger) {
@@ -106,6 +111,9 @@ func (o *operator) hear(data []byte, log *slog.Logger) {
 		return
 	}
 	o.stop.Store(s.Stop)
+	if s.Stop {
+		o.once.Do(func() { close(o.ended) })
+	}
 	o.every.Store(int64(s.ReportSeconds))
 }
 

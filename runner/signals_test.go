@@ -16,7 +16,7 @@ import (
 func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signals.json")
 	synctest.Test(t, func(t *testing.T) {
-		var o operator
+		o := newOperator()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go o.listen(ctx, path, slog.New(slog.DiscardHandler))

@@ -153,7 +153,8 @@ type Limits struct {
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
-	// pending is the longest single wait for a pod to start. Default 10m.
+	// pending is the longest single wait for a pod to start. Default 10m. An image
+	// that cannot be pulled is given up after 5m.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`

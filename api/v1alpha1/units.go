@@ -10,9 +10,8 @@ import (
 )
 
 // Money is an exact amount in US dollars, written with its currency: 1.50USD.
-// In YAML it needs no quotes.
+// In YAML it needs no quotes; a bare number is refused.
 //
-// +kubebuilder:validation:MinLength=4
 // +kubebuilder:validation:MaxLength=16
 // +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",message="must be an amount in US dollars: write 1.50USD"
 type Money string

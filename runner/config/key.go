@@ -12,9 +12,10 @@ import (
 )
 
 // A missing key is waited for, because Secrets are often applied a moment
-// after what needs them.
+// after what needs them; but not for long: the kubelet looks for a new key of a
+// mounted Secret about once a minute, and a new pod sees it at once.
 const (
-	keyPatience = time.Minute
+	keyPatience = 15 * time.Second
 	keyPoll     = 500 * time.Millisecond
 )
 
@@ -36,7 +37,7 @@ func AwaitKey(ctx context.Context, m task.Model, namespace string, key func() (s
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, keyPatience, task.End(task.ReasonSecretMissing,
-		"Secret %s has no key %s in namespace %s; add it, and the Run goes on by itself", m.Secret, m.Key, namespace))
+		"Secret %s has no key %s in namespace %s; once it is there, the Run goes on by itself within two minutes", m.Secret, m.Key, namespace))
 	defer cancel()
 	poll := time.NewTicker(keyPoll)
 	defer poll.Stop()

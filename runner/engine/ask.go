@@ -31,11 +31,34 @@ func (r *run) ask(ctx context.Context) error {
 		return fmt.Errorf("recording a model call: %w", err)
 	}
 	began := r.Now()
-	resp, err := model.Collect(r.Model.Stream(ctx, req), r.show(turn))
+	heard, hangUp := r.untilStopped(ctx)
+	defer hangUp()
+	resp, err := model.Collect(r.Model.Stream(heard, req), r.show(turn))
 	if err != nil {
-		return r.unanswered(ctx, req, resp, err)
+		err = r.unanswered(heard, req, resp, err)
+		if errors.Is(err, errStopped) {
+			return nil // what comes next sees it too
+		}
+		return err
 	}
 	return r.answered(turn, began, req, resp)
+}
+
+// errStopped is the cause with which a model call is cancelled when somebody
+// asked the Run to end: an answer that nobody will use is not waited for.
+var errStopped = errors.New("the Run was asked to stop")
+
+// untilStopped is ctx until somebody asks the Run to end.
+func (r *run) untilStopped(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-r.Stopping:
+			cancel(errStopped)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // request is the whole session, as the model is told it. It only ever grows at
@@ -55,7 +78,7 @@ func (r *run) show(turn int64) func(model.Delta) {
 	return func(d model.Delta) {
 		if d.Reset {
 			r.meter.add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
-			r.Events.Emit("The model is asked again", events.Reset{Step: turn})
+			r.Events.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: turn})
 		}
 		if d.Thinking != "" {
 			r.Events.Emit("", events.ThinkingDelta{Step: turn, Text: d.Thinking})
@@ -163,11 +186,11 @@ func (r *run) modelEnd(err error) *task.EndError {
 	case errors.As(err, &notAModel):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
 	case errors.As(err, &badRequest):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's name and parameters", name, err)
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, model and parameters", name, err)
 	case errors.As(err, &tooLong):
 		return task.End(task.ReasonContextTooLong, "Model %s: %w; give the Run less to read, or use a Model with a larger window", name, err)
 	}
-	return task.End(task.ReasonModelUnavailable, "Model %s: %w", name, err)
+	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
 }
 
 func (r *run) credential() string {

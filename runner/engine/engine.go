@@ -72,8 +72,10 @@ type Config struct {
 	// Interrupted is closed when nothing new may begin; what runs may go on until
 	// the context ends.
 	Interrupted <-chan struct{}
-	// Stop says whether somebody asked the Run to end at its next safe point.
-	Stop func() bool
+	// Stop says whether somebody asked the Run to end at its next safe point;
+	// Stopping is closed when they do. Both may be nil: nobody can.
+	Stop     func() bool
+	Stopping <-chan struct{}
 	// Recall is told of each call that succeeded in an earlier attempt, for tools
 	// that remember; nil where none does.
 	Recall func(name string, args json.RawMessage)

@@ -266,7 +266,7 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 		last  string
 	}{
 		"a model call": {turns: []turn{{during: wait}}, last: "go"},
-		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration, or give the Run less to do"},
+		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration of the Agent, which a Run can only lower, or give the Run less to do"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -382,6 +382,34 @@ func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 	}
 	if got, want := s.steps(t)[2].Text(), "Error: "+resultShutdown; got != want {
 		t.Errorf("result %q, want %q", got, want)
+	}
+}
+
+// An answer that nobody will use is not waited for.
+func TestStopCutsAModelCall(t *testing.T) {
+	stopping := make(chan struct{})
+	endless := says("never")
+	endless.during = func(ctx context.Context) error {
+		close(stopping)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s := newStage(nil, endless)
+	s.Stopping = stopping
+	s.Stop = func() bool {
+		select {
+		case <-stopping:
+			return true
+		default:
+			return false
+		}
+	}
+	out := s.run(t)
+	if out.Reason != task.ReasonStopped {
+		t.Errorf("it ended %s: %s", out.Reason, out.Message)
+	}
+	if out.Progress.Usage.InputTokens == 0 {
+		t.Error("the call that was cut cost nothing")
 	}
 }
 

@@ -79,7 +79,7 @@ func gauges(used step.Meter, l task.Limits) []gauge {
 func reached(used step.Meter, l task.Limits) *task.EndError {
 	for _, g := range gauges(used, l) {
 		if g.max > 0 && g.used >= g.max {
-			return task.End(g.reason, "Used %s of %s %s; raise limits.%s, or give the Run less to do",
+			return task.End(g.reason, "Used %s of %s %s; raise limits.%s of the Agent, which a Run can only lower, or give the Run less to do",
 				g.show(g.used), g.show(g.max), g.name, g.name)
 		}
 	}

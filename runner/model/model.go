@@ -52,8 +52,10 @@ type Delta struct {
 	Usage  *step.Usage
 	Finish step.Finish
 	// Reset says that all deltas before it, if any came, are void: the model is
-	// asked again. A Usage beside it is what was spent so far.
-	Reset bool
+	// asked again. A Usage beside it is what was spent so far; Because says why,
+	// for people.
+	Reset   bool
+	Because string
 }
 
 // A CallDelta is one piece of a tool call. Pieces with one Index belong to one

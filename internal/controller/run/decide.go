@@ -88,7 +88,7 @@ func expired(w world) (plan, bool) {
 	if d == 0 || w.now.Before(w.run.CreationTimestamp.Add(d)) {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("Not done within limits.deadline, %s after its creation", d)), true
+	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("Not done within limits.deadline, %s after its creation; raise it, or create another Run", d)), true
 }
 
 // stopGrace is how long a runner has to reach a safe point once told to stop.
@@ -150,7 +150,7 @@ func patiently(w world, reason, message string) plan {
 	limit := w.limits().pending
 	left := limit - w.now.Sub(w.pendingSince())
 	if left <= 0 {
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says: %s", limit, message))
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: %s", limit, message))
 	}
 	return waiting(reason, message, left)
 }
@@ -205,7 +205,8 @@ func uncreated(w world) (plan, bool) {
 	if w.run.Status.Attempt.PodUID != "" {
 		return plan{}, false
 	}
-	p := waiting(v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", w.attempt()), 0)
+	reason, message := beginning(w)
+	p := waiting(reason, message, 0)
 	switch pod := w.pod(); {
 	case pod != nil:
 		p.adopt = pod

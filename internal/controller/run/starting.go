@@ -17,12 +17,12 @@ const pullGrace = 5 * time.Minute
 func starting(w world) (plan, bool) {
 	pod := w.pod()
 	s := runnerStatus(pod)
-	begins := fmt.Sprintf("Starting attempt %d", w.attempt())
+	reason, begins := beginning(w)
 	switch {
 	case w.progress() != nil:
 		return plan{}, false // it works, whatever the kubelet has got round to saying
 	case s != nil && s.State.Running != nil:
-		return waiting(v1alpha1.ReasonStarting, begins, overrunIn(w)), true
+		return waiting(reason, begins, overrunIn(w)), true
 	case gated(pod):
 		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates: whoever set them decides when it starts", 0), true
 	}
@@ -34,7 +34,18 @@ func starting(w world) (plan, bool) {
 			return p, true
 		}
 	}
-	return patiently(w, v1alpha1.ReasonStarting, begins), true
+	return patiently(w, reason, begins), true
+}
+
+// beginning is what is said of an attempt that has not reported yet. One that
+// follows an attempt which only waited goes on saying what for: whether it is
+// there now only the runner can tell.
+func beginning(w world) (reason, message string) {
+	a := w.run.Status.Attempt
+	if reasonOf(w.run) == v1alpha1.ReasonSecretMissing && a.PendingSince != nil && a.PendingSince.Time.Before(a.StartedAt.Time) {
+		return v1alpha1.ReasonSecretMissing, messageOf(w.run)
+	}
+	return v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", a.Number)
 }
 
 // gated says whether a pod is held back on purpose, by Kueue for one.

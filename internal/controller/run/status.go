@@ -85,7 +85,7 @@ func conditions(p plan) []metav1.Condition {
 		say(v1alpha1.ConditionSucceeded, outcome),
 		short(v1alpha1.ConditionFinished, !active),
 		short(v1alpha1.ConditionReconciling, active),
-		say(v1alpha1.ConditionStalled, condition.When(outcome == metav1.ConditionFalse)),
+		short(v1alpha1.ConditionStalled, outcome == metav1.ConditionFalse),
 	}
 }
 

@@ -128,7 +128,7 @@ func (a *asking) run(ctx context.Context, req *model.Request) error {
 		if !again {
 			return err
 		}
-		if a.void(); a.left {
+		if a.void(err); a.left {
 			return nil
 		}
 		if err := a.Sleep(ctx, wait); err != nil {
@@ -157,10 +157,10 @@ func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
 }
 
 // void makes what this try streamed count for nothing, but for its cost.
-func (a *asking) void() {
+func (a *asking) void(because error) {
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}
-	again := model.Delta{Reset: true}
+	again := model.Delta{Reset: true, Because: because.Error()}
 	if a.spent != (step.Usage{}) {
 		spent := a.spent
 		again.Usage = &spent

@@ -144,11 +144,11 @@ func TestARetryVoidsWhatWasStreamedButNotWhatItCost(t *testing.T) {
 	want := []model.Delta{
 		{Text: "H"},
 		used(3),
-		{Reset: true, Usage: used(3).Usage},
-		{Reset: true, Usage: used(3).Usage}, // each try is told, so that it can be counted
+		{Reset: true, Usage: used(3).Usage, Because: cut.Error()},
+		{Reset: true, Usage: used(3).Usage, Because: busy.Error()}, // each try is told, so that it can be counted
 		{Text: "Ho"},
 		used(7),
-		{Reset: true, Usage: used(7).Usage},
+		{Reset: true, Usage: used(7).Usage, Because: cut.Error()},
 		{Text: "Hi"},
 		used(17),
 		{Finish: step.FinishStop},
