@@ -53,6 +53,7 @@ type AgentSpec struct {
 	// Agent is not Ready, reason ModelNotFound, and its Runs wait.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +required
 	Model string `json:"model"`
 

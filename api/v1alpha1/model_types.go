@@ -99,6 +99,7 @@ type SecretKey struct {
 	// secretName is the name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +required
 	SecretName string `json:"secretName"`
 

@@ -49,6 +49,7 @@ type RunSpec struct {
 	// reason Pending, for limits.pending at most.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +optional
 	Agent string `json:"agent,omitempty"`
 
@@ -56,6 +57,7 @@ type RunSpec struct {
 	// This release runs agents only: such a Run ends with reason Misconfigured.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +optional
 	Workflow string `json:"workflow,omitempty"`
 

@@ -190,6 +190,13 @@ func vanishes(n int) func(*cluster) {
 	return func(c *cluster) { delete(c.pods, c.pod(n).Name) }
 }
 
+func isDeleted(n int) func(*cluster) {
+	return func(c *cluster) {
+		now := metav1.NewTime(c.now)
+		c.pod(n).DeletionTimestamp = &now
+	}
+}
+
 func isEvicted(n int) func(*cluster) {
 	return func(c *cluster) {
 		pod := c.pod(n)

@@ -246,6 +246,9 @@ func underway(w world) (plan, bool) {
 		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-age), true
 	}
 	text := fmt.Sprintf("Attempt %d is at work", w.attempt())
+	if pod := w.pod(); pod.DeletionTimestamp != nil {
+		text = fmt.Sprintf("Attempt %d is winding up, because pod %s is being deleted", w.attempt(), pod.Name)
+	}
 	if w.attempt() > 1 {
 		text += fmt.Sprintf(" (%s, %s before it)", count(w.run.Status.Failures, "failure"), count(w.run.Status.Disruptions, "disruption"))
 	}

@@ -85,6 +85,19 @@ var stories = map[string]story{
 			at(8*second, "the runner commits", reports(2, commits("Finished", ""))),
 		},
 	},
+	"drained": {
+		title: "a drained pod may finish in its grace, or be replaced after it",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "x-1 is told to go", isDeleted(1)),
+			at(25*second, "x-1 exits 143", exits(1, 143)),
+			at(26*second, "x-1 is gone", vanishes(1)),
+			at(27*second, "x-2 runs", starts(2)),
+			at(28*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(29*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
 	"pod-lost-late": {
 		title: "a pod lost after it began to change things ends the Run",
 		beats: []beat{
