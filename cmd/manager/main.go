@@ -15,6 +15,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/operator"
 )
 
+// version is stamped by the build.
+var version = "unknown"
+
 func main() {
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
@@ -28,6 +31,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	ctrl.SetLogger(o.Log)
+	o.Log.Info("Deckhand", "version", version)
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
