@@ -128,7 +128,7 @@ bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real c
 verify: bin/tools/controller-gen bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
 	$(MAKE) --no-print-directory lint chart
-	go test ./test/render
+	go test -count=1 ./test/render
 
 tidy: ## Bring the go.mod files up to date
 	for module in $(MODULES); do
