@@ -80,7 +80,7 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	}
 	var key func() (string, error)
 	if m := w.snapshot.Models[0]; m.Secret != "" {
-		key = w.key(m)
+		key = w.key(m.SecretKey)
 	}
 	if err := w.awaitKey(ctx, key); err != nil {
 		return engine.Outcome{}, err

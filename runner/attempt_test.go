@@ -84,13 +84,13 @@ func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
 		Agent:   task.Agent{Name: "fixer", ParallelTools: 4, Events: "Full", Tools: []task.Tool{{Builtin: "Files"}}},
 		Models: []task.Model{{
 			Name: "m", Provider: "OpenAICompatible", Model: modeltest.ModelName, Endpoint: modelServer.URL + "/v1",
-			Secret: "anthropic", Key: "api-key",
+			SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"},
 		}},
 	}
 	p.place = place{
 		task: p.input,
-		key: func(m task.Model) func() (string, error) {
-			return config.KeyFile(filepath.Join(dir, "secrets", m.Name, task.KeyFile))
+		key: func(s task.SecretKey) func() (string, error) {
+			return config.KeyFile(filepath.Join(dir, "secrets", s.Secret, s.Key))
 		},
 		state:     filepath.Join(dir, "state"),
 		workspace: filepath.Join(dir, "workspace"),
@@ -106,7 +106,7 @@ func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
 			}), nil
 		},
 	}
-	write(t, filepath.Join(dir, "secrets", "m", task.KeyFile), secret+"\n")
+	write(t, filepath.Join(dir, "secrets", "anthropic", "api-key"), secret+"\n")
 	write(t, p.last, "")
 	if err := os.MkdirAll(p.workspace, 0o700); err != nil {
 		t.Fatal(err)

@@ -37,18 +37,19 @@ func ours(imported []string) []string {
 
 // Who may know whom: a package that is listed imports only these of ours.
 var mayImport = map[string][]string{
-	"runner/step":    {},
-	"runner/model":   {"runner/step"},
-	"runner/tool":    {"runner/step"},
-	"runner/backend": {},
-	"runner/journal": {"runner/step"},
-	"runner/task":    {"runner/step", "runner/model"},
-	"runner/redact":  {},
-	"runner/events":  {"runner/step", "runner/task", "runner/redact"},
-	"runner/report":  {"runner/task"},
+	"runner/step":       {},
+	"runner/model":      {"runner/step"},
+	"runner/tool":       {"runner/step"},
+	"runner/backend":    {},
+	"runner/journal":    {"runner/step"},
+	"runner/task":       {"runner/step", "runner/model"},
+	"runner/redact":     {},
+	"runner/middleware": {"runner/step", "runner/model", "runner/tool"},
+	"runner/events":     {"runner/step", "runner/task", "runner/redact"},
+	"runner/report":     {"runner/task"},
 	"runner/engine": {
 		"runner/step", "runner/model", "runner/tool", "runner/journal",
-		"runner/task", "runner/events", "runner/redact",
+		"runner/task", "runner/events", "runner/redact", "runner/middleware",
 	},
 }
 

@@ -63,7 +63,7 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 func (f localFlags) place() place {
 	return place{
 		task:      f.read,
-		key:       func(task.Model) func() (string, error) { return f.key },
+		key:       func(task.SecretKey) func() (string, error) { return f.key },
 		state:     f.state,
 		workspace: f.workspace,
 		stdout:    os.Stdout,

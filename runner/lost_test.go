@@ -87,7 +87,7 @@ func TestARotatedKeyIsNowhere(t *testing.T) {
 	p := newPod(t)
 	path := filepath.Join(t.TempDir(), "key")
 	write(t, path, secret)
-	p.key = func(task.Model) func() (string, error) { return config.KeyFile(path) }
+	p.key = func(task.SecretKey) func() (string, error) { return config.KeyFile(path) }
 	var out strings.Builder
 	p.stdout = &out
 	p.run(p.driven(func(turn int, key func() (string, error)) []model.Delta {
@@ -111,7 +111,7 @@ func TestARotatedKeyIsNowhere(t *testing.T) {
 }
 
 func TestAKeyThatIsEmptyForAWhileIsAnError(t *testing.T) {
-	w := &work{snapshot: task.Snapshot{Models: []task.Model{{Secret: "anthropic", Key: "api-key"}}}}
+	w := &work{snapshot: task.Snapshot{Models: []task.Model{{SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"}}}}}
 	path := filepath.Join(t.TempDir(), "key")
 	key := w.learning(config.KeyFile(path))
 	if _, err := key(); !errors.Is(err, os.ErrNotExist) {

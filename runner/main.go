@@ -34,8 +34,8 @@ func Main(options ...Option) int {
 func inPod() place {
 	return place{
 		task: func() (input, error) { return read(task.TaskFile, task.SnapshotFile) },
-		key: func(m task.Model) func() (string, error) {
-			return config.KeyFile(filepath.Join(task.SecretsDir, m.Name, task.KeyFile))
+		key: func(s task.SecretKey) func() (string, error) {
+			return config.KeyFile(filepath.Join(task.SecretsDir, s.Secret, s.Key))
 		},
 		signals:   task.SignalsFile,
 		state:     task.StateDir,

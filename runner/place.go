@@ -12,8 +12,8 @@ import (
 // say: a pod, or a few directories.
 type place struct {
 	task func() (input, error)
-	// key says how the key of a Model is read.
-	key       func(task.Model) func() (string, error)
+	// key says how a key of a Secret is read.
+	key       func(task.SecretKey) func() (string, error)
 	signals   string // empty: nobody signals
 	state     string
 	workspace string

@@ -183,7 +183,7 @@ func TestARegistryCanBeAddedTo(t *testing.T) {
 }
 
 func TestAwaitKey(t *testing.T) {
-	m := task.Model{Name: "m", Secret: "anthropic", Key: "api-key"}
+	m := task.Model{Name: "m", SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"}}
 	path := filepath.Join(t.TempDir(), "key")
 	t.Run("a Model without a Secret needs none", func(t *testing.T) {
 		if _, err := config.AwaitKey(t.Context(), task.Model{}, "ns", nil); err != nil {

@@ -119,7 +119,7 @@ func (r *run) assistant(resp model.Response) step.Step {
 	for i, c := range resp.Calls {
 		name := r.Redact.String(c.Name)
 		args := r.Redact.JSON(r.Tools.Read(name, c.Args))
-		s.Calls = append(s.Calls, step.Call{ID: step.CallID(seq, i+1), Name: name, Args: args})
+		s.Calls = append(s.Calls, step.Call{ID: step.CallID("", seq, i+1), Name: name, Args: args})
 	}
 	return s
 }

@@ -314,11 +314,11 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestReplay(t *testing.T) {
-	call := func(n int) step.Call { return step.Call{ID: step.CallID(2, n), Name: "Bash", Args: []byte("{}")} }
+	call := func(n int) step.Call { return step.Call{ID: step.CallID("", 2, n), Name: "Bash", Args: []byte("{}")} }
 	user := step.Step{Seq: 1, Role: step.RoleUser}
 	turn := step.Step{Seq: 2, Role: step.RoleAssistant, Calls: []step.Call{call(1), call(2)}}
 	result := func(n int) step.Step {
-		return step.Step{Seq: int64(2 + n), Role: step.RoleTool, CallID: step.CallID(2, n)}
+		return step.Step{Seq: int64(2 + n), Role: step.RoleTool, CallID: step.CallID("", 2, n)}
 	}
 	intent := Intent{CallID: "s2c1", Name: "Bash", Effect: "Once"}
 	opening := []Record{{Kind: KindHeader}, {Kind: KindStep, Step: &user}, {Kind: KindIntent, Intent: &Intent{Name: "m"}}, {Kind: KindStep, Step: &turn}}

@@ -24,6 +24,8 @@ type Record struct {
 	Seq  int64     `json:"seq"`
 	Kind Kind      `json:"kind"`
 	At   time.Time `json:"at,omitzero"`
+	// Session is the session that the record belongs to; empty: the Run's own.
+	Session string `json:"session,omitempty"`
 
 	Header *Header    `json:"header,omitempty"`
 	Step   *step.Step `json:"step,omitempty"`
@@ -33,6 +35,10 @@ type Record struct {
 	// Meter is what the Run had used when this was recorded.
 	Meter *step.Meter `json:"meter,omitempty"`
 	Mark  *Mark       `json:"mark,omitempty"`
+	// Hide is what a compaction takes out of the model's sight.
+	Hide *Hide `json:"hide,omitempty"`
+	// Decision is what a person decided and the runner acted on.
+	Decision *Decision `json:"decision,omitempty"`
 }
 
 // Kind says what a Record holds.
@@ -46,6 +52,8 @@ const (
 	KindResult Kind = "result" // a tool's step; those of one turn come in the order of completion
 	KindMeter  Kind = "meter"  // a model call failed: what it used all the same
 	KindMark   Kind = "mark"   // something about the session itself
+	KindHide   Kind = "hide"   // steps that the model no longer sees
+	KindDecide Kind = "decide" // what a person decided
 )
 
 // FormatVersion is the version of the records; a journal of a newer one is
@@ -74,6 +82,33 @@ type Intent struct {
 	Effect string `json:"effect,omitempty"`
 	// InputTokens is the estimated input of a model call.
 	InputTokens int64 `json:"inputTokens,omitempty"`
+}
+
+// A Hide takes steps out of the model's sight; the journal keeps them.
+type Hide struct {
+	// Through is the last step that is hidden, or whose results are cleared; the
+	// first user's step is never.
+	Through int64 `json:"through"`
+	// Summary stands for the hidden steps. Without one only the content of tool
+	// results goes.
+	Summary string `json:"summary,omitempty"`
+}
+
+// A Decision is what a person decided, as the runner acted on it.
+type Decision struct {
+	// Name is the name of the Decision object, By who made it.
+	Name string `json:"name"`
+	By   string `json:"by,omitempty"`
+	// Request is the id of what was asked; empty for a message.
+	Request string `json:"request,omitempty"`
+	// Type is Answer, Grant or Message.
+	Type string `json:"type"`
+	// Value is the answer; a message is a step.
+	Value string `json:"value,omitempty"`
+	// Steps, Tokens and CostMicroUSD are what is granted on top of the limits.
+	Steps        int64 `json:"steps,omitempty"`
+	Tokens       int64 `json:"tokens,omitempty"`
+	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
 }
 
 // An Ending is what a call that ends the Run committed.

@@ -49,6 +49,7 @@ type assembler struct {
 	calls  map[int]*call
 	finish step.Finish
 	usage  step.Usage
+	model  string
 }
 
 type part struct {
@@ -65,7 +66,10 @@ type call struct {
 
 func (a *assembler) add(d Delta) {
 	if d.Reset {
-		*a = assembler{}
+		*a = assembler{model: a.model}
+	}
+	if d.Model != "" {
+		a.model = d.Model
 	}
 	if d.Thinking != "" || d.Signature != "" || d.Provider != nil {
 		p := a.part(step.PartThinking)
@@ -77,6 +81,9 @@ func (a *assembler) add(d Delta) {
 	}
 	if d.Text != "" {
 		a.part(step.PartText).text.WriteString(d.Text)
+	}
+	if d.Opaque != nil {
+		a.parts = append(a.parts, &part{kind: step.PartOpaque, provider: d.Opaque})
 	}
 	if d.Call != nil {
 		a.call(*d.Call)
@@ -118,7 +125,7 @@ func (a *assembler) call(d CallDelta) {
 }
 
 func (a *assembler) response() Response {
-	r := Response{Finish: a.finish, Usage: a.usage}
+	r := Response{Model: a.model, Finish: a.finish, Usage: a.usage}
 	for _, p := range a.parts {
 		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
 	}

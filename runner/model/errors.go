@@ -48,6 +48,8 @@ func (e *BadRequestError) Error() string {
 // A ContextTooLongError means that the request does not fit the model's window.
 type ContextTooLongError struct {
 	Message string
+	// Window is the window that it must fit, in tokens; 0: not known.
+	Window int64
 }
 
 func (e *ContextTooLongError) Error() string {
@@ -96,6 +98,18 @@ type NotAModelError struct {
 func (e *NotAModelError) Error() string {
 	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", e.ContentType, e.Message)
 }
+
+// A SourceError says which of several Models an error came from.
+type SourceError struct {
+	// Model is the name of the Model, Credential where its key comes from, for
+	// people.
+	Model, Credential string
+	Err               error
+}
+
+func (e *SourceError) Error() string { return "Model " + e.Model + ": " + e.Err.Error() }
+
+func (e *SourceError) Unwrap() error { return e.Err }
 
 // An IncompleteError means that the stream ended, or broke, before the model
 // said why it stopped. Partial is what arrived, as Collect assembled it, and is

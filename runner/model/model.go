@@ -44,9 +44,14 @@ type Delta struct {
 	Text      string
 	Thinking  string
 	Signature string
-	// Provider is opaque content to be sent back to the same provider.
+	// Provider goes with the thinking: opaque content to be sent back to the same
+	// provider.
 	Provider json.RawMessage
-	Call     *CallDelta
+	// Opaque is a whole part of that kind: what only this provider reads again.
+	Opaque json.RawMessage
+	// Model names the Model that answers from here on, where there are several.
+	Model string
+	Call  *CallDelta
 	// Usage replaces what was reported before. It comes before an error too, where
 	// an answer had begun: tokens of a cut stream are spent.
 	Usage  *step.Usage
@@ -70,10 +75,14 @@ type CallDelta struct {
 
 // A Response is a whole answer.
 type Response struct {
+	// Model is who answered, where there are several.
+	Model  string
 	Parts  []step.Part
 	Calls  []Call
 	Finish step.Finish
 	Usage  step.Usage
+	// Hooks is what hooks did around the call.
+	Hooks []step.Hook
 }
 
 // A Call is a tool call as the model wrote it: Args may be anything, JSON or

@@ -37,6 +37,11 @@ type Step struct {
 	Finish Finish `json:"finish,omitempty"`
 	// Model is the name of the Model that answered; empty on other roles.
 	Model string `json:"model,omitempty"`
+	// Note says that it was not the user who spoke in a user's step; empty when
+	// it was.
+	Note Note `json:"note,omitempty"`
+	// Hooks is what hooks had to say of this step.
+	Hooks []Hook `json:"hooks,omitempty"`
 	Usage Usage  `json:"usage,omitzero"`
 	Scope Scope  `json:"scope,omitzero"`
 	// At is when the step began, Duration how long it took.
@@ -55,6 +60,39 @@ func (s Step) Text() string {
 	return b.String()
 }
 
+// A Note says why somebody else than the user spoke in a user's step.
+type Note string
+
+// The notes.
+const (
+	NoteRunner  Note = "runner"  // the runner says what happened: a lost attempt, a full disk
+	NoteNudge   Note = "nudge"   // the runner says how to end
+	NoteStuck   Note = "stuck"   // the runner says that the agent goes round in circles
+	NoteHook    Note = "hook"    // a hook adds something
+	NoteMessage Note = "message" // a person speaks to the running agent
+	NoteSummary Note = "summary" // stands for the steps that a compaction hid
+)
+
+// A Hook is what one hook did at one point of a step.
+type Hook struct {
+	Name  string `json:"name"`
+	Point string `json:"point"`
+	// Did is Allowed, Changed, Vetoed or Failed.
+	Did    HookDid `json:"did"`
+	Reason string  `json:"reason,omitempty"`
+}
+
+// HookDid is what a hook did.
+type HookDid string
+
+// What a hook may do.
+const (
+	HookAllowed HookDid = "Allowed"
+	HookChanged HookDid = "Changed"
+	HookVetoed  HookDid = "Vetoed"
+	HookFailed  HookDid = "Failed"
+)
+
 // PartKind says what a Part holds.
 type PartKind string
 
@@ -62,6 +100,9 @@ type PartKind string
 const (
 	PartText     PartKind = "text"
 	PartThinking PartKind = "thinking"
+	// PartOpaque is what only the provider that wrote it reads again: a search
+	// that it did by itself. Its Text is for people, and may be empty.
+	PartOpaque PartKind = "opaque"
 )
 
 // A Part is one piece of content.
@@ -78,8 +119,9 @@ type Part struct {
 
 // A Call is one tool call that a model asks for.
 type Call struct {
-	// ID is ours, unique in the session ("s3c1"). Providers repeat theirs, so
-	// each adapter derives its wire form from this one.
+	// ID is ours, unique in the Run ("s3c1"; below the call s3c1 of an agent
+	// "s3c1.s2c1"). Providers repeat theirs, so each adapter derives its wire form
+	// from the last element of this one.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Args is always valid JSON: an object, or, where the model wrote something
@@ -87,9 +129,13 @@ type Call struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// CallID names the n-th call (from 1) of the assistant's step seq.
-func CallID(seq int64, n int) string {
-	return fmt.Sprintf("s%dc%d", seq, n)
+// CallID names the n-th call (from 1) of the assistant's step seq in a
+// session; the Run's own session has no name.
+func CallID(session string, seq int64, n int) string {
+	if session == "" {
+		return fmt.Sprintf("s%dc%d", seq, n)
+	}
+	return fmt.Sprintf("%s.s%dc%d", session, seq, n)
 }
 
 // Finish says why a model stopped, in one vocabulary for all providers.
@@ -115,7 +161,8 @@ type Tool struct {
 // Scope says where in a tree of agents something happened. The zero Scope is
 // the Run's own agent.
 type Scope struct {
-	Depth     int    `json:"depth,omitempty"`
+	Depth int `json:"depth,omitempty"`
+	// Parent is the call that opened the session: the session's name.
 	Parent    string `json:"parent,omitempty"`
 	Agent     string `json:"agent,omitempty"`
 	Node      string `json:"node,omitempty"`

@@ -12,9 +12,12 @@ const (
 	ReasonCostLimit        Reason = "CostLimit"
 	ReasonDurationLimit    Reason = "DurationLimit"
 	ReasonContextTooLong   Reason = "ContextTooLong"
+	ReasonStuck            Reason = "Stuck"
+	ReasonDenied           Reason = "Denied"
 	ReasonRejected         Reason = "Rejected"
 	ReasonStopped          Reason = "Stopped"
 	ReasonModelUnavailable Reason = "ModelUnavailable"
+	ReasonToolUnavailable  Reason = "ToolUnavailable"
 	ReasonInvalidOutput    Reason = "InvalidOutput"
 	ReasonRunnerFailed     Reason = "RunnerFailed"
 	ReasonStorageFull      Reason = "StorageFull"
@@ -46,9 +49,9 @@ func ExitCode(r Reason) int {
 		return ExitCommitted
 	case ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong:
 		return ExitLimit
-	case ReasonRejected, ReasonInvalidOutput, ReasonStorageFull, ReasonStopped:
+	case ReasonRejected, ReasonInvalidOutput, ReasonStorageFull, ReasonStopped, ReasonStuck, ReasonDenied:
 		return ExitWorkFailed
-	case ReasonModelUnavailable:
+	case ReasonModelUnavailable, ReasonToolUnavailable:
 		return ExitUnavailable
 	case ReasonSecretMissing, ReasonMisconfigured:
 		return ExitConfig
@@ -65,6 +68,6 @@ func ExitCode(r Reason) int {
 // Reasons are all that a runner gives.
 var Reasons = []Reason{
 	ReasonFinished, ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong,
-	ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
+	ReasonStuck, ReasonDenied, ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
 	ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced,
 }

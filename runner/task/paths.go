@@ -16,14 +16,19 @@ const (
 	// namespace, under their usual names.
 	TokenDir = "/deckhand/token"
 
-	// SecretsDir holds one directory for each Model, named after it, with its
-	// key in the file KeyFile.
-	SecretsDir = "/deckhand/secrets/models"
-	KeyFile    = "key"
+	// SecretsDir holds one directory for each Secret that the Run may use, named
+	// after it, with one file for each key of it.
+	SecretsDir = "/deckhand/secrets"
 
 	// StateDir holds the journal, Workspace what the model works on.
 	StateDir  = "/deckhand/state"
 	Workspace = "/workspace"
+
+	// What else the file tools see: scratch files and evicted results, in the
+	// state directory, and what is remembered across Runs.
+	Scratch  = "/tmp"
+	Results  = "/results"
+	Memories = "/memories"
 
 	// TerminationLog is the second channel of a result.
 	TerminationLog = "/dev/termination-log"

@@ -12,6 +12,8 @@ const (
 	MaxMessage     = 1 << 10
 	MaxSummary     = 200
 	MaxRecent      = 20
+	MaxPending     = 10
+	MaxDecided     = 20
 	MaxFiles       = 20
 	MaxPath        = 256
 	MaxReason      = 64
@@ -28,13 +30,48 @@ type Progress struct {
 	Sequence int64 `json:"sequence"`
 	// Effects is Begun from before the first call that may change something
 	// until the end; empty while all that was done can be done again.
-	Effects string   `json:"effects,omitempty"`
-	Model   string   `json:"model,omitempty"`
-	Step    *Current `json:"step,omitempty"`
-	Counts  Counts   `json:"counts"`
-	Usage   Usage    `json:"usage"`
-	Recent  []Recent `json:"recent,omitempty"`
-	Result  *Result  `json:"result,omitempty"`
+	Effects string `json:"effects,omitempty"`
+	// State is what the Run waits for, as a reason of its condition Succeeded:
+	// RateLimited, AwaitingAnswer or AwaitingApproval; empty while it works.
+	State  string   `json:"state,omitempty"`
+	Model  string   `json:"model,omitempty"`
+	Step   *Current `json:"step,omitempty"`
+	Counts Counts   `json:"counts"`
+	Usage  Usage    `json:"usage"`
+	Recent []Recent `json:"recent,omitempty"`
+	// Pending is what people are asked, oldest first.
+	Pending []Pending `json:"pending,omitempty"`
+	// Decided are the last Decisions that the runner acted on, oldest first.
+	Decided []Decided `json:"decided,omitempty"`
+	Result  *Result   `json:"result,omitempty"`
+}
+
+// Pending is one request to a person.
+type Pending struct {
+	// ID is that of the call that waits, or limit:<name> for a reached limit.
+	ID string `json:"id"`
+	// Kind is Question or Limit.
+	Kind string `json:"kind"`
+	// Agent is who asks, where it is not the Run's own.
+	Agent string `json:"agent,omitempty"`
+	// Question is what is asked, cut at MaxMessage.
+	Question  string `json:"question,omitempty"`
+	AskedAt   string `json:"askedAt"`             // RFC 3339, seconds
+	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds
+}
+
+// The kinds of Pending.
+const (
+	PendingQuestion = "Question"
+	PendingLimit    = "Limit"
+)
+
+// Decided is a Decision that the runner acted on.
+type Decided struct {
+	Name    string `json:"name"`
+	Request string `json:"request,omitempty"`
+	// Refused says why the runner could not act on it; empty when it did.
+	Refused string `json:"refused,omitempty"`
 }
 
 // EffectsBegun is the one value of Progress.Effects.

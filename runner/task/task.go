@@ -11,40 +11,110 @@ import (
 type Snapshot struct {
 	Version int   `json:"version"`
 	Agent   Agent `json:"agent"`
-	// Models are the Agent's Model and, after it, its fallbacks in order.
+	// Agents are those that the Agent may call in its pod, those that they may,
+	// and so on, each once, by name.
+	Agents []Agent `json:"agents,omitempty"`
+	// Models are all that one of the agents may reach, each once.
 	Models []Model `json:"models"`
 }
 
 // An Agent is who does the work.
 type Agent struct {
 	Name         string `json:"name"`
+	Description  string `json:"description,omitempty"`
 	Instructions string `json:"instructions"`
-	Tools        []Tool `json:"tools,omitempty"`
+	// Models name the Agent's Model and, after it, its fallbacks in order. Empty:
+	// the first of the Snapshot.
+	Models []string `json:"models,omitempty"`
+	// Params go over those of each Model.
+	Params step.Params `json:"params,omitzero"`
+	// Routes name other Models, with their fallbacks, for a use: Summarize,
+	// Subagent or Repair.
+	Routes map[string][]string `json:"routes,omitempty"`
+	Tools  []Tool              `json:"tools,omitempty"`
+	Hooks  []Hook              `json:"hooks,omitempty"`
+	// InputSchema, a JSON Schema, types the parameters of a Run and the arguments
+	// of this agent as a tool; empty: {prompt: string}.
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// OutputSchema, a JSON Schema, makes finish the only way to end.
 	OutputSchema  json.RawMessage `json:"outputSchema,omitempty"`
 	ParallelTools int             `json:"parallelTools"`
+	// Limits bound the agent's session where it is called by another; those of
+	// the Run's own session are in the Task.
+	Limits Limits `json:"limits,omitzero"`
+	// IgnoreInstructions leaves the AGENTS.md of the workspace unread.
+	IgnoreInstructions bool `json:"ignoreInstructions,omitempty"`
 	// Events is Full, Steps or None.
 	Events string `json:"events"`
 }
 
-// A Tool is one entry of an Agent's tools.
+// The uses that Agent.Routes may name.
+const (
+	RouteSummarize = "Summarize"
+	RouteSubagent  = "Subagent"
+	RouteRepair    = "Repair"
+)
+
+// A Tool is one entry of an Agent's tools: exactly one of Builtin, Agent and
+// Custom is set.
 type Tool struct {
-	Builtin string `json:"builtin"`
+	Builtin string `json:"builtin,omitempty"`
+	// Agent names another agent of the Snapshot.
+	Agent string `json:"agent,omitempty"`
+	// Custom names a tool that this runner was built with.
+	Custom string `json:"custom,omitempty"`
+	// Name is what the model calls an agent; empty: the agent's own name.
+	Name string `json:"name,omitempty"`
 	// TimeoutSeconds bounds one call; 0 means the tool's own default.
 	TimeoutSeconds int64 `json:"timeoutSeconds,omitempty"`
+	// Hosts are the only ones that a tool of the web reaches, exact or as
+	// *.suffix; empty: every public one.
+	Hosts []string `json:"hosts,omitempty"`
+	// Endpoint is the base URL of a search.
+	Endpoint string `json:"endpoint,omitempty"`
+	SecretKey
+}
+
+// A SecretKey names a key of a Secret; the zero value none.
+type SecretKey struct {
+	Secret string `json:"secret,omitempty"`
+	Key    string `json:"key,omitempty"`
+}
+
+// A Hook is asked over HTTP at one point of an agent's work.
+type Hook struct {
+	Name string `json:"name"`
+	// Point is BeforeSession, AfterSession, BeforeModel, AfterModel, BeforeTool or
+	// AfterTool.
+	Point string `json:"point"`
+	URL   string `json:"url"`
+	// Tools narrow a point of a tool to those named; empty: all.
+	Tools          []string `json:"tools,omitempty"`
+	TimeoutSeconds int64    `json:"timeoutSeconds"`
+	// Ignore goes on when the hook cannot be asked; else that is a veto.
+	Ignore bool `json:"ignore,omitempty"`
+	SecretKey
 }
 
 // A Model is how to reach a language model.
 type Model struct {
-	Name     string            `json:"name"`
-	Provider string            `json:"provider"`
-	Model    string            `json:"model"`
-	Endpoint string            `json:"endpoint,omitempty"`
-	Headers  map[string]string `json:"headers,omitempty"`
-	// Secret and Key name where the credential comes from, to say so when it is
-	// not there; both are empty when the endpoint asks for none.
-	Secret          string      `json:"secret,omitempty"`
-	Key             string      `json:"key,omitempty"`
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+	// Format is OpenAI or Anthropic, where the provider speaks both; empty: OpenAI.
+	Format string `json:"format,omitempty"`
+	// Driver names what a runner was built with, for the provider Custom.
+	Driver string `json:"driver,omitempty"`
+	Model  string `json:"model"`
+	// Deployment and APIVersion are Azure's.
+	Deployment string            `json:"deployment,omitempty"`
+	APIVersion string            `json:"apiVersion,omitempty"`
+	Endpoint   string            `json:"endpoint,omitempty"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	// SecretKey names where the credential comes from; empty when the endpoint
+	// asks for none.
+	SecretKey
+	// ContextWindow and MaxOutputTokens are what the Model says of itself; 0: what
+	// is known of it by its name.
 	ContextWindow   int64       `json:"contextWindow,omitempty"`
 	MaxOutputTokens int64       `json:"maxOutputTokens,omitempty"`
 	Params          step.Params `json:"params,omitzero"`
@@ -64,9 +134,13 @@ type Task struct {
 	Version int    `json:"version"`
 	Run     Run    `json:"run"`
 	Attempt int    `json:"attempt"`
-	Prompt  string `json:"prompt"`
-	Limits  Limits `json:"limits"`
-	Meter   Meter  `json:"meter,omitzero"`
+	Prompt  string `json:"prompt,omitempty"`
+	// Parameters are the values of the Agent's input, a JSON object.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// User is who the Run is for, where somebody said.
+	User   string `json:"user,omitempty"`
+	Limits Limits `json:"limits"`
+	Meter  Meter  `json:"meter,omitzero"`
 	// Retry says what ended the attempt before this one; empty on the first.
 	Retry string `json:"retry,omitempty"`
 	// Durable is true when the journal outlives the pod.
@@ -85,9 +159,18 @@ type Run struct {
 // Limits end the Run. Zero means no limit, but for Steps, which is always set.
 type Limits struct {
 	Steps           int64 `json:"steps"`
+	ModelCalls      int64 `json:"modelCalls,omitempty"`
+	ToolCalls       int64 `json:"toolCalls,omitempty"`
 	Tokens          int64 `json:"tokens,omitempty"`
 	CostMicroUSD    int64 `json:"costMicroUSD,omitempty"`
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
+	// Depth is how deep agents may call agents; 0: not at all.
+	Depth int64 `json:"depth,omitempty"`
+	// WaitSeconds bounds one wait for a person.
+	WaitSeconds int64 `json:"waitSeconds,omitempty"`
+	// Ask asks a person for more when steps, tokens or cost are used up, instead
+	// of ending.
+	Ask bool `json:"ask,omitempty"`
 }
 
 // A Meter is what the Run has used in all attempts before this one.
@@ -102,4 +185,32 @@ type Signals struct {
 	At int64 `json:"at,omitempty"`
 	// ReportSeconds is how often progress is worth a write; 0 means 10.
 	ReportSeconds int `json:"reportSeconds,omitempty"`
+	// Decisions are what people decided and the runner has not yet acted on,
+	// oldest first.
+	Decisions []Decision `json:"decisions,omitempty"`
 }
+
+// A Decision is what a person decided.
+type Decision struct {
+	// Name is the name of the Decision object, By who made it.
+	Name string `json:"name"`
+	By   string `json:"by,omitempty"`
+	// Request is the id of the Pending that it answers; empty for a Message, and
+	// for an Answer to the only question there is.
+	Request string `json:"request,omitempty"`
+	// Type is Answer, Grant or Message.
+	Type string `json:"type"`
+	// Value is the answer or the message.
+	Value string `json:"value,omitempty"`
+	// Steps, Tokens and CostMicroUSD are what a Grant adds to the limits.
+	Steps        int64 `json:"steps,omitempty"`
+	Tokens       int64 `json:"tokens,omitempty"`
+	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
+}
+
+// The types of a Decision.
+const (
+	DecisionAnswer  = "Answer"
+	DecisionGrant   = "Grant"
+	DecisionMessage = "Message"
+)

@@ -25,11 +25,14 @@ type Spec struct {
 	Effect Effect
 	// Concurrency decides which calls of one turn may run beside it.
 	Concurrency Concurrency
-	// Timeout bounds one call; 0 means the default of 120 s.
+	// Timeout bounds one call; 0 means the default of 120 s, Unbounded none.
 	Timeout time.Duration
 	// Ends marks finish and reject: a successful call is the last of the Run.
 	Ends bool
 }
+
+// Unbounded is the Timeout of a tool that waits for others: agents, people.
+const Unbounded time.Duration = -1
 
 // Effect is what a tool does to the world, as far as a resume is concerned.
 type Effect string
@@ -60,6 +63,44 @@ type Call struct {
 	// Emit shows progress to whoever follows the Run. It is never nil and never
 	// blocks.
 	Emit func(text string)
+	// Session does for the call what only its session can. It is never nil when
+	// the loop calls.
+	Session Session
+}
+
+// A Session is what a call may ask of the session that it belongs to.
+type Session interface {
+	// Delegate has an agent do a piece of work in a session of its own, named
+	// after the call; called again for the same call it goes on where it stood.
+	// What the other agent could not do is told in the Result.
+	Delegate(ctx context.Context, d Delegation) (Result, error)
+	// Ask puts a question to a person and waits for the answer.
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// A Delegation is a piece of work for an agent.
+type Delegation struct {
+	// Call is the id of the call that asks for it.
+	Call string
+	// Agent is the name of the agent; empty: the same agent, with a fresh session.
+	Agent string
+	// Prompt is the first that it is told; Input the values of its instructions.
+	Prompt string
+	Input  json.RawMessage
+}
+
+// A Question is what a person is asked.
+type Question struct {
+	// Call is the id of the call that asks.
+	Call string
+	Text string
+}
+
+// An Answer is what a person said. Expired says that nobody did in time.
+type Answer struct {
+	Text    string
+	By      string
+	Expired bool
 }
 
 // A Result is what the model reads.
@@ -71,6 +112,8 @@ type Result struct {
 	Output json.RawMessage
 	// Summary is one line for status and logs; empty: made from the arguments.
 	Summary string
+	// Hooks is what hooks did around the call.
+	Hooks []step.Hook
 }
 
 // An Error is a failure of a call, told to the model.

@@ -255,7 +255,7 @@ func mounts(v *snapshot.Version) []corev1.VolumeMount {
 		{Name: "workspace", MountPath: task.Workspace},
 	}
 	if v.Sources.ModelSpec.Credentials != nil {
-		out = append(out, corev1.VolumeMount{Name: "model-key", MountPath: task.SecretsDir + "/" + v.Sources.Model, ReadOnly: true})
+		out = append(out, corev1.VolumeMount{Name: "model-key", MountPath: task.SecretsDir + "/" + v.Sources.ModelSpec.Credentials.SecretName, ReadOnly: true})
 	}
 	return out
 }

@@ -89,6 +89,6 @@ func keyVolume(c v1alpha1.SecretKey) corev1.Volume {
 		SecretName:  c.SecretName,
 		Optional:    &optional,
 		DefaultMode: &mode,
-		Items:       []corev1.KeyToPath{{Key: c.Key, Path: task.KeyFile}},
+		Items:       []corev1.KeyToPath{{Key: c.Key, Path: c.Key}},
 	}}}
 }

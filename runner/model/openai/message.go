@@ -2,10 +2,7 @@ package openai
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -82,7 +79,7 @@ func (c *client) assistant(s step.Step) message {
 	}
 	for _, call := range s.Calls {
 		m.ToolCalls = append(m.ToolCalls, wireCall{
-			ID:       wireID(call.ID),
+			ID:       model.WireID(call.ID),
 			Type:     "function",
 			Function: wireFunction{Name: wireName(call.Name), Arguments: c.arguments(call.Args)},
 		})
@@ -121,23 +118,11 @@ func results(calls []step.Call, after []step.Step) []message {
 	for _, call := range calls {
 		for _, s := range after {
 			if s.CallID == call.ID {
-				list = append(list, message{Role: "tool", ToolCallID: wireID(s.CallID), Content: words(s)})
+				list = append(list, message{Role: "tool", ToolCallID: model.WireID(s.CallID), Content: words(s)})
 			}
 		}
 	}
 	return list
-}
-
-// wireID is the id of a call on the wire: nine letters and digits, the one form
-// that every known provider accepts (Mistral accepts no other).
-func wireID(id string) string {
-	var seq int64
-	var n int
-	if _, err := fmt.Sscanf(id, "s%dc%d", &seq, &n); err == nil && id == step.CallID(seq, n) && seq <= 9999 && n <= 999 {
-		return fmt.Sprintf("s%04dc%03d", seq, n)
-	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])[:9]
 }
 
 // wireName is a name that every provider accepts for a function. Models invent

@@ -1,0 +1,74 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A Layer is one ring of the onion. Everything but Name is optional; what is
+// nil costs nothing.
+type Layer struct {
+	Name string
+	// Priority orders layers: smaller is further out.
+	Priority int
+	// Tools are added to those of the agent.
+	Tools []tool.Tool
+	// Instructions are added to those of the agent, once, when it is built.
+	Instructions string
+	// Start runs before the first turn of a session, outer layers first; not when
+	// a session is resumed. It may change the opening.
+	Start func(ctx context.Context, o *Opening) error
+	// Model and Tool wrap the model call and the tool call.
+	Model func(next ModelFunc) ModelFunc
+	Tool  func(next ToolFunc) ToolFunc
+	// Stop runs when a session has ended, inner layers first. It may change
+	// nothing; its error is logged.
+	Stop func(ctx context.Context, c Closing) error
+}
+
+// An Opening is how a session is about to begin.
+type Opening struct {
+	Scope step.Scope
+	// Prompt is the first that the agent is told.
+	Prompt string
+	// Hooks is what hooks did.
+	Hooks []step.Hook
+}
+
+// A Closing is how a session ended.
+type Closing struct {
+	Scope step.Scope
+	// Reason is that of the end, Text the last that the agent said.
+	Reason, Text string
+}
+
+// A ModelFunc has the model answer.
+type ModelFunc func(ctx context.Context, t *Turn) (model.Response, error)
+
+// A ToolFunc makes a call.
+type ToolFunc func(ctx context.Context, c *tool.Call) (tool.Result, error)
+
+// A Turn is a model call about to be made.
+type Turn struct {
+	Scope step.Scope
+	// Request is what is sent. Whoever changes what was sent before, and does not
+	// only add to its end, voids the provider's cache.
+	Request *model.Request
+	// Say adds a user's step to the session and to the Request.
+	Say func(text string, note step.Note) error
+}
+
+// A VetoError forbids what was about to happen. Around a tool call the model
+// reads it as the result; around a model call, and at the start, it ends the
+// Run, reason Denied.
+type VetoError struct {
+	// By names who forbids.
+	By     string
+	Reason string
+}
+
+func (e *VetoError) Error() string { return fmt.Sprintf("%s does not allow it: %s", e.By, e.Reason) }

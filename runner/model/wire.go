@@ -1,0 +1,24 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// WireID is the id of a call on the wire: nine letters and digits, the one form
+// that every known provider accepts (Mistral accepts no other). It is unique in
+// the session of the call, whose name is left out.
+func WireID(id string) string {
+	own := id[strings.LastIndexByte(id, '.')+1:]
+	var seq int64
+	var n int
+	if _, err := fmt.Sscanf(own, "s%dc%d", &seq, &n); err == nil && own == step.CallID("", seq, n) && seq <= 9999 && n <= 999 {
+		return fmt.Sprintf("s%04dc%03d", seq, n)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:9]
+}
