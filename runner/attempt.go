@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool/files"
 )
 
 // attempt makes one attempt at a place and returns the exit code.
@@ -55,8 +55,10 @@ type work struct {
 	reporter reporter
 	journal  *journal.Dir
 	disk     *disk.Disk
-	files    *files.Toolset
+	built    config.Built
 	events   *events.Writer
+	audience *audience
+	copies   *copies
 }
 
 func (w *work) read() error {
@@ -78,14 +80,10 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 		w.operator.read(w.signals, w.log)
 		go w.operator.listen(ctx, w.signals, w.log)
 	}
-	var key func() (string, error)
-	if m := w.snapshot.Models[0]; m.Secret != "" {
-		key = w.key(m.SecretKey)
-	}
-	if err := w.awaitKey(ctx, key); err != nil {
+	if err := w.awaitKeys(ctx); err != nil {
 		return engine.Outcome{}, err
 	}
-	built, err := w.build(w.learning(key))
+	built, err := w.build(ctx)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
@@ -95,42 +93,42 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	return w.engage(ctx, built)
 }
 
-// awaitKey waits for the key of the Model, though not for longer than the pod.
-func (w *work) awaitKey(ctx context.Context, key func() (string, error)) error {
+// awaitKeys waits for the keys of everything that the Run may reach, though
+// not for longer than the pod.
+func (w *work) awaitKeys(ctx context.Context) error {
 	ctx, cancel := while(ctx, w.begun)
 	defer cancel()
-	secrets, err := config.AwaitKey(ctx, w.snapshot.Models[0], w.task.Run.Namespace, key)
+	secrets, err := config.AwaitKeys(ctx, config.Secrets(w.snapshot), w.task.Run.Namespace, w.key)
 	w.redact = redact.New(secrets...)
 	return err
 }
 
-// learning reads the key as key does, and has the redactor know each value: a
-// Secret may be rotated while the attempt runs.
-func (w *work) learning(key func() (string, error)) func() (string, error) {
-	if key == nil {
-		return nil
-	}
-	m := w.snapshot.Models[0]
+// learning reads a key as the place does, and has the redactor know each value:
+// a Secret may be rotated while the attempt runs.
+func (w *work) learning(k task.SecretKey) func() (string, error) {
+	key := w.key(k)
 	return func() (string, error) {
 		value, err := key()
 		if err == nil && value == "" {
 			err = errors.New("it is empty")
 		}
 		if err == nil {
-			w.redact.Add(redact.Secret{Name: m.Secret, Key: m.Key, Value: []byte(value)})
+			w.redact.Add(redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(value)})
 		}
 		return value, err
 	}
 }
 
-func (w *work) build(key func() (string, error)) (config.Built, error) {
+func (w *work) build(ctx context.Context) (config.Built, error) {
 	d, err := disk.Open(w.workspace, w.now)
 	if err != nil {
 		return config.Built{}, fmt.Errorf("opening the workspace: %w", err)
 	}
 	w.disk = d
-	built, err := w.registry.Build(config.Parts{Task: w.task, Snapshot: w.snapshot, Workspace: d, Key: key})
-	w.files = built.Files
+	built, err := w.registry.Build(ctx, config.Parts{
+		Task: w.task, Snapshot: w.snapshot, Workspace: d, State: w.state, Key: w.learning, Redact: w.redact.String, Now: w.now,
+	})
+	w.built = built
 	return built, err
 }
 
@@ -149,6 +147,8 @@ func (w *work) takeOver() error {
 		After: events.First(w.task.Attempt, dir.Restarts()),
 		Mode:  events.Mode(w.snapshot.Agent.Events), Redact: w.redact, Now: w.now,
 	})
+	w.audience = listen(w.events.Feed, w.registry.Listeners())
+	w.copies = copying(dir, w.built.Sessions, w.row())
 	return nil
 }
 
@@ -175,8 +175,8 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 		}
 	}()
 	c := built.Engine
-	c.Journal, c.Events, c.Report, c.Redact = w.journal, w.events, w.reporter, w.redact
-	c.Interrupted, c.Stop, c.Stopping = w.begun, w.operator.stop.Load, w.operator.ended
+	c.Journal, c.Events, c.Report, c.Redact = w.copies, w.events, w.reporter, w.redact
+	c.Interrupted, c.Stop, c.Stopping, c.People = w.begun, w.operator.stop.Load, w.operator.ended, w.operator
 	c.LowSpace, c.Now = w.lowSpace.Load, w.now
 	c.Began = w.began
 	go w.announce(ctx)
@@ -192,7 +192,7 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 func (w *work) announce(ctx context.Context) {
 	select {
 	case <-w.begun:
-		w.events.Emit("The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
+		w.events.Emit(step.Scope{}, "The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
 	case <-ctx.Done():
 	}
 }
@@ -219,6 +219,8 @@ func (w *work) failed(err error) engine.Outcome {
 func (w *work) close() {
 	if w.events != nil {
 		w.events.Close(closeFor)
+		w.audience.close(closeFor)
+		w.copies.close(copyFor)
 	}
 	if w.reporter != nil {
 		w.reporter.Close()

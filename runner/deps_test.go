@@ -41,15 +41,20 @@ var mayImport = map[string][]string{
 	"runner/model":      {"runner/step"},
 	"runner/tool":       {"runner/step"},
 	"runner/backend":    {},
-	"runner/journal":    {"runner/step"},
+	"runner/journal":    {"runner/step", "runner/window"},
+	"runner/window":     {"runner/step", "runner/model"},
+	"runner/stuck":      {"runner/step"},
 	"runner/task":       {"runner/step", "runner/model"},
 	"runner/redact":     {},
+	"runner/bus":        {},
 	"runner/middleware": {"runner/step", "runner/model", "runner/tool"},
-	"runner/events":     {"runner/step", "runner/task", "runner/redact"},
+	"runner/hook":       {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware"},
+	"runner/binding":    {},
+	"runner/events":     {"runner/bus", "runner/step", "runner/task", "runner/redact"},
 	"runner/report":     {"runner/task"},
 	"runner/engine": {
 		"runner/step", "runner/model", "runner/tool", "runner/journal",
-		"runner/task", "runner/events", "runner/redact", "runner/middleware",
+		"runner/task", "runner/events", "runner/redact", "runner/middleware", "runner/window", "runner/stuck",
 	},
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -23,6 +24,8 @@ const (
 	partFor = 4 * time.Second
 	// closeFor is how long a reader of the events may take to read the last.
 	closeFor = 3 * time.Second
+	// copyFor is how long a store of sessions may take to take the last.
+	copyFor = 10 * time.Second
 	// textFile is where a text goes that does not fit the status.
 	textFile = ".deckhand/result.txt"
 )
@@ -32,6 +35,9 @@ const (
 func (w *work) finish(out engine.Outcome) int {
 	result := w.result(out)
 	w.leave(result, out)
+	if w.copies != nil {
+		w.copies.ended(string(out.Reason))
+	}
 	err := w.commit(result, out)
 	var end *task.EndError
 	if errors.As(err, &end) && end.Reason == task.ReasonFenced {
@@ -39,7 +45,7 @@ func (w *work) finish(out engine.Outcome) int {
 		w.leave(task.Result{Reason: end.Reason, Message: end.Message}, out)
 	}
 	if w.events != nil {
-		w.events.Emit(headline(out), events.RunFinished{
+		w.events.Emit(step.Scope{}, headline(out), events.RunFinished{
 			Reason: out.Reason, Text: out.Text, Output: out.Output,
 			Counts: out.Progress.Counts, Usage: out.Progress.Usage,
 		})
@@ -86,10 +92,10 @@ func joined(a, b string) string {
 
 // changed are the files that the session made or changed.
 func (w *work) changed() []task.File {
-	if w.files == nil {
+	if w.built.Files == nil {
 		return nil
 	}
-	infos, err := w.files.Changed(context.Background())
+	infos, err := w.built.Files.Changed(context.Background())
 	if err != nil {
 		w.log.Warn("Listing the changed files failed", "error", err)
 		return nil

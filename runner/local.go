@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func MainLocal(options ...Option) int {
 // localFlags are what runner-local is told. A key is never a flag: flags are
 // seen by every user of the machine.
 type localFlags struct {
-	task, workspace, state, keyFile, keyEnv string
+	task, workspace, state, keyFile, keyEnv, secrets, signals string
 }
 
 func flags(args []string, usage io.Writer) (localFlags, error) {
@@ -46,6 +47,8 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 	set.StringVar(&f.state, "state", "", "directory of the journal; the same one again resumes the session")
 	set.StringVar(&f.keyFile, "key-file", "", "file with the Model's key")
 	set.StringVar(&f.keyEnv, "key-env", "", "name of the environment variable with the Model's key")
+	set.StringVar(&f.secrets, "secrets", "", "directory with a directory for each Secret and in it a file for each key, where there are several")
+	set.StringVar(&f.signals, "signals", "", "file with what the operator would say, as JSON: {\"stop\":true}, or decisions; it may change meanwhile")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -63,7 +66,8 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 func (f localFlags) place() place {
 	return place{
 		task:      f.read,
-		key:       func(task.SecretKey) func() (string, error) { return f.key },
+		key:       f.key,
+		signals:   f.signals,
 		state:     f.state,
 		workspace: f.workspace,
 		stdout:    os.Stdout,
@@ -75,14 +79,19 @@ func (f localFlags) place() place {
 	}
 }
 
-func (f localFlags) key() (string, error) {
+// key says how a key of a Secret is read.
+func (f localFlags) key(k task.SecretKey) func() (string, error) {
 	switch {
+	case f.secrets != "":
+		return config.KeyFile(filepath.Join(f.secrets, k.Secret, k.Key))
 	case f.keyFile != "":
-		return config.KeyFile(f.keyFile)()
+		return config.KeyFile(f.keyFile)
 	case f.keyEnv != "":
-		return strings.TrimSpace(os.Getenv(f.keyEnv)), nil
+		return func() (string, error) { return strings.TrimSpace(os.Getenv(f.keyEnv)), nil }
 	}
-	return "", errors.New("say --key-file FILE or --key-env NAME: the Model has a Secret")
+	return func() (string, error) {
+		return "", errors.New("say --key-file FILE or --key-env NAME, or, for more than one Secret, --secrets DIR")
+	}
 }
 
 // localTask is the file of a task by hand. What the operator would fill in may

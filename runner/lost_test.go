@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -38,8 +39,8 @@ func (d *driver) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 
 // driven makes the pod's Model one of a driver of the test's own.
 func (p *pod) driven(says func(turn int, key func() (string, error)) []model.Delta) Option {
-	p.snapshot.Models[0].Provider = "Acme"
-	return WithModel("Acme", func(s config.ModelSpec) (model.Model, error) {
+	p.snapshot.Models[0].Provider, p.snapshot.Models[0].Driver = "Custom", "acme"
+	return WithModel("acme", func(s config.ModelSpec) (model.Model, error) {
 		return &driver{says: says, key: s.Key}, nil
 	})
 }
@@ -111,9 +112,9 @@ func TestARotatedKeyIsNowhere(t *testing.T) {
 }
 
 func TestAKeyThatIsEmptyForAWhileIsAnError(t *testing.T) {
-	w := &work{snapshot: task.Snapshot{Models: []task.Model{{SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"}}}}}
 	path := filepath.Join(t.TempDir(), "key")
-	key := w.learning(config.KeyFile(path))
+	w := &work{redact: redact.New(), place: place{key: func(task.SecretKey) func() (string, error) { return config.KeyFile(path) }}}
+	key := w.learning(task.SecretKey{Secret: "anthropic", Key: "api-key"})
 	if _, err := key(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a key that is gone: %v", err)
 	}

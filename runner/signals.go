@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -63,16 +64,50 @@ func while(ctx context.Context, begun <-chan struct{}) (context.Context, context
 	return ctx, func() { cancel(nil) }
 }
 
-// operator is what the operator last said through the signals file.
+// operator is what the operator last said through the signals file, and so
+// what people decided.
 type operator struct {
-	said  string // the file as it was last read
+	last  string // the file as it was last read
 	stop  atomic.Bool
 	once  sync.Once
 	ended chan struct{} // closed when stop is heard
 	every atomic.Int64  // seconds
+
+	mu        sync.Mutex
+	decisions []task.Decision
+	said      chan struct{} // closed when a decision comes
 }
 
-func newOperator() *operator { return &operator{ended: make(chan struct{})} }
+func newOperator() *operator {
+	return &operator{ended: make(chan struct{}), said: make(chan struct{})}
+}
+
+// Decisions implements [engine.People].
+func (o *operator) Decisions() []task.Decision {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.decisions
+}
+
+// Said implements [engine.People].
+func (o *operator) Said() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said
+}
+
+// decide takes over the decisions that were said. One that was said stays
+// until the operator knows that it was acted on; each list is a new one.
+func (o *operator) decide(said []task.Decision) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if slices.Equal(said, o.decisions) {
+		return
+	}
+	o.decisions = said
+	close(o.said)
+	o.said = make(chan struct{})
+}
 
 // listen keeps reading the signals file until the context ends.
 func (o *operator) listen(ctx context.Context, path string, log *slog.Logger) {
@@ -92,10 +127,10 @@ func (o *operator) listen(ctx context.Context, path string, log *slog.Logger) {
 // read now is read the next time.
 func (o *operator) read(path string, log *slog.Logger) {
 	data, err := os.ReadFile(path)
-	if err != nil || string(data) == o.said {
+	if err != nil || string(data) == o.last {
 		return
 	}
-	o.said = string(data)
+	o.last = string(data)
 	o.hear(data, log)
 }
 
@@ -115,6 +150,7 @@ func (o *operator) hear(data []byte, log *slog.Logger) {
 		o.once.Do(func() { close(o.ended) })
 	}
 	o.every.Store(int64(s.ReportSeconds))
+	o.decide(s.Decisions)
 }
 
 func (o *operator) reportEvery() time.Duration {

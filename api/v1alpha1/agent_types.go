@@ -42,7 +42,9 @@ type AgentSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// instructions are the system prompt, at most 64 KiB.
+	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} stands for
+	// the value x of the input; $${{ is a literal ${{. One that input.schema does
+	// not have makes the Agent not Ready, reason InstructionsInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long material into files of the workspace"
@@ -57,13 +59,37 @@ type AgentSpec struct {
 	// +required
 	Model string `json:"model"`
 
+	// parameters go over those of every Model that the agent uses.
+	// +optional
+	Parameters *ModelParameters `json:"parameters,omitempty"`
+
+	// routes name other Models for some uses. Default: model for all.
+	// +listType=map
+	// +listMapKey=for
+	// +kubebuilder:validation:MaxItems=3
+	// +optional
+	Routes []Route `json:"routes,omitempty"`
+
+	// input types what the agent is given. Default: a prompt.
+	// +optional
+	Input *Input `json:"input,omitempty"`
+
 	// tools are what the agent may do beside finish and reject, which it always
-	// may. Default: none.
+	// may. Default: none. Two whose names a model could not tell apart make the
+	// Agent not Ready, reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.builtin == t.builtin))",message="each tool may be listed once"
+	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(''))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue('')))) == n))",message="each tool may be listed once: give one of the two another name"
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
+
+	// hooks are asked over HTTP, in the order listed, before or after what the
+	// agent does; each may change it or forbid it.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Hooks []Hook `json:"hooks,omitempty"`
 
 	// parallelTools is how many calls of one turn run at once, 1 to 32. Default
 	// 10.
@@ -105,33 +131,10 @@ type AgentSpec struct {
 	PodRetention Duration `json:"podRetention,omitempty"`
 }
 
-// Tool is one thing that an agent may do.
-type Tool struct {
-	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
-	// Glob and Grep in the workspace. Think: a place to think in between calls,
-	// for models that do not by themselves.
-	// +kubebuilder:validation:Enum=Files;Think
-	// +required
-	Builtin BuiltinTool `json:"builtin"`
-
-	// timeout bounds one call. Default 120s, at most 6h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('6h')",message="must be more than 0s and at most 6h"
-	// +optional
-	Timeout *Duration `json:"timeout,omitempty"`
-}
-
-// BuiltinTool names a tool that comes with Deckhand.
-type BuiltinTool string
-
-// The built-in tools.
-const (
-	BuiltinFiles BuiltinTool = "Files"
-	BuiltinThink BuiltinTool = "Think"
-)
-
 // Limits end a Run that goes too far. A reached one shows as the reason of
-// Succeeded=False: StepLimit, TokenLimit, CostLimit, DurationLimit,
-// PendingTimeout or DeadlineExceeded.
+// Succeeded=False: StepLimit (steps, modelCalls and toolCalls), TokenLimit,
+// CostLimit, DurationLimit, PendingTimeout or DeadlineExceeded. Agents that the
+// agent calls count too, each within its own limits.
 type Limits struct {
 	// steps is the most turns of the model, 1 to 10,000. Default 30.
 	// +kubebuilder:validation:Minimum=1
@@ -139,12 +142,32 @@ type Limits struct {
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
 
+	// modelCalls is the most requests to models, retries included. Default: no
+	// limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	ModelCalls *int32 `json:"modelCalls,omitempty"`
+
+	// toolCalls is the most tool calls. Default: no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	ToolCalls *int32 `json:"toolCalls,omitempty"`
+
+	// depth is how deep agents may call agents, 0 to 5; 0: not at all. Default 3.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5
+	// +optional
+	Depth *int32 `json:"depth,omitempty"`
+
 	// tokens is the most tokens, input not read from a cache plus output.
 	// Default 2M.
 	// +optional
 	Tokens *Tokens `json:"tokens,omitempty"`
 
-	// cost is the most money. Default: no limit. It needs a Model with prices.
+	// cost is the most money. Default: no limit. It needs prices on every Model
+	// that the agent may reach.
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
@@ -160,11 +183,68 @@ type Limits struct {
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`
 
+	// wait is the longest wait for a person, and all waits of one attempt together
+	// get no more; then a question counts as not answered. Default 168h.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +optional
+	Wait *Duration `json:"wait,omitempty"`
+
+	// whenReached is what happens when steps, tokens or cost are used up. Stop: the
+	// Run ends. Ask: it asks for more, with reason AwaitingAnswer, and a Decision
+	// of type Grant gives it. Default Stop.
+	// +kubebuilder:validation:Enum=Stop;Ask
+	// +optional
+	WhenReached WhenReached `json:"whenReached,omitempty"`
+
 	// deadline is the longest time from the creation of the Run to its end,
 	// whatever it waits for. Default: none.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
+}
+
+// WhenReached is what happens at a limit.
+type WhenReached string
+
+// What happens at a limit.
+const (
+	WhenReachedStop WhenReached = "Stop"
+	WhenReachedAsk  WhenReached = "Ask"
+)
+
+// Route names another Model for a use.
+type Route struct {
+	// for is the use: Summarize (what no longer fits the window), Subagent (those
+	// of the tool Task) or Repair (of arguments that are no JSON).
+	// +kubebuilder:validation:Enum=Summarize;Subagent;Repair
+	// +required
+	For RouteUse `json:"for"`
+
+	// model names the Model, in the same namespace; its fallbacks go with it.
+	// +required
+	Model ObjectName `json:"model"`
+}
+
+// RouteUse is what a Model may be used for beside an agent's own turns.
+type RouteUse string
+
+// The uses of a Route.
+const (
+	RouteSummarize RouteUse = "Summarize"
+	RouteSubagent  RouteUse = "Subagent"
+	RouteRepair    RouteUse = "Repair"
+)
+
+// Input is what the agent is given.
+type Input struct {
+	// schema is a JSON Schema of type object, as output.schema is. It types
+	// Run.spec.parameters and the arguments of the agent as a tool of another; its
+	// values are read in instructions and prompt as ${{ input.x }}. Default: an
+	// object with one string, prompt. A schema that is none makes the Agent not
+	// Ready, reason InputSchemaInvalid.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +required
+	Schema runtime.RawExtension `json:"schema"`
 }
 
 // Output is what the agent answers with.
@@ -194,7 +274,23 @@ type Workspace struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
+
+	// instructions is Auto, to tell the model what the AGENTS.md at the root of the
+	// workspace says, or Ignore. Default Auto.
+	// +kubebuilder:validation:Enum=Auto;Ignore
+	// +kubebuilder:default=Auto
+	// +optional
+	Instructions InstructionsFile `json:"instructions,omitempty"`
 }
+
+// InstructionsFile is what is done with the AGENTS.md of a workspace.
+type InstructionsFile string
+
+// What is done with the AGENTS.md of a workspace.
+const (
+	InstructionsAuto   InstructionsFile = "Auto"
+	InstructionsIgnore InstructionsFile = "Ignore"
+)
 
 // Durability is what a lost pod costs.
 type Durability string

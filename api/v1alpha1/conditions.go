@@ -4,8 +4,7 @@ package v1alpha1
 // do. A reason is an answer to "why", in the condition that it stands in.
 //
 // Some are reserved for what is not built yet, so that whoever switches over
-// reasons can do it once: RateLimited, AwaitingApproval, AwaitingAnswer,
-// AwaitingChild, Paused; Stuck, Denied, ToolUnavailable, NodeFailed,
+// reasons can do it once: AwaitingApproval, AwaitingChild, Paused; NodeFailed,
 // IterationLimit, PublishFailed, SandboxAltered, NothingToContinue and
 // DecisionMismatch.
 
@@ -41,21 +40,66 @@ const (
 	ConditionDurable = "Durable"
 )
 
+// Conditions of a Decision.
+const (
+	// ConditionApplied is Unknown until the runner has acted on it, then True, or
+	// False when it is refused; neither ever changes.
+	ConditionApplied = "Applied"
+)
+
+// Reasons of Applied.
+const (
+	// ReasonApplied (True): the runner acted on it.
+	ReasonApplied = "Applied"
+	// ReasonRefused (False): it does not fit what the Run asks; the message says
+	// why, and what to do.
+	ReasonRefused = "Refused"
+	// ReasonWaiting (Unknown): it is on its way to the runner.
+	ReasonWaiting = "Waiting"
+)
+
 // Reasons of Ready and Durable.
 const (
 	// ReasonReady (True): everything is in place.
 	ReasonReady = "Ready"
-	// ReasonModelNotFound (False): spec.model names a Model that is not there.
+	// ReasonModelNotFound (False): spec.model, or a route, names a Model that is
+	// not there.
 	ReasonModelNotFound = "ModelNotFound"
-	// ReasonModelNotReady (False): spec.model names a Model that is not Ready.
+	// ReasonModelNotReady (False): a Model that it names is not Ready.
 	ReasonModelNotReady = "ModelNotReady"
-	// ReasonPricesMissing (False): cost is limited, but the Model has no prices.
+	// ReasonFallbackNotFound (False): a Model names a fallback that is not there.
+	ReasonFallbackNotFound = "FallbackNotFound"
+	// ReasonFallbackCycle (False): the fallbacks of a Model lead back to it, or to
+	// each other; the message shows the way.
+	ReasonFallbackCycle = "FallbackCycle"
+	// ReasonPricesMissing (False): cost is limited, but a Model that the agent may
+	// reach has no prices.
 	ReasonPricesMissing = "PricesMissing"
-	// ReasonOutputSchemaInvalid (False): output.schema is no schema that Deckhand
+	// ReasonAgentNotFound (False): a tool names an Agent that is not there.
+	ReasonAgentNotFound = "AgentNotFound"
+	// ReasonAgentNotReady (False): an Agent that it may give work to, itself or
+	// through others, is not Ready.
+	ReasonAgentNotReady = "AgentNotReady"
+	// ReasonTooManyAgents (False): more Agents can be reached in one pod than it
+	// holds.
+	ReasonTooManyAgents = "TooManyAgents"
+	// ReasonTooManySecrets (False): more Secrets are named than one pod mounts.
+	ReasonTooManySecrets = "TooManySecrets"
+	// ReasonToolNameTaken (False): two tools would have one name.
+	ReasonToolNameTaken = "ToolNameTaken"
+	// ReasonInstructionsInvalid (False): the instructions name an input that
+	// input.schema does not have.
+	ReasonInstructionsInvalid = "InstructionsInvalid"
+	// ReasonInputSchemaInvalid (False): input.schema is no schema that Deckhand
 	// takes; the message names the path.
+	ReasonInputSchemaInvalid = "InputSchemaInvalid"
+	// ReasonOutputSchemaInvalid (False): the same of output.schema.
 	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
 	// ReasonParametersInvalid (False): parameters.extra is too long, or no object.
 	ReasonParametersInvalid = "ParametersInvalid"
+	// ReasonTooLarge (False): the Agent, with all that it may reach, does not fit a
+	// ConfigMap; the message says what takes the most.
+	ReasonTooLarge = "TooLarge"
 	// ReasonPodDurability (Durable=False): files and journal live in the pod.
 	ReasonPodDurability = "PodDurability"
 )
@@ -85,7 +129,8 @@ const (
 	ReasonRateLimited = "RateLimited"
 	// ReasonAwaitingApproval: a person must approve or deny a call.
 	ReasonAwaitingApproval = "AwaitingApproval"
-	// ReasonAwaitingAnswer: the agent asked a person something.
+	// ReasonAwaitingAnswer: the agent asked a person something, or asks for more
+	// than a limit allows; the message says how to answer.
 	ReasonAwaitingAnswer = "AwaitingAnswer"
 	// ReasonAwaitingChild: a child Run does a part of the work.
 	ReasonAwaitingChild = "AwaitingChild"
@@ -100,7 +145,7 @@ const ReasonFinished = "Finished"
 
 // Reasons of Succeeded=False: the Run is final and its work is not done.
 const (
-	// ReasonStepLimit: limits.steps is reached.
+	// ReasonStepLimit: limits.steps, modelCalls or toolCalls is reached.
 	ReasonStepLimit = "StepLimit"
 	// ReasonTokenLimit: limits.tokens is reached.
 	ReasonTokenLimit = "TokenLimit"
@@ -116,7 +161,7 @@ const (
 	ReasonStuck = "Stuck"
 	// ReasonRejected: the agent declined the work; the message is its own.
 	ReasonRejected = "Rejected"
-	// ReasonDenied: a person denied an approval of a workflow.
+	// ReasonDenied: a hook did not allow the work.
 	ReasonDenied = "Denied"
 	// ReasonStopped: spec.desiredState was Stopped.
 	ReasonStopped = "Stopped"
@@ -172,6 +217,14 @@ const (
 	// work again must be asked for.
 	ReasonRestored = "Restored"
 )
+
+// ReadyReasons are the reasons of Ready.
+var ReadyReasons = []string{
+	ReasonReady, ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonFallbackCycle,
+	ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady, ReasonTooManyAgents, ReasonTooManySecrets,
+	ReasonToolNameTaken, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
+	ReasonParametersInvalid, ReasonTooLarge,
+}
 
 // ActiveReasons are the reasons of Succeeded=Unknown.
 var ActiveReasons = []string{

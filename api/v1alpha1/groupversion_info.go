@@ -14,6 +14,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&Model{}, &ModelList{},
 		&Agent{}, &AgentList{},
 		&Run{}, &RunList{},
+		&Decision{}, &DecisionList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.spec.endpoint`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.fallbacks) || !(self.metadata.name in self.spec.fallbacks)",message="a Model is no fallback of itself: remove it from spec.fallbacks"
 type Model struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -36,13 +37,31 @@ type Model struct {
 // ModelSpec is how to reach a language model. It may be changed at any time;
 // a Run under way keeps what it started with.
 //
-// +kubebuilder:validation:XValidation:rule="self.provider != 'OpenAICompatible' || has(self.endpoint)",message="provider OpenAICompatible needs an endpoint: write endpoint: https://host/v1"
+// +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'provider ' + self.provider + ' needs an endpoint: write endpoint: https://host/v1'"
+// +kubebuilder:validation:XValidation:rule="!has(self.format) || self.provider in ['DeepSeek', 'Kimi']",message="format is for DeepSeek and Kimi, which speak both: remove it"
+// +kubebuilder:validation:XValidation:rule="has(self.driver) == (self.provider == 'Custom')",message="driver goes with provider Custom: name there what your runner registered, and nowhere else"
+// +kubebuilder:validation:XValidation:rule="self.provider == 'Azure' || (!has(self.deployment) && !has(self.apiVersion))",message="deployment and apiVersion are for provider Azure: remove them"
 type ModelSpec struct {
-	// provider is whose API the endpoint speaks: OpenAI, or OpenAICompatible for
-	// any other server with a chat completions API.
-	// +kubebuilder:validation:Enum=OpenAI;OpenAICompatible
+	// provider is whose API is spoken: OpenAI, Anthropic, Azure, OpenRouter,
+	// Ollama, DeepSeek or Kimi; OpenAICompatible and AnthropicCompatible for any
+	// other server with such an API; Custom for a driver of your own, which the
+	// runner of podTemplate.runnerImage was built with.
+	// +kubebuilder:validation:Enum=OpenAI;OpenAICompatible;Anthropic;AnthropicCompatible;Azure;OpenRouter;Ollama;DeepSeek;Kimi;Custom
 	// +required
 	Provider Provider `json:"provider"`
+
+	// format is which API is spoken where the provider, DeepSeek or Kimi, offers
+	// both: OpenAI or Anthropic. Default OpenAI.
+	// +kubebuilder:validation:Enum=OpenAI;Anthropic
+	// +optional
+	Format Format `json:"format,omitempty"`
+
+	// driver names what a runner of your own registered, for the provider Custom.
+	// One that the runner does not have ends a Run with reason Misconfigured.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Driver string `json:"driver,omitempty"`
 
 	// model is the model's name as the provider knows it. A wrong one ends a Run
 	// with Succeeded=False, reason Misconfigured, quoting the provider.
@@ -51,8 +70,23 @@ type ModelSpec struct {
 	// +required
 	Model string `json:"model"`
 
-	// endpoint is the base URL of the API. Default: the provider's own. One that
-	// answers something else than a model ends a Run with reason Misconfigured.
+	// deployment is the name of the deployment, for the provider Azure. Default:
+	// model.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Deployment string `json:"deployment,omitempty"`
+
+	// apiVersion is the version of the API, for the provider Azure. Default: a
+	// recent one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// endpoint is the base URL of the API. Default: the provider's own; Azure and
+	// the compatible ones have none. One that answers something else than a model
+	// ends a Run with reason Misconfigured.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/v1"
 	// +optional
@@ -68,9 +102,24 @@ type ModelSpec struct {
 	// +optional
 	ContextWindow *Tokens `json:"contextWindow,omitempty"`
 
+	// maxOutputTokens is the most tokens that the model can answer with; the rest
+	// of the window is for the session. Default: known for well-known models. What
+	// a request asks for is in parameters.
+	// +optional
+	MaxOutputTokens *Tokens `json:"maxOutputTokens,omitempty"`
+
 	// parameters are sent with every request; absent ones are the provider's.
 	// +optional
 	Parameters *ModelParameters `json:"parameters,omitempty"`
+
+	// fallbacks name up to 8 other Models, in the same namespace, that answer in
+	// this one's place, in order, while it is unavailable. Fallbacks of fallbacks
+	// are not followed. One that does not exist makes the Model not Ready, reason
+	// FallbackNotFound; a circle of them, FallbackCycle.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Fallbacks []ObjectName `json:"fallbacks,omitempty"`
 
 	// headers are sent with every request. They are no place for a secret.
 	// +listType=map
@@ -90,9 +139,33 @@ type Provider string
 
 // The providers.
 const (
-	ProviderOpenAI           Provider = "OpenAI"
-	ProviderOpenAICompatible Provider = "OpenAICompatible"
+	ProviderOpenAI              Provider = "OpenAI"
+	ProviderOpenAICompatible    Provider = "OpenAICompatible"
+	ProviderAnthropic           Provider = "Anthropic"
+	ProviderAnthropicCompatible Provider = "AnthropicCompatible"
+	ProviderAzure               Provider = "Azure"
+	ProviderOpenRouter          Provider = "OpenRouter"
+	ProviderOllama              Provider = "Ollama"
+	ProviderDeepSeek            Provider = "DeepSeek"
+	ProviderKimi                Provider = "Kimi"
+	ProviderCustom              Provider = "Custom"
 )
+
+// Format is which of two APIs is spoken.
+type Format string
+
+// The formats.
+const (
+	FormatOpenAI    Format = "OpenAI"
+	FormatAnthropic Format = "Anthropic"
+)
+
+// ObjectName is the name of another object in the same namespace.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
+type ObjectName string
 
 // SecretKey names one key of a Secret in the same namespace.
 type SecretKey struct {
@@ -107,6 +180,7 @@ type SecretKey struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:default=api-key
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, -, _ and ."
 	// +optional
 	Key string `json:"key,omitempty"`
 }
@@ -135,7 +209,7 @@ type ModelParameters struct {
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// extra is merged into the request body, over everything else; at most 4 KiB
-	// of JSON, or the Model is not Ready, reason ParametersInvalid.
+	// of JSON, or the object is not Ready, reason ParametersInvalid.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Extra *runtime.RawExtension `json:"extra,omitempty"`

@@ -22,3 +22,7 @@ const (
 
 // RunnerServiceAccount is the identity of every runner pod, one per namespace.
 const RunnerServiceAccount = "deckhand-runner"
+
+// DecisionsByRun is the field by which Decisions are selected, on the API server
+// and in the operator's cache.
+const DecisionsByRun = "spec.run"

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Run is one piece of work, done once: an agent and a prompt.
@@ -42,7 +43,8 @@ type Run struct {
 // RunSpec is one piece of work. To try again, create another Run.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two"
-// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && self.prompt == oldSelf.prompt && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
+// +kubebuilder:validation:XValidation:rule="has(self.prompt) || has(self.parameters)",message="say what to do: write a prompt, or parameters as the Agent's input.schema has them"
+// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
 type RunSpec struct {
 	// agent names the Agent, in the same namespace, that does the work. While it
 	// does not exist, or is not Ready, the Run waits with Succeeded=Unknown,
@@ -61,17 +63,35 @@ type RunSpec struct {
 	// +optional
 	Workflow string `json:"workflow,omitempty"`
 
-	// prompt is what is to be done, at most 64 KiB. A task that is too large for
-	// a pod ends the Run with reason TaskTooLarge before one exists.
+	// prompt is what is to be done, at most 64 KiB. ${{ input.x }} stands for the
+	// value x of parameters; $${{ is a literal ${{. It may be left out where
+	// parameters say it. A task that is too large for a pod ends the Run with
+	// reason TaskTooLarge before one exists.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: put long material into files"
 	// +kubebuilder:validation:XValidation:rule="self.matches('[^ \\t\\r\\n]')",message="must say what to do"
-	// +required
-	Prompt string `json:"prompt"`
+	// +optional
+	Prompt string `json:"prompt,omitempty"`
+
+	// parameters are the values of the Agent's input, an object of at most 16 KiB
+	// of JSON. Values that do not fit input.schema end the Run before it starts,
+	// reason Misconfigured, with their path.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
+
+	// user says who the Run is for. Hooks and tools are told.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
+	// +optional
+	User string `json:"user,omitempty"`
 
 	// limits lower the Agent's limits for this Run; where they are higher the
 	// Agent's hold.
+	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
@@ -133,7 +153,8 @@ type RunStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4
-	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= 1024)",message="a condition's message is at most 1 KiB"
+	// +kubebuilder:validation:XValidation:rule="self.map(c, size(bytes(c.message))).sum() <= 1152",message="the conditions of a Run have messages of 1 KiB, all together"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.reason) <= 64 && size(c.type) <= 32)",message="a condition's type and reason are words"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
@@ -210,6 +231,11 @@ type RunProgress struct {
 	// +kubebuilder:validation:Enum=Begun
 	// +optional
 	Effects Effects `json:"effects,omitempty"`
+	// state is what the Run waits for, as a reason of Succeeded=Unknown; empty
+	// while it works.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	State string `json:"state,omitempty"`
 	// model is the name of the Model that answered last.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -228,6 +254,18 @@ type RunProgress struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Recent []RecentStep `json:"recent,omitempty"`
+	// pending is what people are asked, at most 10, oldest first. A Decision named
+	// <run>.<id> answers one.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Pending []PendingRequest `json:"pending,omitempty"`
+	// decided are the last Decisions that the runner acted on, at most 20, oldest
+	// first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Decided []DecidedRequest `json:"decided,omitempty"`
 	// result is how the attempt ended.
 	// +optional
 	Result *Result `json:"result,omitempty"`
@@ -328,6 +366,50 @@ type RecentStep struct {
 	// durationMs is how long it took, in milliseconds.
 	// +optional
 	DurationMs int64 `json:"durationMs,omitempty"`
+}
+
+// PendingRequest is what a person is asked.
+type PendingRequest struct {
+	// id names the request; a Decision says it in spec.request.
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	ID string `json:"id,omitempty"`
+	// kind is Question or Limit.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// agent is who asks, where it is not the Run's own.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Agent string `json:"agent,omitempty"`
+	// question is what is asked, at most 1 KiB.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
+	// +optional
+	Question string `json:"question,omitempty"`
+	// askedAt is since when it waits.
+	// +optional
+	AskedAt *metav1.Time `json:"askedAt,omitempty"`
+	// expiresAt is until when it waits.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// DecidedRequest is a Decision that the runner acted on.
+type DecidedRequest struct {
+	// name is that of the Decision.
+	// +kubebuilder:validation:MaxLength=144
+	// +optional
+	Name string `json:"name,omitempty"`
+	// request is what it answered.
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	Request string `json:"request,omitempty"`
+	// refused says why the runner could not act on it; empty when it did.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
+	// +optional
+	Refused string `json:"refused,omitempty"`
 }
 
 // Result is how an attempt ended. It counts only when it is committed; an exit

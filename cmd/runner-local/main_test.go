@@ -63,7 +63,7 @@ func newBench(t testing.TB, endpoint string, change func(tk *task.Task, s *task.
 	tk := task.Task{Prompt: "go"}
 	s := task.Snapshot{
 		Agent:  task.Agent{Name: "a", Instructions: "Work.", Tools: []task.Tool{{Builtin: "Files"}, {Builtin: "Think"}}},
-		Models: []task.Model{{Name: "m", Provider: "OpenAICompatible", Model: modeltest.ModelName, Endpoint: endpoint, Secret: "keys", Key: "api-key"}},
+		Models: []task.Model{{Name: "m", Provider: "OpenAICompatible", Model: modeltest.ModelName, Endpoint: endpoint, SecretKey: task.SecretKey{Secret: "keys", Key: "api-key"}}},
 	}
 	if change != nil {
 		change(&tk, &s)

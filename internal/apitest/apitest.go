@@ -97,11 +97,14 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 
 // guard installs the admission policies and waits until they bite.
 func (s *Server) guard(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join(Root(), "config", "policy", "runner-*.yaml"))
+	files, err := filepath.Glob(filepath.Join(Root(), "config", "policy", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no admission policies found: %w", err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
 		if err := s.apply(ctx, file); err != nil {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}
@@ -116,9 +119,13 @@ func (s *Server) guard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	impostor := &v1alpha1.Decision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
+		Spec:       v1alpha1.DecisionSpec{Run: "probe", Type: v1alpha1.DecisionMessage, Value: "Hello.", By: "probe"},
+	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		err := nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)
-		return apierrors.IsForbidden(err) && IsPolicy(err), nil
+		return IsPolicy(nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
+			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)), nil
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
 // Noon is when tests begin.
@@ -70,6 +71,19 @@ func Agent(mods ...func(*v1alpha1.Agent)) *v1alpha1.Agent {
 		mod(a)
 	}
 	return a
+}
+
+// Objects are what Agents may name: the Model sonnet unless models are said, and
+// no Agents.
+func Objects(models ...*v1alpha1.Model) snapshot.Objects {
+	if len(models) == 0 {
+		models = []*v1alpha1.Model{Model()}
+	}
+	o := snapshot.Objects{Agents: map[string]*v1alpha1.Agent{}, Models: map[string]*v1alpha1.Model{}}
+	for _, m := range models {
+		o.Models[m.Name] = m
+	}
+	return o
 }
 
 // Model is the Model sonnet, with a key and prices.

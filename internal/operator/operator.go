@@ -20,6 +20,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/agent"
+	"github.com/deckhand-dev/deckhand/internal/controller/decision"
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/guard"
@@ -96,9 +97,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	for name, err := range map[string]error{
-		"Model": model.Setup(mgr, clock),
-		"Agent": agent.Setup(ctx, mgr, clock),
-		"Run":   run.Setup(ctx, mgr, runs),
+		"Model":    model.Setup(mgr, clock),
+		"Agent":    agent.Setup(ctx, mgr, clock),
+		"Decision": decision.Setup(ctx, mgr, clock),
+		"Run":      run.Setup(ctx, mgr, runs),
 	} {
 		if err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", name, err)

@@ -1,21 +1,36 @@
 package snapshot
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/schema"
-	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 const maxExtra = 4 << 10
 
 // CheckModel finds what the schema of a Model cannot: a *NotReadyError, or nil.
-func CheckModel(m *v1alpha1.Model) *NotReadyError {
-	p := m.Spec.Parameters
+func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyError {
+	if p := checkParameters(m.Spec.Parameters); p != nil {
+		return p
+	}
+	for _, f := range m.Spec.Fallbacks {
+		if models[string(f)] == nil {
+			return &NotReadyError{v1alpha1.ReasonFallbackNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or remove it from spec.fallbacks", f, m.Namespace)}
+		}
+	}
+	if path := circle(m.Name, models); len(path) > 0 {
+		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks lead in a circle: %s; remove one of them", strings.Join(path, " -> "))}
+	}
+	return nil
+}
+
+func checkParameters(p *v1alpha1.ModelParameters) *NotReadyError {
 	if p == nil || p.Extra == nil {
 		return nil
 	}
@@ -29,134 +44,177 @@ func CheckModel(m *v1alpha1.Model) *NotReadyError {
 	return nil
 }
 
-func check(agent *v1alpha1.Agent, m *v1alpha1.Model) error {
-	if m == nil {
-		return &NotReadyError{v1alpha1.ReasonModelNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in spec.model", agent.Spec.Model, agent.Namespace)}
+// check finds what keeps an Agent, with all that it reaches, from being run. It
+// returns the others that it reaches, in the order of their names.
+func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
+	if p := checkOne(agent, o); p != nil {
+		return nil, p
 	}
-	if p := CheckModel(m); p != nil {
-		return &NotReadyError{v1alpha1.ReasonModelNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
+	others, p := reach(agent, o)
+	if p != nil {
+		return nil, p
 	}
-	if agent.Spec.Limits.Cost != nil && m.Spec.Prices == nil {
-		return &NotReadyError{v1alpha1.ReasonPricesMissing, fmt.Sprintf("limits.cost needs to know what Model %q costs; set its spec.prices, or remove the limit", m.Name)}
+	if len(others) > MaxAgents {
+		return nil, &NotReadyError{v1alpha1.ReasonTooManyAgents, fmt.Sprintf("It may reach more than %d other Agents in its pod, itself or through others: %s and maybe more; remove some from spec.tools", MaxAgents, names(others))}
 	}
-	if o := agent.Spec.Output; o != nil {
-		if err := schema.Check(o.Schema.Raw); err != nil {
-			return &NotReadyError{v1alpha1.ReasonOutputSchemaInvalid, fmt.Sprintf("spec.output.schema: %v", err)}
+	for _, a := range others {
+		if p := checkOne(a, o); p != nil {
+			return nil, notReady(a, p)
+		}
+		if p := checkPrices(a, o); p != nil {
+			return nil, notReady(a, p)
+		}
+	}
+	return others, checkPrices(agent, o)
+}
+
+func notReady(a *v1alpha1.Agent, p *NotReadyError) *NotReadyError {
+	return &NotReadyError{v1alpha1.ReasonAgentNotReady, fmt.Sprintf("Agent %q is not ready: %s", a.Name, p.Message)}
+}
+
+func names(agents []*v1alpha1.Agent) string {
+	var out []string
+	for _, a := range agents {
+		out = append(out, a.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// checkOne checks an Agent by itself, with its Models.
+func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	for i, name := range ModelsOf(agent.Spec) {
+		if p := checkUse(agent, name, []string{"spec.model", "spec.routes"}[min(i, 1)], o); p != nil {
+			return p
+		}
+	}
+	if p := checkParameters(agent.Spec.Parameters); p != nil {
+		return p
+	}
+	if in := agent.Spec.Input; in != nil {
+		if p := checkSchema(in.Schema, v1alpha1.ReasonInputSchemaInvalid, "spec.input.schema"); p != nil {
+			return p
+		}
+	}
+	if out := agent.Spec.Output; out != nil {
+		if p := checkSchema(out.Schema, v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema"); p != nil {
+			return p
+		}
+	}
+	if err := binding.Check(agent.Spec.Instructions, InputSchema(agent.Spec)); err != nil {
+		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
+	}
+	return checkNames(agent.Spec.Tools)
+}
+
+// checkUse checks a Model that an Agent names, and those that answer in its
+// place.
+func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyError {
+	if o.Models[model] == nil {
+		return &NotReadyError{v1alpha1.ReasonModelNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in %s", model, agent.Namespace, field)}
+	}
+	for _, name := range chain(model, o) {
+		m := o.Models[name]
+		if m == nil {
+			continue // its Model says so
+		}
+		if p := CheckModel(m, o.Models); p != nil {
+			return &NotReadyError{v1alpha1.ReasonModelNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
 		}
 	}
 	return nil
 }
 
-// forRunner is what the runner is told of the sources.
-func forRunner(s Sources) (task.Snapshot, error) {
-	m, err := modelForRunner(s.Model, s.ModelSpec)
-	if err != nil {
-		return task.Snapshot{}, err
+func checkSchema(s runtime.RawExtension, reason, field string) *NotReadyError {
+	if err := schema.Check(s.Raw); err != nil {
+		return &NotReadyError{reason, fmt.Sprintf("%s: %v", field, err)}
 	}
-	a := task.Agent{
-		Name:          s.Agent,
-		Instructions:  s.AgentSpec.Instructions,
-		ParallelTools: int(s.AgentSpec.ParallelTools),
-		Events:        string(s.AgentSpec.Events),
+	return nil
+}
+
+// checkPrices looks for Models without prices where cost is limited: a limit
+// that cannot be counted is none.
+func checkPrices(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	if agent.Spec.Limits.Cost == nil {
+		return nil
 	}
-	for _, t := range s.AgentSpec.Tools {
-		entry := task.Tool{Builtin: string(t.Builtin)}
-		if t.Timeout != nil {
-			d, err := t.Timeout.Value()
-			if err != nil {
-				return task.Snapshot{}, err
+	others, p := reach(agent, o)
+	if p != nil {
+		return p
+	}
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		if name := unpriced(a, o); name != "" {
+			return &NotReadyError{v1alpha1.ReasonPricesMissing, fmt.Sprintf("limits.cost needs to know what Model %q costs; set its spec.prices, or remove the limit", name)}
+		}
+	}
+	return nil
+}
+
+// unpriced is the first Model that an Agent uses, or a fallback of one, without
+// prices; empty: there is none.
+func unpriced(agent *v1alpha1.Agent, o Objects) string {
+	for _, use := range ModelsOf(agent.Spec) {
+		for _, name := range chain(use, o) {
+			if m := o.Models[name]; m != nil && m.Spec.Prices == nil {
+				return name
 			}
-			entry.TimeoutSeconds = int64(d.Seconds())
 		}
-		a.Tools = append(a.Tools, entry)
 	}
-	if s.AgentSpec.Output != nil {
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, s.AgentSpec.Output.Schema.Raw); err != nil {
-			return task.Snapshot{}, fmt.Errorf("compacting the output schema of Agent %s: %w", s.Agent, err)
-		}
-		a.OutputSchema = compact.Bytes()
-	}
-	return task.Snapshot{Version: task.Version, Agent: a, Models: []task.Model{m}}, nil
+	return ""
 }
 
-func modelForRunner(name string, spec v1alpha1.ModelSpec) (task.Model, error) {
-	m := task.Model{Name: name, Provider: string(spec.Provider), Model: spec.Model, Endpoint: spec.Endpoint}
-	if c := spec.Credentials; c != nil {
-		m.Secret, m.Key = c.SecretName, c.Key
-	}
-	for _, h := range spec.Headers {
-		if m.Headers == nil {
-			m.Headers = map[string]string{}
-		}
-		m.Headers[h.Name] = h.Value
-	}
-	var err error
-	if spec.ContextWindow != nil {
-		if m.ContextWindow, err = spec.ContextWindow.Count(); err != nil {
-			return m, err
-		}
-	}
-	if m.Params, err = params(spec.Parameters); err != nil {
-		return m, err
-	}
-	m.Prices, err = prices(spec.Prices)
-	return m, err
+// called are the names by which a model knows the tools of each builtin.
+var called = map[v1alpha1.BuiltinTool][]string{
+	v1alpha1.BuiltinFiles:       {"Read", "Write", "Edit", "Ls", "Glob", "Grep"},
+	v1alpha1.BuiltinThink:       {"think"},
+	v1alpha1.BuiltinHTTPRequest: {"HttpRequest"},
+	v1alpha1.BuiltinWebSearch:   {"WebSearch"},
+	v1alpha1.BuiltinBrowse:      {"Browse"},
+	v1alpha1.BuiltinAsk:         {"ask"},
+	v1alpha1.BuiltinTask:        {"task"},
+	v1alpha1.BuiltinRecall:      {"recall"},
 }
 
-func params(p *v1alpha1.ModelParameters) (step.Params, error) {
-	var out step.Params
-	if p == nil {
-		return out, nil
+// everybodys are the tools that every agent has.
+var everybodys = []string{"finish", "reject"}
+
+// checkNames looks for two tools of one name. Names that differ in case alone
+// are one: models mix them up.
+func checkNames(tools []v1alpha1.Tool) *NotReadyError {
+	taken := map[string]string{}
+	for _, name := range everybodys {
+		taken[strings.ToLower(name)] = "one that every agent has"
 	}
-	out.Reasoning = step.Reasoning(p.Reasoning)
-	if p.MaxOutputTokens != nil {
-		n, err := p.MaxOutputTokens.Count()
-		if err != nil {
-			return out, err
+	for _, t := range tools {
+		for _, name := range namesOf(t) {
+			key := strings.ToLower(name)
+			if by, is := taken[key]; is {
+				return &NotReadyError{v1alpha1.ReasonToolNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, as is %s; give it another name", describe(t), name, by)}
+			}
+			taken[key] = describe(t)
 		}
-		out.MaxOutputTokens = n
 	}
-	for _, f := range []struct {
-		from *v1alpha1.Decimal
-		to   **float64
-	}{{p.Temperature, &out.Temperature}, {p.TopP, &out.TopP}} {
-		if f.from == nil {
-			continue
-		}
-		v, err := json.Number(*f.from).Float64()
-		if err != nil {
-			return out, fmt.Errorf("reading %q as a number: %w", *f.from, err)
-		}
-		*f.to = &v
-	}
-	if p.Extra != nil {
-		out.Extra = p.Extra.Raw
-	}
-	return out, nil
+	return nil
 }
 
-func prices(p *v1alpha1.Prices) (*task.Prices, error) {
-	if p == nil {
-		return nil, nil //nolint:nilnil // no prices is a fact, not a fault
+// namesOf are the names by which a model knows a tool.
+func namesOf(t v1alpha1.Tool) []string {
+	switch {
+	case t.Builtin != "":
+		return called[t.Builtin]
+	case t.Name != "":
+		return []string{t.Name}
+	case t.Agent != "":
+		return []string{string(t.Agent)}
 	}
-	read, write := p.Input, p.Input
-	if p.CacheRead != nil {
-		read = *p.CacheRead
+	return []string{t.Custom}
+}
+
+func describe(t v1alpha1.Tool) string {
+	switch {
+	case t.Builtin != "":
+		return "builtin " + string(t.Builtin)
+	case t.Agent != "":
+		return "agent " + string(t.Agent)
 	}
-	if p.CacheWrite != nil {
-		write = *p.CacheWrite
-	}
-	var out task.Prices
-	for _, f := range []struct {
-		from v1alpha1.Money
-		to   *int64
-	}{{p.Input, &out.Input}, {p.Output, &out.Output}, {read, &out.CacheRead}, {write, &out.CacheWrite}} {
-		micro, err := f.from.MicroUSD()
-		if err != nil {
-			return nil, err
-		}
-		*f.to = micro
-	}
-	return &out, nil
+	return "custom " + t.Custom
 }

@@ -1,6 +1,10 @@
 // Package snapshot makes versions of Agents: everything that a Run of an Agent
 // depends on, frozen.
 //
+// Everything is: the Agent, the Agents that it may give work to in its pod, the
+// Models that any of them may use. Objects are what Of looks those up in; package
+// reach reads them.
+//
 // A version lives in an immutable ConfigMap named by its hash and shared by all
 // Runs of that version, so every attempt of a Run runs the same Agent whatever
 // became of it. Whoever reads one back checks the hash, which stands where only

@@ -1,8 +1,11 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,25 +30,29 @@ func HashOf(cm *corev1.ConfigMap) string { return cm.Annotations[hashAnnotation]
 // RunnerKey is the key of what the runner reads.
 const RunnerKey = runnerKey
 
+// maxBytes is the most that a version may have: a ConfigMap holds 1 MiB.
+const maxBytes = 900 << 10
+
 // A Version is one version of an Agent.
 type Version struct {
 	// Hash names the version: it covers everything below.
 	Hash string
-	// Sources are the objects it was made of.
+	// Sources are what the operator makes a pod of.
 	Sources Sources
-	// Runner is what the runner reads, RunnerHash its hash.
+	// Runner is what the runner reads, RunnerHash its hash, Snapshot its content:
+	// the Agent and all that it may reach.
 	Runner     []byte
 	RunnerHash string
+	Snapshot   task.Snapshot
 
 	sources []byte
 }
 
-// Sources are the objects that a Version was made of.
+// Sources are the Agent that a Version was made of. What else it may reach is
+// in the Snapshot as far as a Run depends on it.
 type Sources struct {
 	Agent     string             `json:"agent"`
 	AgentSpec v1alpha1.AgentSpec `json:"agentSpec"`
-	Model     string             `json:"model"`
-	ModelSpec v1alpha1.ModelSpec `json:"modelSpec"`
 }
 
 // A NotReadyError says why there is no version, for a condition.
@@ -55,22 +62,44 @@ type NotReadyError struct {
 
 func (e *NotReadyError) Error() string { return e.Message }
 
-// Of makes the version of an Agent with its Model (nil: not found). A *NotReadyError
-// says what is wrong with them.
-func Of(agent *v1alpha1.Agent, model *v1alpha1.Model) (*Version, error) {
-	if err := check(agent, model); err != nil {
+// Of makes the version of an Agent with what it may reach. A *NotReadyError says
+// what is wrong with them.
+func Of(agent *v1alpha1.Agent, o Objects) (*Version, error) {
+	others, problem := check(agent, o)
+	if problem != nil {
+		return nil, problem
+	}
+	runner, err := forRunner(agent, others, o)
+	if err != nil {
+		return nil, &NotReadyError{v1alpha1.ReasonParametersInvalid, err.Error()}
+	}
+	if secrets := Secrets(runner); len(secrets) > MaxSecrets {
+		return nil, &NotReadyError{v1alpha1.ReasonTooManySecrets, fmt.Sprintf("Its Models, tools and hooks, and those of the Agents that it may reach, name %d Secrets; at most %d are mounted. Keep more keys in one Secret", len(secrets), MaxSecrets)}
+	}
+	v, err := seal(Sources{Agent: agent.Name, AgentSpec: agent.Spec}, runner)
+	if err != nil {
 		return nil, err
 	}
-	s := Sources{Agent: agent.Name, AgentSpec: agent.Spec, Model: model.Name, ModelSpec: model.Spec}
-	runner, err := forRunner(s)
-	if err != nil {
-		return nil, &NotReadyError{v1alpha1.ReasonParametersInvalid, fmt.Sprintf("Model %q: %v", model.Name, err)}
+	if size := len(v.sources) + len(v.Runner); size > maxBytes {
+		return nil, tooLarge(size, runner)
 	}
-	return seal(s, runner)
+	return v, nil
+}
+
+// tooLarge says what takes the most room.
+func tooLarge(size int, s task.Snapshot) *NotReadyError {
+	agents := append([]task.Agent{s.Agent}, s.Agents...)
+	bytes := func(a task.Agent) int { return len(a.Instructions) + len(a.InputSchema) + len(a.OutputSchema) }
+	slices.SortStableFunc(agents, func(a, b task.Agent) int { return cmp.Compare(bytes(b), bytes(a)) })
+	var most []string
+	for _, a := range agents[:min(len(agents), 3)] {
+		most = append(most, fmt.Sprintf("%s %d KiB", a.Name, bytes(a)>>10))
+	}
+	return &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("With the Agents that it may reach it has %d KiB; at most %d fit. Shorten the longest instructions and schemas: %s", size>>10, maxBytes>>10, strings.Join(most, ", "))}
 }
 
 func seal(s Sources, runner task.Snapshot) (*Version, error) {
-	v := &Version{Sources: s}
+	v := &Version{Sources: s, Snapshot: runner}
 	var err error
 	if v.sources, err = json.Marshal(s); err != nil {
 		return nil, fmt.Errorf("encoding the sources of Agent %s: %w", s.Agent, err)
@@ -130,8 +159,10 @@ func Read(cm *corev1.ConfigMap, want string) (*Version, error) {
 	if hash(v.sources, v.Runner) != want {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: its content is not the Agent's version %s that the Run started with", cm.Namespace, cm.Name, want)
 	}
-	if err := json.Unmarshal(v.sources, &v.Sources); err != nil {
-		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+	for from, to := range map[*[]byte]any{&v.sources: &v.Sources, &v.Runner: &v.Snapshot} {
+		if err := json.Unmarshal(*from, to); err != nil {
+			return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+		}
 	}
 	v.RunnerHash = task.Hash(v.Runner)
 	return v, nil

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of a backend, to be found with errors.Is.
@@ -47,6 +48,29 @@ func (e *TooLargeError) Error() string {
 
 // Is makes the error ErrTooLarge.
 func (*TooLargeError) Is(target error) bool { return target == ErrTooLarge }
+
+// An OutsideError means that a path is in none of the places that there are. It
+// is ErrNotFound.
+type OutsideError struct {
+	Places []string // sorted
+}
+
+func (e *OutsideError) Error() string {
+	return "is in none of the places that there are: " + strings.Join(e.Places, ", ")
+}
+
+// Is makes the error ErrNotFound.
+func (*OutsideError) Is(target error) bool { return target == ErrNotFound }
+
+// A ReadOnlyError means that nothing is written in a place. It is ErrDenied.
+type ReadOnlyError struct {
+	Place string
+}
+
+func (e *ReadOnlyError) Error() string { return fmt.Sprintf("%s is read-only", e.Place) }
+
+// Is makes the error ErrDenied.
+func (*ReadOnlyError) Is(target error) bool { return target == ErrDenied }
 
 // A NotUniqueError means that the text to replace occurs more than once.
 type NotUniqueError struct {

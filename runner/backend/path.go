@@ -3,11 +3,15 @@ package backend
 import (
 	"cmp"
 	"path"
+	"slices"
 	"strings"
 )
 
-// maxPath is the longest path accepted, in bytes: that of Linux.
-const maxPath = 4096
+// The longest path and name accepted, in bytes: those of Linux.
+const (
+	maxPath = 4096
+	maxName = 255
+)
 
 // Clean returns the path as backends use it, relative and without detours, or
 // the error of one that no backend accepts. It looks at the text alone; links
@@ -23,6 +27,8 @@ func Clean(name string) (string, error) {
 		return "", &PathError{Op: "resolve", Path: name, Err: ErrBadName}
 	case strings.HasPrefix(name, "/"), strings.HasPrefix(path.Clean(name), "~"), climbs(name):
 		return "", &PathError{Op: "resolve", Path: name, Err: ErrEscapes}
+	case slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
+		return "", &PathError{Op: "resolve", Path: name, Err: ErrBadName}
 	}
 	return path.Clean(name), nil
 }
@@ -30,16 +36,7 @@ func Clean(name string) (string, error) {
 // climbs reports whether a component of the path is "..", written with slashes
 // of either kind.
 func climbs(name string) bool {
-	return climbsWith(name, "/") || climbsWith(name, `\`)
-}
-
-func climbsWith(name, separator string) bool {
-	for part := range strings.SplitSeq(name, separator) {
-		if part == ".." {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.FieldsFunc(name, func(c rune) bool { return c == '/' || c == '\\' }), "..")
 }
 
 // Compare orders paths as a tree is read: directory by directory, names within

@@ -1,13 +1,13 @@
 package config
 
 import (
-	"fmt"
+	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/model/price"
-	"github.com/deckhand-dev/deckhand/runner/model/retry"
+	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -18,10 +18,24 @@ import (
 type Parts struct {
 	Task     task.Task
 	Snapshot task.Snapshot
-	// Workspace is what the file tools see.
+	// Workspace is what the file tools see below /workspace.
 	Workspace backend.Backend
-	// Key is where the key of the Agent's Model is read; see ModelSpec.
-	Key func() (string, error)
+	// State is the directory of the journal, which also keeps what the session
+	// has beside the workspace; empty: that is kept in memory.
+	State string
+	// Key says how a key of a Secret is read, each time anew.
+	Key func(task.SecretKey) func() (string, error)
+	// Redact keeps secrets out of what hooks are told; nil: there are none.
+	Redact func(string) string
+	Now    func() time.Time
+}
+
+// key is how a key is read; nil where none is named.
+func (p Parts) key(k task.SecretKey) KeyFunc {
+	if k.Secret == "" {
+		return nil
+	}
+	return p.Key(k)
 }
 
 // Built is what follows from a task.
@@ -29,111 +43,106 @@ type Built struct {
 	// Engine still lacks what belongs to the place where it runs: the journal,
 	// the events, the reporter, the signals, the clock.
 	Engine engine.Config
-	// Files know which files the session changed.
+	// Files know which files the Run changed.
 	Files *files.Toolset
+	// Sessions is where sessions are copied to.
+	Sessions session.Store
 }
 
 // Build makes what follows from the task. What cannot work is a *task.EndError
-// with the reason Misconfigured.
-func (r *Registry) Build(p Parts) (Built, error) {
-	m, err := r.model(p)
+// with the reason Misconfigured: for every agent of the Run, not only when it is
+// called.
+func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
+	b, err := r.builder(ctx, p)
 	if err != nil {
 		return Built{}, err
 	}
-	toolset := files.New(p.Workspace, task.Workspace)
-	tools, err := r.toolbox(p.Snapshot.Agent, toolset)
+	in, err := inputOf(p.Task, p.Snapshot.Agent)
 	if err != nil {
 		return Built{}, err
 	}
+	if err := b.rehearse(); err != nil {
+		return Built{}, err
+	}
+	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: b.models.of(p.Snapshot, p.Snapshot.Agent), values: in.values})
+	if err != nil {
+		return Built{}, err
+	}
+	t := p.Task
+	t.Prompt = in.prompt
 	return Built{
 		Engine: engine.Config{
-			Task: p.Task, Agent: p.Snapshot.Agent, Model: m, Tools: tools,
-			Recall: toolset.Replay,
+			Task: t, Actor: *root, Actors: b.child,
+			Opening: b.opening(), Evict: b.evict,
 		},
-		Files: toolset,
+		Files:    b.files,
+		Sessions: b.sessions,
 	}, nil
 }
 
-// model makes the Agent's Model: priced by the try, and tried again.
-func (r *Registry) model(p Parts) (engine.Model, error) {
-	spec := p.Snapshot.Models[0]
-	driver, ok := r.models[spec.Provider]
+// A builder makes the agents of one Run.
+type builder struct {
+	Parts
+	registry *Registry
+	agents   map[string]task.Agent
+	models   *models
+	places   places
+	files    *files.Toolset // of the Run's own session
+	sessions session.Store
+	evict    func(ctx context.Context, call step.Call, text string) string
+}
+
+func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
+	b := &builder{Parts: p, registry: r, agents: map[string]task.Agent{p.Snapshot.Agent.Name: p.Snapshot.Agent}}
+	for _, a := range p.Snapshot.Agents {
+		b.agents[a.Name] = a
+	}
+	var err error
+	if b.models, err = r.makeModels(p); err != nil {
+		return nil, err
+	}
+	if b.places, err = r.placesOf(p); err != nil {
+		return nil, err
+	}
+	if b.sessions, err = r.openStore(ctx, p.Task.Run); err != nil {
+		return nil, misconfigured("Opening the store of sessions: %w", err)
+	}
+	b.files = files.Over(b.places.all, files.View{Root: "/", Home: task.Workspace, Places: b.places.all.Places()})
+	b.evict = b.evictor()
+	return b, nil
+}
+
+// rehearse makes every agent once, so that what is wrong with one is known
+// before anything is paid for.
+func (b *builder) rehearse() error {
+	for _, a := range b.agents {
+		if _, err := b.actor(a, cast{files: b.files.ForSession(), models: b.models.of(b.Snapshot, a), rehearsal: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// child makes the agent of a session that a call opens. One that calls itself,
+// by the tool task, may have another Model for that.
+func (b *builder) child(d tool.Delegation) (*engine.Actor, error) {
+	agent, ok := b.agents[d.Agent]
 	if !ok {
-		return engine.Model{}, misconfigured("Model %s: this runner has no provider %q; it has %s", spec.Name, spec.Provider, names(r.models))
+		return nil, misconfigured("Agent %q is not among those of the Run", d.Agent)
 	}
-	if p.Task.Limits.CostMicroUSD > 0 && spec.Prices == nil {
-		return engine.Model{}, misconfigured("Model %s has no prices, so limits.cost cannot be held; set its prices", spec.Name)
+	names := b.models.of(b.Snapshot, agent)
+	if route := agent.Routes[task.RouteSubagent]; d.Own && len(route) > 0 {
+		names = route
 	}
-	driven, err := driver(ModelSpec{Model: spec, Key: p.Key})
-	if err != nil {
-		return engine.Model{}, misconfigured("Model %s: %w", spec.Name, err)
-	}
-	m := engine.Model{
-		Model:  retry.New(price.New(driven, spec.Prices), retry.Options{}),
-		Name:   spec.Name,
-		Params: spec.Params,
-	}
-	if m.Params.MaxOutputTokens == 0 {
-		m.Params.MaxOutputTokens = spec.MaxOutputTokens
-	}
-	if spec.Secret != "" {
-		m.Credential = fmt.Sprintf("the key %s of the Secret %s", spec.Key, spec.Secret)
-	}
-	if spec.Prices != nil {
-		m.Price = func(u step.Usage) step.Usage { return price.Of(u, *spec.Prices) }
-	}
-	return m, nil
+	return b.actor(agent, cast{files: b.files.ForSession(), models: names, values: valuesOf(d)})
 }
 
-// toolbox gathers the Agent's tools and those that every Agent has.
-func (r *Registry) toolbox(agent task.Agent, toolset *files.Toolset) (engine.Toolbox, error) {
-	tools, err := ending(agent)
-	if err != nil {
-		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+// valuesOf are the values that a piece of work binds to the instructions of who
+// does it.
+func valuesOf(d tool.Delegation) json.RawMessage {
+	if len(d.Input) > 0 {
+		return d.Input
 	}
-	for _, entry := range agent.Tools {
-		factory, ok := r.tools[entry.Builtin]
-		if !ok {
-			return nil, misconfigured("Agent %s: this runner has no builtin %q; it has %s", agent.Name, entry.Builtin, names(r.tools))
-		}
-		made, err := factory(ToolSpec{Agent: agent, Files: toolset})
-		if err != nil {
-			return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, entry.Builtin, err)
-		}
-		tools = append(tools, within(made, time.Duration(entry.TimeoutSeconds)*time.Second)...)
-	}
-	box, err := tool.NewRegistry(tools...)
-	if err != nil {
-		return nil, misconfigured("Agent %s: %w", agent.Name, err)
-	}
-	return box, nil
-}
-
-// A bounded tool has the timeout that the Agent gave it.
-type bounded struct {
-	tool.Tool
-	timeout time.Duration
-}
-
-// Spec implements [tool.Tool].
-func (b bounded) Spec() tool.Spec {
-	s := b.Tool.Spec()
-	s.Timeout = b.timeout
-	return s
-}
-
-// within bounds tools; 0 leaves each its own bound.
-func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {
-	if timeout == 0 {
-		return tools
-	}
-	all := make([]tool.Tool, len(tools))
-	for i, t := range tools {
-		all[i] = bounded{Tool: t, timeout: timeout}
-	}
-	return all
-}
-
-func misconfigured(format string, args ...any) error {
-	return task.End(task.ReasonMisconfigured, format, args...)
+	values, _ := json.Marshal(map[string]string{"prompt": d.Prompt}) // a string: cannot fail
+	return values
 }

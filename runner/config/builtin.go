@@ -1,37 +1,103 @@
 package config
 
 import (
+	"context"
+
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/delegate"
+	"github.com/deckhand-dev/deckhand/runner/tool/recall"
 	"github.com/deckhand-dev/deckhand/runner/tool/talk"
+	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
+
+// formatAnthropic is how a Model asks for the one of two APIs that its provider
+// has.
+const formatAnthropic = "Anthropic"
 
 // builtin registers what the runner comes with.
 func builtin(r *Registry) {
-	for _, provider := range []string{openai.ProviderOpenAI, openai.ProviderOpenAICompatible} {
-		r.Model(provider, openAI)
+	r.models = map[string]ModelFactory{
+		openai.ProviderOpenAI: openAI, openai.ProviderOpenAICompatible: openAI, openai.ProviderAzure: openAI,
+		openai.ProviderOpenRouter: openAI, openai.ProviderOllama: openAI,
+		openai.ProviderDeepSeek: either, openai.ProviderKimi: either,
+		anthropic.ProviderAnthropic: messages, anthropic.ProviderAnthropicCompatible: messages,
 	}
-	r.Tool("Files", func(s ToolSpec) ([]tool.Tool, error) { return s.Files.Tools(), nil })
-	r.Tool("Think", func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Think()}, nil })
+	r.builtins = map[string]ToolFactory{
+		"Files":       func(s ToolSpec) ([]tool.Tool, error) { return s.Files.Tools(), nil },
+		"Think":       func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Think()}, nil },
+		"Ask":         func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Ask()}, nil },
+		"Task":        subagents,
+		"HttpRequest": func(s ToolSpec) ([]tool.Tool, error) { return one(web.HTTPRequest(reach(s))) },
+		"Browse":      func(s ToolSpec) ([]tool.Tool, error) { return one(web.Browse(reach(s))) },
+		"WebSearch": func(s ToolSpec) ([]tool.Tool, error) {
+			return one(web.Search(web.SearchOptions{Endpoint: s.Entry.Endpoint, Key: s.Key}))
+		},
+		"Recall": remembered,
+	}
+}
+
+// one is a tool as the tools of an entry.
+func one(t tool.Tool, err error) ([]tool.Tool, error) { return []tool.Tool{t}, err }
+
+// either speaks the one or the other API of a provider that has both.
+func either(s ModelSpec) (model.Model, error) {
+	if s.Format == formatAnthropic {
+		return messages(s)
+	}
+	return openAI(s)
 }
 
 func openAI(s ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
 		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
+		Deployment: s.Deployment, APIVersion: s.APIVersion,
 	})
 }
 
-// ending are the tools that end a Run; every Agent has them.
-func ending(agent task.Agent) ([]tool.Tool, error) {
-	finish := talk.Finish()
-	if len(agent.OutputSchema) > 0 {
-		var err error
-		if finish, err = talk.FinishWith(agent.OutputSchema); err != nil {
-			return nil, err
+func messages(s ModelSpec) (model.Model, error) {
+	return anthropic.New(anthropic.Options{
+		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
+		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
+	})
+}
+
+func reach(s ToolSpec) web.Options {
+	return web.Options{Hosts: s.Entry.Hosts, RunUID: s.Run.UID}
+}
+
+// subagents makes the tool that opens a fresh session, of the agent itself or of
+// one that it lists.
+func subagents(s ToolSpec) ([]tool.Tool, error) {
+	var listed []task.Agent
+	for _, entry := range s.Agent.Tools {
+		if other, ok := s.Agents[entry.Agent]; ok {
+			listed = append(listed, other)
 		}
 	}
-	return []tool.Tool{finish, talk.Reject()}, nil
+	return []tool.Tool{delegate.Task(listed)}, nil
+}
+
+// remembered searches what the agent keeps, and its past sessions where a store
+// has them.
+func remembered(s ToolSpec) ([]tool.Tool, error) {
+	return []tool.Tool{recall.New(recall.Options{
+		Files: s.Memories, Place: task.Memories,
+		Sessions: s.Sessions, Self: s.Run.UID,
+		Query: session.Query{App: s.Run.Namespace, Agent: s.Agent.Name, User: s.User},
+	})}, nil
+}
+
+// openStore opens the store that sessions are copied to; nil where the runner
+// was built with none.
+func (r *Registry) openStore(ctx context.Context, run task.Run) (session.Store, error) {
+	if r.store == nil {
+		return nil, nil //nolint:nilnil // no store is a fact, not a fault
+	}
+	return r.store(ctx, run)
 }

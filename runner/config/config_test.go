@@ -14,8 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -64,19 +67,30 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// parts are a task that can be built.
-func parts(t *testing.T) config.Parts {
+// noKey is where nothing is to be read.
+func noKey(task.SecretKey) func() (string, error) {
+	return func() (string, error) { return "", os.ErrNotExist }
+}
+
+// at is a directory as a workspace.
+func at(t *testing.T, dir string) *disk.Disk {
 	t.Helper()
-	d, err := disk.Open(t.TempDir(), time.Now)
+	d, err := disk.Open(dir, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// parts are a task that can be built.
+func parts(t *testing.T) config.Parts {
+	t.Helper()
 	tk, s, err := config.Read(written(func(map[string]any) {}), []byte(snapshot))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config.Parts{Task: tk, Snapshot: s, Workspace: d}
+	return config.Parts{Task: tk, Snapshot: s, Workspace: at(t, t.TempDir()), Key: noKey, Now: time.Now}
 }
 
 func TestBuild(t *testing.T) {
@@ -92,7 +106,7 @@ func TestBuild(t *testing.T) {
 		},
 		"a builtin that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Teleport"}} },
-			want:   `Agent fixer: this runner has no builtin "Teleport"; it has Files, Think`,
+			want:   `Agent fixer: this runner has no builtin "Teleport"; it has Ask, Browse, Files, HttpRequest, Recall, Task, Think, WebSearch`,
 		},
 		"a builtin that is listed twice": {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Think"}, {Builtin: "Think"}} },
@@ -100,7 +114,7 @@ func TestBuild(t *testing.T) {
 		},
 		"a provider that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Models[0].Provider = "Acme" },
-			want:   `Model m: this runner has no provider "Acme"; it has OpenAI, OpenAICompatible`,
+			want:   `Model m: this runner has no provider "Acme"; it has Anthropic, AnthropicCompatible, Azure, DeepSeek, Kimi, Ollama, OpenAI, OpenAICompatible, OpenRouter`,
 		},
 		"an endpoint that is none": {
 			change: func(p *config.Parts) { p.Snapshot.Models[0].Endpoint = "::" },
@@ -121,7 +135,7 @@ func TestBuild(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&p)
 			}
-			built, err := config.NewRegistry().Build(p)
+			built, err := config.NewRegistry().Build(t.Context(), p)
 			if got := misconfigured(err); tc.want == "" && err != nil || !strings.Contains(got, tc.want) {
 				t.Errorf("Build() = %v, want Misconfigured with %q", err, tc.want)
 			}
@@ -143,11 +157,11 @@ func misconfigured(err error) string {
 
 // names are the tools that a model is told of.
 func names(b config.Built) []string {
-	if b.Engine.Tools == nil {
+	if b.Engine.Actor.Tools == nil {
 		return nil
 	}
 	var all []string
-	for _, s := range b.Engine.Tools.Specs() {
+	for _, s := range b.Engine.Actor.Tools.Specs() {
 		all = append(all, s.Name)
 	}
 	return all
@@ -161,39 +175,73 @@ func (mute) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error
 
 func TestARegistryCanBeAddedTo(t *testing.T) {
 	r := config.NewRegistry()
-	r.Model("Acme", func(config.ModelSpec) (model.Model, error) { return mute{}, nil })
-	r.Tool("Wait", func(config.ToolSpec) ([]tool.Tool, error) {
-		spec := tool.Spec{Timeout: time.Hour}
-		spec.Name = "wait"
-		return []tool.Tool{tool.Typed(spec, func(context.Context, tool.Call, struct{}) (tool.Result, error) {
-			return tool.Result{}, nil
-		})}, nil
+	r.Driver("acme", func(config.ModelSpec) (model.Model, error) { return mute{}, nil })
+	r.Tool("Wait", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
+	r.Layer(func(task.Agent, task.Run) (middleware.Layer, error) {
+		return middleware.Layer{Name: "calm", Instructions: "Keep calm.", Tools: []tool.Tool{idle("rest")}}, nil
+	})
+	r.Backend("/handbook", func(config.BackendSpec) (backend.Backend, error) {
+		b := state.New(state.Options{})
+		_, err := b.Write(t.Context(), "a.md", []byte("a"), backend.Any)
+		return b, err
 	})
 	p := parts(t)
-	p.Snapshot.Models[0].Provider = "Acme"
-	p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Wait", TimeoutSeconds: 7}}
-	built, err := r.Build(p)
+	p.Snapshot.Models[0].Provider, p.Snapshot.Models[0].Driver = "Custom", "acme"
+	p.Snapshot.Agent.Instructions = "Work."
+	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Wait", TimeoutSeconds: 7}, {Builtin: "Files"}}
+	built, err := r.Build(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait, ok := built.Engine.Tools.Find("wait")
-	if !ok || wait.Spec().Timeout != 7*time.Second {
+	actor := built.Engine.Actor
+	if wait, ok := actor.Tools.Find("wait"); !ok || wait.Spec().Timeout != 7*time.Second {
 		t.Errorf("found %t, its timeout is not the Agent's", ok)
+	}
+	if _, ok := actor.Tools.Find("rest"); !ok {
+		t.Error("the tool of the layer is not there")
+	}
+	if actor.Agent.Instructions != "Work.\n\nKeep calm." {
+		t.Errorf("the instructions are %q", actor.Agent.Instructions)
+	}
+	if got := calls(t, built, "Read", `{"path":"/handbook/a.md"}`); !strings.Contains(got, "a") || strings.Contains(got, "Error") {
+		t.Errorf("the handbook says %q", got)
 	}
 }
 
-func TestAwaitKey(t *testing.T) {
-	m := task.Model{Name: "m", SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"}}
-	path := filepath.Join(t.TempDir(), "key")
-	t.Run("a Model without a Secret needs none", func(t *testing.T) {
-		if _, err := config.AwaitKey(t.Context(), task.Model{}, "ns", nil); err != nil {
+// idle is a tool that does nothing.
+func idle(name string) tool.Tool {
+	spec := tool.Spec{Timeout: time.Hour}
+	spec.Name = name
+	return tool.Typed(spec, func(context.Context, tool.Call, struct{}) (tool.Result, error) { return tool.Result{}, nil })
+}
+
+// calls is what the model reads of one call.
+func calls(t *testing.T, built config.Built, name, args string) string {
+	t.Helper()
+	tl, ok := built.Engine.Actor.Tools.Find(name)
+	if !ok {
+		t.Fatalf("there is no tool %s", name)
+	}
+	result, err := tl.Call(t.Context(), tool.Call{ID: "s2c1", Name: name, Args: json.RawMessage(args), Emit: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Render()
+}
+
+func TestAwaitKeys(t *testing.T) {
+	first, second := task.SecretKey{Secret: "anthropic", Key: "api-key"}, task.SecretKey{Secret: "tavily", Key: "token"}
+	dir := t.TempDir()
+	read := func(k task.SecretKey) func() (string, error) { return config.KeyFile(filepath.Join(dir, k.Secret)) }
+	t.Run("where none is named none is waited for", func(t *testing.T) {
+		if _, err := config.AwaitKeys(t.Context(), nil, "ns", nil); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("a key that never comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := config.AwaitKey(t.Context(), m, "team-a", config.KeyFile(path))
+			_, err := config.AwaitKeys(t.Context(), []task.SecretKey{first, second}, "team-a", read)
 			var end *task.EndError
 			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
 				t.Fatalf("after %s: %v", time.Since(began), err)
@@ -203,12 +251,13 @@ func TestAwaitKey(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a key that comes late", func(t *testing.T) {
+	t.Run("keys that come late", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			time.AfterFunc(10*time.Second, func() { _ = os.WriteFile(path, []byte("sk-late-key\n"), 0o600) })
-			secrets, err := config.AwaitKey(t.Context(), m, "team-a", config.KeyFile(path))
-			if err != nil || len(secrets) != 1 || string(secrets[0].Value) != "sk-late-key" {
-				t.Errorf("AwaitKey() = %v, %v", secrets, err)
+			time.AfterFunc(5*time.Second, func() { _ = os.WriteFile(filepath.Join(dir, "tavily"), []byte("tv-late-key"), 0o600) })
+			time.AfterFunc(10*time.Second, func() { _ = os.WriteFile(filepath.Join(dir, "anthropic"), []byte("sk-late-key\n"), 0o600) })
+			secrets, err := config.AwaitKeys(t.Context(), []task.SecretKey{first, second}, "team-a", read)
+			if err != nil || len(secrets) != 2 || string(secrets[0].Value) != "sk-late-key" || secrets[1].Name != "tavily" {
+				t.Errorf("AwaitKeys() = %v, %v", secrets, err)
 			}
 		})
 	})

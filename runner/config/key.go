@@ -30,28 +30,41 @@ func KeyFile(path string) func() (string, error) {
 	}
 }
 
-// AwaitKey waits until the key of a Model can be read, and returns it as the
-// secret that it is. A Model without a Secret needs none.
-func AwaitKey(ctx context.Context, m task.Model, namespace string, key func() (string, error)) ([]redact.Secret, error) {
-	if m.Secret == "" {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, keyPatience, task.End(task.ReasonSecretMissing,
-		"Secret %s has no key %s in namespace %s; once it is there, the Run goes on by itself within two minutes", m.Secret, m.Key, namespace))
+// AwaitKeys waits until each of the keys can be read, and returns them as the
+// secrets that they are.
+func AwaitKeys(ctx context.Context, keys []task.SecretKey, namespace string, read func(task.SecretKey) func() (string, error)) ([]redact.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, keyPatience)
 	defer cancel()
+	secrets := make([]redact.Secret, 0, len(keys))
+	for _, k := range keys {
+		value, err := await(ctx, k, read(k))
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = task.End(task.ReasonSecretMissing,
+				"Secret %s has no key %s in namespace %s; once it is there, the Run goes on by itself within two minutes", k.Secret, k.Key, namespace)
+		}
+		if err != nil {
+			return secrets, err
+		}
+		secrets = append(secrets, redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(value)})
+	}
+	return secrets, nil
+}
+
+// await waits for one key.
+func await(ctx context.Context, k task.SecretKey, read func() (string, error)) (string, error) {
 	poll := time.NewTicker(keyPoll)
 	defer poll.Stop()
 	for {
-		value, err := key()
+		value, err := read()
 		if err == nil && value != "" {
-			return []redact.Secret{{Name: m.Secret, Key: m.Key, Value: []byte(value)}}, nil
+			return value, nil
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, misconfigured("Reading the key %s of the Secret %s: %w", m.Key, m.Secret, err)
+			return "", misconfigured("Reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return "", context.Cause(ctx)
 		case <-poll.C:
 		}
 	}

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -23,9 +25,24 @@ func (e endless) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 			return
 		}
 		*e.left--
-		yield(model.Delta{Call: &model.CallDelta{Name: "Read", Args: `{"path":"a"}`}, Usage: &usage, Finish: step.FinishCalls}, nil)
+		yield(model.Delta{Call: &model.CallDelta{Name: "Read", Args: fmt.Sprintf(`{"path":"a%d"}`, *e.left)}, Usage: &usage, Finish: step.FinishCalls}, nil)
 	}
 }
+
+// deaf is a Reporter that asks what there is to report and forgets it.
+type deaf struct{}
+
+func (deaf) Report(now func() task.Progress) { now() }
+
+func (deaf) Commit(_ context.Context, now func() task.Progress) error {
+	now()
+	return nil
+}
+
+// mute is a Sink that says nothing.
+type mute struct{}
+
+func (mute) Emit(step.Scope, string, events.Payload) {}
 
 // BenchmarkStep is one turn of the loop: a model that answers at once, one call
 // of a tool that does nothing, a journal in memory.
@@ -38,7 +55,8 @@ func BenchmarkStep(b *testing.B) {
 	for b.Loop() {
 		left := turns
 		s := newStage(tools)
-		s.Model.Model = endless{left: &left}
+		s.Actor.Model.Model = endless{left: &left}
+		s.Report, s.Events = deaf{}, mute{}
 		s.Task.Limits.Steps = turns + 2
 		if out := Run(b.Context(), s.Config); out.Reason != task.ReasonFinished {
 			b.Fatalf("ended %s: %s", out.Reason, out.Message)

@@ -6,85 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"time"
+	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
-	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
-
-// A Reporter tells the Run's status how far the work has come.
-type Reporter interface {
-	// Report takes over how far the work has come, to be told when it is worth it.
-	// It does not block. Both ask now themselves, one at a time, so that what
-	// parallel calls tell is never overtaken by what was true before it.
-	Report(now func() task.Progress)
-	// Commit returns once what now said, or something later, is accepted.
-	Commit(ctx context.Context, now func() task.Progress) error
-}
-
-// A Sink is told what happens as it happens. It does not block.
-type Sink interface {
-	Emit(message string, p events.Payload)
-}
-
-// A Toolbox knows the tools of a session.
-type Toolbox interface {
-	// Specs is what the model is told, in an order that never changes.
-	Specs() []step.Tool
-	// Find returns the tool of that name.
-	Find(name string) (tool.Tool, bool)
-	// Read makes the arguments that a model wrote for a tool valid JSON: what it
-	// meant, or else what it wrote as a JSON string.
-	Read(name, raw string) json.RawMessage
-	// Check holds arguments to the tool's schema; nil means they fit.
-	Check(name string, args json.RawMessage) *tool.Error
-}
-
-// A Model is a language model and what people know it by.
-type Model struct {
-	model.Model
-	Name   string
-	Params model.Params
-	// Credential says, for people, where its key comes from.
-	Credential string
-	// Price puts a price on usage that we estimated ourselves; nil: unknown.
-	Price func(step.Usage) step.Usage
-}
-
-// Config is everything that a session needs.
-type Config struct {
-	Task  task.Task
-	Agent task.Agent
-	Model Model
-	Tools Toolbox
-
-	Journal journal.Log
-	Events  Sink
-	Report  Reporter
-	Redact  *redact.Redactor
-
-	// Interrupted is closed when nothing new may begin; what runs may go on until
-	// the context ends.
-	Interrupted <-chan struct{}
-	// Stop says whether somebody asked the Run to end at its next safe point;
-	// Stopping is closed when they do. Both may be nil: nobody can.
-	Stop     func() bool
-	Stopping <-chan struct{}
-	// Recall is told of each call that succeeded in an earlier attempt, for tools
-	// that remember; nil where none does.
-	Recall func(name string, args json.RawMessage)
-	// LowSpace says whether the disk was found full once.
-	LowSpace func() bool
-	Now      func() time.Time
-	// Began is when this runner began to use up the Run's duration.
-	Began time.Time
-}
 
 // An Outcome is how a session ended.
 type Outcome struct {
@@ -100,10 +28,56 @@ type Outcome struct {
 	Stack string
 }
 
-// Run takes up the session where its journal stands and works until it ends.
+// Run takes up the work where its journal stands and goes on until it ends.
 func Run(ctx context.Context, c Config) Outcome {
-	r := &run{Config: c, board: newBoard(c)}
-	return r.close(r.outcome(ctx))
+	r := newRun(c)
+	return r.close(ctx, r.outcome(ctx))
+}
+
+// ErrInterrupted is the cause with which a context is cancelled when the pod is
+// about to end.
+var ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
+
+// errStopped is the cause with which what waits is cancelled when somebody
+// asked the Run to end: an answer that nobody will use is not waited for.
+var errStopped = errors.New("the Run was asked to stop")
+
+// A run is what all sessions of a Run share.
+type run struct {
+	Config
+	root  *session
+	board *board
+	crew  *crew
+	room  room
+	// stopped is cancelled when somebody asks the Run to end.
+	stopped context.Context
+	halt    context.CancelFunc
+	// telling are reports that nobody waits for; alive ends with the Run.
+	telling sync.WaitGroup
+	alive   context.Context
+	die     context.CancelFunc
+
+	mu    sync.Mutex // guards the book
+	book  journal.Book
+	meter *meter // nil before the journal is read
+}
+
+func newRun(c Config) *run {
+	r := &run{Config: c, board: newBoard(c), crew: newCrew(c)}
+	r.alive, r.die = context.WithCancel(context.Background())
+	r.stopped, r.halt = context.WithCancel(r.alive)
+	if c.Stopping != nil {
+		go func() {
+			select {
+			case <-c.Stopping:
+				r.halt()
+			case <-r.alive.Done():
+			}
+		}()
+	}
+	r.root = newSession(r, "", step.Scope{}, c.Actor)
+	r.root.prompt = c.Task.Prompt
+	return r
 }
 
 // outcome is how the work ended. A crash in its midst must not lose what is
@@ -117,67 +91,44 @@ func (r *run) outcome(ctx context.Context) (out Outcome) {
 	return out
 }
 
-// ErrInterrupted is the cause with which a context is cancelled when the pod is
-// about to end.
-var ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
-
-// A run is one session at work.
-type run struct {
-	Config
-	session session
-	meter   *meter
-	board   *board
-	warned  bool // the model knows that the disk is full
-	notes   []string
-}
-
 func (r *run) run(ctx context.Context) (Outcome, error) {
 	if err := r.load(); err != nil {
 		return Outcome{}, err
 	}
-	ctx, cancel := r.meter.deadline(ctx)
+	ctx, cancel := r.root.account.deadline(ctx)
 	defer cancel()
 	// Until this is accepted, nothing tells that this attempt is the one that
 	// counts: it must not have any effect.
 	if err := r.commit(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if err := r.takeUp(); err != nil {
-		return Outcome{}, err
-	}
-	return r.loop(ctx)
+	last := r.root.read().Last
+	r.Events.Emit(r.root.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.Task.Attempt, r.Actor.Agent.Name, last), events.RunStarted{
+		Agent: r.Actor.Agent.Name, Model: r.Actor.Model.Name, Steps: last, Restarts: r.book.Restarts, Limits: r.Task.Limits,
+	})
+	return r.root.work(ctx)
 }
 
-// loop is the whole of an agent: decide, do, decide again.
-func (r *run) loop(ctx context.Context) (Outcome, error) {
-	for {
-		var err error
-		switch act := next(r.view()); act.kind {
-		case end:
-			return act.outcome, nil
-		case execute:
-			err = r.execute(ctx, act.calls)
-		case say:
-			err = r.nudge(act.text)
-		case ask:
-			err = r.ask(ctx)
+// load reads the journal and sets the meter to the higher of what it and the
+// task say. The Run's own tools are told on the way what succeeded before.
+func (r *run) load() error {
+	recall := recaller{tell: r.Actor.Recall}
+	for rec, err := range r.Journal.Read() {
+		if err == nil {
+			err = r.book.Apply(rec)
 		}
 		if err != nil {
-			return Outcome{}, causeOf(ctx, err)
+			return fmt.Errorf("taking up the session: %w", err)
 		}
+		recall.hear(rec)
 	}
-}
-
-// view is all that next may know.
-func (r *run) view() view {
-	return view{
-		State:       r.session.read(),
-		schema:      len(r.Agent.OutputSchema) > 0,
-		used:        r.meter.read(),
-		limits:      r.Task.Limits,
-		interrupted: r.interrupted(),
-		stop:        r.Stop != nil && r.Stop(),
+	r.meter = newMeter(r.Config, r.crew.clock, &r.book)
+	r.root.account = r.meter.root
+	if r.book.Begun {
+		r.board.shown.Effects = task.EffectsBegun
 	}
+	r.board.begin(r.meter.root.read().Steps+1, task.KindModel, r.Actor.Model.Name, r.Now())
+	return nil
 }
 
 func (r *run) interrupted() bool {
@@ -189,9 +140,12 @@ func (r *run) interrupted() bool {
 	}
 }
 
-// commit returns once the operator knows how far the session has come, or
-// cannot any more: nothing is begun while this waits, so an interruption ends
-// the wait at once.
+// stop says whether somebody asked the Run to end.
+func (r *run) stop() bool { return r.Stop != nil && r.Stop() }
+
+// commit returns once the operator knows how far the work has come, or cannot
+// any more: nothing is begun while this waits, so an interruption ends the wait
+// at once.
 func (r *run) commit(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -208,6 +162,11 @@ func (r *run) commit(ctx context.Context) error {
 	return nil
 }
 
+// tellNow has the operator know at once how things stand; nobody waits for it.
+func (r *run) tellNow() {
+	r.telling.Go(func() { _ = r.Report.Commit(r.alive, r.progress) })
+}
+
 // causeOf is why a piece of work really failed: where the context ended, its
 // cause, else the error itself.
 func causeOf(ctx context.Context, err error) error {
@@ -215,6 +174,10 @@ func causeOf(ctx context.Context, err error) error {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+func asEnd(err error) (*task.EndError, bool) {
+	return errors.AsType[*task.EndError](err)
 }
 
 // A crash is a panic as an error.
@@ -250,27 +213,11 @@ func (r *run) failed(err error) Outcome {
 }
 
 // close completes an outcome with what is known at every end.
-func (r *run) close(out Outcome) Outcome {
-	s := r.session.read()
-	if out.Text == "" {
-		out.Text = lastText(s.Steps)
-	}
-	if r.meter != nil && out.Reason.Commits() {
-		// Only the next attempt reads it; without it, that one begins with the same
-		// question, which is no harm.
-		_ = r.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkEnded, Text: string(out.Reason)}})
-	}
+func (r *run) close(ctx context.Context, out Outcome) Outcome {
+	out = r.root.end(ctx, out)
+	r.die()
+	r.telling.Wait()
 	r.board.rest()
 	out.Progress = r.progress()
 	return out
-}
-
-// lastText is the last that the model said.
-func lastText(steps []step.Step) string {
-	for _, s := range slices.Backward(steps) {
-		if text := s.Text(); s.Role == step.RoleAssistant && text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -134,7 +134,7 @@ assistant: ok`,
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(tools, tc.turns...)
-			s.Agent.OutputSchema = []byte(tc.schema)
+			s.Actor.Agent.OutputSchema = []byte(tc.schema)
 			s.Task.Limits.Steps = 3
 			out := s.run(t)
 			if out.Reason != tc.want {
@@ -174,7 +174,7 @@ func sound(t *testing.T, s *stage) {
 	if len(due) > 0 {
 		t.Errorf("no results of %v", due)
 	}
-	state, _ := journal.Replay(s.journal.Read())
+	state := s.state(t)
 	if len(state.Results) > 0 {
 		t.Errorf("results without their turn: %v", state.Results)
 	}
@@ -188,7 +188,7 @@ func TestParallelCallsRecordTheSameAsSerialOnes(t *testing.T) {
 	tell := func(parallel int) (told string) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(tools, calls(`Slow {"a":"xxxx"}`, `Read {}`, `Slow {}`, `Nope {}`, `Read {"b":1}`), says("ok"))
-			s.Agent.ParallelTools = parallel
+			s.Actor.Agent.ParallelTools = parallel
 			s.run(t)
 			sound(t, s)
 			told = s.told(t)
@@ -351,15 +351,12 @@ func TestSigtermLetsRunningCallsEnd(t *testing.T) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))
-	s.Agent.ParallelTools = 1
+	s.Actor.Agent.ParallelTools = 1
 	out := s.run(t)
 	if out.Reason != task.ReasonInterrupted {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	state, err := journal.Replay(s.journal.Read())
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := s.state(t)
 	if len(state.Results) != 1 || len(state.Open()) != 1 || len(state.Intents) != 1 {
 		t.Errorf("results %v, open %v, begun %v; want one of each", state.Results, state.Open(), state.Intents)
 	}
@@ -419,7 +416,7 @@ func TestStopIsASafePoint(t *testing.T) {
 		stop = true
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))
-	s.Agent.ParallelTools = 1
+	s.Actor.Agent.ParallelTools = 1
 	s.Stop = func() bool { return stop }
 	if out := s.run(t); out.Reason != task.ReasonStopped {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -464,8 +461,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}), ending("finish")}, calls(`Leak {"k":"`+canary+`"}`), calls(`finish {"k":"`+canary+`"}`))
 	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
 	s.Task.Prompt = "use " + canary
-	s.Agent.Instructions = "never tell " + canary
-	s.Agent.OutputSchema = []byte("{}")
+	s.Actor.Agent.Instructions = "never tell " + canary
+	s.Actor.Agent.OutputSchema = []byte("{}")
 	out := s.run(t)
 	for r := range s.journal.Read() {
 		if strings.Contains(mustJSON(t, r), canary) {
@@ -504,7 +501,7 @@ func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, er
 
 func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 	s := newStage(nil)
-	s.Model.Model = stammer{}
+	s.Actor.Model.Model = stammer{}
 	out := s.run(t)
 	if out.Text != "I think." {
 		t.Errorf("text %q", out.Text)

@@ -15,28 +15,18 @@ import (
 // defaultTimeout bounds a call of a tool that says nothing else.
 const defaultTimeout = 2 * time.Minute
 
-// A job is one call of a turn on its way to a result.
-type job struct {
-	call step.Call
-	seq  int64 // of its result, in call order, whenever it comes
-	tool tool.Tool
-	spec tool.Spec
-	path string // that its arguments name, cleaned; empty: none
-	// refusal says why the call is not executed; nil when it is.
-	refusal *tool.Error
-	done    chan struct{}
-}
-
 // execute brings each of the calls to its result. Those that may run side by
-// side do; those that end the Run come last, one by one. An error means that
+// side do; those that end the session come last, one by one. An error means that
 // the session cannot go on; calls that were not begun are then left open.
-func (r *run) execute(ctx context.Context, calls []step.Call) error {
+func (s *session) execute(ctx context.Context, calls []step.Call) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	jobs, endings := r.plan(calls)
-	r.executeAll(ctx, jobs, cancel)
+	jobs, endings := s.plan(calls)
+	s.crew.leave() // the calls are what works now
+	defer s.crew.enter()
+	s.executeAll(ctx, jobs, cancel)
 	for _, j := range endings {
-		r.perform(ctx, j, cancel)
+		j.bring(ctx, cancel)
 	}
 	return failure(ctx)
 }
@@ -55,28 +45,41 @@ func failure(ctx context.Context) error {
 	return cause
 }
 
-// plan turns calls into jobs, in their order, those that end the Run apart.
-func (r *run) plan(calls []step.Call) (jobs, endings []*job) {
-	turn := r.turn()
-	for i, c := range turn.Calls {
+// plan turns calls into jobs, in their order, those that end the session apart.
+func (s *session) plan(calls []step.Call) (jobs, endings []*job) {
+	st := s.read()
+	last := st.Steps[len(st.Steps)-1]
+	s.jobs = s.jobs[:0]
+	for i, c := range last.Calls {
 		if !contains(calls, c.ID) {
 			continue
 		}
-		j := r.prepare(turn, c)
-		j.seq = turn.Seq + int64(i) + 1
+		j := s.prepare(last, c)
+		if len(last.Calls) > 1 {
+			j.path = pathOf(c.Args)
+		}
+		j.seq = last.Seq + int64(i) + 1
+		s.jobs = append(s.jobs, j)
 		if j.refusal == nil && j.spec.Ends {
 			endings = append(endings, j)
-		} else {
-			jobs = append(jobs, j)
+			continue
 		}
+		if _, begun := st.Intents[c.ID]; !begun { // one that was begun before goes on
+			s.reserve(j)
+		}
+		jobs = append(jobs, j)
 	}
 	return jobs, endings
 }
 
-// turn is the assistant's step whose calls are open.
-func (r *run) turn() step.Step {
-	steps := r.session.read().Steps
-	return steps[len(steps)-1]
+// reserve makes sure that no more calls are made than may be.
+func (s *session) reserve(j *job) {
+	if j.refusal != nil {
+		return
+	}
+	if j.taken = s.account.take(); !j.taken {
+		j.refusal, j.surplus = &tool.Error{Message: resultTooMany}, true
+	}
 }
 
 func contains(calls []step.Call, id string) bool {
@@ -89,8 +92,8 @@ func contains(calls []step.Call, id string) bool {
 }
 
 // prepare finds the tool of a call and holds its arguments to the schema.
-func (r *run) prepare(turn step.Step, c step.Call) *job {
-	j := &job{call: c, done: make(chan struct{})}
+func (s *session) prepare(turn step.Step, c step.Call) *job {
+	j := &job{session: s, call: c}
 	switch turn.Finish {
 	case step.FinishLength:
 		j.refusal = &tool.Error{Message: resultCut}
@@ -100,22 +103,27 @@ func (r *run) prepare(turn step.Step, c step.Call) *job {
 		return j
 	case step.FinishStop, step.FinishCalls, step.FinishOther:
 	}
-	t, known := r.Tools.Find(c.Name)
+	t, known := s.Tools.Find(c.Name)
 	if !known {
-		j.refusal = &tool.Error{Message: resultUnknown(c.Name, r.Tools.Specs())}
+		j.refusal = &tool.Error{Message: resultUnknown(c.Name, s.tools)}
 		return j
 	}
-	j.tool, j.spec, j.path = t, t.Spec(), pathOf(c.Args)
-	j.refusal = r.Tools.Check(c.Name, c.Args)
+	j.tool, j.spec = t, t.Spec()
+	j.refusal = s.Tools.Check(c.Name, c.Args)
 	return j
 }
 
 // executeAll starts jobs in call order, as many at once as the Agent allows,
 // each behind the earlier ones that it must not run beside.
-func (r *run) executeAll(ctx context.Context, jobs []*job, cancel context.CancelCauseFunc) {
+func (s *session) executeAll(ctx context.Context, jobs []*job, cancel context.CancelCauseFunc) {
+	if len(jobs) == 1 {
+		s.executeOne(ctx, jobs[0], cancel)
+		return
+	}
 	var all sync.WaitGroup
-	slots := make(chan struct{}, max(r.Agent.ParallelTools, 1))
+	slots := make(chan struct{}, max(s.Agent.ParallelTools, 1))
 	for i, j := range jobs {
+		j.done = make(chan struct{})
 		for _, earlier := range jobs[:i] {
 			if conflict(earlier, j) {
 				<-earlier.done
@@ -124,11 +132,15 @@ func (r *run) executeAll(ctx context.Context, jobs []*job, cancel context.Cancel
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { close(j.done); <-slots }()
-			defer caught(cancel)
-			r.perform(ctx, j, cancel)
+			s.executeOne(ctx, j, cancel)
 		})
 	}
 	all.Wait()
+}
+
+func (s *session) executeOne(ctx context.Context, j *job, cancel context.CancelCauseFunc) {
+	defer caught(cancel)
+	j.bring(ctx, cancel)
 }
 
 // conflict says whether two jobs of one turn must not run at once.
@@ -163,11 +175,4 @@ func pathOf(args json.RawMessage) string {
 		return ""
 	}
 	return path.Clean(named.Path)
-}
-
-func (j *job) timeout() time.Duration {
-	if j.spec.Timeout > 0 {
-		return j.spec.Timeout
-	}
-	return defaultTimeout
 }

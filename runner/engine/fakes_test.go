@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 // A script is a model that says what it is told to, turn by turn, and keeps
 // what it was asked. Past its end it fails.
 type script struct {
+	mu    sync.Mutex
 	turns []turn
 	asked []*model.Request
 	at    int
@@ -53,15 +53,7 @@ func fails(err error) turn { return turn{err: err} }
 
 func (s *script) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		kept := *req
-		kept.Steps = append([]step.Step(nil), req.Steps...)
-		s.asked = append(s.asked, &kept)
-		if s.at == len(s.turns) {
-			yield(model.Delta{}, fmt.Errorf("the script has only %d turns", s.at))
-			return
-		}
-		t := s.turns[s.at]
-		s.at++
+		t := s.next(req)
 		if t.during != nil {
 			t.err = t.during(ctx)
 		}
@@ -75,6 +67,20 @@ func (s *script) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 			}
 		}
 	}
+}
+
+// next is the turn that answers a request.
+func (s *script) next(req *model.Request) turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := *req
+	kept.Steps = append([]step.Step(nil), req.Steps...)
+	s.asked = append(s.asked, &kept)
+	if s.at == len(s.turns) {
+		return fails(fmt.Errorf("the script has only %d turns", s.at))
+	}
+	s.at++
+	return s.turns[s.at-1]
 }
 
 func (t turn) deltas() []model.Delta {
@@ -183,14 +189,17 @@ func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
 
 // A tape is a Sink that keeps what it hears, as types.
 type tape struct {
-	mu    sync.Mutex
-	types []step.EventType
-	all   []events.Payload
+	mu       sync.Mutex
+	types    []step.EventType
+	all      []events.Payload
+	messages []string
+	scopes   []step.Scope
 }
 
-func (t *tape) Emit(_ string, p events.Payload) {
+func (t *tape) Emit(scope step.Scope, message string, p events.Payload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.messages, t.scopes = append(t.messages, message), append(t.scopes, scope)
 	t.types = append(t.types, p.EventType())
 	t.all = append(t.all, p)
 }
@@ -210,10 +219,13 @@ func newStage(tools box, turns ...turn) *stage {
 	interrupted := make(chan struct{})
 	s.sigterm = sync.OnceFunc(func() { close(interrupted) })
 	s.Config = Config{
-		Task:  task.Task{Version: 1, Attempt: 1, Prompt: "go", Run: task.Run{UID: "uid"}, Limits: task.Limits{Steps: 30}},
-		Agent: task.Agent{Name: "a", Instructions: "be brief", ParallelTools: 4},
-		Model: Model{Model: s.script, Name: "m"},
-		Tools: tools, Journal: s.journal, Events: s.tape, Report: s.desk,
+		Task: task.Task{Version: 1, Attempt: 1, Prompt: "go", Run: task.Run{UID: "uid"}, Limits: task.Limits{Steps: 30}},
+		Actor: Actor{
+			Agent: task.Agent{Name: "a", Instructions: "be brief", ParallelTools: 4},
+			Model: Model{Model: s.script, Name: "m"},
+			Tools: tools,
+		},
+		Journal: s.journal, Events: s.tape, Report: s.desk,
 		Interrupted: interrupted, Now: time.Now,
 	}
 	return s
@@ -228,25 +240,35 @@ func (s *stage) run(t *testing.T) Outcome {
 func (s *stage) again(tools box, turns ...turn) *stage {
 	next := newStage(tools, turns...)
 	next.journal, next.Journal = s.journal, s.journal
-	next.Task, next.Agent = s.Task, s.Agent
+	next.Task, next.Actor.Agent = s.Task, s.Actor.Agent
 	return next
+}
+
+// state is the Run's own session as it was recorded.
+func (s *stage) state(t *testing.T) *journal.State {
+	t.Helper()
+	b, err := journal.Replay(s.journal.Read())
+	if err != nil {
+		t.Fatalf("Replay: %v", err)
+	}
+	return b.Session("")
 }
 
 // steps is the session as it was recorded.
 func (s *stage) steps(t *testing.T) []step.Step {
 	t.Helper()
-	state, err := journal.Replay(s.journal.Read())
-	if err != nil {
-		t.Fatalf("Replay: %v", err)
-	}
-	return state.Steps
+	return s.state(t).Steps
 }
 
 // told is the session in words: who said what.
 func (s *stage) told(t *testing.T) string {
 	t.Helper()
+	return inWords(s.steps(t))
+}
+
+func inWords(steps []step.Step) string {
 	var lines []string
-	for _, st := range s.steps(t) {
+	for _, st := range steps {
 		line := string(st.Role) + ": " + st.Text()
 		for _, c := range st.Calls {
 			line += " " + c.Name + string(c.Args)
@@ -280,17 +302,24 @@ func (byLength) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.
 	return (&script{turns: []turn{conversation(said)}}).Stream(ctx, req)
 }
 
-// anything is a model that says whatever comes to it.
-type anything struct{ luck *rand.Rand }
+// bySession is a model that calls the same so many times, then is done. It goes
+// by the session, so that it does not notice a resume.
+type bySession []any
 
-func (a *anything) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	written := []string{"Read {}", `Bash {"n":1}`, "Nope {}", "Read {broken", "Crash {}", "Hang {}", "finish {}", "reject {}"}
-	finishes := []step.Finish{step.FinishStop, step.FinishCalls, step.FinishLength, step.FinishOther}
-	var t turn
-	for range a.luck.IntN(5) {
-		t.calls = append(t.calls, calls(written[a.luck.IntN(len(written)-a.luck.IntN(3))]).calls...)
+func (m bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	asked := 0
+	for _, s := range req.Steps {
+		if s.Role == step.RoleAssistant {
+			asked++
+		}
 	}
-	t.finish = finishes[a.luck.IntN(len(finishes))]
-	t.text = []string{"", "so", "well"}[a.luck.IntN(3)]
+	t := says("done")
+	if asked < m[0].(int) {
+		var written []string
+		for _, w := range m[1:] {
+			written = append(written, strings.Replace(w.(string), "}", fmt.Sprintf(`,"at":%d}`, asked), 1))
+		}
+		t = calls(written...)
+	}
 	return (&script{turns: []turn{t}}).Stream(ctx, req)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -53,13 +52,13 @@ type fragile struct {
 	left int
 }
 
-func (f *fragile) Emit(message string, p events.Payload) {
+func (f *fragile) Emit(scope step.Scope, message string, p events.Payload) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, finished := p.(events.CallFinished); finished {
 		panic("boom")
 	}
-	f.Sink.Emit(message, p)
+	f.Sink.Emit(scope, message, p)
 }
 
 // A slowDesk takes as long over the report of one call as another call needs to
@@ -108,7 +107,7 @@ func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 		return tool.Result{}, nil
 	})
 	s := newStage(box{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
-	s.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being told
+	s.Actor.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being told
 	d = &slowDesk{desk: s.desk, begun: make(chan struct{}), told: make(chan struct{}), heard: make(chan struct{})}
 	s.Report = d
 	s.run(t)
@@ -166,10 +165,7 @@ func TestSigtermWhileEffectsAreToldLeavesOtherCallsInPeace(t *testing.T) {
 		if out := s.run(t); out.Reason != task.ReasonInterrupted {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
-		state, err := journal.Replay(s.journal.Read())
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := s.state(t)
 		if got := state.Results["s2c1"]; got.Text() != "all of it" {
 			t.Errorf("Read was told %q", got.Text())
 		}
@@ -206,7 +202,7 @@ func TestASummaryIsCutOnlyWithoutItsSecrets(t *testing.T) {
 
 func TestNamesOfTheLastStepsAreBounded(t *testing.T) {
 	s := newStage(nil, calls(strings.Repeat("T", 200)+" {}"), says("ok"))
-	s.Model.Name = strings.Repeat("m", 200)
+	s.Actor.Model.Name = strings.Repeat("m", 200)
 	for _, r := range s.run(t).Progress.Recent {
 		if len(r.Name) > maxName {
 			t.Errorf("a name of %d bytes: %s", len(r.Name), r.Name)
@@ -216,8 +212,8 @@ func TestNamesOfTheLastStepsAreBounded(t *testing.T) {
 
 func TestAMissingKeyNamesTheSecret(t *testing.T) {
 	s := newStage(nil, fails(&model.NoCredentialError{Message: "it is empty"}))
-	s.Model.Credential = "the key api-key of the Secret anthropic"
-	if out := s.run(t); !strings.Contains(out.Message, s.Model.Credential) {
+	s.Actor.Model.Credential = "the key api-key of the Secret anthropic"
+	if out := s.run(t); !strings.Contains(out.Message, s.Actor.Model.Credential) {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
 }

@@ -2,97 +2,169 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A meter counts what the Run uses, on top of what it used before. It never
-// falls.
+// falls. Each session has an account of it; what is counted into one is counted
+// into all above it, up to the Run's own.
 type meter struct {
-	now    func() time.Time
-	start  time.Time
-	limits task.Limits
+	clock *clock
+	root  *account
 
-	mu   sync.Mutex
-	used step.Meter // its duration is that of the time before start
+	mu sync.Mutex // guards all accounts
 }
 
-func newMeter(before step.Meter, c Config) *meter {
-	m := &meter{now: c.Now, start: c.Began, limits: c.Task.Limits, used: before}
-	if m.start.IsZero() {
-		m.start = c.Now()
-	}
+// newMeter goes on from the higher of what the journal and the task say, with
+// what people granted on top of the limits.
+func newMeter(c Config, k *clock, b *journal.Book) *meter {
+	m := &meter{clock: k}
+	m.root = &account{meter: m, limits: c.Task.Limits, used: c.Task.Meter.Max(b.Meter)}
+	m.root.extend(b.Granted)
 	return m
 }
 
-func (m *meter) add(change func(*step.Meter)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	change(&m.used)
+// An account is what one session, and those below it, used.
+type account struct {
+	meter  *meter
+	parent *account // nil: the Run's own
+	limits task.Limits
+	start  time.Duration // of the clock, when it was opened
+	used   step.Meter    // its duration is that of the time before start
+	taken  int64         // calls that may yet count as ToolCalls
 }
 
-func (m *meter) read() step.Meter {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	used := m.used
-	// A clock that was set back must not lower the meter.
-	used.DurationSeconds += int64(max(m.now().Sub(m.start), 0) / time.Second)
+// open makes an account below this one.
+func (a *account) open(limits task.Limits, before step.Meter) *account {
+	return &account{meter: a.meter, parent: a, limits: limits, start: a.meter.clock.alive(), used: before}
+}
+
+func (a *account) add(change func(*step.Meter)) {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	for ; a != nil; a = a.parent {
+		change(&a.used)
+	}
+}
+
+func (a *account) read() step.Meter {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	return a.at(a.meter.clock.alive())
+}
+
+// at is the account when the runner was alive for so long.
+func (a *account) at(alive time.Duration) step.Meter {
+	used := a.used
+	used.DurationSeconds += int64((alive - a.start) / time.Second)
 	return used
 }
 
-// deadline ends a context when the Run's duration is used up.
-func (m *meter) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if m.limits.DurationSeconds == 0 {
-		return context.WithCancel(ctx)
+// chain is what the session used and each above it, but for the Run's own.
+func (a *account) chain() []step.Meter {
+	if a.parent == nil {
+		return nil
 	}
-	used := m.read()
-	left := time.Duration(m.limits.DurationSeconds-used.DurationSeconds) * time.Second
-	used.DurationSeconds = m.limits.DurationSeconds
-	return context.WithTimeoutCause(ctx, left, reached(used, task.Limits{DurationSeconds: m.limits.DurationSeconds}))
-}
-
-// A gauge is one limit and how much of it is used.
-type gauge struct {
-	name      string
-	reason    task.Reason
-	used, max int64
-	show      func(int64) string
-}
-
-func gauges(used step.Meter, l task.Limits) []gauge {
-	count := func(n int64) string { return fmt.Sprint(n) }
-	return []gauge{
-		{"steps", task.ReasonStepLimit, used.Steps, l.Steps, count},
-		{"tokens", task.ReasonTokenLimit, used.Usage.Total(), l.Tokens, count},
-		{"cost", task.ReasonCostLimit, used.Usage.CostMicroUSD, l.CostMicroUSD, task.Money},
-		{"duration", task.ReasonDurationLimit, used.DurationSeconds, l.DurationSeconds, func(n int64) string {
-			return (time.Duration(n) * time.Second).String()
-		}},
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	var all []step.Meter
+	alive := a.meter.clock.alive()
+	for ; a.parent != nil; a = a.parent {
+		all = append(all, a.at(alive))
 	}
+	return all
 }
 
-// reached is the first limit that is used up; nil when there is none.
-func reached(used step.Meter, l task.Limits) *task.EndError {
-	for _, g := range gauges(used, l) {
-		if g.max > 0 && g.used >= g.max {
-			return task.End(g.reason, "Used %s of %s %s; raise limits.%s of the Agent, which a Run can only lower, or give the Run less to do",
-				g.show(g.used), g.show(g.max), g.name, g.name)
+// reached is the first limit that is used up, of the session or of one above
+// it; nil when there is none.
+func (a *account) reached() *gauge {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	alive := a.meter.clock.alive()
+	for ; a != nil; a = a.parent {
+		if g := reached(a.at(alive), a.limits); g != nil {
+			g.run = a.parent == nil
+			return g
 		}
 	}
 	return nil
 }
 
-// near are the limits of which most is used: four fifths.
-func near(used step.Meter, l task.Limits) []gauge {
-	var most []gauge
-	for _, g := range gauges(used, l) {
-		if g.max > 0 && g.used >= g.max-g.max/5 && g.used < g.max {
-			most = append(most, g)
+// extend raises the limits that there are.
+func (a *account) extend(g journal.Grant) {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	for limit, more := range map[*int64]int64{
+		&a.limits.Steps: g.Steps, &a.limits.Tokens: g.Tokens, &a.limits.CostMicroUSD: g.CostMicroUSD,
+	} {
+		if *limit > 0 && more > 0 {
+			*limit = max(*limit+more, *limit) // a sum that overflows adds nothing
 		}
 	}
-	return most
+}
+
+// take reserves a tool call; false when a limit allows no more of them.
+func (a *account) take() bool {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	for b := a; b != nil; b = b.parent {
+		if limit := b.limits.ToolCalls; limit > 0 && b.used.ToolCalls+b.taken >= limit {
+			return false
+		}
+	}
+	for ; a != nil; a = a.parent {
+		a.taken++
+	}
+	return true
+}
+
+// give ends a reservation.
+func (a *account) give() {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	for ; a != nil; a = a.parent {
+		a.taken--
+	}
+}
+
+// deadline ends a context when the duration of the session is used up.
+func (a *account) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := a.limits.DurationSeconds
+	if limit == 0 {
+		return ctx, func() { cancel(nil) }
+	}
+	used := step.Meter{DurationSeconds: limit}
+	end := reached(used, task.Limits{DurationSeconds: limit}).end()
+	ring := func() { cancel(end) }
+	at := a.start + time.Duration(limit-a.used.DurationSeconds)*time.Second
+	if a.meter.clock.alive() >= at {
+		ring()
+	}
+	off := a.meter.clock.at(at, ring)
+	return ctx, func() { off(); cancel(nil) }
+}
+
+// left is how much of the duration is left to the session; false: as much as
+// it likes.
+func (a *account) left() (time.Duration, bool) {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	least, bounded := time.Duration(0), false
+	alive := a.meter.clock.alive()
+	for ; a != nil; a = a.parent {
+		if a.limits.DurationSeconds == 0 {
+			continue
+		}
+		left := time.Duration(a.limits.DurationSeconds-a.at(alive).DurationSeconds) * time.Second
+		if !bounded || left < least {
+			least, bounded = left, true
+		}
+	}
+	return least, bounded
 }

@@ -1,22 +1,33 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/stuck"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // A view is everything that one decision may depend on.
 type view struct {
 	journal.State
-	schema      bool // finish is the only way to end
-	used        step.Meter
-	limits      task.Limits
+	schema      bool   // finish is the only way to end
+	reached     *gauge // a limit that is used up
+	more        bool   // somebody may be asked for more of it
+	notes       string // what the runner has to say
+	messages    []task.Decision
 	interrupted bool
 	stop        bool
+
+	used     int64 // how much of the model's window a request takes
+	trigger  int64 // from where on that is too much
+	overflow *model.ContextTooLongError
+	squeezes int // compactions in a row that were not enough
 }
 
 // last is the last settled step; the zero Step when there is none.
@@ -40,10 +51,13 @@ func (v view) answer() step.Step {
 
 // An action is what comes next, as data.
 type action struct {
-	kind    kind
-	calls   []step.Call // to execute
-	text    string      // to say to the model
-	outcome Outcome     // of the end
+	kind     kind
+	calls    []step.Call     // to execute
+	text     string          // to say to the model
+	note     step.Note       // why
+	messages []task.Decision // to listen to
+	cut      window.Cut      // to take out of the model's sight
+	outcome  Outcome         // of the end
 }
 
 type kind int
@@ -52,6 +66,9 @@ const (
 	ask     kind = iota // the model has the word
 	execute             // its calls have
 	say                 // the model is told how to go on
+	listen              // a person has spoken
+	compact             // the session is too long for the model
+	raise               // a person may grant more
 	end
 )
 
@@ -66,6 +83,10 @@ var rules = []func(view) (action, bool){
 	stopped,     // somebody asked it to stop
 	limited,     // a limit is reached
 	misfit,      // an answer that cannot be the last: say so once
+	circling,    // the agent goes round in circles: say so once
+	noted,       // the runner has something to say
+	addressed,   // a person has spoken
+	crowded,     // the session is too long for the model
 }
 
 func next(v view) action {
@@ -129,10 +150,13 @@ func stopped(v view) (action, bool) {
 }
 
 func limited(v view) (action, bool) {
-	err := reached(v.used, v.limits)
-	if err == nil {
+	switch {
+	case v.reached == nil:
 		return action{}, false
+	case v.more && v.reached.extensible():
+		return action{kind: raise}, true
 	}
+	err := v.reached.end()
 	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
 }
 
@@ -144,10 +168,62 @@ func misfit(v view) (action, bool) {
 	if s.Role != step.RoleAssistant || wrong == "" {
 		return action{}, false
 	}
-	if n := len(v.Steps); n > 1 && v.Steps[n-2].Role == step.RoleUser && slices.Contains(nudges, v.Steps[n-2].Text()) {
+	if nudged(v.Steps[:len(v.Steps)-1]) {
 		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + invalid[wrong]})
 	}
-	return action{kind: say, text: wrong}, true
+	return action{kind: say, text: wrong, note: step.NoteNudge}, true
+}
+
+// nudged says whether the last that was said to the model was how to end.
+func nudged(steps []step.Step) bool {
+	for _, s := range slices.Backward(steps) {
+		switch {
+		case s.Note == step.NoteNudge:
+			return true
+		case s.Note != step.NoteRunner && s.Note != step.NoteHook:
+			return false
+		}
+	}
+	return false
+}
+
+// circling tells the model once that it goes round in circles. Found again, it
+// is Stuck.
+func circling(v view) (action, bool) {
+	f, found := stuck.Find(v.Steps)
+	if !found {
+		return action{}, false
+	}
+	if v.Nudged {
+		return endWith(Outcome{Reason: task.ReasonStuck, Message: fmt.Sprintf(endStuck, f.What, f.Rule, f.Times)})
+	}
+	return action{kind: say, text: fmt.Sprintf(nudgeStuck, f.What), note: step.NoteStuck}, true
+}
+
+func noted(v view) (action, bool) {
+	return action{kind: say, text: v.notes, note: step.NoteRunner}, v.notes != ""
+}
+
+func addressed(v view) (action, bool) {
+	return action{kind: listen, messages: v.messages}, len(v.messages) > 0
+}
+
+// crowded makes room before the model is asked. Where nothing can be hidden
+// the provider has the last word.
+func crowded(v view) (action, bool) {
+	if v.overflow == nil && v.used <= v.trigger {
+		return action{}, false
+	}
+	cut, ok := window.Plan(v.Steps, v.used, v.trigger)
+	switch {
+	case ok && v.squeezes < maxSqueezes:
+		return action{kind: compact, cut: cut}, true
+	case ok:
+		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endCrowded, v.squeezes, v.used, v.trigger)})
+	case v.overflow != nil:
+		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endOverflow, v.overflow)})
+	}
+	return action{}, false
 }
 
 // problem is what to tell the model about a turn without calls that cannot be

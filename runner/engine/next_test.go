@@ -23,6 +23,11 @@ func finishing(f step.Finish, s step.Step) step.Step {
 	return s
 }
 
+func noting(n step.Note, s step.Step) step.Step {
+	s.Note = n
+	return s
+}
+
 func TestNext(t *testing.T) {
 	read := step.Call{ID: "s2c1", Name: "Read"}
 	finish := journal.State{Steps: []step.Step{user("go")}, Ending: &journal.Ending{Tool: "finish", Text: "done", Output: []byte(`{"a":1}`)}}
@@ -39,7 +44,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer ends the Run although its last step was also its last allowed": {
-			view: view{State: talk(user("go"), assistant("done")), used: step.Meter{Steps: 1}, limits: task.Limits{Steps: 1}},
+			view: view{State: talk(user("go"), assistant("done")), reached: reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer wins over a stop that comes too late": {
@@ -63,11 +68,11 @@ func TestNext(t *testing.T) {
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"}},
 		},
 		"a reached limit ends the Run before the next turn": {
-			view: view{State: talk(user("go")), used: step.Meter{Steps: 3}, limits: task.Limits{Steps: 3}},
+			view: view{State: talk(user("go")), reached: reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent, which a Run can only lower, or give the Run less to do"}},
 		},
 		"a reached cost limit says so in money": {
-			view: view{State: talk(user("go")), used: step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, limits: task.Limits{CostMicroUSD: 1_000_000}},
+			view: view{State: talk(user("go")), reached: reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent, which a Run can only lower, or give the Run less to do"}},
 		},
 		"finish ends the Run with its output": {
@@ -80,23 +85,23 @@ func TestNext(t *testing.T) {
 		},
 		"a text does not end a Run with a schema": {
 			view: view{State: talk(user("go"), assistant("done")), schema: true},
-			want: action{kind: say, text: nudgeFinish},
+			want: action{kind: say, text: nudgeFinish, note: step.NoteNudge},
 		},
 		"a text after that is InvalidOutput": {
-			view: view{State: talk(user("go"), assistant("done"), user(nudgeFinish), assistant("done!")), schema: true},
+			view: view{State: talk(user("go"), assistant("done"), noting(step.NoteNudge, user(nudgeFinish)), assistant("done!")), schema: true},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: it answered in text and did not call finish"}},
 		},
 		"an empty answer is asked for again": {
 			view: view{State: talk(user("go"), assistant(" "))},
-			want: action{kind: say, text: nudgeSilent},
+			want: action{kind: say, text: nudgeSilent, note: step.NoteNudge},
 		},
 		"a second empty answer is InvalidOutput": {
-			view: view{State: talk(user("go"), assistant(""), user(nudgeSilent), assistant(""))},
+			view: view{State: talk(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant(""))},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: its answer was empty"}},
 		},
 		"a cut answer is no answer": {
 			view: view{State: talk(user("go"), finishing(step.FinishLength, assistant("so")))},
-			want: action{kind: say, text: nudgeCut},
+			want: action{kind: say, text: nudgeCut, note: step.NoteNudge},
 		},
 		"a refusal ends the Run": {
 			view: view{State: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot")))},

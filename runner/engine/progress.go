@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ type board struct {
 
 func newBoard(c Config) *board {
 	return &board{
-		shown:  task.Progress{Version: task.Version, Attempt: c.Task.Attempt, Model: c.Model.Name},
+		shown:  task.Progress{Version: task.Version, Attempt: c.Task.Attempt, Model: c.Actor.Model.Name},
 		warned: map[string]bool{},
 	}
 }
@@ -53,10 +52,9 @@ func (b *board) done(r task.Recent) {
 	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxSummary)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// What was given out stays as it is: more is only ever put behind it.
 	b.shown.Recent = append(b.shown.Recent, r)
-	if extra := len(b.shown.Recent) - task.MaxRecent; extra > 0 {
-		b.shown.Recent = slices.Delete(b.shown.Recent, 0, extra)
-	}
+	b.shown.Recent = b.shown.Recent[max(len(b.shown.Recent)-task.MaxRecent, 0):]
 }
 
 // rest shows that nothing is under way.
@@ -84,27 +82,68 @@ func (b *board) noEffects() {
 	b.shown.Effects = ""
 }
 
+// warn says whether nobody was told yet that most of a limit is used.
+func (b *board) warn(limit string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.warned[limit] {
+		return false
+	}
+	b.warned[limit] = true
+	return true
+}
+
+// unwarn forgets what people were told: limits were raised.
+func (b *board) unwarn() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.warned)
+}
+
 // progress is the board with the numbers of this moment.
 func (r *run) progress() task.Progress {
 	r.board.mu.Lock()
 	p := r.board.shown
-	p.Recent = slices.Clone(p.Recent)
 	r.board.mu.Unlock()
 	used := r.Task.Meter
 	if r.meter != nil {
-		used = r.meter.read()
+		used = r.meter.root.read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
+	p.State = r.crew.state()
+	p.Pending, p.Decided = r.pending(), r.decided()
 	return p
 }
 
+// pending is what people are asked.
+func (r *run) pending() []task.Pending {
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	var all []task.Pending
+	for _, q := range r.room.open[:min(len(r.room.open), task.MaxPending)] {
+		all = append(all, q.Pending)
+	}
+	return all
+}
+
+// decided are the last decisions that the runner acted on.
+func (r *run) decided() []task.Decided {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []task.Decided
+	for _, d := range r.book.Decided {
+		all = append(all, decidedOf(d))
+	}
+	return all
+}
+
 // started shows a call that is about to run.
-func (r *run) started(j *job) {
-	turn := r.meter.read().Steps
-	r.board.begin(turn, task.KindTool, j.call.Name, r.Now())
-	r.Report.Report(r.progress)
-	r.Events.Emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(j.call.Args)),
-		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: j.call.Args})
+func (j *job) started(args json.RawMessage) {
+	s := j.session
+	s.board.begin(s.meter.root.read().Steps, task.KindTool, s.label(j.call.Name), s.Now())
+	s.Report.Report(s.progress)
+	s.emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(args)),
+		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: args})
 }
 
 // oneLine is arguments as a line for people, however the model laid them out.
@@ -117,34 +156,23 @@ func oneLine(args json.RawMessage) string {
 }
 
 // finished shows a call that has its result.
-func (r *run) finished(j *job, s step.Step, res tool.Result) {
-	res.Summary = r.Redact.String(res.Summary) // whole: a piece of a secret would not be known
-	line := summarizeCall(j, s, res)
-	r.board.done(task.Recent{
-		Step: r.meter.read().Steps, Kind: task.KindTool, Name: j.call.Name,
-		Summary: line, DurationMs: s.Duration.Milliseconds(),
+func (j *job) finished(st step.Step, res tool.Result) {
+	s := j.session
+	res.Summary = s.Redact.String(res.Summary) // whole: a piece of a secret would not be known
+	line := summarizeCall(j, st, res)
+	s.board.done(task.Recent{
+		Step: s.meter.root.read().Steps, Kind: task.KindTool, Name: s.label(j.call.Name),
+		Summary: line, DurationMs: st.Duration.Milliseconds(),
 	})
-	r.Events.Emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
-		ID: j.call.ID, Name: j.call.Name, IsError: s.IsError, Summary: line, DurationMs: s.Duration.Milliseconds(),
+	s.emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
+		ID: j.call.ID, Name: j.call.Name, IsError: st.IsError, Summary: line, DurationMs: st.Duration.Milliseconds(),
 	})
-	r.emitStep(s)
-	r.Report.Report(r.progress)
+	s.emitStep(st)
+	s.Report.Report(s.progress)
 }
 
-func (r *run) emitStep(s step.Step) {
-	r.Events.Emit(fmt.Sprintf("%s: %s", s.Role, summarize(s)), events.StepFinished{Step: s})
-}
-
-// warnOfLimits says, once for each, that most of a limit is used.
-func (r *run) warnOfLimits() {
-	for _, g := range near(r.meter.read(), r.Task.Limits) {
-		if r.board.warned[g.name] {
-			continue
-		}
-		r.board.warned[g.name] = true
-		r.Events.Emit(fmt.Sprintf("Used %s of %s %s", g.show(g.used), g.show(g.max), g.name),
-			events.LimitNear{Limit: g.name, Used: g.used, Max: g.max})
-	}
+func (s *session) emitStep(st step.Step) {
+	s.emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
 }
 
 // summarize is an answer in a line.

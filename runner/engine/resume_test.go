@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,8 +105,8 @@ func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
 func play(t *testing.T, s *stage, log journal.Log) Outcome {
 	t.Helper()
 	s.Journal = log
-	s.Agent.OutputSchema = []byte("{}")
-	s.Model.Model = byLength{}
+	s.Actor.Agent.OutputSchema = []byte("{}")
+	s.Actor.Model.Model = byLength{}
 	return s.run(t)
 }
 
@@ -173,7 +171,7 @@ func TestTakingUp(t *testing.T) {
 		first.Journal = mortal{Memory: first.journal, left: &left}
 		first.run(t)
 		second := first.again(nil, says("ok"))
-		second.Model.Price = func(u step.Usage) step.Usage { u.CostMicroUSD, u.Priced = u.InputTokens, true; return u }
+		second.Actor.Model.Price = func(_ string, u step.Usage) step.Usage { u.CostMicroUSD, u.Priced = u.InputTokens, true; return u }
 		p := second.run(t).Progress
 		if p.Counts.ModelCalls != 2 || p.Counts.Errors != 1 || p.Usage.InputTokens <= 10 || p.Usage.Cost == "" {
 			t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
@@ -184,7 +182,7 @@ func TestTakingUp(t *testing.T) {
 		first.run(t)
 		second := retried(first, says("ok"))
 		var told []string
-		second.Recall = func(name string, args json.RawMessage) { told = append(told, name+string(args)) }
+		second.Actor.Recall = func(name string, args json.RawMessage) { told = append(told, name+string(args)) }
 		second.run(t)
 		if diff := cmp.Diff([]string{`Read{"n":1}`, `Read{"n":2}`}, told); diff != "" {
 			t.Errorf("recalled -want +got:\n%s", diff)
@@ -206,45 +204,5 @@ func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
 	want := "user: go\nassistant:  Bash{}\ntool: Bash{}\nuser: " + fmt.Sprintf(noteAttempt, "RunnerFailed", 2) + "\nassistant: ok"
 	if got := second.told(t); got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
-	}
-}
-
-// Three hundred sessions of a model that does anything at all, interrupted at any
-// moment and taken up again until they end: each is sound.
-func TestAnySessionIsSound(t *testing.T) {
-	for seed := range uint64(300) {
-		synctest.Test(t, func(t *testing.T) {
-			luck := rand.New(rand.NewPCG(seed, 1))
-			tools := box{
-				echo("Read", tool.ReadOnly), echo("Bash", tool.Once), ending("finish"), ending("reject"),
-				newToy("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom") }),
-				newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-					<-ctx.Done()
-					return tool.Result{}, ctx.Err()
-				}),
-			}
-			s := newStage(tools)
-			s.Task.Limits = task.Limits{Steps: 12, DurationSeconds: 600}
-			s.Agent.ParallelTools = 1 + luck.IntN(4)
-			if luck.IntN(2) == 0 {
-				s.Agent.OutputSchema = []byte("{}")
-			}
-			for attempt := 1; ; attempt++ {
-				s.Task.Attempt = attempt
-				s.Model.Model = &anything{luck: luck}
-				left := luck.IntN(60)
-				s.Journal = mortal{Memory: s.journal, left: &left}
-				out := s.run(t)
-				if !strings.Contains(out.Message, errKilled.Error()) {
-					break
-				}
-				s = s.again(tools)
-				s.Task.Retry = "killed"
-			}
-			sound(t, s)
-			if t.Failed() {
-				t.Logf("seed %d:\n%s", seed, s.told(t))
-			}
-		})
 	}
 }

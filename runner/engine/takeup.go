@@ -1,103 +1,136 @@
 package engine
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// load reads the journal and sets the meter to the higher of what it and the
-// task say.
-func (r *run) load() error {
-	state, err := journal.Replay(r.Journal.Read())
-	if err != nil {
-		return fmt.Errorf("taking up the session: %w", err)
-	}
-	r.session.state = state
-	r.recall(state)
-	r.meter = newMeter(r.Task.Meter.Max(state.Meter), r.Config)
-	if state.Begun {
-		r.board.shown.Effects = task.EffectsBegun
-	}
-	r.board.begin(r.meter.read().Steps+1, task.KindModel, r.Model.Name, r.Now())
-	return nil
+// A recaller tells the tools of a session what succeeded before, as the journal
+// is read. Steps that are hidden by now are among it.
+type recaller struct {
+	session string
+	tell    func(name string, args json.RawMessage)
+	calls   []step.Call // of the last turn
 }
 
-// recall tells the tools what succeeded before.
-func (r *run) recall(s journal.State) {
-	if r.Recall == nil {
+func (c *recaller) hear(r journal.Record) {
+	if c.tell == nil || r.Session != c.session || r.Step == nil {
 		return
 	}
-	calls := map[string]step.Call{}
-	tell := func(result step.Step) {
-		if c, ok := calls[result.CallID]; ok && !result.IsError {
-			r.Recall(c.Name, c.Args)
+	if r.Step.Role == step.RoleAssistant {
+		c.calls = r.Step.Calls
+	}
+	if r.Kind != journal.KindResult || r.Step.IsError {
+		return
+	}
+	for _, call := range c.calls {
+		if call.ID == r.Step.CallID {
+			c.tell(call.Name, call.Args)
 		}
 	}
-	for _, st := range s.Steps {
-		for _, c := range st.Calls {
-			calls[c.ID] = c
+}
+
+// recall tells the tools of a session below the Run's own, which is made only
+// now, what succeeded before.
+func (s *session) recall() error {
+	if s.name == "" || s.Recall == nil {
+		return nil
+	}
+	c := recaller{session: s.name, tell: s.Recall}
+	for rec, err := range s.Journal.Read() {
+		if err != nil {
+			return fmt.Errorf("taking up the session %s: %w", s.name, err)
 		}
-		tell(st)
+		c.hear(rec)
 	}
-	for _, result := range s.Results {
-		tell(result)
-	}
+	return nil
 }
 
 // takeUp settles what an earlier runner left open and opens the session, or
 // goes on with it.
-func (r *run) takeUp() error {
-	s := r.session.read()
-	r.Events.Emit(fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.Task.Attempt, r.Agent.Name, len(s.Steps)), events.RunStarted{
-		Agent: r.Agent.Name, Model: r.Model.Name, Steps: int64(len(s.Steps)), Restarts: s.Restarts, Limits: r.Task.Limits,
-	})
-	if err := r.chargeLost(s.Asked); err != nil {
+func (s *session) takeUp(ctx context.Context) error {
+	st := s.read()
+	if err := s.chargeLost(st.Asked); err != nil {
 		return err
 	}
-	if err := r.settleLost(s); err != nil {
+	if err := s.settleLost(st); err != nil {
 		return err
 	}
-	if len(s.Steps) == 0 {
-		return r.tell(r.opening())
+	if st.Last == 0 {
+		return s.open(ctx)
 	}
-	if r.Task.Retry == "" || s.Restarts > 0 {
+	s.opened = true
+	if err := s.recall(); err != nil {
+		return err
+	}
+	if s.name != "" || s.Task.Retry == "" || s.book.Restarts > 0 {
 		return nil
 	}
-	r.notes = append(r.notes, fmt.Sprintf(noteAttempt, r.Task.Retry, r.Task.Attempt))
-	now := r.session.read()
-	if s.Ended != "" && s.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
+	s.notes = append(s.notes, fmt.Sprintf(noteAttempt, s.Task.Retry, s.Task.Attempt))
+	now := s.read()
+	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
 		// The session ended as it stands: it needs something new to go on from. Calls
 		// that are open are that, and nothing may stand between them and their results.
-		return r.sayNotes()
+		return s.nudge(s.noted(), step.NoteRunner)
 	}
 	return nil
 }
 
-// opening is the first that is said in a session.
-func (r *run) opening() string {
-	if r.Task.Retry == "" {
-		return r.Task.Prompt
+// open begins a session: the layers see its prompt first.
+func (s *session) open(ctx context.Context) error {
+	o := middleware.Opening{Scope: s.scope, Prompt: s.prompt}
+	if err := s.Stack.Start(ctx, &o); err != nil {
+		return denied(err)
 	}
-	return strings.Join([]string{r.Task.Prompt, fmt.Sprintf(noteFresh, r.Task.Retry, r.Task.Attempt)}, "\n\n")
+	s.opened = true
+	prompt := o.Prompt
+	if s.name == "" {
+		prompt = s.opening(prompt)
+	}
+	first := s.said(prompt, "")
+	first.Hooks = o.Hooks
+	return s.recordStep(first, nil)
+}
+
+// opening is what is added to the prompt of the Run's own session.
+func (s *session) opening(prompt string) string {
+	if s.Opening != nil {
+		prompt = s.Opening(prompt)
+	}
+	if s.Task.Retry == "" {
+		return prompt
+	}
+	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.Task.Retry, s.Task.Attempt)}, "\n\n")
+}
+
+// denied is the end that a layer's veto brings; any other error stays as it is.
+func denied(err error) error {
+	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
+		return task.End(task.ReasonDenied, "%s", veto.Error())
+	}
+	return err
 }
 
 // chargeLost charges a model call that a crash cut: nobody told what it used.
-func (r *run) chargeLost(asked *journal.Intent) error {
+func (s *session) chargeLost(asked *journal.Intent) error {
 	if asked == nil {
 		return nil
 	}
-	spent := r.priced(step.Usage{InputTokens: asked.InputTokens, Estimated: true})
-	r.meter.add(func(m *step.Meter) {
+	spent := s.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
+	s.account.add(func(m *step.Meter) {
 		m.Errors++
 		m.Usage = m.Usage.Plus(spent)
 	})
-	if err := r.record(journal.Record{Kind: journal.KindMeter}); err != nil {
+	if err := s.record(journal.Record{Kind: journal.KindMeter}); err != nil {
 		return fmt.Errorf("recording a lost model call: %w", err)
 	}
 	return nil
@@ -105,23 +138,53 @@ func (r *run) chargeLost(asked *journal.Intent) error {
 
 // settleLost gives a result to each call that was begun, was never answered
 // and must not be repeated. The others stay open and run again.
-func (r *run) settleLost(s journal.State) error {
-	if len(s.Intents) == 0 {
+func (s *session) settleLost(st journal.State) error {
+	if len(st.Intents) == 0 {
 		return nil
 	}
-	open := s.Open()
-	turn := s.Steps[len(s.Steps)-1]
-	for i, c := range turn.Calls {
-		intent, begun := s.Intents[c.ID]
+	open := st.Open()
+	last := st.Steps[len(st.Steps)-1]
+	for i, c := range last.Calls {
+		intent, begun := st.Intents[c.ID]
 		if !begun || !contains(open, c.ID) || repeatable(tool.Effect(intent.Effect)) {
 			continue
 		}
-		j := &job{call: c, seq: turn.Seq + int64(i) + 1}
-		if err := r.settle(j, tool.Fail(resultLost), r.Now()); err != nil {
+		j := &job{session: s, call: c, seq: last.Seq + int64(i) + 1}
+		if err := j.settle(tool.Fail(resultLost), s.Now()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settleBelow gives a result to each call that is open in the sessions below a
+// call. That is needed where the call gets its own without going on with them:
+// nobody goes back to them then.
+func (s *session) settleBelow(call string) error {
+	for _, name := range s.openBelow(call) {
+		below := newSession(s.run, name, step.Scope{}, Actor{})
+		st := below.read()
+		below.account = s.account.open(task.Limits{}, st.Used)
+		last := st.Steps[len(st.Steps)-1]
+		below.scope = last.Scope
+		for i, c := range last.Calls {
+			if _, done := st.Results[c.ID]; done {
+				continue
+			}
+			j := &job{session: below, call: c, seq: last.Seq + int64(i) + 1}
+			if err := j.settle(tool.Fail(resultLost), s.Now()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openBelow are the sessions below a call that have open calls, deepest first.
+func (r *run) openBelow(call string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.book.Below(call)
 }
 
 // repeatable says whether a call of this class that was cut may run again.

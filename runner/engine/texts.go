@@ -15,6 +15,8 @@ const (
 	nudgeSilent = "Your answer was empty. Go on with the work, or say what came of it."
 	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
 
+	nudgeStuck = "You are going round in circles: %s. Do something else: look at what you know, try another way, or say what stands in yours."
+
 	noteLowSpace = "The disk is full. Delete what is not needed; when it is full again, the work ends."
 	noteAttempt  = "The attempt before this one ended: %s. This is attempt %d; the work goes on from here. Look at what is already done before you do it again."
 	noteFresh    = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
@@ -26,19 +28,39 @@ const (
 	resultLimit       = "Not executed: a limit of the Run is reached."
 	resultLost        = "Interrupted: the runner was lost while this ran. It may have partly happened; look before you do it again."
 	resultShutdown    = "Interrupted by shutdown. It may have partly happened; look before you do it again."
+	resultTooMany     = "Not executed: the Run may make no more tool calls (limits.toolCalls)."
+	resultDeep        = "Agents may call each other only %d deep (limits.depth). Do this part of the work yourself."
+	resultNoAgents    = "This agent may call no other."
+	resultTwice       = "This call has already opened its session."
+	resultChild       = "The agent %s ended without a result (%s). %s"
+	resultRejected    = "The agent %s rejected the work: %s"
+	resultPartial     = "The last that it said: %s"
 	resultEmpty       = "(no output)"
 	resultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
 	resultOutputLarge = "The output has %d bytes; at most %d are kept."
 )
 
-// nudges are said once each time; invalid says the same to people.
-var (
-	nudges  = []string{nudgeFinish, nudgeSilent, nudgeCut}
-	invalid = map[string]string{
-		nudgeFinish: "it answered in text and did not call finish",
-		nudgeSilent: "its answer was empty",
-		nudgeCut:    "its answer was cut at the limit of its length; raise parameters.maxOutputTokens of the Model",
-	}
+// What people are told of an end.
+const (
+	endStuck    = "The agent goes round in circles, and went on after it was told so: %s (%s, %d times); change its instructions or tools, or give it another Model"
+	endCrowded  = "The session does not fit the model: %d summaries in a row left %d tokens where %d may be used; give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+	endOverflow = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+)
+
+// What stands in the session where nothing better is known.
+const noSummary = "(The model gave no summary of the steps before this one. Look at what is there before you go on.)"
+
+// invalid is what a nudge is about, as people are told.
+var invalid = map[string]string{
+	nudgeFinish: "it answered in text and did not call finish",
+	nudgeSilent: "its answer was empty",
+	nudgeCut:    "its answer was cut at the limit of its length; raise parameters.maxOutputTokens of the Model",
+}
+
+// States of the Run in events, beside those in its status.
+const (
+	stateWorking = "Working" // it goes on
+	stateClosing = "Closing" // something failed that only stands around the work
 )
 
 func resultTimeout(after time.Duration) string {

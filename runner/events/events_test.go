@@ -74,6 +74,11 @@ func TestGolden(t *testing.T) {
 		{"Read: a.go", CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
 		{"Used 25 of 30 steps", LimitNear{Limit: "steps", Used: 25, Max: 30}},
 		{"The model was told: go on", Nudged{Text: "go on"}},
+		{"Steps through 8 are hidden: 90000 tokens become 12000", Compacted{Through: 8, Before: 90_000, After: 12_000}},
+		{"Asks: which branch?", Pending{task.Pending{ID: "s4c1", Kind: task.PendingQuestion, Question: "which branch?", AskedAt: "2026-01-02T03:04:05Z"}}},
+		{"Decided by ann: fix-1.s4c1", Decided{Decided: task.Decided{Name: "fix-1.s4c1", Request: "s4c1"}, Type: task.DecisionAnswer, By: "ann"}},
+		{"Agent reviewer begins", ChildStarted{Session: "s6c1", Agent: "reviewer", Model: "haiku"}},
+		{"Agent reviewer ended: Finished", ChildFinished{Session: "s6c1", Agent: "reviewer", Reason: task.ReasonFinished, Counts: task.Counts{Steps: 2}}},
 		{"The reader was too slow; events are missing", Dropped{From: 3, To: 9}},
 		{"Finished", RunFinished{Reason: task.ReasonFinished, Text: "done", Output: []byte(`{"a":1}`), Counts: task.Counts{Steps: 1}}},
 	}
@@ -82,7 +87,7 @@ func TestGolden(t *testing.T) {
 		w := start(out, nil)
 		seen := map[step.EventType]bool{}
 		for _, e := range all {
-			w.Emit(e.message, e.payload)
+			w.Emit(scopeOf(e.payload), e.message, e.payload)
 			seen[e.payload.EventType()] = true
 		}
 		w.Close(time.Second)
@@ -99,10 +104,19 @@ func TestGolden(t *testing.T) {
 		if diff := cmp.Diff(string(want), out.buf.String()); diff != "" {
 			t.Errorf("lines -want +got:\n%s", diff)
 		}
-		if len(seen) != 14 {
-			t.Errorf("%d types have a golden line, want 14", len(seen))
+		if len(seen) != len(Payloads) {
+			t.Errorf("%d types have a golden line, want %d", len(seen), len(Payloads))
 		}
 	})
+}
+
+// scopeOf is a place below the Run's own session for what comes from there.
+func scopeOf(p Payload) step.Scope {
+	switch p.(type) {
+	case ChildStarted, ChildFinished:
+		return step.Scope{Depth: 1, Parent: "s6c1", Agent: "reviewer"}
+	}
+	return step.Scope{}
 }
 
 // texts are the texts of the deltas that were written, in order.
@@ -132,38 +146,52 @@ func TestDeltasAreJoined(t *testing.T) {
 		"until they are worth a line": {
 			emit: func(w *Writer) {
 				for range 4 {
-					w.Emit("", TextDelta{Text: wide})
+					w.Emit(step.Scope{}, "", TextDelta{Text: wide})
 				}
 			},
 			want: []string{wide + wide + wide, wide},
 		},
 		"but not for long": {
 			emit: func(w *Writer) {
-				w.Emit("", TextDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", TextDelta{Text: "a"})
 				time.Sleep(2 * joinFor)
-				w.Emit("", TextDelta{Text: "b"})
+				w.Emit(step.Scope{}, "", TextDelta{Text: "b"})
 			},
 			want: []string{"a", "b"},
 		},
 		"not over another event": {
 			emit: func(w *Writer) {
-				w.Emit("", TextDelta{Text: "a"})
-				w.Emit("", Nudged{})
-				w.Emit("", TextDelta{Text: "b"})
+				w.Emit(step.Scope{}, "", TextDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", Nudged{})
+				w.Emit(step.Scope{}, "", TextDelta{Text: "b"})
 			},
 			want: []string{"a", "b"},
 		},
 		"not over another kind of text": {
 			emit: func(w *Writer) {
-				w.Emit("", ThinkingDelta{Text: "a"})
-				w.Emit("", TextDelta{Text: "b"})
-				w.Emit("", CallOutput{ID: "1", Text: "c"})
-				w.Emit("", CallOutput{ID: "2", Text: "d"})
+				w.Emit(step.Scope{}, "", ThinkingDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", TextDelta{Text: "b"})
+				w.Emit(step.Scope{}, "", CallOutput{ID: "1", Text: "c"})
+				w.Emit(step.Scope{}, "", CallOutput{ID: "2", Text: "d"})
 			},
 			want: []string{"a", "b", "c", "d"},
 		},
+		"not over another session": {
+			emit: func(w *Writer) {
+				for _, session := range []string{"s2c1", "s2c2", "s2c1", "s2c2"} {
+					w.Emit(step.Scope{Parent: session}, "", TextDelta{Text: session + strings.Repeat(".", joinBytes/2)})
+				}
+			},
+			want: []string{
+				"s2c1" + strings.Repeat(".", joinBytes/2),
+				"s2c2" + strings.Repeat(".", joinBytes/2) + "s2c2" + strings.Repeat(".", joinBytes/2),
+				"s2c1" + strings.Repeat(".", joinBytes/2),
+			},
+		},
 		"and cut where they are too long": {
-			emit: func(w *Writer) { w.Emit("", CallOutput{ID: "1", Text: strings.Repeat("é", maxBytes/2+1)}) },
+			emit: func(w *Writer) {
+				w.Emit(step.Scope{}, "", CallOutput{ID: "1", Text: strings.Repeat("é", maxBytes/2+1)})
+			},
 			want: []string{strings.Repeat("é", maxBytes/2), "é"},
 		},
 	}
@@ -189,11 +217,11 @@ func TestASecretInTwoDeltasIsNotShown(t *testing.T) {
 			o.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte("canary-0123")})
 		})
 		for _, piece := range []string{"the key is can", "ary-", "0123!"} {
-			w.Emit("", TextDelta{Text: piece})
-			w.Emit("saying canary-0123", Nudged{Text: "canary-0123"})
+			w.Emit(step.Scope{}, "", TextDelta{Text: piece})
+			w.Emit(step.Scope{}, "saying canary-0123", Nudged{Text: "canary-0123"})
 			time.Sleep(2 * joinFor)
 		}
-		w.Emit("", StepFinished{})
+		w.Emit(step.Scope{}, "", StepFinished{})
 		w.Close(time.Second)
 		got := out.buf.String()
 		for _, part := range []string{"canary", "ary-", "0123"} {
@@ -214,9 +242,9 @@ func TestModes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				out := &page{}
 				w := start(out, func(o *Options) { o.Mode = mode })
-				w.Emit("", StepStarted{})
-				w.Emit("", TextDelta{Text: "a"})
-				w.Emit("", StepFinished{})
+				w.Emit(step.Scope{}, "", StepStarted{})
+				w.Emit(step.Scope{}, "", TextDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", StepFinished{})
 				w.Close(time.Second)
 				if got := len(out.lines(t)); got != want {
 					t.Errorf("%d lines, want %d", got, want)
@@ -243,14 +271,14 @@ func TestASlowReaderLosesEventsAndIsToldSo(t *testing.T) {
 		w := New(Options{Out: out, Mode: Full, Now: time.Now})
 		before := time.Now()
 		for range queueSize + 100 {
-			w.Emit("", Nudged{})
+			w.Emit(step.Scope{}, "", Nudged{})
 		}
 		if took := time.Since(before); took != 0 {
 			t.Errorf("emitting took %s", took)
 		}
 		close(out.free)
 		synctest.Wait()
-		w.Emit("", Nudged{})
+		w.Emit(step.Scope{}, "", Nudged{})
 		w.Close(time.Minute)
 		lines := out.lines(t)
 		seen, gaps := int64(0), 0
@@ -272,10 +300,10 @@ func TestASleepingReaderDoesNotKeepThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{free: make(chan struct{})}
 		w := New(Options{Out: out, Mode: Full, Now: time.Now})
-		w.Emit("", Nudged{})
+		w.Emit(step.Scope{}, "", Nudged{})
 		before := time.Now()
 		w.Close(time.Second)
-		w.Emit("", Nudged{}) // too late, and harmless
+		w.Emit(step.Scope{}, "", Nudged{}) // too late, and harmless
 		if took := time.Since(before); took != time.Second {
 			t.Errorf("closing took %s", took)
 		}

@@ -44,28 +44,28 @@ type joiner struct {
 
 // A growing text is what came of one source and was not shown yet.
 type growing struct {
-	last   item // the newest delta
+	last   Happening // the newest delta
 	delta  delta
 	since  time.Time
 	stream *redact.Stream
 	safe   string
 }
 
-// add takes an item and returns those that are due, in order.
-func (j *joiner) add(it item) []item {
-	d, ok := it.payload.(delta)
+// add takes a happening and returns those that are due, in order.
+func (j *joiner) add(it Happening) []Happening {
+	d, ok := it.Payload.(delta)
 	if !ok {
-		return append(j.end(it.payload), it)
+		return append(j.end(it), it)
 	}
-	var due []item
-	g := j.of(d.source())
+	var due []Happening
+	g := j.of(it.Scope.Parent, d.source())
 	if g == nil {
 		due = show(j.open)
-		g = &growing{since: it.at, stream: j.redact.Stream()}
+		g = &growing{since: it.At, stream: j.redact.Stream()}
 		j.open = append(j.open, g)
 	}
 	if g.safe == "" {
-		g.since = it.at
+		g.since = it.At
 	}
 	g.last, g.delta = it, d
 	g.safe += g.stream.Write(d.text())
@@ -75,9 +75,10 @@ func (j *joiner) add(it item) []item {
 	return due
 }
 
-func (j *joiner) of(source string) *growing {
+// of is the text of a source in a session.
+func (j *joiner) of(session, source string) *growing {
 	for _, g := range j.open {
-		if g.delta.source() == source {
+		if g.last.Scope.Parent == session && g.delta.source() == source {
 			return g
 		}
 	}
@@ -86,11 +87,11 @@ func (j *joiner) of(source string) *growing {
 
 // end shows what is open before another event, and closes the texts that the
 // event is the end of.
-func (j *joiner) end(p Payload) []item {
-	var due []item
+func (j *joiner) end(by Happening) []Happening {
+	var due []Happening
 	var still []*growing
 	for _, g := range j.open {
-		if endsWith(g.last.payload, p) {
+		if endsWith(g.last, by) {
 			g.safe += g.stream.Flush()
 		} else {
 			still = append(still, g)
@@ -102,13 +103,13 @@ func (j *joiner) end(p Payload) []item {
 }
 
 // endsWith says whether an event is the end of a text.
-func endsWith(text, by Payload) bool {
-	output, isOutput := text.(CallOutput)
-	switch by := by.(type) {
+func endsWith(text, by Happening) bool {
+	output, isOutput := text.Payload.(CallOutput)
+	switch p := by.Payload.(type) {
 	case CallFinished:
-		return isOutput && output.ID == by.ID
+		return isOutput && output.ID == p.ID
 	case StepFinished, Reset:
-		return !isOutput
+		return !isOutput && text.Scope.Parent == by.Scope.Parent
 	case RunFinished:
 		return true
 	}
@@ -116,7 +117,7 @@ func endsWith(text, by Payload) bool {
 }
 
 // ripe shows what has waited long enough.
-func (j *joiner) ripe(now time.Time) []item {
+func (j *joiner) ripe(now time.Time) []Happening {
 	var old []*growing
 	for _, g := range j.open {
 		if now.Sub(g.since) >= joinFor {
@@ -126,8 +127,8 @@ func (j *joiner) ripe(now time.Time) []item {
 	return show(old)
 }
 
-func show(texts []*growing) []item {
-	var due []item
+func show(texts []*growing) []Happening {
+	var due []Happening
 	for _, g := range texts {
 		due = append(due, g.take()...)
 	}
@@ -135,7 +136,7 @@ func show(texts []*growing) []item {
 }
 
 // flush shows everything: nothing more will come.
-func (j *joiner) flush() []item {
+func (j *joiner) flush() []Happening {
 	for _, g := range j.open {
 		g.safe += g.stream.Flush()
 	}
@@ -143,15 +144,15 @@ func (j *joiner) flush() []item {
 }
 
 // take is what may be shown, in pieces of bounded size.
-func (g *growing) take() []item {
-	var out []item
+func (g *growing) take() []Happening {
+	var out []Happening
 	for g.safe != "" {
 		end := min(len(g.safe), maxBytes)
 		for end < len(g.safe) && end > 1 && !utf8.RuneStart(g.safe[end]) {
 			end--
 		}
 		it := g.last
-		it.payload = g.delta.with(g.safe[:end])
+		it.Payload = g.delta.with(g.safe[:end])
 		out = append(out, it)
 		g.safe = g.safe[end:]
 	}

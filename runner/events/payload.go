@@ -24,6 +24,11 @@ var Payloads = []Payload{
 	CallFinished{},
 	StepFinished{},
 	Nudged{},
+	Compacted{},
+	Pending{},
+	Decided{},
+	ChildStarted{},
+	ChildFinished{},
 	LimitNear{},
 	StateChanged{},
 	Dropped{},
@@ -44,7 +49,9 @@ type RunStarted struct {
 
 // StateChanged says that the runner as a whole goes another way.
 type StateChanged struct {
-	// State is Interrupted: the pod is about to end.
+	// State is Interrupted: the pod is about to end; RateLimited: the provider
+	// asks to wait; Working: it goes on; or Closing: something failed that only
+	// stands around the work.
 	State string `json:"state"`
 }
 
@@ -106,9 +113,53 @@ type Nudged struct {
 	Text string `json:"text"`
 }
 
+// Compacted says that steps were taken out of the model's sight.
+type Compacted struct {
+	// Session is the call that opened the session; empty: the Run's own.
+	Session string `json:"session,omitempty"`
+	// Through is the last step that was hidden, or whose results were cleared.
+	Through int64 `json:"through"`
+	// Before and After are how many tokens a request takes.
+	Before int64 `json:"before"`
+	After  int64 `json:"after"`
+}
+
+// Pending says that something is asked of a person.
+type Pending struct {
+	task.Pending
+}
+
+// Decided says what became of what a person decided.
+type Decided struct {
+	task.Decided
+	Type string `json:"type"`
+	By   string `json:"by,omitempty"`
+}
+
+// ChildStarted says that a call opens the session of another agent, or takes it
+// up again.
+type ChildStarted struct {
+	// Session is the call, and the name of its session.
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	Model   string `json:"model"`
+	// Steps is how many steps the session already has.
+	Steps int64 `json:"steps"`
+}
+
+// ChildFinished says that such a session has ended.
+type ChildFinished struct {
+	Session string      `json:"session"`
+	Agent   string      `json:"agent"`
+	Reason  task.Reason `json:"reason"`
+	// Counts and Usage are of the session and of those below it.
+	Counts task.Counts `json:"counts"`
+	Usage  task.Usage  `json:"usage"`
+}
+
 // LimitNear says, once per limit, that most of it is used.
 type LimitNear struct {
-	Limit string `json:"limit"` // steps, tokens, cost or duration
+	Limit string `json:"limit"` // steps, modelCalls, toolCalls, tokens, cost or duration
 	Used  int64  `json:"used"`
 	Max   int64  `json:"max"`
 }
@@ -160,6 +211,21 @@ func (Reset) EventType() step.EventType { return step.EventReset }
 
 // EventType names the event.
 func (Nudged) EventType() step.EventType { return step.EventNudged }
+
+// EventType names the event.
+func (Compacted) EventType() step.EventType { return step.EventCompacted }
+
+// EventType names the event.
+func (Pending) EventType() step.EventType { return step.EventPending }
+
+// EventType names the event.
+func (Decided) EventType() step.EventType { return step.EventDecided }
+
+// EventType names the event.
+func (ChildStarted) EventType() step.EventType { return step.EventChildStarted }
+
+// EventType names the event.
+func (ChildFinished) EventType() step.EventType { return step.EventChildFinished }
 
 // EventType names the event.
 func (LimitNear) EventType() step.EventType { return step.EventLimitNear }

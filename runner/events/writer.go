@@ -3,10 +3,9 @@ package events
 import (
 	"encoding/json"
 	"io"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/bus"
 	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -31,6 +30,8 @@ type Options struct {
 	Mode   Mode
 	Redact *redact.Redactor
 	Now    func() time.Time
+	// Feed is what is read; nil: one of the Writer's own.
+	Feed *Feed
 }
 
 // First is After for an attempt that was restarted so many times. It needs to
@@ -46,46 +47,32 @@ func First(attempt, restarts int) int64 {
 // dropped.
 const queueSize = 1024
 
-// A Writer writes events as lines, in the background.
+// A Writer writes events as lines, in the background. It is one reader of a
+// Feed.
 type Writer struct {
-	opts    Options
-	queue   chan item
-	dropped atomic.Int64
-	stop    chan struct{}
-	done    chan struct{}
-	once    sync.Once
-}
-
-type item struct {
-	at      time.Time
-	message string
-	payload Payload
+	*Feed
+	opts Options
+	in   *bus.Subscription[Happening]
+	lost int64 // how many of those dropped are announced
+	done chan struct{}
 }
 
 // New starts a Writer.
 func New(o Options) *Writer {
-	w := &Writer{opts: o, queue: make(chan item, queueSize), stop: make(chan struct{}), done: make(chan struct{})}
+	if o.Feed == nil {
+		o.Feed = NewFeed(o.Now)
+	}
+	w := &Writer{Feed: o.Feed, opts: o, done: make(chan struct{})}
+	w.in = o.Feed.Subscribe(queueSize, func(h Happening) bool { return o.Mode.shows(h.Payload) })
 	go w.loop()
 	return w
 }
 
-// Emit queues an event; message says it in words. It never blocks. After Close
-// it does nothing.
-func (w *Writer) Emit(message string, p Payload) {
-	if !w.opts.Mode.shows(p) {
-		return
-	}
-	select {
-	case w.queue <- item{at: w.opts.Now().UTC(), message: message, payload: p}:
-	default:
-		w.dropped.Add(1)
-	}
-}
-
 // Close waits until what is queued is written, or gives up after a while: a
-// reader that has gone to sleep must not keep the pod.
+// reader that has gone to sleep must not keep the pod. What is emitted after it
+// is not written.
 func (w *Writer) Close(patience time.Duration) {
-	w.once.Do(func() { close(w.stop) })
+	w.in.Close()
 	select {
 	case <-w.done:
 	case <-time.After(patience):
@@ -112,38 +99,28 @@ func (w *Writer) loop() {
 	p := &printer{opts: w.opts, n: w.opts.After}
 	j := &joiner{redact: w.opts.Redact}
 	if w.opts.After > 0 {
-		p.print(item{at: w.opts.Now().UTC(), message: "Events of an earlier runner may be missing", payload: Dropped{From: 1, To: p.n}})
+		p.print(Happening{At: w.opts.Now().UTC(), Message: "Events of an earlier runner may be missing", Payload: Dropped{From: 1, To: p.n}})
 	}
 	timer := time.NewTimer(joinFor)
 	for {
 		select {
-		case it := <-w.queue:
+		case it, more := <-w.in.C():
+			if !more {
+				p.printAll(j.flush())
+				return
+			}
 			w.write(p, j, it)
 		case <-timer.C:
 			p.printAll(j.ripe(w.opts.Now()))
 			timer.Reset(joinFor)
-		case <-w.stop:
-			w.drain(p, j)
-			return
 		}
 	}
 }
 
-// drain writes what is still queued.
-func (w *Writer) drain(p *printer, j *joiner) {
-	for {
-		select {
-		case it := <-w.queue:
-			w.write(p, j, it)
-		default:
-			p.printAll(j.flush())
-			return
-		}
-	}
-}
-
-func (w *Writer) write(p *printer, j *joiner, it item) {
-	p.gap(w.dropped.Swap(0), it.at)
+func (w *Writer) write(p *printer, j *joiner, it Happening) {
+	dropped := w.in.Dropped()
+	p.gap(dropped-w.lost, it.At)
+	w.lost = dropped
 	p.printAll(j.add(it))
 }
 
@@ -153,7 +130,7 @@ type printer struct {
 	n    int64
 }
 
-func (p *printer) printAll(items []item) {
+func (p *printer) printAll(items []Happening) {
 	for _, it := range items {
 		p.print(it)
 	}
@@ -166,21 +143,21 @@ func (p *printer) gap(count int64, at time.Time) {
 	}
 	first := p.n + 1
 	p.n += count
-	p.print(item{at: at, message: "The reader was too slow; events are missing", payload: Dropped{From: first, To: p.n}})
+	p.print(Happening{At: at, Message: "The reader was too slow; events are missing", Payload: Dropped{From: first, To: p.n}})
 }
 
 // print writes one line. A reader that has gone away is no reason to stop.
-func (p *printer) print(it item) {
+func (p *printer) print(it Happening) {
 	p.n++
-	data, err := json.Marshal(it.payload)
+	data, err := json.Marshal(it.Payload)
 	if err != nil {
 		data = nil
 	}
 	line, err := json.Marshal(step.Event{
-		V: step.EventVersion, N: p.n, T: it.at,
-		Run: p.opts.Run, Attempt: p.opts.Attempt,
-		Type:    it.payload.EventType(),
-		Message: redact.Printable(p.opts.Redact.String(it.message)),
+		V: step.EventVersion, N: p.n, T: it.At,
+		Run: p.opts.Run, Attempt: p.opts.Attempt, Scope: it.Scope,
+		Type:    it.Payload.EventType(),
+		Message: redact.Printable(p.opts.Redact.String(it.Message)),
 		Data:    p.opts.Redact.JSON(data),
 	})
 	if err != nil {

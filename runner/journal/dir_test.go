@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -313,6 +314,14 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// own is a book of the Run's own session alone.
+func own(s State) Book { return Book{sessions: map[string]*State{"": &s}} }
+
+func begun(b Book) Book {
+	b.Begun = true
+	return b
+}
+
 func TestReplay(t *testing.T) {
 	call := func(n int) step.Call { return step.Call{ID: step.CallID("", 2, n), Name: "Bash", Args: []byte("{}")} }
 	user := step.Step{Seq: 1, Role: step.RoleUser}
@@ -326,35 +335,35 @@ func TestReplay(t *testing.T) {
 
 	cases := map[string]struct {
 		records []Record
-		want    State
+		want    Book
 	}{
 		"a model call that nothing answers": {
 			records: opening[:3],
-			want:    State{Steps: []step.Step{user}, Asked: &Intent{Name: "m"}},
+			want:    own(State{Steps: []step.Step{user}, Last: 1, Asked: &Intent{Name: "m"}}),
 		},
 		"calls that were not begun are open": {
 			records: opening,
-			want:    State{Steps: []step.Step{user, turn}},
+			want:    own(State{Steps: []step.Step{user, turn}, Last: 2}),
 		},
 		"a call that was begun has an intent": {
 			records: append(opening[:4:4], Record{Kind: KindIntent, Intent: &intent}),
-			want:    State{Steps: []step.Step{user, turn}, Intents: map[string]Intent{"s2c1": intent}, Begun: true},
+			want:    begun(own(State{Steps: []step.Step{user, turn}, Last: 2, Intents: map[string]Intent{"s2c1": intent}, Since: map[string]time.Time{"s2c1": {}}})),
 		},
 		"a result that came early waits for the others": {
 			records: append(opening[:4:4], Record{Kind: KindResult, Step: &two}),
-			want:    State{Steps: []step.Step{user, turn}, Results: map[string]step.Step{"s2c2": two}},
+			want:    own(State{Steps: []step.Step{user, turn}, Last: 2, Results: map[string]step.Step{"s2c2": two}}),
 		},
 		"results are in call order, whatever came first": {
 			records: append(opening[:4:4], Record{Kind: KindResult, Step: &two}, Record{Kind: KindResult, Step: &one}),
-			want:    State{Steps: []step.Step{user, turn, one, two}},
+			want:    own(State{Steps: []step.Step{user, turn, one, two}, Last: 4}),
 		},
 		"an end is forgotten when the session goes on": {
 			records: []Record{{Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "InvalidOutput"}}, {Kind: KindStep, Step: &user}},
-			want:    State{Steps: []step.Step{user}},
+			want:    own(State{Steps: []step.Step{user}, Last: 1}),
 		},
 		"restarts are those of the last attempt": {
 			records: []Record{{Kind: KindMark, Mark: &Mark{Type: MarkRestarted}}, {Kind: KindHeader}, {Kind: KindMark, Mark: &Mark{Type: MarkRestarted}}},
-			want:    State{Restarts: 1},
+			want:    Book{Restarts: 1},
 		},
 	}
 	for name, tc := range cases {
@@ -367,9 +376,7 @@ func TestReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			empty := cmp.FilterValues(func(a, b map[string]Intent) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
-			emptyResults := cmp.FilterValues(func(a, b map[string]step.Step) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
-			if diff := cmp.Diff(tc.want, got, empty, emptyResults); diff != "" {
+			if diff := cmp.Diff(&tc.want, got, cmp.AllowUnexported(Book{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("Replay() -want +got:\n%s", diff)
 			}
 		})

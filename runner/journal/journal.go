@@ -34,7 +34,10 @@ type Record struct {
 	Ending *Ending `json:"ending,omitempty"`
 	// Meter is what the Run had used when this was recorded.
 	Meter *step.Meter `json:"meter,omitempty"`
-	Mark  *Mark       `json:"mark,omitempty"`
+	// Accounts are what its session had used, with those below it, then the one
+	// above it, and so on; that of the Run's own is the Meter.
+	Accounts []step.Meter `json:"accounts,omitempty"`
+	Mark     *Mark        `json:"mark,omitempty"`
 	// Hide is what a compaction takes out of the model's sight.
 	Hide *Hide `json:"hide,omitempty"`
 	// Decision is what a person decided and the runner acted on.
@@ -105,6 +108,8 @@ type Decision struct {
 	Type string `json:"type"`
 	// Value is the answer; a message is a step.
 	Value string `json:"value,omitempty"`
+	// Refused says why the runner could not act on it; empty when it did.
+	Refused string `json:"refused,omitempty"`
 	// Steps, Tokens and CostMicroUSD are what is granted on top of the limits.
 	Steps        int64 `json:"steps,omitempty"`
 	Tokens       int64 `json:"tokens,omitempty"`

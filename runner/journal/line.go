@@ -74,7 +74,7 @@ type rawLine struct {
 // The bytes of a line are valid until the next.
 func scan(name string, r io.Reader) iter.Seq2[rawLine, error] {
 	return func(yield func(rawLine, error) bool) {
-		s := scanner{name: name, in: bufio.NewReaderSize(r, 64<<10)}
+		s := scanner{name: name, in: bufio.NewReaderSize(r, 256<<10)}
 		for {
 			l, err := s.next()
 			if errors.Is(err, io.EOF) || !yield(l, err) || err != nil {

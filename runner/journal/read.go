@@ -1,14 +1,13 @@
 package journal
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 )
 
 // Read returns the records of every attempt, each up to where the next one
@@ -119,12 +118,21 @@ func decode(l rawLine, err error) *decoding {
 		close(d.done)
 		return d
 	}
-	body := bytes.Clone(l.body) // the line is valid until the next alone
+	body, ok := bodies.Get().(*[]byte)
+	if !ok {
+		body = new([]byte)
+	}
+	*body = append((*body)[:0], l.body...) // the line is valid until the next alone
 	go func() {
 		defer close(d.done)
-		if err := json.Unmarshal(body, &d.record); err != nil {
+		var err error
+		if d.record, err = decodeRecord(*body); err != nil {
 			d.err = &CorruptError{Reason: err.Error()}
 		}
+		bodies.Put(body)
 	}()
 	return d
 }
+
+// bodies are those of lines decoded before: a Record keeps nothing of them.
+var bodies sync.Pool

@@ -5,152 +5,200 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A State is what a session was when its journal stopped.
-type State struct {
-	// Steps are contiguous from 1. When the last is an assistant's with calls,
-	// some of those have no result yet.
-	Steps []step.Step
-	// Results are those that the last assistant's calls already have, by call.
-	Results map[string]step.Step
-	// Intents are the tool calls of the last turn that were begun, by call.
-	Intents map[string]Intent
-	// Asked is a model call that nothing answers.
-	Asked *Intent
-	// Ending is what a call that ended the Run committed.
-	Ending *Ending
-	Meter  step.Meter
+// A Book is all sessions of a Run as they were when their journal stopped, and
+// what they share.
+type Book struct {
+	// Meter is what the Run had used.
+	Meter step.Meter
 	// Begun says that a call that may have changed something was begun. Effects
 	// are named by the tool package; only its ReadOnly changes nothing.
 	Begun bool
-	// Ended is the reason for which an attempt ended, when nothing came after.
-	Ended string
 	// Restarts is how often the running attempt began again in its pod.
 	Restarts int
+	// Granted is what people granted on top of the limits.
+	Granted Grant
+	// Decided are the last decisions that the runner acted on, oldest first.
+	Decided []Decision
+
+	acted    map[string]bool
+	sessions map[string]*State
 }
+
+// A Grant is what people granted on top of the limits.
+type Grant struct {
+	Steps, Tokens, CostMicroUSD int64
+}
+
+// keepDecided is how many decisions are shown; of the others only the names
+// are kept, so that none is acted on twice.
+const keepDecided = 20
 
 // readOnly is the effect class of a call that changes nothing.
 const readOnly = "ReadOnly"
 
-// Replay folds a journal into the state of its session.
-func Replay(records iter.Seq2[Record, error]) (State, error) {
-	var s State
+// Replay folds a journal into the book of its sessions.
+func Replay(records iter.Seq2[Record, error]) (*Book, error) {
+	var b Book
 	for r, err := range records {
 		if err != nil {
-			return State{}, err
+			return nil, err
 		}
-		if err := s.Apply(r); err != nil {
-			return State{}, err
+		if err := b.Apply(r); err != nil {
+			return nil, err
 		}
 	}
-	return s, nil
+	return &b, nil
 }
 
-// Open are the calls of the last turn that have no result yet, in their order.
-func (s *State) Open() []step.Call {
-	if len(s.Steps) == 0 {
-		return nil
+// Session is the session of a call; without a name, the Run's own. One that
+// nothing was recorded of is empty.
+func (b *Book) Session(name string) *State {
+	s := b.sessions[name]
+	if s == nil {
+		s = &State{}
+		if b.sessions == nil {
+			b.sessions = map[string]*State{}
+		}
+		b.sessions[name] = s
 	}
-	var open []step.Call
-	for _, c := range s.Steps[len(s.Steps)-1].Calls {
-		if _, done := s.Results[c.ID]; !done {
-			open = append(open, c)
+	return s
+}
+
+// Acted says whether the runner acted on the decision of that name.
+func (b *Book) Acted(decision string) bool { return b.acted[decision] }
+
+// Waits says whether the call of that id has no result yet, in any session.
+func (b *Book) Waits(call string) bool {
+	s, ok := b.sessions[parent(call)]
+	if !ok {
+		return false
+	}
+	for _, c := range s.Open() {
+		if c.ID == call {
+			return true
 		}
 	}
+	return false
+}
+
+// Below are the sessions below a call that have open calls, deepest first.
+func (b *Book) Below(call string) []string {
+	var open []string
+	for name, s := range b.sessions {
+		if isBelow(name, call) && len(s.Open()) > 0 {
+			open = append(open, name)
+		}
+	}
+	slices.SortFunc(open, func(x, y string) int {
+		return cmp.Or(cmp.Compare(strings.Count(y, "."), strings.Count(x, ".")), cmp.Compare(x, y))
+	})
 	return open
 }
 
+// isBelow says whether a session is that of a call, or below it.
+func isBelow(session, call string) bool {
+	return session == call || strings.HasPrefix(session, call+".")
+}
+
+// parent is the session that a call belongs to: what its id begins with.
+func parent(call string) string {
+	return call[:max(strings.LastIndexByte(call, '.'), 0)]
+}
+
 // Apply adds one record. The loop applies each record that it appended, so
-// that a session under way and one read back are the same by construction.
-func (s *State) Apply(r Record) error {
+// that sessions under way and those read back are the same by construction.
+func (b *Book) Apply(r Record) error {
 	if r.Meter != nil {
-		s.Meter = *r.Meter
+		b.Meter = *r.Meter
+	}
+	b.account(r)
+	if r.Decision != nil {
+		b.decide(r)
 	}
 	switch r.Kind {
 	case KindHeader:
-		s.Restarts = 0
+		b.Restarts = 0
 	case KindMark:
-		s.mark(r.Mark)
+		b.mark(r)
 	case KindIntent:
-		s.intend(r.Intent)
+		b.intend(r)
 	case KindMeter:
-		s.Asked = nil
+		b.Session(r.Session).Asked = nil
+	case KindHide:
+		return b.Session(r.Session).hide(r)
 	case KindResult:
-		return s.result(r)
+		return b.result(r)
 	case KindStep:
-		return s.step(r)
+		return b.Session(r.Session).step(r)
+	case KindDecide:
 	}
 	return nil
 }
 
-func (s *State) mark(m *Mark) {
-	switch {
-	case m == nil:
-	case m.Type == MarkRestarted:
-		s.Restarts++
-	case m.Type == MarkEnded:
-		s.Ended = m.Text
+// account takes over what a session and those above it had used.
+func (b *Book) account(r Record) {
+	name := r.Session
+	for _, used := range r.Accounts {
+		b.Session(name).Used = used
+		name = parent(name)
 	}
 }
 
-func (s *State) intend(i *Intent) {
-	switch {
-	case i == nil:
-	case i.CallID == "":
-		s.Asked = i
-	default:
-		if s.Intents == nil {
-			s.Intents = map[string]Intent{}
-		}
-		s.Intents[i.CallID] = *i
-		s.Begun = s.Begun || i.Effect != readOnly
+func (b *Book) decide(r Record) {
+	d := *r.Decision
+	if b.acted == nil {
+		b.acted = map[string]bool{}
+	}
+	b.acted[d.Name] = true
+	b.Decided = append(b.Decided, d)
+	if extra := len(b.Decided) - keepDecided; extra > 0 {
+		b.Decided = append([]Decision(nil), b.Decided[extra:]...)
+	}
+	if d.Refused != "" {
+		return
+	}
+	b.Granted.Steps += d.Steps
+	b.Granted.Tokens += d.Tokens
+	b.Granted.CostMicroUSD += d.CostMicroUSD
+	if r.Kind == KindDecide && d.Request != "" {
+		b.Session(r.Session).answer(d)
 	}
 }
 
-func (s *State) result(r Record) error {
+func (b *Book) mark(r Record) {
+	switch {
+	case r.Mark == nil:
+	case r.Mark.Type == MarkRestarted:
+		b.Restarts++
+	case r.Mark.Type == MarkEnded:
+		b.Session(r.Session).Ended = r.Mark.Text
+	}
+}
+
+func (b *Book) intend(r Record) {
+	if r.Intent == nil {
+		return
+	}
+	b.Session(r.Session).intend(r)
+	b.Begun = b.Begun || r.Intent.CallID != "" && r.Intent.Effect != readOnly
+}
+
+// result adds a result and forgets the sessions below its call: nobody goes
+// back to them.
+func (b *Book) result(r Record) error {
 	if r.Step == nil {
 		return fmt.Errorf("replaying the journal: result %d has no step", r.Seq)
 	}
-	if _, known := s.Results[r.Step.CallID]; known {
-		return nil // the first counts
-	}
-	if s.Results == nil {
-		s.Results = map[string]step.Step{}
-	}
-	s.Results[r.Step.CallID] = *r.Step
-	if r.Ending != nil && s.Ending == nil {
-		s.Ending = r.Ending
-	}
-	s.closeTurn()
-	return nil
-}
-
-// closeTurn moves the results into the session once each call has one.
-func (s *State) closeTurn() {
-	if len(s.Steps) == 0 || len(s.Results) < len(s.Steps[len(s.Steps)-1].Calls) {
-		return
-	}
-	turn := make([]step.Step, 0, len(s.Results))
-	for _, t := range s.Results {
-		turn = append(turn, t)
-	}
-	slices.SortFunc(turn, func(a, b step.Step) int { return cmp.Compare(a.Seq, b.Seq) })
-	s.Steps = append(s.Steps, turn...)
-	clear(s.Results)
-	clear(s.Intents)
-}
-
-func (s *State) step(r Record) error {
-	if r.Step == nil || r.Step.Seq != int64(len(s.Steps))+1 || len(s.Results) > 0 {
-		return fmt.Errorf("replaying the journal: record %d does not follow step %d", r.Seq, len(s.Steps))
-	}
-	s.Steps = append(s.Steps, *r.Step)
-	s.Ended = ""
-	if r.Step.Role == step.RoleAssistant {
-		s.Asked = nil
+	b.Session(r.Session).result(r)
+	for name := range b.sessions {
+		if isBelow(name, r.Step.CallID) {
+			delete(b.sessions, name)
+		}
 	}
 	return nil
 }

@@ -79,6 +79,8 @@ func (s *segment) pass(l rawLine) error {
 	switch {
 	case first && r.Header == nil:
 		return &CorruptError{Reason: "no header"}
+	case first && r.Seq != r.Header.After+1:
+		return &CorruptError{Reason: fmt.Sprintf("the header is record %d and follows record %d", r.Seq, r.Header.After)}
 	case first:
 		s.header, s.last = r.Header, r.Seq
 	default:

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -21,4 +22,19 @@ func WireID(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])[:9]
+}
+
+// maxName is the longest name of a tool that providers accept.
+const maxName = 64
+
+// WireName is a name that every provider accepts for a tool. Models invent
+// others, and one would make each later request of the session fail.
+func WireName(name string) string {
+	legal := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(legal[:min(len(legal), maxName)], "unnamed")
 }

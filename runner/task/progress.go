@@ -14,6 +14,9 @@ const (
 	MaxRecent      = 20
 	MaxPending     = 10
 	MaxDecided     = 20
+	MaxRequest     = 80  // of the id of a Pending
+	MaxAsker       = 128 // of the agent of a Pending
+	MaxRefused     = 128 // of why a Decision was refused
 	MaxFiles       = 20
 	MaxPath        = 256
 	MaxReason      = 64
@@ -48,11 +51,15 @@ type Progress struct {
 
 // Pending is one request to a person.
 type Pending struct {
-	// ID is that of the call that waits, or limit:<name> for a reached limit.
+	// ID is that of the call that waits, or of a reached limit: limit-<name>-<n>,
+	// the n-th time that it is reached, below the session's own id as that of a
+	// call is. It becomes part of the name of a Kubernetes object, which one
+	// request has to itself: lower-case letters, digits, "-" and ".", never used
+	// twice in a Run, at most MaxRequest bytes.
 	ID string `json:"id"`
 	// Kind is Question or Limit.
 	Kind string `json:"kind"`
-	// Agent is who asks, where it is not the Run's own.
+	// Agent is who asks, where it is not the Run's own, cut at MaxAsker.
 	Agent string `json:"agent,omitempty"`
 	// Question is what is asked, cut at MaxMessage.
 	Question  string `json:"question,omitempty"`
@@ -70,7 +77,8 @@ const (
 type Decided struct {
 	Name    string `json:"name"`
 	Request string `json:"request,omitempty"`
-	// Refused says why the runner could not act on it; empty when it did.
+	// Refused says why the runner could not act on it, cut at MaxRefused; empty
+	// when it did.
 	Refused string `json:"refused,omitempty"`
 }
 

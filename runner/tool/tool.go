@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -45,6 +46,23 @@ const (
 	Once       Effect = "Once"       // an interrupted call is told to the model, never repeated
 )
 
+// A Classifier is a [Tool] whose calls differ in effect, such as one that both
+// reads and writes. What it says of the arguments of a call, which are valid,
+// goes over the Effect of its Spec. It must answer the same for the same
+// arguments.
+type Classifier interface {
+	EffectOf(args json.RawMessage) Effect
+}
+
+// EffectOf is the effect class of one call of a tool.
+func EffectOf(t Tool, args json.RawMessage) Effect {
+	effect := t.Spec().Effect
+	if c, ok := t.(Classifier); ok {
+		effect = c.EffectOf(args)
+	}
+	return cmp.Or(effect, Once)
+}
+
 // Concurrency says what may run beside a call in the same turn.
 type Concurrency string
 
@@ -60,6 +78,8 @@ type Call struct {
 	ID   string
 	Name string
 	Args json.RawMessage
+	// Scope says where in the tree of agents the call is made.
+	Scope step.Scope
 	// Emit shows progress to whoever follows the Run. It is never nil and never
 	// blocks.
 	Emit func(text string)
@@ -84,6 +104,9 @@ type Delegation struct {
 	Call string
 	// Agent is the name of the agent; empty: the same agent, with a fresh session.
 	Agent string
+	// Own says that the agent delegates to its own kind: set by the loop where
+	// Agent was empty.
+	Own bool
 	// Prompt is the first that it is told; Input the values of its instructions.
 	Prompt string
 	Input  json.RawMessage

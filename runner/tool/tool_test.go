@@ -183,3 +183,31 @@ func TestRender(t *testing.T) {
 		t.Errorf("Render() = %q, want %q", got, want)
 	}
 }
+
+// sorted is a tool whose arguments say what it does.
+type sorted struct{ Tool }
+
+func (sorted) EffectOf(args json.RawMessage) Effect { return Effect(strings.Trim(string(args), `"`)) }
+
+func TestEffectOf(t *testing.T) {
+	reads := Typed(Spec{Tool: step.Tool{Name: "a"}, Effect: ReadOnly}, func(context.Context, Call, greetIn) (Result, error) {
+		return Result{}, nil
+	})
+	cases := map[string]struct {
+		tool Tool
+		args string
+		want Effect
+	}{
+		"as its Spec says":                       {reads, `{}`, ReadOnly},
+		"once, unless something is said":         {greet("a"), `{}`, Once},
+		"as the arguments say":                   {sorted{reads}, `"Idempotent"`, Idempotent},
+		"once, when the arguments say nothing":   {sorted{reads}, `""`, Once},
+		"worse than the Spec, by the arguments":  {sorted{reads}, `"Once"`, Once},
+		"better than the Spec, by the arguments": {sorted{greet("a")}, `"ReadOnly"`, ReadOnly},
+	}
+	for name, tc := range cases {
+		if got := EffectOf(tc.tool, json.RawMessage(tc.args)); got != tc.want {
+			t.Errorf("%s: EffectOf() = %s, want %s", name, got, tc.want)
+		}
+	}
+}

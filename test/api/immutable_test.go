@@ -21,6 +21,8 @@ var values = map[string][2]any{
 	"agent":                   {"a", "b"},
 	"workflow":                {"a", "b"},
 	"prompt":                  {"Do it.", "Do that."},
+	"parameters":              {map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}},
+	"user":                    {"ann", "bob"},
 	"limits":                  {map[string]any{"steps": int64(3)}, map[string]any{"steps": int64(4)}},
 	"retries":                 {int64(1), int64(2)},
 	"disruptions":             {int64(1), int64(2)},
@@ -120,5 +122,52 @@ func TestOutcomeOfARunIsFinal(t *testing.T) {
 				t.Errorf("the server says %v, want it to say %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// No field of a Decision can be set, changed or unset, whatever fields there
+// are; nor can what became of it.
+func TestADecisionIsFixed(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	changed := map[string]any{"run": "q", "request": "s4c1", "type": "Message", "value": "next", "grant": map[string]any{"steps": int64(1)}, "reason": "because", "by": "eve"}
+	for f := range reflect.TypeFor[v1alpha1.DecisionSpec]().Fields() {
+		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if changed[field] == nil {
+			t.Errorf("field %s is new: give it another value here", field)
+		}
+		for _, to := range []any{changed[field], nil} {
+			o := object(t, decision, "metadata: {name: null, generateName: d-}\nspec: {request: null}")
+			o.SetNamespace(namespace)
+			s.Create(t, o)
+			was := o.DeepCopy()
+			put(o, field, to)
+			if err := s.Admin.Update(t.Context(), o, client.DryRunAll); err == nil && !reflect.DeepEqual(was.Object["spec"], o.Object["spec"]) {
+				t.Errorf("%s of a Decision was changed to %v", field, to)
+			}
+		}
+	}
+}
+
+func TestWhatBecameOfADecisionIsFinal(t *testing.T) {
+	s := apitest.Get(t)
+	o := object(t, decision, "")
+	o.SetNamespace(s.Namespace(t))
+	s.Create(t, o)
+	apply := func(status, reason string) error {
+		text := `{"status":{"conditions":[{"type":"Applied","status":"` + status + `","reason":"` + reason + `","message":"m","lastTransitionTime":"2030-01-01T00:00:00Z"}]}}`
+		return s.Admin.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)))
+	}
+	for _, step := range []struct{ status, reason, want string }{
+		{"Unknown", "Waiting", ""},
+		{"True", "Applied", ""},
+		{"False", "Refused", "never changes"},
+		{"Unknown", "Waiting", "never changes"},
+		{"True", "Applied", ""},
+	} {
+		err := apply(step.status, step.reason)
+		if step.want == "" && err != nil || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
+			t.Errorf("Applied=%s: the server says %v, want it to say %q", step.status, err, step.want)
+		}
 	}
 }

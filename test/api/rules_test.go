@@ -16,6 +16,9 @@ const (
 	model = `{apiVersion: deckhand.dev/v1alpha1, kind: Model, metadata: {name: m}, spec: {provider: OpenAI, model: gpt-5}}`
 	agent = `{apiVersion: deckhand.dev/v1alpha1, kind: Agent, metadata: {name: a}, spec: {instructions: Do it., model: m}}`
 	run   = `{apiVersion: deckhand.dev/v1alpha1, kind: Run, metadata: {name: r}, spec: {agent: a, prompt: Do it.}}`
+
+	// The server knows tests by the name admin, and a policy wants it there.
+	decision = `{apiVersion: deckhand.dev/v1alpha1, kind: Decision, metadata: {name: r.s3c1}, spec: {run: r, request: s3c1, type: Answer, value: main, by: admin}}`
 )
 
 // A rule case is a good object, what bends it, and what the server says then;
@@ -31,7 +34,7 @@ var ruleCases = map[string]ruleCase{
 	"a compatible Model needs an endpoint":        {model, `spec: {provider: OpenAICompatible}`, "write endpoint: https://host/v1"},
 	"an endpoint is a URL":                        {model, `spec: {endpoint: "models.example"}`, "write https://host/v1"},
 	"an endpoint speaks HTTP":                     {model, `spec: {endpoint: "ftp://models.example"}`, "write https://host/v1"},
-	"a provider is one of the list":               {model, `spec: {provider: Acme}`, `supported values: "OpenAI", "OpenAICompatible"`},
+	"a provider is one of the list":               {model, `spec: {provider: Acme}`, `supported values: "OpenAI", "OpenAICompatible", "Anthropic"`},
 	"a Model has a name":                          {model, `spec: {model: ""}`, "spec.model"},
 	"credentials stand in a Secret, not a header": {model, `spec: {headers: [{name: Authorization, value: x}]}`, "credentials belong in credentials"},
 	"a header is one line":                        {model, `spec: {headers: [{name: X-A, value: "a\nb"}]}`, "must be one line"},
@@ -75,7 +78,7 @@ var ruleCases = map[string]ruleCase{
 	"a Run names a Workflow as it may be called":  {run, `spec: {agent: null, workflow: Fast_X}`, "must be the name of an object"},
 	"an Agent names a Model as it may be called":  {agent, `spec: {model: GPT}`, "must be the name of an object"},
 	"a Model names a Secret as it may be called":  {model, `spec: {credentials: {secretName: My_Key}}`, "must be the name of an object"},
-	"a prompt is there":                           {run, `spec: {prompt: null}`, "spec.prompt: Required"},
+	"a prompt is there":                           {run, `spec: {prompt: null}`, "say what to do: write a prompt, or parameters"},
 	"a prompt is not empty":                       {run, `spec: {prompt: ""}`, "spec.prompt"},
 	"a prompt says something":                     {run, `spec: {prompt: "  \n"}`, "must say what to do"},
 	"a prompt is bounded":                         {run, `spec: {prompt: "` + strings.Repeat("a", 65537) + `"}`, "65536"},
@@ -90,11 +93,15 @@ var ruleCases = map[string]ruleCase{
 	"a limit of a Run is checked like an Agent's": {run, `spec: {limits: {cost: 1EUR}}`, "write 1.50USD"},
 }
 
-func TestRules(t *testing.T) {
+func TestRules(t *testing.T) { holds(t, ruleCases) }
+
+// holds creates what each case bends, on trial.
+func holds(t *testing.T, cases map[string]ruleCase) {
+	t.Helper()
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
 	strict := client.WithFieldValidation(s.Admin, "Strict")
-	for name, tc := range ruleCases {
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.base, tc.bend)
 			o.SetNamespace(namespace)
@@ -166,7 +173,7 @@ func TestDefaults(t *testing.T) {
 	a.SetNamespace(namespace)
 	s.Create(t, a)
 	spec, _, _ := unstructured.NestedMap(a.Object, "spec")
-	if got := fmt.Sprintln(spec["parallelTools"], spec["events"], spec["podRetention"], spec["workspace"]); got != "10 Full 1h map[durability:Pod size:1Gi]\n" {
+	if got := fmt.Sprintln(spec["parallelTools"], spec["events"], spec["podRetention"], spec["workspace"]); got != "10 Full 1h map[durability:Pod instructions:Auto size:1Gi]\n" {
 		t.Errorf("defaults of an Agent are %s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,7 +35,7 @@ func TestRunIsBoundedBySchema(t *testing.T) {
 // Client-side apply, Helm and Argo CD keep a copy of a CRD in an annotation or
 // a Secret.
 func TestCRDsAreSmall(t *testing.T) {
-	for _, plural := range []string{"models", "agents", "runs"} {
+	for _, plural := range []string{"models", "agents", "runs", "decisions"} {
 		info, err := os.Stat(file(plural))
 		if err != nil {
 			t.Fatal(err)
@@ -78,11 +79,8 @@ func largest(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) int64
 			t.Errorf("%s has no maxItems", path)
 			return 0
 		}
-		item := largest(t, path+"[]", *s.Items.Schema)
-		if limit, has := messages(s.XValidations); has {
-			item += limit - messageMaximum // the rule is tighter than the field's own
-		}
-		return *s.MaxItems * (item + 1)
+		sum := *s.MaxItems * (largest(t, path+"[]", *s.Items.Schema) + 1)
+		return sum - tighter(*s.MaxItems, s.XValidations)
 	case "string":
 		return longest(t, path, s)
 	case "boolean":
@@ -92,18 +90,34 @@ func largest(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) int64
 	}
 }
 
-// messageMaximum is the maxLength of a metav1.Condition's message.
-const messageMaximum = 32768
+// Maxima of the fields of a metav1.Condition.
+const (
+	messageMaximum = 32768
+	reasonMaximum  = 1024
+	typeMaximum    = 316
+)
 
-// messages is the bound that a rule of a list of conditions puts on messages.
-func messages(rules apiextensionsv1.ValidationRules) (int64, bool) {
+// tighter is how many bytes less than the maxima of a condition's fields the
+// rules of a list of conditions allow.
+func tighter(items int64, rules apiextensionsv1.ValidationRules) int64 {
+	var saved int64
 	for _, r := range rules {
-		if _, bound, has := strings.Cut(r.Rule, "size(bytes(c.message)) <= "); has {
-			n, err := strconv.ParseInt(strings.TrimSuffix(bound, ")"), 10, 64)
-			return n, err == nil
+		var all, each, reason, kind int64
+		switch {
+		case found(r.Rule, "self.map(c, size(bytes(c.message))).sum() <= %d", &all):
+			saved += items*messageMaximum - all
+		case found(r.Rule, "self.all(c, size(bytes(c.message)) <= %d)", &each):
+			saved += items * (messageMaximum - each)
+		case found(r.Rule, "self.all(c, size(c.reason) <= %d && size(c.type) <= %d)", &reason, &kind):
+			saved += items * (reasonMaximum - reason + typeMaximum - kind)
 		}
 	}
-	return 0, false
+	return saved
+}
+
+func found(rule, pattern string, numbers ...any) bool {
+	n, err := fmt.Sscanf(rule, pattern, numbers...)
+	return err == nil && n == len(numbers)
 }
 
 // longest is the most bytes of a string: maxLength counts characters of up to

@@ -110,6 +110,37 @@ func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
 	}
 }
 
+// An Agent that may give work to others is Ready when they are, and its Run
+// waits for that.
+func TestAgentReachesOthers(t *testing.T) {
+	b := newBench(t)
+	b.update(func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "helper"}) })
+	b.crankAgent()
+	if got := ready(b.agent().Status.Conditions); got != "False AgentNotFound" {
+		t.Errorf("Ready is %s", got)
+	}
+	b.crank()
+	b.expect("Unknown Pending")
+	helper := gen.Agent(func(a *v1alpha1.Agent) {
+		a.Name, a.Namespace, a.UID, a.Spec.Instructions = "helper", b.namespace, "", "You help."
+		a.Spec.Tools = []v1alpha1.Tool{{Agent: "fixer"}}
+	})
+	b.Create(t, helper)
+	b.crankAgent()
+	if got := ready(b.agent().Status.Conditions); got != "True Ready" {
+		t.Errorf("Ready is %s", got)
+	}
+	b.crank()
+	b.expect("Unknown Starting")
+	var list corev1.ConfigMapList
+	if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d versions, error %v", len(list.Items), err)
+	}
+	if text := list.Items[0].Data["snapshot.json"]; !strings.Contains(text, "You help.") {
+		t.Errorf("the runner reads %s", text)
+	}
+}
+
 // A version stays while an unfinished Run names it or it is the current one.
 func TestVersionsGoWhenNothingNeedsThem(t *testing.T) {
 	b := newBench(t)

@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -34,7 +32,8 @@ const patience = 2 * time.Minute
 
 const (
 	modelsNamespace = "deckhand-e2e-models"
-	endpoint        = "http://models." + modelsNamespace + "/v1"
+	host            = "models." + modelsNamespace // the server of all stories
+	endpoint        = "http://" + host + "/v1"
 	key             = "sk-e2e-canary-0123456789"
 )
 
@@ -80,50 +79,10 @@ func connect() error {
 
 // serveModels runs the scripted server with the scripts of all stories.
 func serveModels(ctx context.Context) error {
-	data, err := json.Marshal(modeltest.Script{Key: key, Models: scripts})
-	if err != nil {
+	if err := replace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}}); err != nil {
 		return err
 	}
-	image := os.Getenv("E2E_MODELSERVER_IMAGE")
-	if image == "" {
-		image = "deckhand.test/modelserver:dev"
-	}
-	labels := map[string]string{"app": "models"}
-	meta := metav1.ObjectMeta{Namespace: modelsNamespace, Name: "models", Labels: labels}
-	port := intstr.FromInt32(8080)
-	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}},
-		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"script.json": string(data)}},
-		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: port}}}},
-		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					Containers: []corev1.Container{{
-						Name: "models", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-						Args:           []string{"--listen", ":8080", "--script", "/script/script.json"},
-						ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: port}}},
-						VolumeMounts:   []corev1.VolumeMount{{Name: "script", MountPath: "/script"}},
-					}},
-					Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "models"}}}}},
-				},
-			},
-		}},
-	}
-	if err := replace(ctx, objects[0]); err != nil {
-		return err
-	}
-	for _, o := range objects[1:] {
-		if err := cluster.admin.Create(ctx, o); err != nil {
-			return fmt.Errorf("serving models: %w", err)
-		}
-	}
-	return until(ctx, func(ctx context.Context) (bool, error) {
-		var d appsv1.Deployment
-		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: modelsNamespace, Name: "models"}, &d)
-		return err == nil && d.Status.AvailableReplicas > 0, err
-	})
+	return serve(ctx, modelsNamespace, modeltest.Script{Key: key, Models: scripts}, hostile)
 }
 
 // replace makes a namespace anew: what an earlier run left is gone.
@@ -221,7 +180,12 @@ func (p *place) agent(script string, mods ...func(*v1alpha1.Agent)) {
 	for _, mod := range mods {
 		mod(agent)
 	}
-	p.create(&v1alpha1.Model{
+	p.create(modelOf(script), agent)
+}
+
+// modelOf is a Model of a script, named after it.
+func modelOf(script string, mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
+	m := &v1alpha1.Model{
 		ObjectMeta: metav1.ObjectMeta{Name: script},
 		Spec: v1alpha1.ModelSpec{
 			Provider:    v1alpha1.ProviderOpenAICompatible,
@@ -230,7 +194,11 @@ func (p *place) agent(script string, mods ...func(*v1alpha1.Agent)) {
 			Credentials: &v1alpha1.SecretKey{SecretName: "key"},
 			Prices:      &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
 		},
-	}, agent)
+	}
+	for _, mod := range mods {
+		mod(m)
+	}
+	return m
 }
 
 // run starts a Run of an agent.
@@ -331,4 +299,32 @@ func (p *place) as(user, role string) client.Client {
 		p.t.Fatalf("becoming %s: %v", user, err)
 	}
 	return c
+}
+
+// ready is the condition Ready, in a line.
+func ready(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+		}
+	}
+	return "without a condition"
+}
+
+// notReady waits until an object is not ready for a reason, with a message that
+// has the rest.
+func (p *place) notReady(o client.Object, name string, want []string, says func() string) {
+	p.t.Helper()
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
+		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: p.name, Name: name}, o)
+		return err == nil && strings.HasPrefix(says(), "False "+want[0]+":"), err
+	})
+	if err != nil {
+		p.t.Errorf("%s is %s, want %s: %v", name, says(), want[0], err)
+	}
+	for _, piece := range want[1:] {
+		if !strings.Contains(says(), piece) {
+			p.t.Errorf("%s: the message lacks %q: %s", name, piece, says())
+		}
+	}
 }

@@ -66,5 +66,6 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Text: "I would say seven."},
 		modeltest.Turn{Calls: []modeltest.Call{call("finish", args{"answer": 7})}},
 	),
+	"hostile":  honest,
 	"decliner": turns(modeltest.Turn{Calls: []modeltest.Call{call("reject", args{"reason": "this is not for me"})}}),
 }

@@ -1,10 +1,16 @@
-// Command modelserver plays a script over the wire of chat completions, in the
-// place of a model provider.
+// Command modelserver plays a script in the place of model providers, over the
+// wires of chat completions (POST …/chat/completions) and of Messages (POST
+// …/messages), and serves pages in the place of whatever else an agent reaches.
 //
-//	modelserver --listen :8080 --script /etc/modelserver/script.json
+//	modelserver --listen :8080 --script /etc/modelserver/script.json --pages /etc/modelserver/pages.json
 //
-// Without --script the script is read from the environment, MODELSERVER_SCRIPT.
-// The format is modeltest.Script; docs of its fields are there.
+// Without --script the script is read from the environment, MODELSERVER_SCRIPT,
+// and without --pages the pages from MODELSERVER_PAGES. The format of a script is
+// modeltest.Script, docs of its fields are there; a model may have variants. That
+// of pages is an object of Page by pattern of net/http.ServeMux, such as
+// "POST hooks/veto" or "/reports/1".
+//
+// GET /journal is what it was asked, oldest first; see Entry.
 package main
 
 import (
@@ -12,17 +18,22 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// envScript holds the script where no file is named.
-const envScript = "MODELSERVER_SCRIPT"
+// These hold the script and the pages where no file is named.
+const (
+	envScript = "MODELSERVER_SCRIPT"
+	envPages  = "MODELSERVER_PAGES"
+)
 
 // grace is how long open answers may go on after SIGTERM.
 const grace = 2 * time.Second
@@ -30,29 +41,23 @@ const grace = 2 * time.Second
 func main() {
 	listen := flag.String("listen", ":8080", "the address to listen on")
 	script := flag.String("script", "", "the file of the script; empty: the variable "+envScript)
+	pages := flag.String("pages", "", "the file of the pages; empty: the variable "+envPages)
 	flag.Parse()
-	if err := run(*listen, *script); err != nil {
+	if err := run(*listen, *script, *pages); err != nil {
 		fmt.Fprintln(os.Stderr, "modelserver:", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until SIGTERM.
-func run(listen, path string) error {
-	data := []byte(os.Getenv(envScript))
-	if path != "" {
-		var err error
-		if data, err = os.ReadFile(path); err != nil {
-			return fmt.Errorf("reading the script: %w", err)
-		}
-	}
-	script, err := modeltest.Parse(data)
+func run(listen, scriptPath, pagesPath string) error {
+	handler, err := load(scriptPath, pagesPath)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	server := &http.Server{Addr: listen, Handler: modeltest.NewServer(script), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Addr: listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
@@ -64,4 +69,33 @@ func run(listen, path string) error {
 		return fmt.Errorf("serving: %w", err)
 	}
 	return nil
+}
+
+// load reads the script and the pages.
+func load(scriptPath, pagesPath string) (http.Handler, error) {
+	data, err := source(scriptPath, envScript)
+	if err != nil {
+		return nil, fmt.Errorf("reading the script: %w", err)
+	}
+	script, err := modeltest.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = source(pagesPath, envPages); err != nil {
+		return nil, fmt.Errorf("reading the pages: %w", err)
+	}
+	pages, err := parsePages(data)
+	if err != nil {
+		return nil, err
+	}
+	chat := variantsOf(slices.Collect(maps.Keys(script.Models))).choose(modeltest.NewServer(script))
+	return newHandler(chat, pages), nil
+}
+
+// source is a file, or without one a variable of the environment.
+func source(path, variable string) ([]byte, error) {
+	if path == "" {
+		return []byte(os.Getenv(variable)), nil
+	}
+	return os.ReadFile(path)
 }

@@ -113,7 +113,7 @@ func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
 	wantCluster := []rbacv1.PolicyRule{{
 		APIGroups:     []string{"admissionregistration.k8s.io"},
 		Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-		ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods"},
+		ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-decisions"},
 		Verbs:         []string{"get"},
 	}}
 	var namespaces []string

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/reach"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;runs,verbs=get;list;watch
@@ -53,7 +55,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Agent{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.agentsOfModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.reachingAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(runFinished)).
 		Complete(quiet.Conflicts(r))
 }
@@ -76,16 +79,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: next.wake}, nil
 }
 
-func (r *Reconciler) agentsOfModel(ctx context.Context, model client.Object) []reconcile.Request {
-	var agents v1alpha1.AgentList
-	if r.client.List(ctx, &agents, client.InNamespace(model.GetNamespace())) != nil {
+// reachingAgent are the other Agents that may reach one that changed.
+func (r *Reconciler) reachingAgent(ctx context.Context, changed client.Object) []reconcile.Request {
+	names, err := reach.ToAgent(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	if err != nil {
 		return nil // the cache is closing
 	}
+	return requests(changed.GetNamespace(), slices.DeleteFunc(names, func(n string) bool { return n == changed.GetName() }))
+}
+
+// reachingModel are the Agents that may reach a Model that changed.
+func (r *Reconciler) reachingModel(ctx context.Context, changed client.Object) []reconcile.Request {
+	_, names, err := reach.ToModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	if err != nil {
+		return nil // the cache is closing
+	}
+	return requests(changed.GetNamespace(), names)
+}
+
+func requests(namespace string, names []string) []reconcile.Request {
 	var out []reconcile.Request
-	for i := range agents.Items {
-		if agents.Items[i].Spec.Model == model.GetName() {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&agents.Items[i])})
-		}
+	for _, name := range names {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func decide(w world) plan {
 	var p plan
 	current := ""
 	if w.agent != nil {
-		v, err := snapshot.Of(w.agent, w.model)
+		v, err := snapshot.Of(w.agent, w.objects)
 		if v != nil {
 			current = snapshot.Name(v.Hash)
 		}

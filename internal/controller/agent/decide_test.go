@@ -17,7 +17,7 @@ import (
 // version is a stored version of an Agent, as old as said.
 func version(t *testing.T, agent *v1alpha1.Agent, age time.Duration) corev1.ConfigMap {
 	t.Helper()
-	v, err := snapshot.Of(agent, gen.Model())
+	v, err := snapshot.Of(agent, gen.Objects())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +30,18 @@ func otherwise(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." }
 
 func TestReady(t *testing.T) {
 	cost := v1alpha1.Money("1USD")
+	helped := gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Agent: "helper"}} })
+	help := gen.Objects()
+	help.Agents["helper"] = gen.Agent(func(a *v1alpha1.Agent) { a.Name = "helper" })
 	cases := map[string]struct {
 		world world
 		want  string
 	}{
-		"everything is there":             {world{agent: gen.Agent(), model: gen.Model()}, "True Ready"},
+		"another Agent is there":          {world{agent: helped, objects: help}, "True Ready"},
+		"another Agent is not there":      {world{agent: helped, objects: gen.Objects()}, "False AgentNotFound"},
+		"everything is there":             {world{agent: gen.Agent(), objects: gen.Objects()}, "True Ready"},
 		"the Model is not there":          {world{agent: gen.Agent()}, "False ModelNotFound"},
-		"cost is limited without a price": {world{agent: gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = &cost }), model: gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil })}, "False PricesMissing"},
+		"cost is limited without a price": {world{agent: gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = &cost }), objects: gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil }))}, "False PricesMissing"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +73,7 @@ func TestWhichVersionsGo(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := world{agent: tc.agent, model: gen.Model(), versions: []corev1.ConfigMap{tc.version}, unused: map[string]bool{tc.version.Name: tc.unused}, now: gen.Noon}
+			w := world{agent: tc.agent, objects: gen.Objects(), versions: []corev1.ConfigMap{tc.version}, unused: map[string]bool{tc.version.Name: tc.unused}, now: gen.Noon}
 			p := decide(w)
 			if removed := len(p.remove) == 1; removed != tc.removed || p.wake != tc.wake {
 				t.Errorf("removed %t, wake %s; want %t, %s", removed, p.wake, tc.removed, tc.wake)
@@ -81,7 +86,7 @@ func TestWhichVersionsGo(t *testing.T) {
 // what is young.
 func TestEveryAgentSettles(t *testing.T) {
 	for mask := range 1 << 6 {
-		w := world{agent: gen.Agent(), model: gen.Model(), unused: map[string]bool{}, now: gen.Noon}
+		w := world{agent: gen.Agent(), objects: gen.Objects(), unused: map[string]bool{}, now: gen.Noon}
 		if mask&1 != 0 {
 			w.agent = nil
 		}

@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
 // A world is everything that one decision may depend on.
 type world struct {
-	agent *v1alpha1.Agent // nil: gone
-	model *v1alpha1.Model // nil: not found
+	agent   *v1alpha1.Agent  // nil: gone
+	objects snapshot.Objects // what it may reach
 	// versions are the Agent's stored ones, unused those that no unfinished Run
 	// names.
 	versions []corev1.ConfigMap
@@ -34,12 +35,9 @@ func (r *Reconciler) look(ctx context.Context, key client.ObjectKey) (world, err
 		return w, err
 	}
 	if w.agent != nil {
-		var model v1alpha1.Model
-		switch err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: agent.Spec.Model}, &model); {
-		case err == nil:
-			w.model = &model
-		case !apierrors.IsNotFound(err):
-			return w, fmt.Errorf("getting Model %s: %w", agent.Spec.Model, err)
+		var err error
+		if w.objects, err = reach.FromAgent(ctx, r.client, &agent); err != nil {
+			return w, err
 		}
 	}
 	return w, r.lookAtVersions(ctx, key, &w)

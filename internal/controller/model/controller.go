@@ -9,12 +9,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
@@ -38,18 +40,38 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 	r := New(mgr.GetClient(), now)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Model{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.leadingTo), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile reports on one Model. There is nothing to look at but itself, and
-// nothing to do.
+// Reconcile reports on one Model. There is nothing to look at but itself and
+// where its fallbacks lead, and nothing to do.
 func (r *Reconciler) Reconcile(ctx context.Context, m *v1alpha1.Model) (ctrl.Result, error) {
-	return ctrl.Result{}, r.report(ctx, m, statusOf(m, decide(m), metav1.NewTime(r.now())))
+	models, err := reach.FromModel(ctx, r.client, m)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing Model: %w", err)
+	}
+	return ctrl.Result{}, r.report(ctx, m, statusOf(m, decide(m, models), metav1.NewTime(r.now())))
+}
+
+// leadingTo are the Models whose fallbacks lead to one that changed.
+func (r *Reconciler) leadingTo(ctx context.Context, changed client.Object) []reconcile.Request {
+	models, _, err := reach.ToModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	if err != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for _, name := range models {
+		if name != changed.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: changed.GetNamespace(), Name: name}})
+		}
+	}
+	return out
 }
 
 // decide is Ready, or what is wrong.
-func decide(m *v1alpha1.Model) metav1.Condition {
-	if p := snapshot.CheckModel(m); p != nil {
+func decide(m *v1alpha1.Model, models map[string]*v1alpha1.Model) metav1.Condition {
+	if p := snapshot.CheckModel(m, models); p != nil {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Well formed; its endpoint and Secret are tried by the first Run"}

@@ -18,20 +18,27 @@ func TestDecide(t *testing.T) {
 			m.Spec.Parameters = &v1alpha1.ModelParameters{Extra: &runtime.RawExtension{Raw: []byte(text)}}
 		}
 	}
+	backed := gen.Model(func(m *v1alpha1.Model) { m.Spec.Fallbacks = []v1alpha1.ObjectName{"gpt"} })
+	gpt := gen.Model(func(m *v1alpha1.Model) { m.Name = "gpt" })
+	back := gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.Fallbacks = "gpt", []v1alpha1.ObjectName{"sonnet"} })
 	cases := map[string]struct {
 		model  *v1alpha1.Model
+		others map[string]*v1alpha1.Model
 		status metav1.ConditionStatus
 		reason string
 		says   string
 	}{
-		"well formed":                      {gen.Model(), metav1.ConditionTrue, v1alpha1.ReasonReady, "first Run"},
-		"extra parameters that fit":        {gen.Model(extra(`{"a":1}`)), metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
-		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), metav1.ConditionFalse, v1alpha1.ReasonParametersInvalid, "at most 4096"},
-		"extra parameters that are a list": {gen.Model(extra(`[1]`)), metav1.ConditionFalse, v1alpha1.ReasonParametersInvalid, "must be an object"},
+		"well formed":                      {gen.Model(), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, "first Run"},
+		"extra parameters that fit":        {gen.Model(extra(`{"a":1}`)), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
+		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), nil, metav1.ConditionFalse, v1alpha1.ReasonParametersInvalid, "at most 4096"},
+		"extra parameters that are a list": {gen.Model(extra(`[1]`)), nil, metav1.ConditionFalse, v1alpha1.ReasonParametersInvalid, "must be an object"},
+		"a fallback that is there":         {backed, gen.Objects(backed, gpt).Models, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
+		"a fallback that is not there":     {backed, gen.Objects(backed).Models, metav1.ConditionFalse, v1alpha1.ReasonFallbackNotFound, "create it, or remove it from spec.fallbacks"},
+		"a fallback that leads back":       {backed, gen.Objects(backed, back).Models, metav1.ConditionFalse, v1alpha1.ReasonFallbackCycle, "sonnet -> gpt -> sonnet"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.model)
+			got := decide(tc.model, tc.others)
 			if got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("decide() = %+v", got)
 			}
@@ -42,8 +49,8 @@ func TestDecide(t *testing.T) {
 // What is reported once is not reported again.
 func TestEveryModelSettles(t *testing.T) {
 	m := gen.Model()
-	m.Status = statusOf(m, decide(m), metav1.NewTime(gen.Noon))
-	again := statusOf(m, decide(m), metav1.NewTime(gen.Noon.AddDate(1, 0, 0)))
+	m.Status = statusOf(m, decide(m, nil), metav1.NewTime(gen.Noon))
+	again := statusOf(m, decide(m, nil), metav1.NewTime(gen.Noon.AddDate(1, 0, 0)))
 	if diff := cmp.Diff(m.Status, again); diff != "" {
 		t.Errorf("a settled Model moves:\n%s", diff)
 	}

@@ -24,7 +24,7 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, er
 	case p.create != nil:
 		return r.create(ctx, w, p)
 	case p.signal != nil:
-		return p, "", r.signal(ctx, w, p.signal)
+		return p, "", r.signal(ctx, p.signal, p.say)
 	case len(p.remove) > 0:
 		return p, "", r.remove(ctx, p.remove)
 	case p.forget:
@@ -81,8 +81,8 @@ func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, 
 	return conflict(w), "", nil
 }
 
-func (r *Reconciler) signal(ctx context.Context, w world, pod *corev1.Pod) error {
-	value := string(encode(task.Signals{Stop: true, At: w.now.Unix()}))
+func (r *Reconciler) signal(ctx context.Context, pod *corev1.Pod, say task.Signals) error {
+	value := string(encode(say))
 	patch := encode(map[string]any{"metadata": map[string]any{
 		"uid":         pod.UID,
 		"annotations": map[string]string{v1alpha1.AnnotationSignals: value},

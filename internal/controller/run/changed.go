@@ -31,6 +31,8 @@ type material struct {
 	reported           int32
 	committed          bool
 	effects            v1alpha1.Effects
+	state              string
+	asked, decided     string // names, one a line
 }
 
 func materialOf(r *v1alpha1.Run) material {
@@ -45,6 +47,13 @@ func materialOf(r *v1alpha1.Run) material {
 	if p := r.Status.Progress; p != nil {
 		m.reported, m.effects = p.Attempt, p.Effects
 		m.committed = p.Result != nil && p.Result.Committed
+		m.state = p.State
+		for _, a := range p.Pending {
+			m.asked += a.ID + "\n"
+		}
+		for _, d := range p.Decided {
+			m.decided += d.Name + "\n"
+		}
 	}
 	return m
 }

@@ -21,8 +21,10 @@ import (
 // on a real one, and what a kubelet does to pods is scripted.
 type cluster struct {
 	run     *v1alpha1.Run
+	objects snapshot.Objects // what Agents may reach
 	version *snapshot.Version
 	missing string
+	decided []v1alpha1.Decision // by people
 	pods    map[string]*corev1.Pod
 	refuse  error // what the API server says to the next pods
 	gone    bool  // the Run was deleted
@@ -33,7 +35,13 @@ type cluster struct {
 
 func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster {
 	t.Helper()
-	c := &cluster{run: run, pods: map[string]*corev1.Pod{}, now: gen.Noon}
+	return newClusterOf(t, run, agent, gen.Objects())
+}
+
+// newClusterOf is one where an Agent may reach more than its Model.
+func newClusterOf(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent, o snapshot.Objects) *cluster {
+	t.Helper()
+	c := &cluster{run: run, objects: o, pods: map[string]*corev1.Pod{}, now: gen.Noon}
 	c.setAgent(t, agent)
 	return c
 }
@@ -44,7 +52,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 		c.version, c.missing = nil, `Agent "fixer" not found in namespace team-a`
 		return
 	}
-	v, err := snapshot.Of(agent, gen.Model())
+	v, err := snapshot.Of(agent, c.objects)
 	if err != nil {
 		t.Fatalf("making a version: %v", err)
 	}
@@ -52,7 +60,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 }
 
 func (c *cluster) world() world {
-	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
+	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now, decisions: c.decided}
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
 			w.pods = append(w.pods, *pod.DeepCopy())
@@ -70,7 +78,7 @@ func (c *cluster) step() plan {
 	case p.create != nil:
 		p, uid = c.create(w, p)
 	case p.signal != nil:
-		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(task.Signals{Stop: true, At: c.now.Unix()}))
+		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.say))
 	case p.forget:
 		c.gone = true
 		return p
@@ -234,6 +242,49 @@ func isSquatted(n int) func(*cluster) {
 	return func(c *cluster) {
 		name := c.run.Name + "-" + strconv.Itoa(n)
 		c.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "foreign"}}
+	}
+}
+
+// awaits is a runner that waits for people.
+func awaits(state string, pending ...v1alpha1.PendingRequest) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) { p.State, p.Pending = state, pending }
+}
+
+func question(id, text string) v1alpha1.PendingRequest {
+	return v1alpha1.PendingRequest{ID: id, Kind: task.PendingQuestion, Question: text}
+}
+
+// acts is a runner that acted on Decisions and goes on.
+func acts(names ...string) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) {
+		p.State, p.Pending = "", nil
+		for _, n := range names {
+			p.Decided = append(p.Decided, v1alpha1.DecidedRequest{Name: n})
+		}
+	}
+}
+
+func used(d time.Duration) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) { p.Usage.DurationSeconds = int64(d.Seconds()) }
+}
+
+// answers is a person's answer to a request; without one, a message.
+func answers(request, value string) func(*cluster) {
+	return func(c *cluster) {
+		d := v1alpha1.Decision{Spec: v1alpha1.DecisionSpec{Run: c.run.Name, Request: request, Type: v1alpha1.DecisionAnswer, Value: value, By: "ann"}}
+		d.Name, d.CreationTimestamp = c.run.Name+"."+request, metav1.NewTime(c.now)
+		if request == "" {
+			d.Name, d.Spec.Type = "said", v1alpha1.DecisionMessage
+		}
+		c.decided = append(c.decided, d)
+	}
+}
+
+func grants(request string, steps int32) func(*cluster) {
+	return func(c *cluster) {
+		answers(request, "")(c)
+		spec := &c.decided[len(c.decided)-1].Spec
+		spec.Type, spec.Grant = v1alpha1.DecisionGrant, &v1alpha1.Grant{Steps: &steps}
 	}
 }
 

@@ -13,17 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/reach"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/pod,verbs=create
-// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models,verbs=get;list;watch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;decisions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create
@@ -88,8 +90,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Run{}, builder.WithPredicates(runChanged)).
 		Owns(&corev1.Pod{}, builder.WithPredicates(podChanged)).
-		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent)).
-		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel)).
+		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
@@ -120,30 +123,45 @@ func unstartedByAgent(o client.Object) []string {
 	return []string{run.Spec.Agent}
 }
 
+// waitingForAgent are the Runs that wait for an Agent, or for one that may reach
+// it.
 func (r *Reconciler) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
-	var runs v1alpha1.RunList
-	if r.client.List(ctx, &runs, client.InNamespace(agent.GetNamespace()), client.MatchingFields{byAgent: agent.GetName()}) != nil {
+	names, err := reach.ToAgent(ctx, r.client, agent.GetNamespace(), agent.GetName())
+	if err != nil {
 		return nil // the cache is closing
 	}
+	return r.waitingForAny(ctx, agent.GetNamespace(), names)
+}
+
+// waitingForModel are the Runs that wait for an Agent that may reach a Model.
+func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
+	_, names, err := reach.ToModel(ctx, r.client, model.GetNamespace(), model.GetName())
+	if err != nil {
+		return nil // the cache is closing
+	}
+	return r.waitingForAny(ctx, model.GetNamespace(), names)
+}
+
+func (r *Reconciler) waitingForAny(ctx context.Context, namespace string, agents []string) []reconcile.Request {
 	var out []reconcile.Request
-	for i := range runs.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
+	for _, name := range agents {
+		var runs v1alpha1.RunList
+		if r.client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{byAgent: name}) != nil {
+			return nil // the cache is closing
+		}
+		for i := range runs.Items {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
+		}
 	}
 	return out
 }
 
-func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
-	var agents v1alpha1.AgentList
-	if r.client.List(ctx, &agents, client.InNamespace(model.GetNamespace())) != nil {
-		return nil // the cache is closing
+func runOfDecision(_ context.Context, o client.Object) []reconcile.Request {
+	d, is := o.(*v1alpha1.Decision)
+	if !is {
+		return nil
 	}
-	var out []reconcile.Request
-	for i := range agents.Items {
-		if agents.Items[i].Spec.Model == model.GetName() {
-			out = append(out, r.waitingForAgent(ctx, &agents.Items[i])...)
-		}
-	}
-	return out
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}}}
 }
 
 var errNoImage = errors.New("the runner's image is not set: --runner-image")

@@ -25,12 +25,14 @@ var rules = []func(world) (plan, bool){
 	stopped,     // a person asked it to stop
 	unguarded,   // the admission policies are missing: no pod is safe
 	unresolved,  // its Agent is not there, or not ready: wait
+	unfit,       // what it is given is not what its Agent takes
 	oversized,   // its task does not fit a pod
 	unclaimed,   // nothing in the way: take the first attempt
 	uncreated,   // the attempt has no pod yet: make it, or find it
 	lost,        // its pod is gone
 	ended,       // its runner ended without a result
 	overrun,     // its runner outlived limits.duration
+	unsaid,      // people decided something that the runner has not been told
 	starting,    // its pod has not started the runner yet
 	underway,    // the runner works
 }
@@ -106,7 +108,8 @@ func stopped(w world) (plan, bool) {
 	told := signals(pod)
 	if !told.Stop {
 		p := waiting(v1alpha1.ReasonStopping, "Waiting for the runner to reach a safe point", stopGrace)
-		p.signal = pod
+		told.Stop, told.At = true, w.now.Unix()
+		p.signal, p.say = pod, told
 		return p, true
 	}
 	if left := stopGrace - w.now.Sub(time.Unix(told.At, 0)); left > 0 {
@@ -167,7 +170,7 @@ func oversized(w world) (plan, bool) {
 	if size <= maxTask {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten the prompt, or put long material into files", size, maxTask)), true
+	return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten the prompt and the parameters, or put long material into files", size, maxTask)), true
 }
 
 func unclaimed(w world) (plan, bool) {
@@ -241,6 +244,9 @@ const settleInTime = time.Second
 
 func underway(w world) (plan, bool) {
 	p := w.progress()
+	if reason, message := waitsFor(w); reason != "" {
+		return waiting(reason, message, 0), true
+	}
 	// The runner's clock may be off; one that is ahead must not hold this back.
 	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age >= 0 && age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
 		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-age), true

@@ -13,11 +13,33 @@ import (
 // watches the limit itself and needs time to say so.
 const overrunGrace = time.Minute
 
+// Waiting for people takes as long as it takes: limits.wait is the runner's to
+// watch, and bounds the pod.
 func overrun(w world) (plan, bool) {
-	if began(w).IsZero() || w.version == nil || w.now.Before(began(w).Add(remaining(w)+overrunGrace)) {
+	if began(w).IsZero() || w.version == nil || awaitsPeople(w) || w.now.Before(givenUp(w)) {
 		return plan{}, false
 	}
 	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("Ran for longer than limits.duration, %s, and did not end by itself", w.limits().duration())), true
+}
+
+// givenUp is when a runner that does not end by itself is given up. How long it
+// waited for people only it can say: where it may, what it has used counts, from
+// its last report on.
+func givenUp(w world) time.Time {
+	at := began(w).Add(remaining(w) + overrunGrace)
+	p := w.progress()
+	if p == nil || !mayAsk(w.version.Snapshot) {
+		return at
+	}
+	heard := time.UnixMilli(p.Sequence)
+	if heard.After(w.now) {
+		heard = w.now // its clock is ahead
+	}
+	left := max(w.limits().duration()-time.Duration(p.Usage.DurationSeconds)*time.Second, 0)
+	if later := heard.Add(left + overrunGrace); later.After(at) {
+		return later
+	}
+	return at
 }
 
 // began is when the current attempt's runner began to live, as far as anybody
@@ -57,5 +79,5 @@ func overrunIn(w world) time.Duration {
 	if w.version == nil {
 		return 0 // nobody knows its limits any more; the pod has its own deadline
 	}
-	return max(began(w).Add(remaining(w)+overrunGrace).Sub(w.now), time.Second)
+	return max(givenUp(w).Sub(w.now), time.Second)
 }

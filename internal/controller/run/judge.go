@@ -58,7 +58,7 @@ func verdictOfPod(pod *corev1.Pod) verdict {
 		return ground(why)
 	}
 	if pod.Status.Reason == "DeadlineExceeded" {
-		return verdict{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod outlived its deadline, which follows limits.duration"}
+		return verdict{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod outlived its deadline, which follows limits.duration and, where the agent may ask people, limits.wait"}
 	}
 	end := terminated(pod)
 	if end == nil {

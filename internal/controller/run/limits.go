@@ -4,16 +4,13 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Defaults of Limits, as its godoc promises.
-const (
-	defaultSteps    = 30
-	defaultTokens   = 2_000_000
-	defaultDuration = time.Hour
-	defaultPending  = 10 * time.Minute
-)
+// defaultPending is the default of limits.pending; those of what a runner counts
+// are with the snapshot.
+const defaultPending = 10 * time.Minute
 
 // limits are the effective limits of a Run, in units to compute with. Zero
 // means no limit.
@@ -35,12 +32,7 @@ func effective(agent v1alpha1.Limits, run *v1alpha1.Limits) limits {
 		run = &v1alpha1.Limits{}
 	}
 	return limits{
-		task: task.Limits{
-			Steps:           lower(steps(agent), steps(*run), defaultSteps),
-			Tokens:          lower(tokens(agent), tokens(*run), defaultTokens),
-			CostMicroUSD:    lower(cost(agent), cost(*run), 0),
-			DurationSeconds: lower(seconds(agent.Duration), seconds(run.Duration), int64(defaultDuration.Seconds())),
-		},
+		task:     snapshot.Lower(snapshot.LimitsOf(agent), *run),
 		pending:  time.Duration(lower(seconds(agent.Pending), seconds(run.Pending), int64(defaultPending.Seconds()))) * time.Second,
 		deadline: time.Duration(lower(seconds(agent.Deadline), seconds(run.Deadline), 0)) * time.Second,
 	}
@@ -59,35 +51,6 @@ func lower(agent, run, standard int64) int64 {
 		return run
 	}
 	return min(agent, run)
-}
-
-func steps(l v1alpha1.Limits) int64 {
-	if l.Steps == nil {
-		return 0
-	}
-	return int64(*l.Steps)
-}
-
-func tokens(l v1alpha1.Limits) int64 {
-	if l.Tokens == nil {
-		return 0
-	}
-	n, err := l.Tokens.Count()
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-func cost(l v1alpha1.Limits) int64 {
-	if l.Cost == nil {
-		return 0
-	}
-	n, err := l.Cost.MicroUSD()
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 func seconds(d *v1alpha1.Duration) int64 {

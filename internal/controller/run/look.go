@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
@@ -27,7 +29,12 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if run.Spec.Agent == "" || run.Status.CompletionTime != nil {
 		return w, nil // a finished Run needs no version: what tidying needs is on its pods
 	}
-	w.version, w.obstacle, err = r.version(ctx, run)
+	if w.version, w.obstacle, err = r.version(ctx, run); err != nil {
+		return w, err
+	}
+	if alive(w.pod()) {
+		w.decisions, err = r.decisions(ctx, run)
+	}
 	return w, err
 }
 
@@ -120,25 +127,27 @@ func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	if err != nil {
 		return nil, "", fmt.Errorf("getting Agent %s: %w", run.Spec.Agent, err)
 	}
-	model, err := r.model(ctx, &agent)
+	objects, err := reach.FromAgent(ctx, r.client, &agent)
 	if err != nil {
 		return nil, "", err
 	}
-	v, err := snapshot.Of(&agent, model)
+	v, err := snapshot.Of(&agent, objects)
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
 		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
 	}
 	return v, "", err
 }
 
-func (r *Reconciler) model(ctx context.Context, agent *v1alpha1.Agent) (*v1alpha1.Model, error) {
-	var model v1alpha1.Model
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Spec.Model}, &model)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // absent is a fact, not a fault
+// decisions are those on a Run of which it is not known for good what became,
+// oldest first.
+func (r *Reconciler) decisions(ctx context.Context, run *v1alpha1.Run) ([]v1alpha1.Decision, error) {
+	var list v1alpha1.DecisionList
+	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingFields{v1alpha1.DecisionsByRun: run.Name}); err != nil {
+		return nil, fmt.Errorf("listing Decisions: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("getting Model %s: %w", agent.Spec.Model, err)
-	}
-	return &model, nil
+	open := slices.DeleteFunc(list.Items, func(d v1alpha1.Decision) bool { return answer.Final(&d) })
+	slices.SortFunc(open, func(a, b v1alpha1.Decision) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return open, nil
 }

@@ -21,7 +21,8 @@ type plan struct {
 	charge charge            // what the attempt before it is charged to
 	create *corev1.Pod       // make the attempt's pod, and record it
 	adopt  *corev1.Pod       // record a pod that was made but not recorded
-	signal *corev1.Pod       // tell this pod's runner to stop
+	signal *corev1.Pod       // tell this pod's runner
+	say    task.Signals      // this
 	remove []corev1.Pod      // delete these pods
 	forget bool              // delete the Run
 

@@ -27,6 +27,14 @@ const uid int64 = 65532
 // itself, should nobody else: time to pull an image and to report.
 const backstop = 10 * time.Minute
 
+// patience is how much longer a pod may live because it may wait for people.
+func patience(w world) time.Duration {
+	if !mayAsk(w.version.Snapshot) {
+		return 0
+	}
+	return time.Duration(w.limits().task.WaitSeconds) * time.Second
+}
+
 // graceSeconds is how long a runner has after SIGTERM.
 const graceSeconds int64 = 30
 
@@ -49,7 +57,7 @@ func podOf(w world) *corev1.Pod {
 	if template == nil {
 		template = &v1alpha1.PodTemplate{}
 	}
-	deadline := int64((remaining(w) + backstop).Seconds())
+	deadline := int64((remaining(w) + patience(w) + backstop).Seconds())
 	grace, no := graceSeconds, false
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -132,6 +140,8 @@ func taskOf(w world, attempt int32) task.Task {
 		Run:          task.Run{Namespace: w.run.Namespace, Name: w.run.Name, UID: string(w.run.UID)},
 		Attempt:      int(attempt),
 		Prompt:       w.run.Spec.Prompt,
+		Parameters:   parameters(w.run.Spec),
+		User:         w.run.Spec.User,
 		Limits:       w.limits().task,
 		SnapshotHash: w.version.RunnerHash,
 	}
@@ -254,8 +264,8 @@ func mounts(v *snapshot.Version) []corev1.VolumeMount {
 		{Name: "state", MountPath: task.StateDir},
 		{Name: "workspace", MountPath: task.Workspace},
 	}
-	if v.Sources.ModelSpec.Credentials != nil {
-		out = append(out, corev1.VolumeMount{Name: "model-key", MountPath: task.SecretsDir + "/" + v.Sources.ModelSpec.Credentials.SecretName, ReadOnly: true})
+	for _, s := range snapshot.Secrets(v.Snapshot) {
+		out = append(out, corev1.VolumeMount{Name: secretVolumeName(s.Name), MountPath: task.SecretsDir + "/" + s.Name, ReadOnly: true})
 	}
 	return out
 }

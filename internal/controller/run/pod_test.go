@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -25,15 +27,15 @@ func firstPod(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *corev1.Po
 	return c.pod(1)
 }
 
-// The whole pod, to be read: what each line is for stands in pod.go.
-func TestPod(t *testing.T) {
-	pod := firstPod(t, gen.Run(), gen.Agent())
+// golden compares a pod with its file.
+func golden(t *testing.T, file string, pod *corev1.Pod) {
+	t.Helper()
 	pod.UID, pod.CreationTimestamp, pod.Status = "", metav1.Time{}, corev1.PodStatus{}
 	got, err := yaml.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", "pod.yaml")
+	file = filepath.Join("testdata", file)
 	if *update {
 		if err := os.WriteFile(file, got, 0o600); err != nil {
 			t.Fatal(err)
@@ -46,6 +48,42 @@ func TestPod(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("the pod is another (-want +got):\n%s", diff)
 	}
+}
+
+// The whole pod, to be read: what each line is for stands in pod.go.
+func TestPod(t *testing.T) {
+	golden(t, "pod.yaml", firstPod(t, gen.Run(), gen.Agent()))
+}
+
+// Each Secret that any reachable Model, tool or hook names is mounted once, with
+// the keys that are used; and a pod that may wait for people may live as long.
+func TestPodOfManyAgents(t *testing.T) {
+	key := func(secret, key string) *v1alpha1.SecretKey {
+		return &v1alpha1.SecretKey{SecretName: secret, Key: key}
+	}
+	reviewer := gen.Agent(func(a *v1alpha1.Agent) {
+		a.Name, a.Spec.Model = "reviewer", "small"
+		a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}}
+		a.Spec.Hooks = []v1alpha1.Hook{{Name: "h", Point: v1alpha1.AfterModel, URL: "https://h", Timeout: "5s", Credentials: key("my.dotted.secret", "token")}}
+	})
+	small := gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.Credentials = "small", key("sonnet", "other-key") })
+	fixer := gen.Agent(func(a *v1alpha1.Agent) {
+		a.Spec.Tools = []v1alpha1.Tool{
+			{Agent: "reviewer"},
+			{Builtin: v1alpha1.BuiltinWebSearch, Credentials: key(strings.Repeat("long-", 20)+"name", "api-key")},
+		}
+	})
+	o := gen.Objects(gen.Model(), small)
+	o.Agents["reviewer"] = reviewer
+	run := gen.Run(func(r *v1alpha1.Run) {
+		r.Spec.User = "ann@example.com"
+		r.Spec.Parameters = &runtime.RawExtension{Raw: []byte(`{"prompt": "Fix that."}`)}
+		r.Spec.Prompt = ""
+	})
+	c := newClusterOf(t, run, fixer, o)
+	c.step()
+	c.step()
+	golden(t, "pod-of-many.yaml", c.pod(1))
 }
 
 // Labels of a Run go with its pod, but not those by which tools find what they
@@ -186,33 +224,24 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
-	three, five := int32(3), int32(5)
-	hour, day := v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
-	cost, tokens := v1alpha1.Money("1USD"), v1alpha1.Tokens("500k")
+// What the runner counts is in package snapshot; these two clocks are the
+// operator's.
+func TestClocks(t *testing.T) {
+	minute, hour, day := v1alpha1.Duration("1m"), v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
 	cases := map[string]struct {
-		agent, run v1alpha1.Limits
-		want       limits
+		agent, run        v1alpha1.Limits
+		pending, deadline time.Duration
 	}{
-		"nothing said": {
-			want: limits{task: task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600}, pending: defaultPending},
-		},
-		"a Run lowers": {
-			agent: v1alpha1.Limits{Steps: &five, Duration: &day},
-			run:   v1alpha1.Limits{Steps: &three, Duration: &hour, Cost: &cost, Tokens: &tokens, Deadline: &day},
-			want:  limits{task: task.Limits{Steps: 3, Tokens: 500_000, CostMicroUSD: 1_000_000, DurationSeconds: 3600}, pending: defaultPending, deadline: 24 * 3600e9},
-		},
-		"a Run does not raise": {
-			agent: v1alpha1.Limits{Steps: &three, Duration: &hour},
-			run:   v1alpha1.Limits{Steps: &five, Duration: &day},
-			want:  limits{task: task.Limits{Steps: 3, Tokens: 2_000_000, DurationSeconds: 3600}, pending: defaultPending},
-		},
+		"nothing said":         {pending: defaultPending},
+		"a Run lowers":         {v1alpha1.Limits{Pending: &hour, Deadline: &day}, v1alpha1.Limits{Pending: &minute, Deadline: &hour}, time.Minute, time.Hour},
+		"a Run does not raise": {v1alpha1.Limits{Pending: &minute, Deadline: &hour}, v1alpha1.Limits{Pending: &hour, Deadline: &day}, time.Minute, time.Hour},
+		"a Run has a deadline": {run: v1alpha1.Limits{Deadline: &day}, pending: defaultPending, deadline: 24 * time.Hour},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := effective(tc.agent, &tc.run)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(limits{})); diff != "" {
-				t.Errorf("effective() -want +got:\n%s", diff)
+			if got.pending != tc.pending || got.deadline != tc.deadline {
+				t.Errorf("pending %s, deadline %s", got.pending, got.deadline)
 			}
 		})
 	}

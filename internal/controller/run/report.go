@@ -63,7 +63,14 @@ var told = map[string]bool{
 	v1alpha1.ReasonSecretMissing: true,
 	v1alpha1.ReasonQuotaExceeded: true,
 	v1alpha1.ReasonRetrying:      true,
+	v1alpha1.ReasonRateLimited:   true,
+
+	v1alpha1.ReasonAwaitingAnswer:   true,
+	v1alpha1.ReasonAwaitingApproval: true,
 }
+
+// asks are the reasons whose every message is a new one for people.
+var asks = map[string]bool{v1alpha1.ReasonAwaitingAnswer: true, v1alpha1.ReasonAwaitingApproval: true}
 
 // transitions are what changed between two statuses, in the past tense: pure.
 func transitions(before, after v1alpha1.RunStatus) []transition {
@@ -78,7 +85,7 @@ func transitions(before, after v1alpha1.RunStatus) []transition {
 		return []transition{{corev1.EventTypeWarning, is.Reason, "Settle", is.Message}}
 	case is.Status == was.Status && is.Status != metav1.ConditionUnknown:
 		return []transition{{corev1.EventTypeNormal, "Kept", "Keep", is.Message}}
-	case told[is.Reason] && was.Reason != is.Reason:
+	case told[is.Reason] && (was.Reason != is.Reason || asks[is.Reason]):
 		return []transition{{corev1.EventTypeWarning, is.Reason, "Wait", is.Message}}
 	}
 	return nil

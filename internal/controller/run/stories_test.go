@@ -413,7 +413,11 @@ var stories = map[string]story{
 	},
 }
 
-func TestStories(t *testing.T) {
+func TestStories(t *testing.T) { tellAll(t, stories) }
+
+// tellAll plays stories, each against its golden file.
+func tellAll(t *testing.T, stories map[string]story) {
+	t.Helper()
 	for name, s := range stories {
 		t.Run(name, func(t *testing.T) {
 			got := play(t, s)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A telling is a story being played.
@@ -106,13 +107,32 @@ func deed(p plan) string {
 	case p.adopt != nil:
 		return "adopts " + p.adopt.Name
 	case p.signal != nil:
-		return "tells " + p.signal.Name + " to stop"
+		return "tells " + p.signal.Name + " " + said(p.say)
 	case len(p.remove) > 0:
 		return "deletes " + strings.Join(names(p.remove), " ")
 	case p.forget:
 		return "deletes the Run"
 	}
 	return ""
+}
+
+// said is what a runner is told, in a word.
+func said(s task.Signals) string {
+	if s.Stop {
+		return "to stop"
+	}
+	if len(s.Decisions) == 0 {
+		return "no more"
+	}
+	var out []string
+	for _, d := range s.Decisions {
+		grant := ""
+		if d.Steps > 0 {
+			grant = fmt.Sprintf("%d more steps", d.Steps)
+		}
+		out = append(out, strings.Join(strings.Fields(d.Name+": "+d.Value+grant), " "))
+	}
+	return strings.Join(out, ", ")
 }
 
 func names(pods []corev1.Pod) []string {

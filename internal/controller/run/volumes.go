@@ -2,6 +2,7 @@ package run
 
 import (
 	"path"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,8 +32,8 @@ func volumes(w world) []corev1.Volume {
 		scratch("state", size),
 		scratch("workspace", size),
 	}
-	if c := w.version.Sources.ModelSpec.Credentials; c != nil {
-		out = append(out, keyVolume(*c))
+	for _, s := range snapshot.Secrets(w.version.Snapshot) {
+		out = append(out, secretVolume(s))
 	}
 	return out
 }
@@ -81,14 +82,23 @@ func scratch(name string, size *resource.Quantity) corev1.Volume {
 	}}
 }
 
-// keyVolume is optional: the runner, not the kubelet, says which key of which
-// Secret is missing.
-func keyVolume(c v1alpha1.SecretKey) corev1.Volume {
+// secretVolume holds the keys of a Secret that somebody uses. It is optional: the
+// runner, not the kubelet, says which key of which Secret is missing.
+func secretVolume(s snapshot.Secret) corev1.Volume {
 	mode, optional := private, true
-	return corev1.Volume{Name: "model-key", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName:  c.SecretName,
-		Optional:    &optional,
-		DefaultMode: &mode,
-		Items:       []corev1.KeyToPath{{Key: c.Key, Path: c.Key}},
-	}}}
+	source := &corev1.SecretVolumeSource{SecretName: s.Name, Optional: &optional, DefaultMode: &mode}
+	for _, key := range s.Keys {
+		source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	return corev1.Volume{Name: secretVolumeName(s.Name), VolumeSource: corev1.VolumeSource{Secret: source}}
+}
+
+// secretVolumeName is the name of the volume of a Secret. Names of volumes are
+// shorter than those of Secrets, and have no dots.
+func secretVolumeName(secret string) string {
+	const prefix = "secret-"
+	if len(prefix)+len(secret) <= 63 && !strings.Contains(secret, ".") {
+		return prefix + secret
+	}
+	return "hashed-" + task.Hash([]byte(secret))[:32]
 }

@@ -32,6 +32,12 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
 		"Paths":      testPaths,
 		"Cancelled":  testCancelled,
 		"Bounds":     testBounds,
+		"Names":      testNames,
+		"Windows":    testWindows,
+		"Large":      testLarge,
+		"Bytes":      testBytes,
+		"Writers":    testWriters,
+		"Turns":      testTurns,
 	}
 	for name, test := range groups {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -105,6 +111,8 @@ func testPaths(t *testing.T, b backend.Backend) {
 		"a/../../x":     backend.ErrEscapes,
 		"a/../f":        backend.ErrEscapes,
 		`a\..\..\x`:     backend.ErrEscapes,
+		`a\../x`:        backend.ErrEscapes,
+		`a/..\x`:        backend.ErrEscapes,
 		"/etc/passwd":   backend.ErrEscapes,
 		"~":             backend.ErrEscapes,
 		"~root/x":       backend.ErrEscapes,

@@ -58,6 +58,7 @@ func testGlob(t *testing.T, b backend.Backend) {
 		"a whole path":                         {"sub/b.py", ".", []string{"sub/b.py"}},
 		"a directory means what is in it":      {"sub/", ".", []string{"sub/b.py", "sub/nested/c.py"}},
 		"a file is no directory":               {"a.py/**", ".", nil},
+		"nor where a pattern means it":         {"*.py/**", ".", nil},
 		"directories are not files":            {"nested", ".", nil},
 		"a place that is not there":            {"none/*.py", ".", nil},
 		"trees are read in order":              {"s*/**", ".", []string{"sub/b.py", "sub/nested/c.py", "sub-b/d.txt"}},

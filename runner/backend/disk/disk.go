@@ -32,6 +32,7 @@ type Disk struct {
 	escapes error
 	seed    maphash.Seed
 	locks   [64]sync.Mutex
+	quota   *quota // nil: as much as there is room for
 }
 
 var _ backend.Backend = (*Disk)(nil)

@@ -177,7 +177,7 @@ func (d *Disk) Grep(ctx context.Context, q backend.Query) (backend.Matches, erro
 }
 
 func (d *Disk) grep(ctx context.Context, q backend.Query) (backend.Matches, error) {
-	p, err := text.CompileQuery(q)
+	in, err := text.NewSearch(q)
 	if err != nil {
 		return backend.Matches{}, err
 	}
@@ -185,10 +185,7 @@ func (d *Disk) grep(ctx context.Context, q backend.Query) (backend.Matches, erro
 	if err != nil {
 		return backend.Matches{}, err
 	}
-	if q.Limit < 1 || q.Limit > backend.MaxMatches {
-		q.Limit = backend.MaxMatches
-	}
-	s := search{query: q, pattern: p}
+	s := search{Search: in}
 	if info, err := d.root.Stat(dir); err == nil && !info.IsDir() {
 		return s.one(ctx, d, dir)
 	}
@@ -204,16 +201,14 @@ func (d *Disk) grep(ctx context.Context, q backend.Query) (backend.Matches, erro
 		}
 		return s.in(d, name)
 	}
-	s.found.Truncated, err = w.start(start)
-	return s.found, err
+	s.Found.Truncated, err = w.start(start)
+	return s.Found, err
 }
 
 // A search looks into one file after the other.
 type search struct {
-	query   backend.Query
-	pattern *text.Pattern
-	found   backend.Matches
-	buffer  bytes.Buffer // of one file, to be used again for the next
+	text.Search
+	buffer bytes.Buffer // of one file, to be used again for the next
 }
 
 // one searches a single file that was asked for by name, so that what would be
@@ -233,8 +228,8 @@ func (s *search) one(ctx context.Context, d *Disk, name string) (backend.Matches
 	if text.Binary(s.buffer.Bytes()) {
 		return backend.Matches{}, backend.ErrBinary
 	}
-	s.found.Truncated = errors.Is(s.lines(name), errFull)
-	return s.found, nil
+	s.Found.Truncated = s.In(name, s.buffer.Bytes()) == text.Full
+	return s.Found, nil
 }
 
 // in searches a file of a tree; one that is binary, too large, unreadable or
@@ -249,30 +244,11 @@ func (s *search) in(d *Disk, name string) error {
 		return nil
 	}
 	s.buffer.Reset()
-	if _, err := s.buffer.ReadFrom(io.LimitReader(f, backend.MaxSearch)); err != nil || text.Binary(s.buffer.Bytes()) {
+	if _, err := s.buffer.ReadFrom(io.LimitReader(f, backend.MaxSearch)); err != nil {
 		return nil
 	}
-	return s.lines(name)
-}
-
-// lines adds the matches of the file in the buffer.
-func (s *search) lines(name string) (err error) {
-	var first *backend.Match
-	s.pattern.Find(s.buffer.Bytes(), func(line int, content []byte) bool {
-		if first != nil {
-			first.Count++
-			return true
-		}
-		if len(s.found.Items) == s.query.Limit {
-			err = errFull
-			return false
-		}
-		s.found.Items = append(s.found.Items, backend.Match{Path: name, Line: line, Text: s.pattern.Excerpt(content)})
-		if s.query.ByFile {
-			first = &s.found.Items[len(s.found.Items)-1]
-			first.Count = 1
-		}
-		return true
-	})
-	return err
+	if s.In(name, s.buffer.Bytes()) == text.Full {
+		return errFull
+	}
+	return nil
 }

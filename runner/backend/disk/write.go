@@ -175,12 +175,17 @@ func (d *Disk) replace(target string, data []byte, old fs.FileInfo) error {
 	if old != nil && old.Mode().Perm()&0o222 == 0 {
 		return backend.ErrDenied
 	}
-	if dir := path.Dir(target); dir != "." && old == nil {
+	c := content{data, old}
+	return d.quota.spend(c, func() error { return d.place(target, c) })
+}
+
+// place is replace without its checks.
+func (d *Disk) place(target string, c content) error {
+	if dir := path.Dir(target); dir != "." && c.old == nil {
 		if err := d.root.MkdirAll(dir, 0o777); err != nil {
 			return err
 		}
 	}
-	c := content{data, old}
 	err := d.root.Mkdir(TempDir, 0o777)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = d.put(path.Join(TempDir, rand.Text()), target, c)

@@ -48,6 +48,9 @@ func CompileGlob(pattern string) (*Glob, error) {
 	if strings.HasSuffix(g.pattern, "/") { // a directory is meant: all that is in it
 		g.pattern += "**"
 	}
+	if strings.HasSuffix(g.pattern, "/**") { // not the file that has the name of the directory
+		g.pattern += "/*"
+	}
 	if !g.bare && !strings.Contains(g.pattern, `\`) {
 		g.start, _ = doublestar.SplitPattern(g.pattern)
 	}

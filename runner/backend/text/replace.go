@@ -2,14 +2,15 @@ package text
 
 import (
 	"bytes"
+	"iter"
 	"sort"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// Replace applies an edit to the content of a file and returns the new content.
-// Every byte outside the replaced text stays.
+// Replace applies an edit to the content of a file and returns the new content,
+// of at most [backend.MaxEdit] bytes. Every byte outside the replaced text stays.
 //
 // Models see and write "\n" for every line end. So in a file that has "\r\n"
 // the text is looked for as if all line ends were "\n", and the new text takes
@@ -21,16 +22,21 @@ func Replace(data []byte, e backend.Edit) ([]byte, backend.Edited, error) {
 	mark, body := cutBOM(data)
 	v := view(body)
 	old := v.plain(e.Old)
-	hits := v.find(old)
+	hits := v.count(old)
 	switch {
-	case len(hits) == 0:
+	case hits == 0:
 		return nil, backend.Edited{}, v.nearly(old)
-	case len(hits) > 1 && !e.All:
-		return nil, backend.Edited{}, &backend.NotUniqueError{Count: len(hits), Lines: v.lines(hits)}
+	case hits > 1 && !e.All:
+		return nil, backend.Edited{}, &backend.NotUniqueError{Count: hits, Lines: v.lines(old)}
 	}
-	out := v.replace(hits, len(old), e.New)
-	out = append(bytes.Clone(mark), out...)
-	return out, backend.Edited{Replaced: len(hits), Line: v.lines(hits)[0], Version: Version(out)}, nil
+	s := v.style(e.New)
+	// A short text in a large file, replaced by a long one, is more than any
+	// machine has: the size is known before anything is made.
+	if size := int64(len(data)) + int64(hits)*int64(s.longest()-len(old)); size > backend.MaxEdit {
+		return nil, backend.Edited{}, &backend.TooLargeError{Size: size, Limit: backend.MaxEdit}
+	}
+	out := v.replace(old, s, bytes.Clone(mark))
+	return out, backend.Edited{Replaced: hits, Line: v.lines(old)[0], Version: Version(out)}, nil
 }
 
 func cutBOM(data []byte) (mark, body []byte) {
@@ -78,65 +84,96 @@ func (v sight) at(offset int) int {
 	return offset + sort.SearchInts(v.cuts, offset)
 }
 
-// find returns where old is in the text. Only an empty file contains nothing:
+// find yields where old is in the text. Only an empty file contains nothing:
 // to replace it is to fill the file.
-func (v sight) find(old string) []int {
-	if old == "" {
-		if len(v.text) == 0 {
-			return []int{0}
+func (v sight) find(old string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if old == "" {
+			if len(v.text) == 0 {
+				yield(0)
+			}
+			return
 		}
-		return nil
-	}
-	var hits []int
-	for from := 0; ; {
-		i := bytes.Index(v.text[from:], []byte(old))
-		if i < 0 {
-			return hits
+		for from := 0; ; {
+			i := bytes.Index(v.text[from:], []byte(old))
+			if i < 0 || !yield(from+i) {
+				return
+			}
+			from += i + len(old)
 		}
-		hits = append(hits, from+i)
-		from += i + len(old)
 	}
 }
 
-// lines returns the line numbers of the first few hits.
-func (v sight) lines(hits []int) []int {
+// count says how often find yields.
+func (v sight) count(old string) int {
+	switch {
+	case old != "":
+		return bytes.Count(v.text, []byte(old))
+	case len(v.text) == 0:
+		return 1
+	}
+	return 0
+}
+
+// lines returns the line numbers of the first few places where old is.
+func (v sight) lines(old string) []int {
 	lines := make([]int, 0, backend.MaxNotUniqueLines)
 	line, from := 1, 0
-	for _, hit := range hits[:min(len(hits), backend.MaxNotUniqueLines)] {
+	for hit := range v.find(old) {
 		line += bytes.Count(v.text[from:hit], []byte("\n"))
 		lines = append(lines, line)
-		from = hit
+		if from = hit; len(lines) == backend.MaxNotUniqueLines {
+			break
+		}
 	}
 	return lines
 }
 
-func (v sight) replace(hits []int, length int, fresh string) []byte {
-	out := make([]byte, 0, len(v.raw)+len(hits)*max(0, len(fresh)-length))
+// replace appends the content to out, with the new text in the place of old.
+func (v sight) replace(old string, s style, out []byte) []byte {
 	from := 0
-	for _, hit := range hits {
-		start, end := v.at(hit), v.at(hit+length)
+	for hit := range v.find(old) {
+		start, end := v.at(hit), v.at(hit+len(old))
 		out = append(out, v.raw[from:start]...)
-		out = append(out, v.styled(fresh, v.raw[start:end])...)
+		out = append(out, s.at(v.raw[start:end])...)
 		from = end
 	}
 	return append(out, v.raw[from:]...)
 }
 
-// styled gives the new text the line ends of the text that it replaces or,
-// where that has none, those of most of the file.
-func (v sight) styled(fresh string, replaced []byte) string {
-	if len(v.cuts) == 0 {
-		return fresh
+// A style is a new text with the line ends that it may take.
+type style struct {
+	unix, windows string
+	// usual is for where the text that it replaces has no line end: what most of
+	// the file has.
+	usual string
+}
+
+func (v sight) style(fresh string) style {
+	if len(v.cuts) == 0 { // as it was given
+		return style{unix: fresh, windows: fresh, usual: fresh}
 	}
-	fresh = strings.ReplaceAll(fresh, "\r\n", "\n")
-	crlf := 2*len(v.cuts) >= bytes.Count(v.text, []byte("\n"))
-	if bytes.Contains(replaced, []byte("\n")) {
-		crlf = bytes.Contains(replaced, []byte("\r\n"))
+	s := style{unix: strings.ReplaceAll(fresh, "\r\n", "\n")}
+	s.windows = strings.ReplaceAll(s.unix, "\n", "\r\n")
+	s.usual = s.unix
+	if 2*len(v.cuts) >= bytes.Count(v.text, []byte("\n")) {
+		s.usual = s.windows
 	}
-	if crlf {
-		fresh = strings.ReplaceAll(fresh, "\n", "\r\n")
+	return s
+}
+
+// longest is the most that the new text may take.
+func (s style) longest() int { return max(len(s.unix), len(s.windows)) }
+
+// at is the new text with the line ends of the text that it replaces.
+func (s style) at(replaced []byte) string {
+	switch {
+	case bytes.Contains(replaced, []byte("\r\n")):
+		return s.windows
+	case bytes.Contains(replaced, []byte("\n")):
+		return s.unix
 	}
-	return fresh
+	return s.usual
 }
 
 // nearly says what is in the text where old is not. It never relaxes the match:

@@ -8,19 +8,19 @@ import (
 
 // faults are the ways to fail, each in place of an answer.
 var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
-	FaultStatus: func(f Fault, _ playback) http.HandlerFunc {
+	FaultStatus: func(f Fault, p playback) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			if f.RetryAfter != "" {
 				w.Header().Set("Retry-After", f.RetryAfter)
 			}
-			refuse(w, f.status(), f.message())
+			p.wire.refuse(w, f.status(), f.message())
 		}
 	},
 	FaultHTML: func(f Fault, _ playback) http.HandlerFunc {
 		return answer("text/html", "<!DOCTYPE html><html><title>"+f.message()+"</title></html>")
 	},
-	FaultErrorBody: func(f Fault, _ playback) http.HandlerFunc {
-		return answer("application/json", f.body())
+	FaultErrorBody: func(f Fault, p playback) http.HandlerFunc {
+		return answer("application/json", f.body(p.wire))
 	},
 	FaultGarbage: func(Fault, playback) http.HandlerFunc {
 		return answer("text/event-stream", "data: \x00\x01\xff garbage\n\n")
@@ -47,7 +47,7 @@ var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 	FaultStreamError: func(f Fault, p playback) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			p.events(f.After).serve(w, r)
-			answer("text/event-stream", "data: "+f.body()+"\n\n")(w, r)
+			answer("text/event-stream", "data: "+f.body(p.wire)+"\n\n")(w, r)
 		}
 	},
 }
@@ -68,7 +68,7 @@ func (f Fault) message() string { return cmp.Or(f.Message, "scripted "+string(f.
 
 func (f Fault) status() int { return cmp.Or(f.Status, http.StatusInternalServerError) }
 
-func (f Fault) body() string { return string(encode(failure(f.status(), f.message()))) }
+func (f Fault) body(on *wire) string { return string(encode(on.failure(f.status(), f.message()))) }
 
 func answer(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {

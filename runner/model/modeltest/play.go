@@ -29,6 +29,7 @@ type playback struct {
 	contentType string
 	chunks      [][]byte
 	delay       time.Duration
+	wire        *wire
 }
 
 // render is the answer to a request as the wire has it.
@@ -106,16 +107,21 @@ func (c Call) text() string {
 	return string(c.Args)
 }
 
+// spent is the usage that an answer tells.
+func (t Turn) spent(r Request) Usage {
+	if t.Usage != nil {
+		return *t.Usage
+	}
+	said := len(t.Thinking) + len(t.Text)
+	for _, c := range t.Calls {
+		said += len(c.Name) + len(c.Args)
+	}
+	return Usage{Input: r.tokens(), Output: model.EstimateTokens(said)}
+}
+
 // cost is the usage in OpenAI's words.
 func (t Turn) cost(r Request) map[string]any {
-	u := t.Usage
-	if u == nil {
-		said := len(t.Thinking) + len(t.Text)
-		for _, c := range t.Calls {
-			said += len(c.Name) + len(c.Args)
-		}
-		u = &Usage{Input: r.tokens(), Output: model.EstimateTokens(said)}
-	}
+	u := t.spent(r)
 	cost := map[string]any{
 		"prompt_tokens":             u.Input,
 		"completion_tokens":         u.Output,

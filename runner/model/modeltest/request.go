@@ -19,6 +19,8 @@ type Request struct {
 	Messages []Message `json:"messages"`
 	Tools    []Tool    `json:"tools"`
 	Stream   bool      `json:"stream"`
+
+	strict strictRequest // on the wire of Messages
 }
 
 // A Message is one message of a request. Content is nil where it was null or

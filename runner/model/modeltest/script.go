@@ -18,6 +18,12 @@ const AnyModel = "*"
 type Script struct {
 	// Key, if set, is the only key that is not refused with 401.
 	Key string `json:"key,omitempty"`
+	// Unsigned plays those on the wire of Messages who sign no thinking, but demand
+	// some back with every call: DeepSeek, Kimi.
+	Unsigned bool `json:"unsigned,omitempty"`
+	// Cache counts which beginnings of prompts came before and says so in the
+	// usage, as a provider does that caches them.
+	Cache bool `json:"cache,omitempty"`
 	// Models are the dialogues by the name of the model that a request asks for.
 	Models map[string]Dialogue `json:"models"`
 }
@@ -69,8 +75,10 @@ type Call struct {
 type Usage struct {
 	Input     int64 `json:"input"`
 	CacheRead int64 `json:"cacheRead,omitempty"`
-	Output    int64 `json:"output"`
-	Reasoning int64 `json:"reasoning,omitempty"`
+	// CacheWrite is told on the wire of Messages alone.
+	CacheWrite int64 `json:"cacheWrite,omitempty"`
+	Output     int64 `json:"output"`
+	Reasoning  int64 `json:"reasoning,omitempty"`
 	// CostUSD is a decimal, such as 0.0042; empty: not said.
 	CostUSD json.Number `json:"costUSD,omitempty"`
 }

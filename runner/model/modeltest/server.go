@@ -3,7 +3,6 @@ package modeltest
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,13 +13,16 @@ import (
 // maxBody bounds a request.
 const maxBody = 64 << 20
 
-// A Server plays a Script. It is an http.Handler: POST …/chat/completions is
-// answered, streamed or not, and GET /healthz is 200.
+// A Server plays a Script. It is an http.Handler: POST …/chat/completions and
+// POST …/messages are answered, each in its own wire, streamed or not, and GET
+// /healthz is 200.
 //
 // What it answers depends on the request alone. Only faults are counted, by
-// request, in memory: a Server that is restarted has its first faults again.
+// request, and prompts, where the script wants it, in memory: a Server that is
+// restarted has its first faults again, and an empty cache.
 type Server struct {
-	script Script
+	script   Script
+	prefixes Prefixes
 
 	mu       sync.Mutex
 	requests []Request
@@ -44,28 +46,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/healthz":
 		fmt.Fprintln(w, "ok")
 	case strings.HasSuffix(r.URL.Path, "/chat/completions") && r.Method == http.MethodPost:
-		s.complete(w, r)
+		s.complete(w, r, chat)
+	case strings.HasSuffix(r.URL.Path, "/messages") && r.Method == http.MethodPost:
+		s.complete(w, r, messages)
 	default:
-		refuse(w, http.StatusNotFound, fmt.Sprintf("no such path: %s %s", r.Method, r.URL.Path))
+		chat.refuse(w, http.StatusNotFound, fmt.Sprintf("no such path: %s %s", r.Method, r.URL.Path))
 	}
 }
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
-	request, err := s.record(w, r)
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, on *wire) {
+	request, err := s.record(w, r, on)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		on.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	if s.script.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.script.Key {
-		refuse(w, http.StatusUnauthorized, "Incorrect API key provided")
+	if s.script.Key != "" && !on.shows(r.Header, s.script.Key) {
+		on.refuse(w, http.StatusUnauthorized, "Incorrect API key provided")
 		return
 	}
 	turn, err := s.choose(request)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		on.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	play := render(request, turn.quoting(request))
+	play := on.render(request, s.cached(request, turn.quoting(request), on))
+	play.wire = on
 	if f, ok := s.befall(request, turn.Faults); ok {
 		faults[f.Kind](f, play)(w, r)
 		return
@@ -74,20 +79,21 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 }
 
 // record keeps a request and reads it.
-func (s *Server) record(w http.ResponseWriter, r *http.Request) (Request, error) {
+func (s *Server) record(w http.ResponseWriter, r *http.Request, on *wire) (Request, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return Request{}, fmt.Errorf("reading the request: %w", err)
 	}
 	request := Request{Header: r.Header.Clone(), Raw: body}
-	err = json.Unmarshal(body, &request)
+	request.strict.unsigned = s.script.Unsigned
+	err = on.read(&request)
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
 	s.mu.Unlock()
 	if err != nil {
 		return Request{}, fmt.Errorf("decoding the request: %w", err)
 	}
-	return request, request.check()
+	return request, on.check(request)
 }
 
 // choose is the turn that answers a request.
@@ -122,15 +128,4 @@ func (s *Server) befall(r Request, list []Fault) (Fault, bool) {
 		n -= times
 	}
 	return Fault{}, false
-}
-
-// refuse answers an error in OpenAI's shape.
-func refuse(w http.ResponseWriter, status int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(failure(status, message)) // the client went away
-}
-
-func failure(status int, message string) map[string]any {
-	return map[string]any{"error": map[string]any{"message": message, "type": "scripted", "code": status}}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,8 +28,16 @@ const (
 
 // Run is the suite for adapters: whatever a provider answers, an adapter gives
 // the whole of it or says why not, in the errors of package model.
-func Run(t *testing.T, open Open) {
-	s := suite{open: open}
+func Run(t *testing.T, open Open) { suite{open: open}.run(t) }
+
+// RunSigned is the suite for adapters to the wire of Messages, where thinking is
+// signed.
+func RunSigned(t *testing.T, open Open) { suite{open: open, sign: Signature}.run(t) }
+
+// RunUnsigned is the suite for adapters to those on that wire who sign nothing.
+func RunUnsigned(t *testing.T, open Open) { suite{open: open, unsigned: true}.run(t) }
+
+func (s suite) run(t *testing.T) {
 	t.Run("answers are read whole", s.answers)
 	t.Run("faults become errors that can be acted upon", s.faults)
 	t.Run("an answer cut anywhere is whole or incomplete", s.cuts)
@@ -37,7 +46,30 @@ func Run(t *testing.T, open Open) {
 	t.Run("who stops listening, or cancels, is obeyed", s.cancel)
 }
 
-type suite struct{ open Open }
+type suite struct {
+	open     Open
+	sign     func(thinking string) string // nil: thinking is not signed
+	unsigned bool
+}
+
+// script is a Script of one turn for the model under test.
+func (s suite) script(turns ...Turn) Script {
+	return Script{Key: Key, Unsigned: s.unsigned, Models: map[string]Dialogue{ModelName: {Turns: turns}}}
+}
+
+// signed is an answer as it is expected on the wire under test.
+func (s suite) signed(r model.Response) model.Response {
+	if s.sign == nil {
+		return r
+	}
+	r.Parts = slices.Clone(r.Parts)
+	for i, p := range r.Parts {
+		if p.Kind == step.PartThinking {
+			r.Parts[i].Signature = s.sign(p.Text)
+		}
+	}
+	return r
+}
 
 // full is a turn with everything in it.
 var full = Turn{
@@ -78,7 +110,7 @@ func ask() *model.Request {
 // play serves one turn, as the handler around it wants it, and asks for it.
 func (s suite) play(t *testing.T, turn Turn, around func(http.Handler) http.Handler) (model.Response, error) {
 	t.Helper()
-	var handler http.Handler = NewServer(Script{Key: Key, Models: map[string]Dialogue{ModelName: {Turns: []Turn{turn}}}})
+	var handler http.Handler = NewServer(s.script(turn))
 	if around != nil {
 		handler = around(handler)
 	}
@@ -126,7 +158,7 @@ func (s suite) answers(t *testing.T) {
 				tc.turn.Usage = &Usage{Input: 10, Output: 5}
 			}
 			got, err := s.play(t, tc.turn, nil)
-			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			if diff := cmp.Diff(s.signed(tc.want), got); diff != "" || err != nil {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
 			}
 		})
@@ -193,7 +225,7 @@ func waits(want time.Duration) func(error) bool {
 func (s suite) cancel(t *testing.T) {
 	turn := full
 	turn.Faults = []Fault{{Kind: FaultIdle, After: 600, Times: -1}}
-	server := httptest.NewServer(NewServer(Script{Models: map[string]Dialogue{ModelName: {Turns: []Turn{turn}}}}))
+	server := httptest.NewServer(NewServer(s.script(turn)))
 	t.Cleanup(server.Close) // waits for the handlers: they end only when the client hangs up
 	m := s.open(t, server.URL+"/v1")
 

@@ -37,7 +37,7 @@ func (s suite) pieces(t *testing.T) {
 		got, err := s.play(t, full, func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { send(w, recorded(next, r), size) })
 		})
-		if diff := cmp.Diff(fullResponse, got); diff != "" || err != nil {
+		if diff := cmp.Diff(s.signed(fullResponse), got); diff != "" || err != nil {
 			t.Errorf("in pieces of %d: error %v, -want +got:\n%s", size, err, diff)
 		}
 	}
@@ -66,7 +66,7 @@ func (s suite) cuts(t *testing.T) {
 	}
 	for name, how := range ends {
 		t.Run(name, func(t *testing.T) {
-			c := cutter{script: NewServer(Script{Models: map[string]Dialogue{ModelName: {Turns: []Turn{brief}}}}), end: how.end}
+			c := cutter{script: NewServer(s.script(brief)), end: how.end}
 			server := httptest.NewServer(&c)
 			t.Cleanup(server.Close)
 			m := s.open(t, server.URL+"/v1")
@@ -76,7 +76,7 @@ func (s suite) cuts(t *testing.T) {
 				if err == nil {
 					whole++
 				}
-				checkCut(t, c.cut.Load(), got, err)
+				s.checkCut(t, c.cut.Load(), got, err)
 			}
 			if size := c.size.Load(); whole == 0 || int64(whole) > size/how.stride/2 {
 				t.Errorf("%d prefixes of an answer of %d bytes were taken for whole", whole, size)
@@ -101,7 +101,7 @@ func (c *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkCut wants the whole answer, or a transient error with what the try cost.
-func checkCut(t *testing.T, cut int64, got model.Response, err error) {
+func (s suite) checkCut(t *testing.T, cut int64, got model.Response, err error) {
 	t.Helper()
 	if err != nil {
 		if !model.Transient(err) || got.Finish != "" {
@@ -113,7 +113,7 @@ func checkCut(t *testing.T, cut int64, got model.Response, err error) {
 		return
 	}
 	got.Usage = step.Usage{} // comes last, and is estimated where it was cut
-	if diff := cmp.Diff(briefResponse, got); diff != "" {
+	if diff := cmp.Diff(s.signed(briefResponse), got); diff != "" {
 		t.Errorf("cut at %d is taken for whole: -want +got:\n%s", cut, diff)
 	}
 }
@@ -121,7 +121,7 @@ func checkCut(t *testing.T, cut int64, got model.Response, err error) {
 // roundTrip sends a session with every kind of step to a Server, which refuses
 // what strict providers refuse, and looks at what arrived.
 func (s suite) roundTrip(t *testing.T) {
-	script := NewServer(Script{Key: Key, Models: map[string]Dialogue{ModelName: {Turns: []Turn{{}, {Text: "Done: {{.LastToolResult}}"}}}}})
+	script := NewServer(s.script(Turn{}, Turn{Text: "Done: {{.LastToolResult}}"}))
 	server := httptest.NewServer(script)
 	t.Cleanup(server.Close)
 	req := ask()

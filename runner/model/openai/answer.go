@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
-
-// errEnd says that the stream just ended.
-var errEnd = errors.New("the stream ended")
 
 // finishes are the reasons that providers give, in our words.
 var finishes = map[string]step.Finish{
@@ -30,11 +28,14 @@ type answer struct {
 	chunk  chunk // the last one read
 	chunks int   // read so far
 	out    []model.Delta
-	said   int // bytes of output, for an estimate
+	said   int  // bytes of output, for an estimate
+	musing bool // the last of them were thinking
+	turns  int  // from thinking to text, so far
 	calls  []callState
 
 	details  details
 	keepsake keepsake
+	inliner  inliner
 
 	finish  step.Finish
 	refused bool
@@ -59,8 +60,8 @@ func (a *answer) read(raw []byte) error {
 	}
 	a.chunks++
 	a.count(c.Usage)
-	if isError(c.Error) {
-		return a.exchange.told(c.Error)
+	if endpoint.IsError(c.Error) {
+		return a.exchange.Told(c.Error)
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
@@ -82,14 +83,17 @@ func (a *answer) choose(c *choice) error {
 	}
 	a.think(said)
 	a.speak(said)
+	if len(a.details.open) > maxDetails || a.turns > maxTurns {
+		return errTooMany
+	}
 	a.call(said)
 	switch reason := string(c.FinishReason); reason {
 	case "":
 	case "error":
-		return a.exchange.told([]byte(`"the provider ended the answer with an error"`))
+		return a.exchange.Told([]byte(`"the provider ended the answer with an error"`))
 	default:
 		a.finish = cmp.Or(finishes[strings.ToLower(reason)], step.FinishOther)
-		a.exchange.settle()
+		a.exchange.answer.Settle()
 	}
 	return nil
 }
@@ -104,7 +108,12 @@ func (a *answer) think(s *saying) {
 	if len(s.ExtraContent) > 0 {
 		a.keepsake.Extra = s.ExtraContent
 	}
-	if thinking = cmp.Or(thinking, detailed); thinking != "" {
+	a.muse(cmp.Or(thinking, detailed))
+}
+
+func (a *answer) muse(thinking string) {
+	if thinking != "" {
+		a.musing = true
 		a.said += len(thinking)
 		a.out = append(a.out, model.Delta{Thinking: thinking})
 	}
@@ -112,12 +121,32 @@ func (a *answer) think(s *saying) {
 
 func (a *answer) speak(s *saying) {
 	text := s.Content.text
+	if a.dialect.inline {
+		text = a.inline(a.inliner.read(text))
+	}
 	if s.Refusal != "" {
 		a.refused = true
 		text += string(s.Refusal)
 	}
+	a.say(text)
+}
+
+// inline passes on the thinking that came in a text, and leaves the text.
+func (a *answer) inline(thinking, text string) string {
+	if thinking != "" {
+		a.keepsake.Field = fieldInline
+		a.muse(thinking)
+	}
+	return text
+}
+
+func (a *answer) say(text string) {
 	if text == "" {
 		return
+	}
+	if a.musing {
+		a.musing = false
+		a.turns++
 	}
 	a.said += len(text)
 	a.keep() // before the text, so that it stays with its thinking
@@ -144,6 +173,7 @@ func (a *answer) count(u *usage) {
 // conclude yields the end: how the answer finished and what it cost, or why
 // there is none.
 func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
+	a.say(a.inline(a.inliner.end()))
 	finish, err := a.end()
 	if a.usage == nil {
 		a.usage = &step.Usage{InputTokens: input, OutputTokens: model.EstimateTokens(a.said), Estimated: true}
@@ -161,7 +191,7 @@ func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
 
 // end is how the answer finished, or why it is none.
 func (a *answer) end() (step.Finish, error) {
-	if err := a.exchange.broken(a.cause); err != nil {
+	if err := a.exchange.Broken(a.cause); err != nil {
 		return "", err // what was told, or the caller's own end
 	}
 	if incomplete, ok := errors.AsType[*model.IncompleteError](a.cause); ok {
@@ -172,10 +202,10 @@ func (a *answer) end() (step.Finish, error) {
 		finish = step.FinishStop // some never say why, but mark the end
 	}
 	switch {
-	case finish == "" && errors.Is(a.cause, errEnd):
+	case finish == "" && errors.Is(a.cause, endpoint.ErrEnd):
 		return "", &model.IncompleteError{}
 	case finish == "":
-		return "", &model.IncompleteError{Cause: a.exchange.clean(a.cause)}
+		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}
 	case a.refused && finish == step.FinishStop:
 		return step.FinishRefusal, nil
 	case a.cut && finish != step.FinishRefusal:

@@ -1,14 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -21,7 +20,7 @@ const maxCacheKey = 64
 func (c *client) body(req *model.Request) ([]byte, error) {
 	p := req.Params
 	b := map[string]any{
-		"model":          c.Model,
+		"model":          c.dialect.deployed(c.Options),
 		"messages":       c.messages(req),
 		"stream":         true,
 		"stream_options": map[string]any{"include_usage": true},
@@ -32,21 +31,23 @@ func (c *client) body(req *model.Request) ([]byte, error) {
 	if p.MaxOutputTokens > 0 {
 		b[c.dialect.maxTokens] = p.MaxOutputTokens
 	}
-	if p.Temperature != nil {
-		b["temperature"] = *p.Temperature
-	}
-	if p.TopP != nil {
-		b["top_p"] = *p.TopP
+	if c.dialect.sampled(c.Model, p.Reasoning) {
+		if p.Temperature != nil {
+			b["temperature"] = *p.Temperature
+		}
+		if p.TopP != nil {
+			b["top_p"] = *p.TopP
+		}
 	}
 	if c.dialect.cacheKey != "" && req.CacheKey != "" {
 		b[c.dialect.cacheKey] = cacheKey(req.CacheKey)
 	}
-	for _, patch := range []string{c.dialect.reasoning[p.Reasoning], string(p.Extra)} {
-		if err := merge(b, patch); err != nil {
+	for _, patch := range []string{c.dialect.always, c.dialect.reasoning.of(c.Model)[p.Reasoning], string(p.Extra)} {
+		if err := endpoint.Merge(b, patch); err != nil {
 			return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 		}
 	}
-	return encode(b)
+	return endpoint.Encode(b)
 }
 
 // A function is a tool as the wire wants it.
@@ -78,54 +79,4 @@ func cacheKey(key string) string {
 	}
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])
-}
-
-// merge applies a JSON Merge Patch (RFC 7396): objects are merged, a null
-// removes, anything else replaces. The empty patch does nothing.
-func merge(body map[string]any, patch string) error {
-	if patch == "" {
-		return nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(patch)))
-	decoder.UseNumber() // numbers reach the provider as they were written
-	var values map[string]any
-	if err := decoder.Decode(&values); err != nil {
-		return fmt.Errorf("decoding a JSON object: %w", err)
-	}
-	if decoder.More() {
-		return errors.New("there is something after the JSON object")
-	}
-	apply(body, values)
-	return nil
-}
-
-func apply(body, patch map[string]any) {
-	for key, value := range patch {
-		inner, isObject := value.(map[string]any)
-		target, hasObject := body[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(body, key)
-		case isObject && hasObject:
-			apply(target, inner)
-		case isObject:
-			fresh := map[string]any{}
-			apply(fresh, inner)
-			body[key] = fresh
-		default:
-			body[key] = value
-		}
-	}
-}
-
-// encode writes JSON without the escapes that only HTML needs: they would cost
-// tokens of bytes in every request that holds code.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding the request: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

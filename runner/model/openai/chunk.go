@@ -3,7 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -65,34 +65,32 @@ type content struct {
 
 // UnmarshalJSON accepts any value.
 func (c *content) UnmarshalJSON(data []byte) error {
-	if data[0] != '[' {
-		c.text = str(data)
-		return nil
+	var said, thought strings.Builder
+	for part := range elements(data) {
+		for key, value := range members(part) {
+			switch string(key) {
+			case "text":
+				said.WriteString(str(value))
+			case "thinking":
+				thought.WriteString(plain(value))
+			}
+		}
 	}
-	var parts []struct {
-		Text     text    `json:"text"`
-		Thinking content `json:"thinking"`
-	}
-	_ = json.Unmarshal(data, &parts) // what is no part says nothing
-	for _, p := range parts {
-		c.text += string(p.Text)
-		c.thinking += p.Thinking.text
-	}
+	c.text, c.thinking = str(data)+said.String(), thought.String()
 	return nil
 }
 
-// decode reads a chunk into c, whose memory it uses again. A value of an
-// unexpected type leaves its field empty; only what is no JSON at all is an
-// error.
-func (c *chunk) decode(raw []byte) error {
-	choices := c.Choices[:cap(c.Choices)]
-	clear(choices) // json keeps what an element held before
-	*c = chunk{Choices: choices[:0]}
-	err := json.Unmarshal(raw, c)
-	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return nil
+// plain is a text, or the texts of a list.
+func plain(data []byte) string {
+	var said strings.Builder
+	for part := range elements(data) {
+		for key, value := range members(part) {
+			if string(key) == "text" {
+				said.WriteString(str(value))
+			}
+		}
 	}
-	return err
+	return str(data) + said.String()
 }
 
 // str is the string that data holds, or nothing.

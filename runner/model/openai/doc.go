@@ -2,22 +2,23 @@
 // the many servers that imitate it.
 //
 // Reading is liberal and the same for all of them; writing is strict, and where
-// providers want different things the difference is a row of data (dialect).
+// providers want different things the difference is a row of data (dialects.go).
+// A provider more is a row more, a golden file of what it is sent, and its
+// recordings.
 //
-// The official client builds the request and reads the stream. Everything else
-// happens in the one HTTPDoer below it (exchange) and in our own reading of the
-// chunks (answer):
+// The client library addresses, authorizes and builds the HTTP request. Its types
+// leave out what is zero and its stream drops what providers add, so the body is
+// written and the answer is read here, around its one HTTPDoer (exchange):
 //
-//	Request ─ body ─▶ exchange ─▶ endpoint
-//	                     │ statuses, web pages, errors in 200   → typed errors
-//	                     ▼
-//	                  patientBody   silence and size are bounded
-//	                     ▼
-//	                  events        whatever servers send → data lines
-//	                     ▼
-//	                  go-openai     data lines → chunks
-//	                     ▼
-//	                  answer        chunks → Deltas, or why there is no answer
+//	Request ─ body ─▶ go-openai ─▶ exchange ─▶ endpoint
+//	                                  │ statuses, web pages, redirects → typed errors
+//	                                  │ silence and size are bounded
+//	                                  ▼
+//	                               events    whatever servers send → chunks
+//	                                  ▼
+//	                               decode    chunks → what they say, in one pass
+//	                                  ▼
+//	                               answer    → Deltas, or why there is no answer
 //
 // The far end is not trusted: nothing it does may hang the caller, grow its
 // memory without bound, or bring the key into a message.

@@ -1,127 +1,79 @@
 package openai
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
+
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 )
 
-// maxLine bounds one event, and an answer that is not streamed.
-const maxLine = 4 << 20
-
-// events reads what servers send and writes the one form that the client reads
-// without loss: "data: " and a chunk, on one line each, then "data: [DONE]".
-// Comments, blank lines and other fields are dropped, however many there are;
-// the field "error", an event of that name and a bare object become chunks; a
-// last line without a newline is a line.
+// events reads whatever servers send as a stream of chunks. Comments, blank
+// lines and other fields are passed over, however many there are; the field
+// "error", an event of that name and a bare object are chunks; a last line
+// without a newline is a line.
 type events struct {
-	in   *bufio.Reader
-	long []byte // a line beyond the reader's buffer
-	out  []byte // written, not yet read
-	buf  []byte // what out is a part of
-	err  error  // why nothing more comes
-
+	in      *endpoint.Lines
 	failing bool // inside an event named error
 	done    bool // [DONE] came
-	tooLong error
 }
 
 var (
-	doneMark    = []byte("[DONE]")
-	fieldData   = []byte("data:")
-	fieldError  = []byte("error:")
-	fieldEvent  = []byte("event:")
-	errorPrefix = []byte(`{"error":`)
+	doneMark   = []byte("[DONE]")
+	fieldData  = []byte("data:")
+	fieldError = []byte("error:")
+	fieldEvent = []byte("event:")
 )
 
-func (e *events) Read(p []byte) (int, error) {
-	for len(e.out) == 0 {
-		if e.err != nil {
-			return 0, e.err
+// next is the next chunk, valid until the one after it is asked for, or why
+// there is none: io.EOF at the end.
+func (e *events) next() ([]byte, error) {
+	for !e.done {
+		line, err := e.in.Next()
+		if chunk := e.accept(bytes.TrimSpace(line)); len(chunk) > 0 {
+			return chunk, nil // an error comes again
 		}
-		e.buf = e.buf[:0]
-		e.accept(bytes.TrimSpace(e.line()))
-		e.out = e.buf
+		if err != nil {
+			return nil, err
+		}
 	}
-	n := copy(p, e.out)
-	e.out = e.out[n:]
-	return n, nil
+	return nil, io.EOF
 }
 
-// line is the next line. At the end of the stream that is what is left; when
-// the stream breaks, a piece of a line is worth nothing.
-func (e *events) line() []byte {
-	e.long = e.long[:0]
-	for {
-		piece, err := e.in.ReadSlice('\n')
-		switch {
-		case err == nil && len(e.long) == 0:
-			return piece
-		case len(e.long)+len(piece) > maxLine:
-			e.err = e.tooLong
-			return nil
-		}
-		e.long = append(e.long, piece...)
-		switch {
-		case err == nil:
-			return e.long
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		}
-		e.err = err
-		if errors.Is(err, io.EOF) {
-			return e.long
-		}
-		return nil
-	}
-}
-
-func (e *events) accept(line []byte) {
+// accept is the chunk that a line holds, if it does.
+func (e *events) accept(line []byte) []byte {
 	switch {
 	case len(line) == 0:
 		e.failing = false
 	case bytes.HasPrefix(line, fieldData):
-		e.data(bytes.TrimSpace(line[len(fieldData):]))
+		return e.data(bytes.TrimSpace(line[len(fieldData):]))
 	case bytes.HasPrefix(line, fieldError):
-		e.fail(bytes.TrimSpace(line[len(fieldError):]))
+		return failed(bytes.TrimSpace(line[len(fieldError):]))
 	case bytes.HasPrefix(line, fieldEvent):
 		e.failing = string(bytes.TrimSpace(line[len(fieldEvent):])) == "error"
 	case line[0] == '{':
-		e.data(line)
+		return e.data(line)
 	}
+	return nil
 }
 
-func (e *events) data(payload []byte) {
+func (e *events) data(payload []byte) []byte {
 	switch {
 	case len(payload) == 0:
+		return nil
 	case bytes.Equal(payload, doneMark):
 		e.done = true
-		e.err = io.EOF
-		e.emit(payload)
+		return nil
 	case e.failing:
-		e.fail(payload)
-	case bytes.HasPrefix(payload, errorPrefix):
-		// The client would hold a chunk that begins so until the next line.
-		e.emit([]byte("{ "), payload[1:])
-	default:
-		e.emit(payload)
+		return failed(payload)
 	}
+	return payload
 }
 
-// fail makes a chunk of an error.
-func (e *events) fail(payload []byte) {
-	if !json.Valid(payload) {
+// failed is an error as a chunk.
+func failed(payload []byte) []byte {
+	if !valid(payload) {
 		payload, _ = json.Marshal(string(payload)) // a string: cannot fail
 	}
-	e.emit([]byte(`{ "error":`), payload, []byte("}"))
-}
-
-func (e *events) emit(pieces ...[]byte) {
-	e.buf = append(e.buf, "data: "...)
-	for _, piece := range pieces {
-		e.buf = append(e.buf, piece...)
-	}
-	e.buf = append(e.buf, '\n')
+	return append(append([]byte(`{"error":`), payload...), '}')
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -13,13 +12,11 @@ import (
 // nothing is sent in place of an empty text, which many providers refuse.
 const nothing = "(no output)"
 
-// maxName is the longest name of a function that providers accept.
-const maxName = 64
-
-// A message is one turn as the wire wants it.
+// A message is one turn as the wire wants it. Its content is a text, or a list
+// of one marked text, or null.
 type message struct {
 	Role       string     `json:"role"`
-	Content    *string    `json:"content"`
+	Content    any        `json:"content"`
 	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
@@ -46,7 +43,7 @@ type wireFunction struct {
 func (c *client) messages(req *model.Request) []message {
 	list := make([]message, 0, len(req.Steps)+1)
 	if req.System != "" {
-		list = append(list, message{Role: "system", Content: &req.System})
+		list = append(list, message{Role: "system", Content: req.System})
 	}
 	for i, s := range req.Steps {
 		switch s.Role {
@@ -58,38 +55,68 @@ func (c *client) messages(req *model.Request) []message {
 		case step.RoleTool: // follows its call
 		}
 	}
+	if c.dialect.marked.of(c.Model) {
+		mark(list)
+	}
 	return list
 }
 
 // words are what a step says, and never nothing.
-func words(s step.Step) *string {
-	text := cmp.Or(s.Text(), nothing)
-	return &text
+func words(s step.Step) string { return cmp.Or(s.Text(), nothing) }
+
+// A markedText is a text up to which the provider caches the prompt.
+type markedText struct {
+	Type         string       `json:"type"`
+	Text         string       `json:"text"`
+	CacheControl cacheControl `json:"cache_control"`
 }
 
-// assistant is an answer of a model. Its calls carry the thinking that led to
-// them, where the provider wants that back and the same model wrote it.
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+// turnMarks is how many ends of turns are marked: the last, to be read by the
+// next request, and the one before it, which the request before this one wrote.
+const turnMarks = 2
+
+// mark marks the system prompt, with the tools before it, and the last ends of
+// turns.
+func mark(list []message) {
+	left := turnMarks
+	for i := len(list) - 1; i >= 0; i-- {
+		m := &list[i]
+		ends := m.Role != "assistant" && (i == len(list)-1 || list[i+1].Role == "assistant")
+		if m.Role != "system" && (!ends || left == 0) {
+			continue
+		}
+		if m.Role != "system" {
+			left--
+		}
+		text, _ := m.Content.(string) // only an assistant's may be nil
+		m.Content = []markedText{{Type: "text", Text: text, CacheControl: cacheControl{Type: "ephemeral"}}}
+	}
+}
+
+// assistant is an answer of a model, with the thinking that the provider wants
+// back, if the same model wrote it.
 func (c *client) assistant(s step.Step) message {
 	m := message{Role: "assistant", Content: words(s)}
-	if len(s.Calls) == 0 {
-		return m
-	}
-	if s.Text() == "" {
+	if len(s.Calls) > 0 && s.Text() == "" {
 		m.Content = nil
 	}
 	for _, call := range s.Calls {
 		m.ToolCalls = append(m.ToolCalls, wireCall{
 			ID:       model.WireID(call.ID),
 			Type:     "function",
-			Function: wireFunction{Name: wireName(call.Name), Arguments: c.arguments(call.Args)},
+			Function: wireFunction{Name: model.WireName(call.Name), Arguments: c.arguments(call.Args)},
 		})
 	}
-	if c.dialect.echo != echoNothing {
+	if c.dialect.echo == echoDemanded || c.dialect.echo == echoReceived && len(s.Calls) > 0 {
 		own := c.Name == "" || s.Model == "" || s.Model == c.Name
 		if !own {
 			s.Parts = nil
 		}
-		recall(s.Parts).onto(&m, c.dialect.echo)
+		recall(s.Parts).onto(&m, c.dialect)
 	}
 	return m
 }
@@ -123,16 +150,4 @@ func results(calls []step.Call, after []step.Step) []message {
 		}
 	}
 	return list
-}
-
-// wireName is a name that every provider accepts for a function. Models invent
-// others, and one would make each later request of the session fail.
-func wireName(name string) string {
-	legal := strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, name)
-	return cmp.Or(legal[:min(len(legal), maxName)], "unnamed")
 }

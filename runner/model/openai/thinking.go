@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -12,6 +13,9 @@ import (
 const (
 	fieldReasoning        = "reasoning"
 	fieldReasoningContent = "reasoning_content"
+	// fieldInline says that the thinking came in the text. It does not go back:
+	// the templates of such models take it out of what was said before.
+	fieldInline = "content"
 )
 
 // A keepsake is what an endpoint wants back with the calls of its answer, but
@@ -78,17 +82,20 @@ func (t *thoughts) add(k keepsake) {
 
 // onto writes the thoughts into a message. Details stand for the text: they
 // hold it, and what proves it.
-func (t *thoughts) onto(m *message, how echo) {
+func (t *thoughts) onto(m *message, d dialect) {
 	m.ReasoningDetails, m.ExtraContent = t.Details, t.Extra
 	for i, extra := range t.Calls {
 		if 0 <= i && i < len(m.ToolCalls) {
 			m.ToolCalls[i].ExtraContent = extra
 		}
 	}
+	demanded := d.echo == echoDemanded
 	switch {
-	case len(t.Details) > 0:
-	case t.text == "" && how != echoDemanded:
-	case t.Field == fieldReasoning && how != echoDemanded:
+	case demanded:
+		text := cmp.Or(t.text, d.blank)
+		m.ReasoningContent = &text
+	case len(t.Details) > 0, t.text == "", t.Field == fieldInline:
+	case t.Field == fieldReasoning:
 		m.Reasoning = &t.text
 	default:
 		m.ReasoningContent = &t.text
@@ -120,6 +127,9 @@ func (d *detail) growing() []growing {
 func (s *details) add(pieces []json.RawMessage) string {
 	var said strings.Builder
 	for _, raw := range pieces {
+		if len(s.open) > maxDetails {
+			break // which ends the answer
+		}
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) == nil {
 			s.place(fields).extend(fields, &said)

@@ -2,18 +2,14 @@ package openai
 
 import (
 	"encoding/json"
-	"math"
-	"strconv"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxCount is more tokens than any answer has: what an endpoint says beyond it
-// must not overflow a sum.
-const maxCount = 1_000_000_000
-
-// maxCost, a million dollars, does the same for money.
+// maxCost is more, a million dollars, than any answer costs: what an endpoint
+// says beyond it must not overflow a sum.
 const maxCost = 1_000_000_000_000
 
 // The decimal places between a provider's unit and a millionth of a dollar.
@@ -24,22 +20,22 @@ const (
 
 // usage is what an answer cost, in all the places where providers tell it.
 type usage struct {
-	Prompt     count `json:"prompt_tokens"`
-	Completion count `json:"completion_tokens"`
-	Total      count `json:"total_tokens"`
+	Prompt     endpoint.Count `json:"prompt_tokens"`
+	Completion endpoint.Count `json:"completion_tokens"`
+	Total      endpoint.Count `json:"total_tokens"`
 
 	PromptDetails struct {
-		Cached     count `json:"cached_tokens"`
-		CacheWrite count `json:"cache_write_tokens"`
+		Cached     endpoint.Count `json:"cached_tokens"`
+		CacheWrite endpoint.Count `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		Reasoning count `json:"reasoning_tokens"`
+		Reasoning endpoint.Count `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 
-	Cached        count `json:"cached_tokens"`               // Moonshot
-	NumCached     count `json:"num_cached_tokens"`           // Mistral
-	CacheHit      count `json:"prompt_cache_hit_tokens"`     // DeepSeek
-	CacheCreation count `json:"cache_creation_input_tokens"` // Vercel
+	Cached        endpoint.Count `json:"cached_tokens"`               // Moonshot
+	NumCached     endpoint.Count `json:"num_cached_tokens"`           // Mistral
+	CacheHit      endpoint.Count `json:"prompt_cache_hit_tokens"`     // DeepSeek
+	CacheCreation endpoint.Count `json:"cache_creation_input_tokens"` // Vercel
 
 	Cost  cost  `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
 	Ticks ticks `json:"cost_in_usd_ticks"`
@@ -69,17 +65,6 @@ func (u *usage) convert() step.Usage {
 	return v
 }
 
-// A count is a number of tokens: never negative, never absurd.
-type count int64
-
-// UnmarshalJSON accepts any value; what is no number is 0.
-func (c *count) UnmarshalJSON(data []byte) error {
-	if n, ok := decimal(string(data), 0); ok {
-		*c = count(min(n, maxCount))
-	}
-	return nil
-}
-
 // cost is a price in US dollars: a number, a number as text, or Perplexity's
 // object with a total.
 type cost struct {
@@ -96,7 +81,7 @@ func (c *cost) UnmarshalJSON(data []byte) error {
 		_ = json.Unmarshal(data, &parts) // what is no total is no price
 		data = []byte(parts.Total)
 	}
-	c.microUSD, c.known = decimal(strings.Trim(string(data), `"`), placesUSD)
+	c.microUSD, c.known = endpoint.Decimal(strings.Trim(string(data), `"`), placesUSD)
 	return nil
 }
 
@@ -105,50 +90,6 @@ type ticks cost
 
 // UnmarshalJSON accepts any value; what is no number is not known.
 func (t *ticks) UnmarshalJSON(data []byte) error {
-	t.microUSD, t.known = decimal(string(data), placesTicks)
+	t.microUSD, t.known = endpoint.Decimal(string(data), placesTicks)
 	return nil
-}
-
-// decimal is s × 10^shift, rounded half up, for a number that is not negative.
-// No float is involved: cost is added up exactly.
-func decimal(s string, shift int) (int64, bool) {
-	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
-	if hasExponent {
-		e, err := strconv.Atoi(exponent)
-		if err != nil || e < -100 || e > 100 {
-			return 0, false
-		}
-		shift += e
-	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	shift -= len(fraction)
-	if spare := len(digits) - 18; spare > 0 { // beyond what int64 holds, and beyond any meaning
-		digits, shift = digits[:18], shift+spare
-	}
-	if digits == "" {
-		return 0, strings.Contains(mantissa, "0")
-	}
-	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil {
-		return 0, false
-	}
-	return scale(int64(n), shift)
-}
-
-// scale is n × 10^shift, rounded half up.
-func scale(n int64, shift int) (int64, bool) {
-	for ; shift > 0; shift-- {
-		if n > math.MaxInt64/10 {
-			return 0, false
-		}
-		n *= 10
-	}
-	for ; shift < -1 && n > 0; shift++ {
-		n /= 10
-	}
-	if shift < 0 {
-		n = (n + 5) / 10
-	}
-	return n, true
 }

@@ -19,18 +19,21 @@ import (
 
 // How often and how long, unless Options say otherwise.
 const (
-	DefaultRetries = 4
+	DefaultRetries = 3
 	DefaultBase    = 500 * time.Millisecond
 	DefaultMaxWait = time.Minute
 )
 
+// maxRetries bounds what Options may ask for.
+const maxRetries = 100
+
 // keyPause is how long to wait for a credential that is not there. A kubelet
 // takes up to a minute and a half to bring a Secret that changed.
-const keyPause = 20 * time.Second
+const keyPause = 30 * time.Second
 
 // Options say how often and how long to wait. The zero value is the default.
 type Options struct {
-	// Retries is how many tries may follow the first.
+	// Retries is how many tries may follow the first, at most 100; negative: none.
 	Retries int
 	// Base bounds the wait before the first retry; the bound doubles with each.
 	// The wait itself is drawn evenly from what the bound allows.
@@ -50,7 +53,7 @@ type Options struct {
 // before it streamed, if anything. Usage never does: each Usage yielded is the sum of all tries so far, and
 // one is yielded before the last error too.
 func New(m model.Model, o Options) model.Model {
-	o.Retries = cmp.Or(o.Retries, DefaultRetries)
+	o.Retries = min(max(cmp.Or(o.Retries, DefaultRetries), 0), maxRetries)
 	o.Base = cmp.Or(o.Base, DefaultBase)
 	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
 	if o.Sleep == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,23 +81,26 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		waits []time.Duration
 		fails bool
 	}{
-		"nothing after a whole answer":             {tries: []try{fine}},
-		"a failure":                                {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
-		"an incomplete answer":                     {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
-		"a key that is gone for a while":           {tries: []try{{err: &model.NoCredentialError{}}, fine}, waits: []time.Duration{20 * second}},
-		"a rate limit, when the provider says":     {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
-		"a failure, when the provider says":        {tries: []try{{err: &model.UnavailableError{RetryAfter: 3 * second}}, fine}, waits: []time.Duration{3 * second}},
-		"a rate limit of just a minute":            {tries: []try{limited(60 * second), fine}, waits: []time.Duration{60 * second}},
-		"not a rate limit of more":                 {tries: []try{limited(61 * second)}, fails: true},
-		"not what the provider says is final":      {tries: []try{{err: &model.UnavailableError{Final: true}}}, fails: true},
-		"not a wrong key":                          {tries: []try{{err: &model.UnauthorizedError{Status: 401}}}, fails: true},
-		"not a bad request":                        {tries: []try{{err: &model.BadRequestError{Status: 400}}}, fails: true},
-		"not a request that is too long":           {tries: []try{{err: &model.ContextTooLongError{}}}, fails: true},
-		"not the wrong endpoint":                   {tries: []try{{err: &model.NotAModelError{}}}, fails: true},
-		"not the end of the caller's context":      {tries: []try{{err: context.Canceled}}, fails: true},
-		"four times, with waits that double":       {tries: []try{{err: busy}, {err: busy}, {err: busy}, {err: busy}, {err: busy}}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}, fails: true},
-		"not a refusal, which is a whole answer":   {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
-		"not an answer that the output limit ends": {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
+		"nothing after a whole answer":              {tries: []try{fine}},
+		"a failure":                                 {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
+		"an incomplete answer":                      {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
+		"a key that is gone for a while":            {tries: []try{{err: &model.NoCredentialError{}}, fine}, waits: []time.Duration{30 * second}},
+		"a rate limit, when the provider says":      {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
+		"a failure, when the provider says":         {tries: []try{{err: &model.UnavailableError{RetryAfter: 3 * second}}, fine}, waits: []time.Duration{3 * second}},
+		"a rate limit of just a minute":             {tries: []try{limited(60 * second), fine}, waits: []time.Duration{60 * second}},
+		"not a rate limit of more":                  {tries: []try{limited(61 * second)}, fails: true},
+		"not what the provider says is final":       {tries: []try{{err: &model.UnavailableError{Final: true}}}, fails: true},
+		"not a wrong key":                           {tries: []try{{err: &model.UnauthorizedError{Status: 401}}}, fails: true},
+		"not a bad request":                         {tries: []try{{err: &model.BadRequestError{Status: 400}}}, fails: true},
+		"not a request that is too long":            {tries: []try{{err: &model.ContextTooLongError{}}}, fails: true},
+		"not the wrong endpoint":                    {tries: []try{{err: &model.NotAModelError{}}}, fails: true},
+		"not the end of the caller's context":       {tries: []try{{err: context.Canceled}}, fails: true},
+		"four tries in all, with waits that double": {tries: []try{{err: busy}, {err: busy}, {err: busy}, {err: busy}}, waits: []time.Duration{second / 2, second, 2 * second}, fails: true},
+		"a failure, but not if asked for an hour":   {tries: []try{{err: &model.UnavailableError{Status: 503, RetryAfter: time.Hour}}}, fails: true},
+		"not a rate limit that is final":            {tries: []try{{err: &model.RateLimitedError{Final: true, RetryAfter: second}}}, fails: true},
+		"what another decorator wrapped":            {tries: []try{{err: &model.SourceError{Model: "m", Err: busy}}, fine}, waits: []time.Duration{second / 2}},
+		"not a refusal, which is a whole answer":    {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
+		"not an answer that the output limit ends":  {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -169,6 +173,69 @@ func TestAFailureInTheEndStillCostsAllTries(t *testing.T) {
 	if !errors.Is(err, busy) || r.Usage.InputTokens != 7 {
 		t.Errorf("error %v, usage %+v", err, r.Usage)
 	}
+}
+
+// always fails in the same way, and counts.
+type always struct {
+	err   error
+	asked int
+}
+
+func (a *always) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	a.asked++
+	return func(yield func(model.Delta, error) bool) { yield(model.Delta{}, a.err) }
+}
+
+// By the clock: nothing replaced but time itself.
+func TestHowLongItTakesToGiveUp(t *testing.T) {
+	cases := map[string]struct {
+		err         error
+		tries       int
+		least, most time.Duration
+	}{
+		"a provider that is down":                            {busy, 4, 0, 3500 * time.Millisecond},
+		"a rate limit that names its time":                   {&model.RateLimitedError{RetryAfter: time.Minute}, 4, 3 * time.Minute, 3 * time.Minute},
+		"a rate limit that would hold the agent for an hour": {&model.RateLimitedError{RetryAfter: time.Hour}, 1, 0, 0},
+		"a credential that does not come":                    {&model.NoCredentialError{}, 4, 90 * time.Second, 90 * time.Second},
+		"a request that is wrong":                            {&model.BadRequestError{}, 1, 0, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				m := &always{err: tc.err}
+				_, err := model.Collect(retry.New(m, retry.Options{}).Stream(t.Context(), nil), nil)
+				took := time.Since(began)
+				if !errors.Is(err, tc.err) || m.asked != tc.tries || took < tc.least || took > tc.most {
+					t.Errorf("gave up after %d tries and %s: %v", m.asked, took, err)
+				}
+			})
+		})
+	}
+}
+
+func TestTriesAreBounded(t *testing.T) {
+	never := func(context.Context, time.Duration) error { return nil }
+	for retries, want := range map[int]int{0: 4, -1: 1, 1: 2, 1 << 40: 101} {
+		m := &always{err: busy}
+		_, _ = model.Collect(retry.New(m, retry.Options{Retries: retries, Sleep: never}).Stream(t.Context(), nil), nil)
+		if m.asked != want {
+			t.Errorf("with %d retries it was asked %d times, want %d", retries, m.asked, want)
+		}
+	}
+}
+
+func TestAWaitIsCutShortByTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		m := &always{err: &model.RateLimitedError{RetryAfter: time.Minute}}
+		_, err := model.Collect(retry.New(m, retry.Options{}).Stream(ctx, nil), nil)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 7*time.Second || m.asked != 1 {
+			t.Errorf("after %s and %d tries: %v", took, m.asked, err)
+		}
+	})
 }
 
 func TestAWaitEndsWithTheContext(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package files is the tools that work on files: Read, Write, Edit, Ls, Glob
 // and Grep, over one backend that the model sees under a root such as
-// "/workspace".
+// "/workspace", or whose several places it sees as they are mounted.
 //
 // The backend's errors are typed; words.go, alone, turns them into what the
 // model reads. What a tool is for is told to the model by the page beside it

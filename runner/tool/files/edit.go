@@ -14,7 +14,7 @@ import (
 var editPage string
 
 type editIn struct {
-	Path       string `json:"path" jsonschema:"the file, absolute or relative to the root"`
+	Path       string `json:"path" jsonschema:"the file, absolute or relative to the workspace"`
 	OldString  string `json:"old_string" jsonschema:"the text to replace, exactly as it is in the file"`
 	NewString  string `json:"new_string" jsonschema:"the text to put there"`
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence; default false"`

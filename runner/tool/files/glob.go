@@ -13,7 +13,7 @@ var globPage string
 
 type globIn struct {
 	Pattern string `json:"pattern" jsonschema:"the pattern, such as *.go or src/**/*.{ts,tsx}"`
-	Path    string `json:"path,omitempty" jsonschema:"the directory to look in; default: the root"`
+	Path    string `json:"path,omitempty" jsonschema:"the directory to look in; default: the workspace"`
 }
 
 func (t *Toolset) glob() tool.Tool {

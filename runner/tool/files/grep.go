@@ -24,7 +24,7 @@ const (
 
 type grepIn struct {
 	Pattern    string `json:"pattern" jsonschema:"the expression to look for (RE2), or with fixed the text"`
-	Path       string `json:"path,omitempty" jsonschema:"the directory or file to look in; default: the root"`
+	Path       string `json:"path,omitempty" jsonschema:"the directory or file to look in; default: the workspace"`
 	Glob       string `json:"glob,omitempty" jsonschema:"look only in files that match this pattern, such as *.go"`
 	OutputMode string `json:"output_mode,omitempty" enum:"files_with_matches,content,count" jsonschema:"what to show: the files (default), the matching lines, or how many lines match in each file"`
 	Fixed      bool   `json:"fixed,omitempty" jsonschema:"take the pattern as plain text; default false"`

@@ -14,7 +14,7 @@ import (
 var lsPage string
 
 type lsIn struct {
-	Path string `json:"path,omitempty" jsonschema:"the directory; default: the root"`
+	Path string `json:"path,omitempty" jsonschema:"the directory; default: the workspace"`
 }
 
 func (t *Toolset) ls() tool.Tool {
@@ -24,7 +24,10 @@ func (t *Toolset) ls() tool.Tool {
 			return t.failed(in.Path, err)
 		}
 		infos, err := t.backend.List(ctx, at)
+		_, outside := errors.AsType[*backend.OutsideError](err)
 		switch {
+		case outside:
+			return t.failed(in.Path, err)
 		case errors.Is(err, backend.ErrNotFound):
 			return tool.Fail(fmt.Sprintf("Path '%s': path_not_found", in.Path)), nil
 		case errors.Is(err, backend.ErrNotDir):

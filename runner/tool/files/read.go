@@ -29,7 +29,7 @@ const empty = "System reminder: File exists but has empty contents"
 var readPage string
 
 type readIn struct {
-	Path   string `json:"path" jsonschema:"the file, absolute or relative to the root"`
+	Path   string `json:"path" jsonschema:"the file, absolute or relative to the workspace"`
 	Offset int    `json:"offset,omitempty" jsonschema:"how many lines to skip; default 0"`
 	Limit  *int   `json:"limit,omitempty" jsonschema:"how many lines to show; default 100"`
 }

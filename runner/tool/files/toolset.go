@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,10 +26,31 @@ const (
 	NameGrep  = "Grep"
 )
 
+// A View is how a model knows the files of a backend. Its paths are absolute
+// and clean.
+type View struct {
+	// Root is what the model calls the root of the backend; empty: "/".
+	Root string
+	// Home is where relative paths begin, and where the work is: what is changed
+	// elsewhere is not counted as changed. Empty: the Root.
+	Home string
+	// Places are what the model is told there is; empty: the Root alone.
+	Places []string
+}
+
+func (v View) clean() View {
+	v.Root = path.Clean("/" + v.Root)
+	v.Home = path.Clean("/" + cmp.Or(v.Home, v.Root))
+	if len(v.Places) == 0 {
+		v.Places = []string{v.Root}
+	}
+	return v
+}
+
 // A Toolset is the file tools of one session.
 type Toolset struct {
 	backend backend.Backend
-	root    string
+	view    View
 	changes *changes
 
 	mu   sync.Mutex
@@ -52,9 +74,13 @@ type changes struct {
 }
 
 // New makes the tools over a backend whose root the model knows as root.
-func New(b backend.Backend, root string) *Toolset {
+func New(b backend.Backend, root string) *Toolset { return Over(b, View{Root: root}) }
+
+// Over makes the tools over a backend of several places, such as a composite
+// one, of which the model sees what the view says.
+func Over(b backend.Backend, v View) *Toolset {
 	return &Toolset{
-		backend: b, root: path.Clean(root),
+		backend: b, view: v.clean(),
 		changes: &changes{paths: map[string]bool{}},
 		seen:    map[string]*sighting{},
 	}
@@ -63,7 +89,7 @@ func New(b backend.Backend, root string) *Toolset {
 // ForSession returns the same tools for another session, such as that of a
 // sub-agent: what it has read is its own, what it changes is counted with ours.
 func (t *Toolset) ForSession() *Toolset {
-	return &Toolset{backend: t.backend, root: t.root, changes: t.changes, seen: map[string]*sighting{}}
+	return &Toolset{backend: t.backend, view: t.view, changes: t.changes, seen: map[string]*sighting{}}
 }
 
 // Tools returns the tools.
@@ -96,7 +122,7 @@ func (t *Toolset) Replay(name string, args json.RawMessage) {
 	}
 }
 
-// Changed returns the files that were made or changed through the tools and
+// Changed returns the files below the view's Home that were made or changed through the tools and
 // still exist, by the names that the model knows, in the order of
 // [backend.Compare].
 func (t *Toolset) Changed(ctx context.Context) ([]backend.Info, error) {
@@ -136,7 +162,11 @@ func (t *Toolset) stat(ctx context.Context, dir string, paths []string) ([]backe
 	return infos, err
 }
 
+// changed counts a file as changed.
 func (t *Toolset) changed(at string) {
+	if !within(t.view.Home, t.name(at)) {
+		return
+	}
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()
 	t.changes.paths[at] = true

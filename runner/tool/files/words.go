@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ func (t *Toolset) failed(name string, err error) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if name == "" {
-		name = t.root
+		name = t.view.Home
 	}
 	for _, words := range []func(string, error) (tool.Result, bool){ofPattern, t.ofPath, ofContent, ofEdit} {
 		if result, ok := words(name, err); ok {
@@ -34,16 +35,24 @@ func (t *Toolset) failed(name string, err error) (tool.Result, error) {
 
 // ofPath says what is wrong with where a path leads.
 func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
-	below := fmt.Sprintf("Use a path below %s, such as %s.", t.root, t.name("file.txt"))
+	var (
+		outside  *backend.OutsideError
+		readOnly *backend.ReadOnlyError
+	)
+	places := strings.Join(t.view.Places, ", ")
+	below := fmt.Sprintf("Use a path below %s, such as %s.", places, path.Join(t.view.Home, "file.txt"))
 	switch {
 	case errors.Is(err, errClimbs):
 		return tool.Fail("Path traversal not allowed: "+name, below), true
 	case errors.Is(err, errWindows):
 		return tool.Fail("Windows absolute paths are not supported: "+name, below), true
-	case errors.Is(err, errOutside):
-		return tool.Fail(fmt.Sprintf("Path '%s' is outside %s", name, t.root), below), true
+	case errors.Is(err, errOutside), errors.As(err, &outside):
+		return tool.Fail(fmt.Sprintf("Path '%s' is outside %s", name, places), below), true
+	case errors.As(err, &readOnly):
+		return tool.Fail(fmt.Sprintf("permission denied for write on %s", name),
+			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Place, t.view.Home)), true
 	case errors.Is(err, backend.ErrEscapes):
-		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.root), "A link to an absolute path is not followed."), true
+		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.place(name)), "A link to an absolute path is not followed."), true
 	case errors.Is(err, backend.ErrBadName):
 		return tool.Fail("Not a usable path: " + shorten(strconv.Quote(name))), true
 	case errors.Is(err, backend.ErrNotFound):

@@ -13,7 +13,7 @@ import (
 var writePage string
 
 type writeIn struct {
-	Path    string `json:"path" jsonschema:"the file, absolute or relative to the root"`
+	Path    string `json:"path" jsonschema:"the file, absolute or relative to the workspace"`
 	Content string `json:"content" jsonschema:"all that the file is to contain"`
 }
 

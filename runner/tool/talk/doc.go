@@ -1,3 +1,3 @@
-// Package talk is the tools by which a model speaks to the loop instead of
-// acting: think, finish and reject.
+// Package talk is the tools by which a model speaks instead of acting: to itself
+// with think, to the loop with finish and reject, to people with ask.
 package talk

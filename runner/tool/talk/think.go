@@ -14,6 +14,7 @@ const (
 	NameThink  = "think"
 	NameFinish = "finish"
 	NameReject = "reject"
+	NameAsk    = "ask"
 )
 
 //go:embed think.md

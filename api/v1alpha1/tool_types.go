@@ -1,0 +1,182 @@
+package v1alpha1
+
+// Tool is one thing that an agent may do.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent and custom: write - builtin: Files, or - agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || !has(self.builtin)",message="name is for agent and custom: the names of built-in tools are fixed"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || has(self.agent)",message="mode is for agent"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.builtin) && self.builtin in ['HttpRequest', 'Browse'])",message="hosts are for the built-in tools HttpRequest and Browse"
+// +kubebuilder:validation:XValidation:rule="(!has(self.endpoint) && !has(self.credentials)) || (has(self.builtin) && self.builtin == 'WebSearch')",message="endpoint and credentials are for the built-in tool WebSearch"
+type Tool struct {
+	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
+	// Glob and Grep in the workspace. Think: a place to think in between calls, for
+	// models that do not by themselves. HttpRequest: requests to an HTTP API.
+	// WebSearch: a search of the web. Browse: a page of the web as Markdown. Ask: a
+	// question to a person, which waits for the answer. Task: a part of the work
+	// done by the agent itself, in a session of its own. Recall: a search of what
+	// is remembered and of earlier sessions.
+	// +kubebuilder:validation:Enum=Files;Think;HttpRequest;WebSearch;Browse;Ask;Task;Recall
+	// +optional
+	Builtin BuiltinTool `json:"builtin,omitempty"`
+
+	// agent names another Agent, in the same namespace, that this one may give work
+	// to. While it does not exist this one is not Ready, reason AgentNotFound.
+	// +optional
+	Agent ObjectName `json:"agent,omitempty"`
+
+	// custom names a tool that a runner of your own was built with. One that it
+	// does not have ends a Run with reason Misconfigured.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be the name of a tool: at most 64 letters, digits, _ and -"
+	// +optional
+	Custom string `json:"custom,omitempty"`
+
+	// name is what the model calls an agent or a custom tool. Default: its own.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a name that models take: at most 64 letters, digits, _ and -"
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// mode is where another agent works: Pod, in the pod of the Run, on the same
+	// files and within the same limits. Default Pod.
+	// +kubebuilder:validation:Enum=Pod
+	// +optional
+	Mode AgentMode `json:"mode,omitempty"`
+
+	// timeout bounds one call. Default 120s, at most 6h; an agent has none.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('6h')",message="must be more than 0s and at most 6h"
+	// +optional
+	Timeout *Duration `json:"timeout,omitempty"`
+
+	// hosts are the only ones that HttpRequest and Browse reach, at most 32: exact,
+	// or *.example.com for all below. Default: every public one. Hosts inside the
+	// cluster are reached only when they are listed.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Hosts []Host `json:"hosts,omitempty"`
+
+	// endpoint is the base URL of the search. Default: that of Tavily, whose API it
+	// speaks.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// credentials names the Secret that holds the key of the search. A missing
+	// Secret or key shows on the Run: reason SecretMissing.
+	// +optional
+	Credentials *SecretKey `json:"credentials,omitempty"`
+}
+
+// BuiltinTool names a tool that comes with Deckhand.
+type BuiltinTool string
+
+// The built-in tools.
+const (
+	BuiltinFiles       BuiltinTool = "Files"
+	BuiltinThink       BuiltinTool = "Think"
+	BuiltinHTTPRequest BuiltinTool = "HttpRequest"
+	BuiltinWebSearch   BuiltinTool = "WebSearch"
+	BuiltinBrowse      BuiltinTool = "Browse"
+	BuiltinAsk         BuiltinTool = "Ask"
+	BuiltinTask        BuiltinTool = "Task"
+	BuiltinRecall      BuiltinTool = "Recall"
+)
+
+// AgentMode is where another agent works.
+type AgentMode string
+
+// The modes of an agent as a tool.
+const (
+	AgentModePod AgentMode = "Pod"
+)
+
+// Host is the name of a host, or of all hosts below a domain.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host in lower case without scheme and port: write api.example.com or *.example.com"
+type Host string
+
+// Hook is asked over HTTP at one point of an agent's work. It answers whether
+// to go on, and may change what is about to happen or what came of it. What it
+// answered is kept with the step, so a step that is done is never asked again.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools are for the points BeforeTool and AfterTool"
+type Hook struct {
+	// name of the hook, for messages and the log.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and -"
+	// +required
+	Name string `json:"name"`
+
+	// point is when it is asked: BeforeSession and AfterSession once a Run,
+	// BeforeModel and AfterModel at each turn, BeforeTool and AfterTool at each
+	// call.
+	// +kubebuilder:validation:Enum=BeforeSession;AfterSession;BeforeModel;AfterModel;BeforeTool;AfterTool
+	// +required
+	Point HookPoint `json:"point"`
+
+	// url is what is asked, by POST.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/path"
+	// +required
+	URL string `json:"url"`
+
+	// tools narrow BeforeTool and AfterTool to the tools that the model calls by
+	// these names. Default: all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Tools []ToolName `json:"tools,omitempty"`
+
+	// timeout bounds one question. Default 5s, at most 30s.
+	// +kubebuilder:default="5s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('30s')",message="must be more than 0s and at most 30s"
+	// +optional
+	Timeout Duration `json:"timeout,omitempty"`
+
+	// failurePolicy is what follows when the hook cannot be asked or answers
+	// nonsense. Fail: the same as when it forbids. Ignore: the work goes on. Default
+	// Fail.
+	// +kubebuilder:validation:Enum=Fail;Ignore
+	// +kubebuilder:default=Fail
+	// +optional
+	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
+
+	// credentials names the Secret that holds the bearer token. Without it requests
+	// carry none. A missing Secret or key shows on the Run: reason SecretMissing.
+	// +optional
+	Credentials *SecretKey `json:"credentials,omitempty"`
+}
+
+// ToolName is what a model calls a tool.
+//
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a tool as the model calls it: write Write or HttpRequest"
+type ToolName string
+
+// HookPoint is when a hook is asked.
+type HookPoint string
+
+// The points of hooks.
+const (
+	BeforeSession HookPoint = "BeforeSession"
+	AfterSession  HookPoint = "AfterSession"
+	BeforeModel   HookPoint = "BeforeModel"
+	AfterModel    HookPoint = "AfterModel"
+	BeforeTool    HookPoint = "BeforeTool"
+	AfterTool     HookPoint = "AfterTool"
+)
+
+// FailurePolicy is what follows when a hook cannot be asked.
+type FailurePolicy string
+
+// The failure policies.
+const (
+	FailurePolicyFail   FailurePolicy = "Fail"
+	FailurePolicyIgnore FailurePolicy = "Ignore"
+)

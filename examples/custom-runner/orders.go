@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// ordersIn is what the model gives the tool: its schema is made of this.
+type ordersIn struct {
+	Number int `json:"number" jsonschema:"the number of the order"`
+}
+
+// newOrders makes the tool that an Agent lists as custom: Orders.
+func newOrders(config.ToolSpec) ([]tool.Tool, error) {
+	return []tool.Tool{tool.Typed(tool.Spec{
+		Tool:   step.Tool{Name: "Orders", Description: "Looks up an order by its number."},
+		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
+	}, lookUp)}, nil
+}
+
+func lookUp(_ context.Context, _ tool.Call, in ordersIn) (tool.Result, error) {
+	if in.Number <= 0 {
+		return tool.Fail("there is no such order", "Numbers begin with 1."), nil
+	}
+	return tool.Result{Text: fmt.Sprintf("Order %d: two lamps, for 0170 555 1234.", in.Number)}, nil
+}

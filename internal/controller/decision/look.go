@@ -1,0 +1,43 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+)
+
+// A world is everything that one decision may depend on.
+type world struct {
+	decision *v1alpha1.Decision
+	run      *v1alpha1.Run // nil: there is none
+	now      time.Time
+}
+
+// look reads the Run, from the API server itself where the cache would have the
+// Decision refused: people answer what they see, and may see it first.
+func (r *Reconciler) look(ctx context.Context, d *v1alpha1.Decision) (world, error) {
+	w := world{decision: d, now: r.now()}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		var run v1alpha1.Run
+		err := reader.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}, &run)
+		switch {
+		case err == nil:
+			w.run = &run
+		case apierrors.IsNotFound(err):
+			w.run = nil
+		default:
+			return w, fmt.Errorf("getting Run %s: %w", d.Spec.Run, err)
+		}
+		if answer.Judge(w.run, d).Applied != metav1.ConditionFalse {
+			break
+		}
+	}
+	return w, nil
+}

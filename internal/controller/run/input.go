@@ -1,0 +1,56 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/runner/schema"
+)
+
+// maxParameters is the most bytes of a Run's parameters. The schema of Run
+// cannot bound what it does not know the shape of.
+const maxParameters = 16 << 10
+
+// unfit settles a Run whose input its Agent does not take, before a pod exists.
+func unfit(w world) (plan, bool) {
+	if w.attempt() > 0 {
+		return plan{}, false
+	}
+	spec, takes := w.run.Spec, snapshot.InputSchema(w.version.Sources.AgentSpec)
+	if size := len(parameters(spec)); size > maxParameters {
+		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.parameters has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxParameters)), true
+	}
+	if err := schema.Validate(takes, given(spec, w.version.Sources.AgentSpec)); err != nil {
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.parameters does not fit input.schema of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
+	}
+	if err := binding.Check(spec.Prompt, takes); err != nil {
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.prompt: %v; create another Run", err)), true
+	}
+	return plan{}, false
+}
+
+// parameters are the values of a Run's input, as JSON; empty: it has none.
+func parameters(spec v1alpha1.RunSpec) json.RawMessage {
+	if spec.Parameters == nil {
+		return nil
+	}
+	return spec.Parameters.Raw
+}
+
+// given is the whole input of a Run. An Agent without a schema of its own takes
+// a prompt, and the Run's is one.
+func given(run v1alpha1.RunSpec, agent v1alpha1.AgentSpec) json.RawMessage {
+	values := map[string]json.RawMessage{}
+	if raw := parameters(run); len(raw) > 0 {
+		if json.Unmarshal(raw, &values) != nil || values == nil {
+			return raw // no object: the schema says so
+		}
+	}
+	if _, said := values["prompt"]; agent.Input == nil && run.Prompt != "" && !said {
+		values["prompt"] = encode(run.Prompt)
+	}
+	return encode(values)
+}

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// awaitsPeople says whether the runner waits for a person, as it last reported.
+func awaitsPeople(w world) bool {
+	p := w.progress()
+	return p != nil && (p.State == v1alpha1.ReasonAwaitingAnswer || p.State == v1alpha1.ReasonAwaitingApproval)
+}
+
+// mayAsk says whether any agent of a snapshot may make a person wait.
+func mayAsk(s task.Snapshot) bool {
+	return slices.ContainsFunc(append([]task.Agent{s.Agent}, s.Agents...), func(a task.Agent) bool {
+		return a.Limits.Ask || slices.ContainsFunc(a.Tools, func(t task.Tool) bool { return t.Builtin == string(v1alpha1.BuiltinAsk) })
+	})
+}
+
+// waitsFor is what a runner that reports waits for, as reason and message of
+// Succeeded; empty while it works.
+func waitsFor(w world) (reason, message string) {
+	switch p := w.progress(); p.State {
+	case v1alpha1.ReasonRateLimited:
+		return p.State, "The provider of the model asks to wait; the Run goes on by itself"
+	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
+		text := asking(w.run.Name, p.Pending)
+		if w.attempt() > 1 && len(p.Pending) > 0 {
+			text += ". If an earlier attempt left a Decision of that name, leave request out and choose another name"
+		}
+		return p.State, text
+	}
+	return "", ""
+}
+
+// maxQuoted is how much of a question stands in a message.
+const maxQuoted = 400
+
+// asking quotes the first request and says how to answer it.
+func asking(run string, pending []v1alpha1.PendingRequest) string {
+	if len(pending) == 0 {
+		return "The runner waits for a person"
+	}
+	p := pending[0]
+	who, what := "It", "type: Answer, value: …"
+	if p.Agent != "" {
+		who = "Agent " + answer.Line(p.Agent, task.MaxAsker)
+	}
+	if p.Kind == task.PendingLimit {
+		what = "type: Grant, grant: {…}"
+	}
+	id := answer.Line(p.ID, task.MaxRequest)
+	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, answer.Line(p.Question, maxQuoted), run, id, run, id, what)
+	if more := len(pending) - 1; more > 0 {
+		text += fmt.Sprintf("; %d more in status.progress.pending", more)
+	}
+	return text
+}
+
+// maxSignals is the most bytes of what a runner is told.
+const maxSignals = 8 << 10
+
+// retell is how soon it is looked at what became of what was said.
+const retell = time.Second
+
+// unsaid tells a runner what people decided.
+func unsaid(w world) (plan, bool) {
+	pod := w.pod()
+	if w.progress() == nil || !alive(pod) {
+		return plan{}, false
+	}
+	told := signals(pod)
+	want := toSay(w, told)
+	if slices.Equal(told.Decisions, want) {
+		return plan{}, false
+	}
+	told.Decisions = want
+	return plan{signal: pod, say: told, wake: retell}, true
+}
+
+// toSay are the Decisions that the runner waits for and has not acted on, oldest
+// first, as many as fit. One fits always.
+func toSay(w world, told task.Signals) []task.Decision {
+	told.Decisions = nil
+	for i := range w.decisions {
+		v := answer.Judge(w.run, &w.decisions[i])
+		if !v.Deliver {
+			continue
+		}
+		had := told.Decisions
+		told.Decisions = append(had, decisionForRunner(&w.decisions[i], v.Request))
+		if len(had) > 0 && len(encode(told)) > maxSignals {
+			return had
+		}
+	}
+	return told.Decisions
+}
+
+// decisionForRunner is a Decision as a runner hears it. Values that the schema
+// should have refused count as not said.
+func decisionForRunner(d *v1alpha1.Decision, request string) task.Decision {
+	out := task.Decision{
+		Name:    d.Name,
+		By:      d.Spec.By,
+		Request: request,
+		Type:    string(d.Spec.Type),
+		Value:   d.Spec.Value,
+	}
+	g := d.Spec.Grant
+	if g == nil {
+		return out
+	}
+	if g.Steps != nil {
+		out.Steps = int64(*g.Steps)
+	}
+	if g.Tokens != nil {
+		out.Tokens, _ = g.Tokens.Count()
+	}
+	if g.Cost != nil {
+		out.CostMicroUSD, _ = g.Cost.MicroUSD()
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package snapshot
+
+import (
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Defaults of Limits, as its godoc promises.
+const (
+	defaultSteps    = 30
+	defaultTokens   = 2_000_000
+	defaultDuration = time.Hour
+	defaultDepth    = 3
+	defaultWait     = 7 * 24 * time.Hour
+)
+
+// LimitsOf are the limits of an Agent, in units to compute with: what it says,
+// else the defaults.
+func LimitsOf(l v1alpha1.Limits) task.Limits {
+	out := task.Limits{
+		Steps:           defaultSteps,
+		Tokens:          defaultTokens,
+		DurationSeconds: int64(defaultDuration.Seconds()),
+		Depth:           defaultDepth,
+		WaitSeconds:     int64(defaultWait.Seconds()),
+		Ask:             l.WhenReached == v1alpha1.WhenReachedAsk,
+	}
+	each(&out, l, func(_, said int64) int64 { return said })
+	if l.Depth != nil {
+		out.Depth = int64(*l.Depth)
+	}
+	return out
+}
+
+// Lower is limits as a Run lowers them. Where it sets one higher, that changes
+// nothing.
+func Lower(limits task.Limits, l v1alpha1.Limits) task.Limits {
+	each(&limits, l, func(had, said int64) int64 {
+		if had == 0 {
+			return said // there was none
+		}
+		return min(had, said)
+	})
+	if l.Depth != nil { // 0 is a limit too
+		limits.Depth = min(limits.Depth, int64(*l.Depth))
+	}
+	return limits
+}
+
+// each changes the limits that are said and for which 0 means none.
+func each(to *task.Limits, l v1alpha1.Limits, change func(had, said int64) int64) {
+	for _, f := range []struct {
+		to   *int64
+		said int64
+	}{
+		{&to.Steps, number(l.Steps)},
+		{&to.ModelCalls, number(l.ModelCalls)},
+		{&to.ToolCalls, number(l.ToolCalls)},
+		{&to.Tokens, tokens(l.Tokens)},
+		{&to.CostMicroUSD, microUSD(l.Cost)},
+		{&to.DurationSeconds, seconds(l.Duration)},
+		{&to.WaitSeconds, seconds(l.Wait)},
+	} {
+		if f.said != 0 {
+			*f.to = change(*f.to, f.said)
+		}
+	}
+}
+
+// Values that the schema should have refused count as not said.
+
+func number(n *int32) int64 {
+	if n == nil {
+		return 0
+	}
+	return int64(*n)
+}
+
+func tokens(t *v1alpha1.Tokens) int64 {
+	if t == nil {
+		return 0
+	}
+	n, err := t.Count()
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func microUSD(m *v1alpha1.Money) int64 {
+	if m == nil {
+		return 0
+	}
+	n, err := m.MicroUSD()
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func seconds(d *v1alpha1.Duration) int64 {
+	if d == nil {
+		return 0
+	}
+	v, err := d.Value()
+	if err != nil {
+		return 0
+	}
+	return int64(v.Seconds())
+}

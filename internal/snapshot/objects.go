@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// MaxAgents is how many other Agents one may reach in its pod.
+const MaxAgents = 16
+
+// Objects are what an Agent may reach: everything of its namespace that it, or
+// something that it names, names. What is not in the maps does not exist.
+type Objects struct {
+	Agents map[string]*v1alpha1.Agent
+	Models map[string]*v1alpha1.Model
+}
+
+// AgentsOf are the Agents that one names, each once, in order.
+func AgentsOf(spec v1alpha1.AgentSpec) []string {
+	var out []string
+	for _, t := range spec.Tools {
+		if name := string(t.Agent); name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ModelsOf are the Models that an Agent names, each once: its own first.
+func ModelsOf(spec v1alpha1.AgentSpec) []string {
+	out := []string{spec.Model}
+	for _, r := range spec.Routes {
+		if name := string(r.Model); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// chain is a Model and its fallbacks, by name, in the order in which they are
+// asked.
+func chain(name string, o Objects) []string {
+	out := []string{name}
+	if m := o.Models[name]; m != nil {
+		for _, f := range m.Spec.Fallbacks {
+			out = append(out, string(f))
+		}
+	}
+	return out
+}
+
+// reach finds the Agents that one may give work to, those that they may, and so
+// on, itself left out. They may be in a circle; more than are allowed are not
+// looked for.
+func reach(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
+	by := map[string]string{agent.Name: ""} // who named it
+	next := []*v1alpha1.Agent{agent}
+	var out []*v1alpha1.Agent
+	for len(next) > 0 {
+		from := next[0]
+		next = next[1:]
+		for _, name := range AgentsOf(from.Spec) {
+			if _, seen := by[name]; seen || len(out) > MaxAgents {
+				continue
+			}
+			by[name] = from.Name
+			found := o.Agents[name]
+			if found == nil {
+				return nil, &NotReadyError{v1alpha1.ReasonAgentNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s); create it, or remove it from spec.tools of %s", name, agent.Namespace, way(by, from.Name), from.Name)}
+			}
+			out, next = append(out, found), append(next, found)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.Agent) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// way is how an Agent is reached: a -> b -> c.
+func way(by map[string]string, name string) string {
+	out := []string{name}
+	for name = by[name]; name != ""; name = by[name] {
+		out = append(out, name)
+	}
+	slices.Reverse(out)
+	return strings.Join(out, " -> ")
+}
+
+// circle is a way along fallbacks that leads back to where it was, from a Model
+// on; empty: there is none.
+func circle(name string, models map[string]*v1alpha1.Model) []string {
+	var path []string
+	done := map[string]bool{} // no circle from here
+	var walk func(string) bool
+	walk = func(at string) bool {
+		back := slices.Contains(path, at)
+		path = append(path, at)
+		if back {
+			return true
+		}
+		if m := models[at]; m != nil && !done[at] {
+			for _, f := range m.Spec.Fallbacks {
+				if walk(string(f)) {
+					return true
+				}
+			}
+		}
+		done[at] = true
+		path = path[:len(path)-1]
+		return false
+	}
+	walk(name)
+	return path
+}

@@ -1,0 +1,232 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// defaultInput is the input of an Agent that has no schema for it.
+var defaultInput = json.RawMessage(`{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string"}}}`)
+
+// InputSchema is the schema of what an Agent is given.
+func InputSchema(spec v1alpha1.AgentSpec) json.RawMessage {
+	if spec.Input == nil {
+		return defaultInput
+	}
+	return spec.Input.Schema.Raw
+}
+
+// forRunner is what the runner is told of an Agent and all that it reaches.
+func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task.Snapshot, error) {
+	out := task.Snapshot{Version: task.Version}
+	var err error
+	if out.Agent, err = agentForRunner(agent, o); err != nil {
+		return out, err
+	}
+	for _, other := range others {
+		a, err := agentForRunner(other, o)
+		if err != nil {
+			return out, err
+		}
+		out.Agents = append(out.Agents, a)
+	}
+	for _, name := range modelNames(out) {
+		m, err := modelForRunner(o.Models[name])
+		if err != nil {
+			return out, fmt.Errorf("Model %q: %w", name, err) //nolint:staticcheck // kinds are written so
+		}
+		out.Models = append(out.Models, m)
+	}
+	return out, nil
+}
+
+// modelNames are all Models that the agents of a snapshot use, each once: the
+// Agent's own first.
+func modelNames(s task.Snapshot) []string {
+	var out []string
+	add := func(names []string) {
+		for _, name := range names {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
+		add(a.Models)
+		for _, use := range []string{task.RouteSummarize, task.RouteSubagent, task.RouteRepair} {
+			add(a.Routes[use])
+		}
+	}
+	return out
+}
+
+func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
+	spec := agent.Spec
+	a := task.Agent{
+		Name:               agent.Name,
+		Description:        spec.Description,
+		Instructions:       spec.Instructions,
+		Models:             chain(spec.Model, o),
+		ParallelTools:      int(spec.ParallelTools),
+		Limits:             LimitsOf(spec.Limits),
+		IgnoreInstructions: spec.Workspace.Instructions == v1alpha1.InstructionsIgnore,
+		Events:             string(spec.Events),
+	}
+	for _, r := range spec.Routes {
+		if a.Routes == nil {
+			a.Routes = map[string][]string{}
+		}
+		a.Routes[string(r.For)] = chain(string(r.Model), o)
+	}
+	for _, t := range spec.Tools {
+		a.Tools = append(a.Tools, toolForRunner(t))
+	}
+	for _, h := range spec.Hooks {
+		a.Hooks = append(a.Hooks, hookForRunner(h))
+	}
+	var err error
+	if a.Params, err = params(spec.Parameters); err != nil {
+		return a, fmt.Errorf("Agent %q: %w", agent.Name, err) //nolint:staticcheck // kinds are written so
+	}
+	if spec.Input != nil {
+		if a.InputSchema, err = compact(spec.Input.Schema.Raw); err != nil {
+			return a, fmt.Errorf("compacting the input schema of Agent %s: %w", agent.Name, err)
+		}
+	}
+	if spec.Output != nil {
+		if a.OutputSchema, err = compact(spec.Output.Schema.Raw); err != nil {
+			return a, fmt.Errorf("compacting the output schema of Agent %s: %w", agent.Name, err)
+		}
+	}
+	return a, nil
+}
+
+func compact(schema []byte) (json.RawMessage, error) {
+	var out bytes.Buffer
+	err := json.Compact(&out, schema)
+	return out.Bytes(), err
+}
+
+func toolForRunner(t v1alpha1.Tool) task.Tool {
+	out := task.Tool{
+		Builtin:        string(t.Builtin),
+		Agent:          string(t.Agent),
+		Custom:         t.Custom,
+		Name:           t.Name,
+		TimeoutSeconds: seconds(t.Timeout),
+		Endpoint:       t.Endpoint,
+		SecretKey:      keyForRunner(t.Credentials),
+	}
+	for _, h := range t.Hosts {
+		out.Hosts = append(out.Hosts, string(h))
+	}
+	return out
+}
+
+func hookForRunner(h v1alpha1.Hook) task.Hook {
+	out := task.Hook{
+		Name:           h.Name,
+		Point:          string(h.Point),
+		URL:            h.URL,
+		TimeoutSeconds: seconds(&h.Timeout),
+		Ignore:         h.FailurePolicy == v1alpha1.FailurePolicyIgnore,
+		SecretKey:      keyForRunner(h.Credentials),
+	}
+	for _, t := range h.Tools {
+		out.Tools = append(out.Tools, string(t))
+	}
+	return out
+}
+
+func keyForRunner(k *v1alpha1.SecretKey) task.SecretKey {
+	if k == nil {
+		return task.SecretKey{}
+	}
+	return task.SecretKey{Secret: k.SecretName, Key: k.Key}
+}
+
+func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
+	spec := model.Spec
+	m := task.Model{
+		Name:            model.Name,
+		Provider:        string(spec.Provider),
+		Format:          string(spec.Format),
+		Driver:          spec.Driver,
+		Model:           spec.Model,
+		Deployment:      spec.Deployment,
+		APIVersion:      spec.APIVersion,
+		Endpoint:        spec.Endpoint,
+		SecretKey:       keyForRunner(spec.Credentials),
+		ContextWindow:   tokens(spec.ContextWindow),
+		MaxOutputTokens: tokens(spec.MaxOutputTokens),
+	}
+	for _, h := range spec.Headers {
+		if m.Headers == nil {
+			m.Headers = map[string]string{}
+		}
+		m.Headers[h.Name] = h.Value
+	}
+	var err error
+	if m.Params, err = params(spec.Parameters); err != nil {
+		return m, err
+	}
+	m.Prices, err = prices(spec.Prices)
+	return m, err
+}
+
+func params(p *v1alpha1.ModelParameters) (step.Params, error) {
+	var out step.Params
+	if p == nil {
+		return out, nil
+	}
+	out.Reasoning = step.Reasoning(p.Reasoning)
+	out.MaxOutputTokens = tokens(p.MaxOutputTokens)
+	for _, f := range []struct {
+		from *v1alpha1.Decimal
+		to   **float64
+	}{{p.Temperature, &out.Temperature}, {p.TopP, &out.TopP}} {
+		if f.from == nil {
+			continue
+		}
+		v, err := json.Number(*f.from).Float64()
+		if err != nil {
+			return out, fmt.Errorf("reading %q as a number: %w", *f.from, err)
+		}
+		*f.to = &v
+	}
+	if p.Extra != nil {
+		out.Extra = p.Extra.Raw
+	}
+	return out, nil
+}
+
+func prices(p *v1alpha1.Prices) (*task.Prices, error) {
+	if p == nil {
+		return nil, nil //nolint:nilnil // no prices is a fact, not a fault
+	}
+	read, write := p.Input, p.Input
+	if p.CacheRead != nil {
+		read = *p.CacheRead
+	}
+	if p.CacheWrite != nil {
+		write = *p.CacheWrite
+	}
+	var out task.Prices
+	for _, f := range []struct {
+		from v1alpha1.Money
+		to   *int64
+	}{{p.Input, &out.Input}, {p.Output, &out.Output}, {read, &out.CacheRead}, {write, &out.CacheWrite}} {
+		micro, err := f.from.MicroUSD()
+		if err != nil {
+			return nil, err
+		}
+		*f.to = micro
+	}
+	return &out, nil
+}

@@ -1,0 +1,197 @@
+package snapshot_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Everything that an Agent may say reaches the runner.
+func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
+	timeout, wait, zero := v1alpha1.Duration("2m"), v1alpha1.Duration("1h"), int32(0)
+	half := v1alpha1.Decimal("0.5")
+	agent := gen.Agent(func(a *v1alpha1.Agent) {
+		a.Spec.Description = "Fixes."
+		a.Spec.Parameters = &v1alpha1.ModelParameters{TopP: &half}
+		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
+		a.Spec.Input = &v1alpha1.Input{Schema: raw(`{ "type": "object" }`)}
+		a.Spec.Workspace.Instructions = v1alpha1.InstructionsIgnore
+		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
+		a.Spec.Tools = []v1alpha1.Tool{
+			{Builtin: v1alpha1.BuiltinHTTPRequest, Hosts: []v1alpha1.Host{"*.example.com"}, Timeout: &timeout},
+			{Builtin: v1alpha1.BuiltinWebSearch, Endpoint: "https://search.example", Credentials: &v1alpha1.SecretKey{SecretName: "tavily", Key: "key"}},
+			{Agent: "reviewer", Name: "review"},
+			{Custom: "lint"},
+		}
+		a.Spec.Hooks = []v1alpha1.Hook{{
+			Name: "guard", Point: v1alpha1.BeforeTool, URL: "https://hooks.example", Tools: []v1alpha1.ToolName{"lint"},
+			Timeout: "10s", FailurePolicy: v1alpha1.FailurePolicyIgnore, Credentials: &v1alpha1.SecretKey{SecretName: "hooks", Key: "token"},
+		}}
+	})
+	got := of(t, agent, with(agents{named("reviewer")}, modelNamed("sonnet", "gpt"), modelNamed("gpt"), modelNamed("small", "gpt"))).Snapshot
+	p := 0.5
+	want := task.Agent{
+		Name: "fixer", Description: "Fixes.", Instructions: "You fix what is broken.",
+		Models: []string{"sonnet", "gpt"}, Routes: map[string][]string{"Repair": {"small", "gpt"}},
+		Tools: []task.Tool{
+			{Builtin: "HttpRequest", Hosts: []string{"*.example.com"}, TimeoutSeconds: 120},
+			{Builtin: "WebSearch", Endpoint: "https://search.example", SecretKey: task.SecretKey{Secret: "tavily", Key: "key"}},
+			{Agent: "reviewer", Name: "review"},
+			{Custom: "lint"},
+		},
+		Hooks: []task.Hook{{
+			Name: "guard", Point: "BeforeTool", URL: "https://hooks.example", Tools: []string{"lint"},
+			TimeoutSeconds: 10, Ignore: true, SecretKey: task.SecretKey{Secret: "hooks", Key: "token"},
+		}},
+		InputSchema:        json.RawMessage(`{"type":"object"}`),
+		ParallelTools:      10,
+		Limits:             task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600, WaitSeconds: 3600, Ask: true},
+		IgnoreInstructions: true,
+		Events:             "Full",
+	}
+	want.Params.TopP = &p
+	if diff := cmp.Diff(want, got.Agent); diff != "" {
+		t.Errorf("the Agent -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]snapshot.Secret{{Name: "hooks", Keys: []string{"token"}}, {Name: "sonnet", Keys: []string{"api-key"}}, {Name: "tavily", Keys: []string{"key"}}}, snapshot.Secrets(got)); diff != "" {
+		t.Errorf("Secrets -want +got:\n%s", diff)
+	}
+}
+
+// Everything that a Model may say does.
+func TestRunnerReadsWhatAModelSays(t *testing.T) {
+	window, most, temperature := v1alpha1.Tokens("200k"), v1alpha1.Tokens("8k"), v1alpha1.Decimal("0.2")
+	cases := map[string]struct {
+		spec v1alpha1.ModelSpec
+		want task.Model
+	}{
+		"Azure": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
+			task.Model{Provider: "Azure", Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
+		},
+		"another format": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, Format: v1alpha1.FormatAnthropic, Model: "k2"},
+			task.Model{Provider: "Kimi", Format: "Anthropic", Model: "k2"},
+		},
+		"a driver": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Driver: "acme", Model: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
+			task.Model{Provider: "Custom", Driver: "acme", Model: "m", ContextWindow: 200_000, MaxOutputTokens: 8_000, Headers: map[string]string{"X-Team": "a"}},
+		},
+		"parameters, a key and prices": {
+			v1alpha1.ModelSpec{
+				Provider: v1alpha1.ProviderAnthropic, Model: "m", Credentials: &v1alpha1.SecretKey{SecretName: "s", Key: "k"},
+				Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}, Parameters: &v1alpha1.ModelParameters{Temperature: &temperature, Reasoning: "Low", MaxOutputTokens: &most},
+			},
+			func() task.Model {
+				m := task.Model{Provider: "Anthropic", Model: "m", SecretKey: task.SecretKey{Secret: "s", Key: "k"}, Prices: &task.Prices{Input: 3e6, Output: 15e6, CacheRead: 3e6, CacheWrite: 3e6}}
+				fifth := 0.2
+				m.Params.Temperature, m.Params.Reasoning, m.Params.MaxOutputTokens = &fifth, "Low", 8_000
+				return m
+			}(),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := of(t, gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec = tc.spec }))).Snapshot.Models[0]
+			tc.want.Name = "sonnet"
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Each Agent and Model is there once, in an order that does not depend on who
+// asks; the Agent itself is not among the others.
+func TestAllThatIsReachedIsThereOnce(t *testing.T) {
+	b := named("b", "fixer", "c")
+	b.Spec.Model = "gpt"
+	v := of(t, named("fixer", "c", "b"), with(agents{named("c", "b"), b}, modelNamed("sonnet", "small"), modelNamed("small"), modelNamed("gpt", "small"), modelNamed("stranger")))
+	var got []string
+	for _, a := range v.Snapshot.Agents {
+		got = append(got, a.Name+": "+strings.Join(a.Models, " "))
+	}
+	for _, m := range v.Snapshot.Models {
+		got = append(got, m.Name)
+	}
+	if diff := cmp.Diff([]string{"b: gpt small", "c: sonnet small", "sonnet", "small", "gpt"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A change of anything that is reached is another version.
+func TestVersionCoversAllThatIsReached(t *testing.T) {
+	version := func(mods ...func(snapshot.Objects)) string {
+		o := with(agents{named("b")}, modelNamed("sonnet", "gpt"), modelNamed("gpt"))
+		for _, mod := range mods {
+			mod(o)
+		}
+		return of(t, named("fixer", "b"), o).Hash
+	}
+	base := version()
+	if version() != base {
+		t.Error("the same makes two versions")
+	}
+	if version(func(o snapshot.Objects) { o.Models["stranger"] = modelNamed("stranger") }) != base {
+		t.Error("what is not reached makes another version")
+	}
+	for what, mod := range map[string]func(snapshot.Objects){
+		"another Agent": func(o snapshot.Objects) { o.Agents["b"].Spec.Instructions = "Other." },
+		"its limits":    func(o snapshot.Objects) { *limited(o.Agents["b"]).Spec.Limits.Cost = "2USD" },
+		"a fallback":    func(o snapshot.Objects) { o.Models["gpt"].Spec.Model = "other" },
+		"the fallbacks": func(o snapshot.Objects) { o.Models["sonnet"].Spec.Fallbacks = nil },
+	} {
+		if version(mod) == base {
+			t.Errorf("%s may change without another version", what)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	n := func(i int32) *int32 { return &i }
+	hour, day := v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
+	few, many := v1alpha1.Tokens("500k"), v1alpha1.Tokens("3M")
+	cheap, dear := v1alpha1.Money("1USD"), v1alpha1.Money("2USD")
+	standard := task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 7 * 86400}
+	cases := map[string]struct {
+		agent, run v1alpha1.Limits
+		want       func(*task.Limits)
+	}{
+		"nothing said": {want: func(*task.Limits) {}},
+		"an Agent says all": {
+			agent: v1alpha1.Limits{Steps: n(5), ModelCalls: n(6), ToolCalls: n(7), Tokens: &many, Cost: &dear, Duration: &day, Depth: n(5), Wait: &hour, WhenReached: v1alpha1.WhenReachedAsk},
+			want: func(l *task.Limits) {
+				*l = task.Limits{Steps: 5, ModelCalls: 6, ToolCalls: 7, Tokens: 3_000_000, CostMicroUSD: 2_000_000, DurationSeconds: 86400, Depth: 5, WaitSeconds: 3600, Ask: true}
+			},
+		},
+		"an Agent calls no others": {agent: v1alpha1.Limits{Depth: n(0)}, want: func(l *task.Limits) { l.Depth = 0 }},
+		"a Run lowers all": {
+			agent: v1alpha1.Limits{Cost: &dear, ModelCalls: n(9)},
+			run:   v1alpha1.Limits{Steps: n(3), ModelCalls: n(4), ToolCalls: n(5), Tokens: &few, Cost: &cheap, Depth: n(0), Wait: &hour},
+			want: func(l *task.Limits) {
+				*l = task.Limits{Steps: 3, ModelCalls: 4, ToolCalls: 5, Tokens: 500_000, CostMicroUSD: 1_000_000, DurationSeconds: 3600, WaitSeconds: 3600}
+			},
+		},
+		"a Run raises nothing": {
+			agent: v1alpha1.Limits{Cost: &cheap, ModelCalls: n(2), Depth: n(0)},
+			run:   v1alpha1.Limits{Steps: n(31), ModelCalls: n(4), Tokens: &many, Cost: &dear, Depth: n(5), Duration: &day},
+			want:  func(l *task.Limits) { l.CostMicroUSD, l.ModelCalls, l.Depth = 1_000_000, 2, 0 },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := standard
+			tc.want(&want)
+			if diff := cmp.Diff(want, snapshot.Lower(snapshot.LimitsOf(tc.agent), tc.run)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/backend/store"
+)
+
+// The bounds where Options have none.
+const (
+	DefaultBytes = store.DefaultBytes
+	DefaultFiles = store.DefaultKeys
+)
+
+// Options bound what a session keeps; the zero value is the defaults.
+type Options struct {
+	// Bytes is the most that all files have together, Files how many there are.
+	Bytes int64
+	Files int
+	// Now dates the files in memory and measures how long searches take.
+	Now func() time.Time
+}
+
+func (o Options) clamp() Options {
+	if o.Bytes == 0 {
+		o.Bytes = DefaultBytes
+	}
+	if o.Files == 0 {
+		o.Files = DefaultFiles
+	}
+	if o.Now == nil {
+		o.Now = clock
+	}
+	return o
+}
+
+// New makes a backend that is gone with the process.
+func New(o Options) backend.Backend {
+	o = o.clamp()
+	kv := store.NewMemory(store.MemoryOptions{Bytes: o.Bytes, Keys: o.Files, Now: o.Now})
+	return store.New(kv, store.Options{File: o.Bytes, Now: o.Now})
+}
+
+// Open makes a backend of a directory, which it makes if need be, with the files
+// that an earlier one left there. It is for one process at a time; Close gives
+// the directory free.
+func Open(dir string, o Options) (*disk.Disk, error) {
+	o = o.clamp()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of a session's files: %w", err)
+	}
+	return disk.OpenWithin(dir, disk.Quota{Bytes: o.Bytes, Files: o.Files}, o.Now)
+}

@@ -1,0 +1,15 @@
+// Package store is a backend over a small key-value port, for files that
+// outlive a Run: what an agent remembers.
+//
+// A database needs four methods (KV) to hold them; Memory is the one that is
+// gone with the process. The keys are the paths of the files. A directory is
+// there while a file is below it.
+//
+// What to know:
+//   - Two who write one file are told apart by the revision that the KV gave: the
+//     second one finds that the file has changed since it was read.
+//   - A name is valid UTF-8 without control characters, because it is a key and
+//     a line of a list.
+//   - Two processes that at the same time make the file "a" and the file "a/b"
+//     both succeed. Each is found by its name; a list shows the file.
+package store

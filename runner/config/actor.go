@@ -1,0 +1,104 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/hook"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/middleware/repair"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/files"
+)
+
+// A cast is what an agent is given for one session.
+type cast struct {
+	files  *files.Toolset
+	models []string
+	// values are bound to its instructions.
+	values json.RawMessage
+	// rehearsal makes the agent only to see that it can be made: it has no values.
+	rehearsal bool
+}
+
+// actor makes an agent for one session.
+func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
+	if !c.rehearsal {
+		var err error
+		if agent, err = instructed(agent, c.values); err != nil {
+			return nil, err
+		}
+	}
+	a := &engine.Actor{Agent: agent, Recall: c.files.Replay}
+	var err error
+	if a.Model, err = b.models.route(agent, c.models); err != nil {
+		return nil, err
+	}
+	if names := agent.Routes[task.RouteSummarize]; len(names) > 0 {
+		m, err := b.models.route(agent, names)
+		if err != nil {
+			return nil, err
+		}
+		a.Summarizer = &m
+	}
+	layers, err := b.layers(agent)
+	if err != nil {
+		return nil, err
+	}
+	box, err := b.toolbox(agent, c.files, layers)
+	if err != nil {
+		return nil, err
+	}
+	a.Tools = box
+	if layers, err = b.bound(agent, box, layers); err != nil {
+		return nil, err
+	}
+	if a.Stack, err = middleware.Build(layers...); err != nil {
+		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+	}
+	if words := a.Stack.Instructions(); words != "" {
+		a.Agent.Instructions += "\n\n" + words
+	}
+	return a, nil
+}
+
+// layers are those that the runner was built with.
+func (b *builder) layers(agent task.Agent) ([]middleware.Layer, error) {
+	var all []middleware.Layer
+	for _, factory := range b.registry.layers {
+		layer, err := factory(agent, b.Task.Run)
+		if err != nil {
+			return nil, misconfigured("Agent %s: making a layer: %w", agent.Name, err)
+		}
+		all = append(all, layer)
+	}
+	return all, nil
+}
+
+// bound adds the layers that know the agent's tools: its hooks, and who repairs
+// arguments.
+func (b *builder) bound(agent task.Agent, box *tool.Registry, layers []middleware.Layer) ([]middleware.Layer, error) {
+	layers = slices.Clone(layers)
+	if len(agent.Hooks) > 0 {
+		layers = append(layers, hook.Layer(agent.Hooks, hook.Options{
+			Run: b.Task.Run, Key: b.Key, Redact: b.Redact,
+			Check: func(name string, args json.RawMessage) error {
+				if wrong := box.Check(name, args); wrong != nil {
+					return errors.New(wrong.Message)
+				}
+				return nil
+			},
+		}))
+	}
+	if names := agent.Routes[task.RouteRepair]; len(names) > 0 {
+		m, err := b.models.route(agent, names)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, repair.Layer(m, box))
+	}
+	return layers, nil
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/catalog"
+	"github.com/deckhand-dev/deckhand/runner/model/price"
+	"github.com/deckhand-dev/deckhand/runner/model/retry"
+	"github.com/deckhand-dev/deckhand/runner/model/router"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// providerCustom is whose Models name a driver.
+const providerCustom = "Custom"
+
+// models are the Models of a snapshot, each made once, and the routers over
+// them: sessions share both, so that what one finds out spares the others.
+type models struct {
+	specs   map[string]task.Model
+	targets map[string]router.Target
+	routers map[string]engine.Model
+}
+
+// models makes the Models of a snapshot.
+func (r *Registry) makeModels(p Parts) (*models, error) {
+	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
+	for _, spec := range p.Snapshot.Models {
+		target, err := r.target(p, spec)
+		if err != nil {
+			return nil, err
+		}
+		m.specs[spec.Name], m.targets[spec.Name] = spec, target
+	}
+	return m, nil
+}
+
+// target is one Model: priced by the try, tried again, and with its bounds.
+func (r *Registry) target(p Parts, spec task.Model) (router.Target, error) {
+	if p.Task.Limits.CostMicroUSD > 0 && spec.Prices == nil {
+		return router.Target{}, misconfigured("Model %s has no prices, so limits.cost cannot be held; set its prices", spec.Name)
+	}
+	factory, err := r.driver(spec)
+	if err != nil {
+		return router.Target{}, err
+	}
+	driven, err := factory(ModelSpec{Model: spec, Key: p.key(spec.SecretKey)})
+	if err != nil {
+		return router.Target{}, misconfigured("Model %s: %w", spec.Name, err)
+	}
+	window, maxOutput := catalog.Of(spec.Provider, spec.Model)
+	t := router.Target{
+		Name: spec.Name, Params: spec.Params, Credential: credential(spec.SecretKey),
+		Model:     retry.New(price.New(driven, spec.Prices), retry.Options{}),
+		Window:    cmp.Or(spec.ContextWindow, window),
+		MaxOutput: cmp.Or(spec.Params.MaxOutputTokens, spec.MaxOutputTokens, maxOutput),
+	}
+	t.MaxOutput = min(t.MaxOutput, t.Window/2)
+	return t, nil
+}
+
+// driver is who speaks to a Model.
+func (r *Registry) driver(spec task.Model) (ModelFactory, error) {
+	if spec.Provider == providerCustom {
+		if f, ok := r.drivers[spec.Driver]; ok {
+			return f, nil
+		}
+		return nil, misconfigured("Model %s: this runner has no driver %q; it has %s; set podTemplate.runnerImage of the Agent to a runner that was built with it",
+			spec.Name, spec.Driver, cmp.Or(names(r.drivers), "none"))
+	}
+	if f, ok := r.models[spec.Provider]; ok {
+		return f, nil
+	}
+	return nil, misconfigured("Model %s: this runner has no provider %q; it has %s", spec.Name, spec.Provider, names(r.models))
+}
+
+func credential(s task.SecretKey) string {
+	if s.Secret == "" {
+		return ""
+	}
+	return fmt.Sprintf("the key %s of the Secret %s", s.Key, s.Secret)
+}
+
+// route is a Model and its fallbacks as the loop asks them, with an agent's
+// parameters over their own.
+func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
+	id := agent.Name + "\x00" + strings.Join(names, "\x00")
+	if made, ok := m.routers[id]; ok {
+		return made, nil
+	}
+	var targets []router.Target
+	for _, name := range names {
+		t, ok := m.targets[name]
+		if !ok {
+			return engine.Model{}, misconfigured("Agent %s: its Model %q is not among those of the Run", agent.Name, name)
+		}
+		targets = append(targets, t)
+	}
+	r := router.New(targets, router.Options{})
+	made := engine.Model{
+		Model: r, Name: targets[0].Name, Params: agent.Params, Credential: targets[0].Credential,
+		Next: r.Next, Price: m.price,
+	}
+	m.routers[id] = made
+	return made, nil
+}
+
+// price puts the price of a Model on usage that the loop estimated itself.
+func (m *models) price(name string, u step.Usage) step.Usage {
+	if p := m.specs[name].Prices; p != nil {
+		return price.Of(u, *p)
+	}
+	return u
+}
+
+// of is the Model of an agent: its own, or the first of the snapshot.
+func (m *models) of(s task.Snapshot, agent task.Agent) []string {
+	if len(agent.Models) > 0 {
+		return agent.Models
+	}
+	return []string{s.Models[0].Name}
+}
+
+var _ model.Model = (*router.Router)(nil)

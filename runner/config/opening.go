@@ -1,0 +1,64 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An input is what an agent is given to work on.
+type input struct {
+	// prompt is the first that it is told.
+	prompt string
+	// values are bound to its instructions.
+	values json.RawMessage
+}
+
+// inputOf is the input of a Run: its prompt with the values of its parameters,
+// or, without a prompt, what the parameters say.
+func inputOf(t task.Task, agent task.Agent) (input, error) {
+	in := input{prompt: t.Prompt, values: t.Parameters}
+	if len(in.values) == 0 {
+		in.values, _ = json.Marshal(map[string]string{"prompt": t.Prompt}) // a string: cannot fail
+	}
+	if len(agent.InputSchema) > 0 {
+		if err := schema.Validate(agent.InputSchema, in.values); err != nil {
+			return in, misconfigured("The parameters of the Run do not fit the input.schema of Agent %s: %w", agent.Name, err)
+		}
+	}
+	if in.prompt == "" {
+		in.prompt = promptIn(in.values)
+		return in, nil
+	}
+	bound, err := binding.Bind(t.Prompt, in.values)
+	if err != nil {
+		return in, misconfigured("The prompt of the Run: %w", err)
+	}
+	in.prompt = bound
+	return in, nil
+}
+
+// promptIn is what values alone tell an agent: their prompt where they have
+// one, else all of them.
+func promptIn(values json.RawMessage) string {
+	var named struct {
+		Prompt string `json:"prompt"`
+	}
+	if json.Unmarshal(values, &named) == nil && strings.TrimSpace(named.Prompt) != "" {
+		return named.Prompt
+	}
+	return string(values)
+}
+
+// instructed is an agent whose instructions have the values of its input.
+func instructed(agent task.Agent, values json.RawMessage) (task.Agent, error) {
+	bound, err := binding.Bind(agent.Instructions, values)
+	if err != nil {
+		return agent, misconfigured("The instructions of Agent %s: %w", agent.Name, err)
+	}
+	agent.Instructions = bound
+	return agent, nil
+}

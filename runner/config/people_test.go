@@ -1,0 +1,152 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// build makes what follows from parts that were changed.
+func build(t *testing.T, change func(*config.Parts)) config.Built {
+	t.Helper()
+	p := parts(t)
+	change(&p)
+	built, err := config.NewRegistry().Build(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+const topics = `{"type":"object","required":["topic"],"properties":{"topic":{"type":"string"},"prompt":{"type":"string"}}}`
+
+func TestParametersReachInstructionsAndPrompt(t *testing.T) {
+	cases := map[string]struct {
+		prompt, parameters string
+		want               string
+	}{
+		"a prompt has their values":        {"Write about ${{ input.topic }}.", `{"topic":"tides"}`, "Write about tides."},
+		"what they hold is not read again": {"Write about ${{ input.topic }}.", `{"topic":"${{ input.prompt }}"}`, "Write about ${{ input.prompt }}."},
+		"their prompt is a prompt":         {"", `{"topic":"tides","prompt":"Go."}`, "Go."},
+		"without one they are the prompt":  {"", `{"topic":"tides"}`, `{"topic":"tides"}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			built := build(t, func(p *config.Parts) {
+				p.Snapshot.Agent.InputSchema = json.RawMessage(topics)
+				p.Snapshot.Agent.Instructions = "You know ${{ input.topic }}."
+				p.Task.Prompt, p.Task.Parameters = tc.prompt, json.RawMessage(tc.parameters)
+			})
+			if got := built.Engine.Task.Prompt; got != tc.want {
+				t.Errorf("the prompt is %q, want %q", got, tc.want)
+			}
+			if got := built.Engine.Actor.Agent.Instructions; !strings.HasPrefix(got, "You know ") || strings.Contains(got, "input.topic") {
+				t.Errorf("the instructions are %q", got)
+			}
+		})
+	}
+}
+
+func TestParametersThatDoNotFitAreToldWithTheirPath(t *testing.T) {
+	p := parts(t)
+	p.Snapshot.Agent.InputSchema = json.RawMessage(topics)
+	p.Task.Parameters = json.RawMessage(`{"topic":7}`)
+	_, err := config.NewRegistry().Build(t.Context(), p)
+	if got := misconfigured(err); !strings.Contains(got, "input.schema of Agent fixer") || !strings.Contains(got, "topic") {
+		t.Errorf("Build() = %v", err)
+	}
+}
+
+// The agents of a Run are made when they are called; what is wrong with one is
+// known before anything is paid for.
+func TestEveryAgentIsTriedBeforeTheWorkBegins(t *testing.T) {
+	p := parts(t)
+	p.Snapshot.Agents = []task.Agent{{Name: "reviewer", Models: []string{"gone"}}}
+	_, err := config.NewRegistry().Build(t.Context(), p)
+	if got := misconfigured(err); !strings.Contains(got, `Agent reviewer: its Model "gone" is not among those of the Run`) {
+		t.Errorf("Build() = %v", err)
+	}
+}
+
+func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
+	built := build(t, func(p *config.Parts) {
+		cheap := p.Snapshot.Models[0]
+		cheap.Name = "cheap"
+		p.Snapshot.Models = append(p.Snapshot.Models, cheap)
+		p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Task"}, {Agent: "reviewer", Name: "review"}, {Builtin: "Files"}}
+		p.Snapshot.Agent.Routes = map[string][]string{task.RouteSubagent: {"cheap"}}
+		p.Snapshot.Agents = []task.Agent{{
+			Name: "reviewer", Instructions: "You review ${{ input.topic }}.", InputSchema: json.RawMessage(topics), Tools: []task.Tool{{Builtin: "Files"}},
+		}}
+	})
+	reviewer, err := built.Engine.Actors(tool.Delegation{Call: "s2c1", Agent: "reviewer", Input: json.RawMessage(`{"topic":"tides"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewer.Agent.Instructions; got != "You review tides." || reviewer.Model.Name != "m" {
+		t.Errorf("its instructions are %q, its Model %s", got, reviewer.Model.Name)
+	}
+	if _, ok := built.Engine.Actor.Tools.Find("review"); !ok {
+		t.Error("there is no tool review")
+	}
+	own, err := built.Engine.Actors(tool.Delegation{Call: "s2c2", Agent: "fixer", Own: true, Prompt: "go"})
+	if err != nil || own.Model.Name != "cheap" {
+		t.Errorf("a fresh session of the same agent is answered by %v, %v", own, err)
+	}
+	if own.Tools == built.Engine.Actor.Tools {
+		t.Error("two sessions share what they know of files")
+	}
+}
+
+func TestTheWorkspaceSaysHowWorkIsDoneThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use tabs."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, ignore := range map[string]bool{"it is read": false, "it is ignored": true} {
+		t.Run(name, func(t *testing.T) {
+			built := build(t, func(p *config.Parts) {
+				p.Workspace = at(t, dir)
+				p.Snapshot.Agent.IgnoreInstructions = ignore
+			})
+			if ignore {
+				if built.Engine.Opening != nil {
+					t.Error("it is read all the same")
+				}
+				return
+			}
+			if got := built.Engine.Opening("go"); !strings.HasPrefix(got, "go\n") || !strings.Contains(got, "Use tabs.") {
+				t.Errorf("the first that the agent is told is %q", got)
+			}
+		})
+	}
+}
+
+func TestPlacesForFiles(t *testing.T) {
+	state := t.TempDir()
+	built := build(t, func(p *config.Parts) {
+		p.State = state
+		p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files"}}
+	})
+	for _, at := range []string{"/workspace/a", "/tmp/a", "/memories/a"} {
+		if got := calls(t, built, "Write", `{"path":"`+at+`","content":"x"}`); strings.HasPrefix(got, "Error") {
+			t.Errorf("writing %s: %s", at, got)
+		}
+	}
+	if got := calls(t, built, "Write", `{"path":"/results/a","content":"x"}`); !strings.HasPrefix(got, "Error") {
+		t.Errorf("writing to /results: %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(state, "tmp", "a")); err != nil {
+		t.Errorf("what is in /tmp does not outlive the process: %v", err)
+	}
+	changed, err := built.Files.Changed(t.Context())
+	if err != nil || len(changed) != 1 || changed[0].Path != "/workspace/a" {
+		t.Errorf("changed are %+v, %v", changed, err)
+	}
+}

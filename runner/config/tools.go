@@ -1,0 +1,127 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/delegate"
+	"github.com/deckhand-dev/deckhand/runner/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/tool/talk"
+)
+
+// toolbox gathers the tools of an agent, those that its layers bring, and those
+// that every agent has.
+func (b *builder) toolbox(agent task.Agent, of *files.Toolset, layers []middleware.Layer) (*tool.Registry, error) {
+	tools, err := ending(agent)
+	if err != nil {
+		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+	}
+	for _, entry := range agent.Tools {
+		made, err := b.entry(agent, entry, of)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, within(made, time.Duration(entry.TimeoutSeconds)*time.Second)...)
+	}
+	for _, l := range layers {
+		tools = append(tools, l.Tools...)
+	}
+	box, err := tool.NewRegistry(tools...)
+	if err != nil {
+		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+	}
+	return box, nil
+}
+
+// entry makes the tools of one entry.
+func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([]tool.Tool, error) {
+	factory, what, err := b.factory(agent, entry)
+	if err != nil {
+		return nil, err
+	}
+	made, err := factory(ToolSpec{
+		Entry: entry, Agent: agent, Agents: b.agents, Run: b.Task.Run, User: b.Task.User,
+		Files: of, Memories: b.places.memories, Sessions: b.sessions, Key: b.key(entry.SecretKey),
+	})
+	if err != nil {
+		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
+	}
+	return made, nil
+}
+
+// factory is who makes the tools of an entry, and what people call it.
+func (b *builder) factory(agent task.Agent, entry task.Tool) (ToolFactory, string, error) {
+	switch {
+	case entry.Agent != "":
+		return agentTool, "the agent " + entry.Agent, nil
+	case entry.Custom != "":
+		if f, ok := b.registry.customs[entry.Custom]; ok {
+			return f, entry.Custom, nil
+		}
+		return nil, "", misconfigured("Agent %s: this runner has no custom tool %q; it has %s; set podTemplate.runnerImage to a runner that was built with it",
+			agent.Name, entry.Custom, cmp.Or(names(b.registry.customs), "none"))
+	}
+	if f, ok := b.registry.builtins[entry.Builtin]; ok {
+		return f, entry.Builtin, nil
+	}
+	return nil, "", misconfigured("Agent %s: this runner has no builtin %q; it has %s", agent.Name, entry.Builtin, names(b.registry.builtins))
+}
+
+// agentTool makes a tool of another agent.
+func agentTool(s ToolSpec) ([]tool.Tool, error) {
+	other, ok := s.Agents[s.Entry.Agent]
+	if !ok {
+		return nil, misconfigured("it is not among the agents of the Run")
+	}
+	t, err := delegate.Agent(other, cmp.Or(s.Entry.Name, other.Name))
+	return []tool.Tool{t}, err
+}
+
+// ending are the tools that end a Run; every Agent has them.
+func ending(agent task.Agent) ([]tool.Tool, error) {
+	finish := talk.Finish()
+	if len(agent.OutputSchema) > 0 {
+		var err error
+		if finish, err = talk.FinishWith(agent.OutputSchema); err != nil {
+			return nil, err
+		}
+	}
+	return []tool.Tool{finish, talk.Reject()}, nil
+}
+
+// A bounded tool has the timeout that the Agent gave it.
+type bounded struct {
+	tool.Tool
+	timeout time.Duration
+}
+
+// Spec implements [tool.Tool].
+func (b bounded) Spec() tool.Spec {
+	s := b.Tool.Spec()
+	s.Timeout = b.timeout
+	return s
+}
+
+// EffectOf implements [tool.Classifier] for a tool that does.
+func (b bounded) EffectOf(args json.RawMessage) tool.Effect {
+	if c, ok := b.Tool.(tool.Classifier); ok {
+		return c.EffectOf(args)
+	}
+	return b.Tool.Spec().Effect
+}
+
+// within bounds tools; 0 leaves each its own bound.
+func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {
+	if timeout == 0 {
+		return tools
+	}
+	all := make([]tool.Tool, len(tools))
+	for i, t := range tools {
+		all[i] = bounded{Tool: t, timeout: timeout}
+	}
+	return all
+}

@@ -1,0 +1,113 @@
+package runner
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/session"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// copies are a journal whose steps are also brought to a store of sessions, in
+// the background and behind the journal. The journal alone decides; a store that
+// is down costs nothing but the copy.
+type copies struct {
+	*journal.Dir
+	feed *session.Feed // nil: there is no store
+
+	mu     sync.Mutex
+	status string
+	early  map[string]map[int64]step.Step // results that came before an earlier one's, by session
+	next   map[string]int64
+}
+
+// row is the Run's own session as a store keeps it.
+func (w *work) row() session.Row {
+	return session.Row{ID: w.task.Run.UID, App: w.task.Run.Namespace, Agent: w.snapshot.Agent.Name, User: w.task.User, Status: "Running"}
+}
+
+// copying begins to copy what a journal records.
+func copying(dir *journal.Dir, store session.Store, row session.Row) *copies {
+	c := &copies{Dir: dir, early: map[string]map[int64]step.Step{}, next: map[string]int64{}}
+	if store == nil {
+		return c
+	}
+	c.feed = session.NewFeed(session.FeedOptions{Store: store, Row: row, Source: func(name string, from int64) iter.Seq2[step.Step, error] {
+		return recorded(dir, name, from)
+	}})
+	return c
+}
+
+// Append implements [journal.Log].
+func (c *copies) Append(r journal.Record) error {
+	err := c.Dir.Append(r)
+	if err == nil && c.feed != nil && r.Step != nil {
+		c.copy(r.Session, *r.Step)
+	}
+	return err
+}
+
+// copy brings a step to the store, and with it those that waited for it.
+func (c *copies) copy(name string, s step.Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, known := c.next[name]
+	if !known {
+		next = s.Seq // of a turn that an earlier attempt began: the journal has what is missing
+		c.next[name], c.early[name] = next, map[int64]step.Step{}
+	}
+	early := c.early[name]
+	early[s.Seq] = s
+	for s, ok := early[next]; ok; s, ok = early[next] {
+		delete(early, next)
+		next++
+		c.feed.Add(name, s)
+	}
+	c.next[name] = next
+}
+
+// recorded yields the steps of a session from a number on, in their order:
+// results are recorded in the order in which they come.
+func recorded(dir *journal.Dir, name string, from int64) iter.Seq2[step.Step, error] {
+	return func(yield func(step.Step, error) bool) {
+		early := map[int64]step.Step{}
+		next := from
+		for r, err := range dir.Read() {
+			if err != nil {
+				yield(step.Step{}, err)
+				return
+			}
+			if r.Step == nil || r.Session != name || r.Step.Seq < next {
+				continue
+			}
+			early[r.Step.Seq] = *r.Step
+			for s, ok := early[next]; ok; s, ok = early[next] {
+				delete(early, next)
+				next++
+				if !yield(s, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ended says how the Run stands.
+func (c *copies) ended(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = reason
+}
+
+// close has the store take what is left, and how the Run stands.
+func (c *copies) close(patience time.Duration) {
+	if c == nil || c.feed == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c.feed.Close(ctx, c.status)
+}

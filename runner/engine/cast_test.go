@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A cast is the agents that may be called, by name.
+type cast map[string]*Actor
+
+func (c cast) actors(d tool.Delegation) (*Actor, error) {
+	a, ok := c[d.Agent]
+	if !ok {
+		return nil, fmt.Errorf("there is no agent %q", d.Agent)
+	}
+	return a, nil
+}
+
+// plays is an agent with a script and tools of its own.
+func plays(name string, tools box, turns ...turn) *Actor {
+	return &Actor{
+		Agent: task.Agent{Name: name, Instructions: "be " + name, ParallelTools: 4},
+		Model: Model{Model: &script{turns: turns}, Name: "m-" + name},
+		Tools: tools,
+	}
+}
+
+func scriptOf(a *Actor) *script { return a.Model.Model.(*script) }
+
+// An agent tool opens a session of the agent that its arguments name.
+func agentTool() toy {
+	t := newToy("agent", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		var in struct{ Agent, Prompt string }
+		if err := json.Unmarshal(c.Args, &in); err != nil {
+			return tool.Result{}, err
+		}
+		return c.Session.Delegate(ctx, tool.Delegation{Call: c.ID, Agent: in.Agent, Prompt: in.Prompt})
+	})
+	t.spec.Timeout = tool.Unbounded
+	return t
+}
+
+// askTool puts the question in its arguments to a person.
+func askTool() toy {
+	t := newToy("ask", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		var in struct{ Q string }
+		if err := json.Unmarshal(c.Args, &in); err != nil {
+			return tool.Result{}, err
+		}
+		a, err := c.Session.Ask(ctx, tool.Question{Call: c.ID, Text: in.Q})
+		switch {
+		case err != nil:
+			return tool.Result{}, err
+		case a.Expired:
+			return tool.Fail("nobody answered"), nil
+		}
+		return tool.Result{Text: a.By + " says " + a.Text}, nil
+	})
+	t.spec.Timeout = tool.Unbounded
+	return t
+}
+
+// A crowd is People who say what a test has them say.
+type crowd struct {
+	mu   sync.Mutex
+	all  []task.Decision
+	news chan struct{}
+}
+
+func newCrowd(said ...task.Decision) *crowd { return &crowd{all: said, news: make(chan struct{})} }
+
+func (c *crowd) say(d task.Decision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, d)
+	close(c.news)
+	c.news = make(chan struct{})
+}
+
+func (c *crowd) Decisions() []task.Decision {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all)
+}
+
+func (c *crowd) Said() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.news
+}
+
+// last is the latest that the desk was told.
+func (d *desk) last() task.Progress {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.committed) == 0 {
+		return task.Progress{}
+	}
+	return d.committed[len(d.committed)-1]
+}
+
+// of are the events of a type.
+func (t *tape) of(e step.EventType) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []string
+	for i, p := range t.all {
+		if p.EventType() == e {
+			all = append(all, t.messages[i])
+		}
+	}
+	return all
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// canary is a secret that a tool and a model keep telling.
+const canary = "sk-canary-0123456789"
+
+// A chaos is a Run of agents whose models say anything at all, with tools that
+// do anything at all, killed at any moment and taken up again until it ends.
+type chaos struct {
+	mu    sync.Mutex
+	luck  *rand.Rand
+	did   map[string]int // how often a call that must not be repeated was made
+	asked []*model.Request
+	tapes []*tape
+	desks []*desk
+	log   *journal.Memory
+	out   Outcome
+}
+
+func (c *chaos) below(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.luck.IntN(n)
+}
+
+func (c *chaos) one(of ...string) string { return of[c.below(len(of))] }
+
+// Stream implements [model.Model]: anything.
+func (c *chaos) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	kept := *req
+	kept.Steps = slices.Clone(req.Steps)
+	c.mu.Lock()
+	c.asked = append(c.asked, &kept)
+	c.mu.Unlock()
+	return (&script{turns: []turn{c.turn(req)}}).Stream(ctx, req)
+}
+
+func (c *chaos) turn(req *model.Request) turn {
+	switch c.below(25) {
+	case 0:
+		return fails(&model.ContextTooLongError{Message: "too long", Window: 4000})
+	case 1:
+		return fails(&model.RateLimitedError{RetryAfter: 2 * time.Minute, Message: "slow down"})
+	case 2:
+		return turn{during: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+	case 3:
+		return says(c.one("done", "", "the key is "+canary))
+	}
+	finishes := []step.Finish{step.FinishCalls, step.FinishCalls, step.FinishCalls, step.FinishStop, step.FinishLength, step.FinishOther}
+	t := turn{finish: finishes[c.below(len(finishes))], text: c.one("", "so", "well")}
+	for range 1 + c.below(4) {
+		t.calls = append(t.calls, calls(c.one(
+			`Read {"n":1}`, `Read {"n":2}`, `Bash {"n":1}`, `Bash {"k":"`+canary+`"}`, "Nope {}", "Read {broken", "Crash {}", "Hang {}", "Deaf {}",
+			`agent {"agent":"b","prompt":"look"}`, `agent {"agent":"c"}`, `agent {"agent":"nobody"}`, `ask {"q":"which?"}`, "Forbidden {}",
+			c.one("finish {}", "reject {}", "Read {}"),
+		)).calls...)
+	}
+	t.usage = step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: 20, CostMicroUSD: 10, Priced: true}
+	return t
+}
+
+func (c *chaos) tools() box {
+	hang := func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	bash := newToy("Bash", tool.Once, func(_ context.Context, call tool.Call) (tool.Result, error) {
+		c.mu.Lock()
+		c.did[call.ID]++
+		c.mu.Unlock()
+		return tool.Result{Text: "the key is " + canary}, nil
+	})
+	return box{
+		bash, agentTool(), askTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
+		newToy("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
+			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil
+		}),
+		newToy("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom " + canary) }),
+		newToy("Hang", tool.ReadOnly, hang),
+		newToy("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+			time.Sleep(time.Hour)
+			return tool.Result{}, nil
+		}),
+	}
+}
+
+// forbids vetoes what it must not be called.
+func forbids() *middleware.Stack {
+	stack, _ := middleware.Build(middleware.Layer{Name: "guard", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+		return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
+			if call.Name == "Forbidden" {
+				return tool.Result{}, veto
+			}
+			return next(ctx, call)
+		}
+	}})
+	return stack
+}
+
+// actor is any of the agents.
+func (c *chaos) actor(name string) *Actor {
+	a := &Actor{
+		Agent: task.Agent{Name: name, ParallelTools: 1 + c.below(4), Limits: task.Limits{Steps: 6, DurationSeconds: 1200}},
+		Model: Model{Model: c, Name: "m", Window: 8000, MaxOutput: 500}, Tools: c.tools(), Stack: forbids(),
+	}
+	if c.below(3) == 0 {
+		a.Agent.OutputSchema = []byte("{}")
+	}
+	return a
+}
+
+// attempt makes one attempt, which dies after so many records.
+func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
+	s := newStage(nil)
+	s.Actor = *c.actor("a")
+	s.Actors = func(d tool.Delegation) (*Actor, error) {
+		if d.Agent == "nobody" {
+			return nil, fmt.Errorf("there is no agent %q", d.Agent)
+		}
+		return c.actor(d.Agent), nil
+	}
+	s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
+	s.Journal = mortal{Memory: c.log, left: &records}
+	s.Task.Attempt = number
+	s.Task.Limits = task.Limits{Steps: 25, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(2) == 0}
+	people := newCrowd()
+	s.People = people
+	c.tapes, c.desks = append(c.tapes, s.tape), append(c.desks, s.desk)
+	end := make(chan struct{})
+	defer close(end)
+	go c.decide(s.desk, people, end)
+	return Run(ctx, s.Config)
+}
+
+// decide has people answer some of what they are asked, and say this and that.
+func (c *chaos) decide(d *desk, people *crowd, end <-chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case <-end:
+			return
+		case <-time.After(time.Minute):
+		}
+		name := fmt.Sprintf("d-%d-%d", len(c.desks), n)
+		if c.below(4) == 0 {
+			people.say(message(name, "hello"))
+			continue
+		}
+		for _, q := range d.last().Pending {
+			switch {
+			case c.below(3) == 0:
+			case q.Kind == task.PendingLimit:
+				people.say(task.Decision{Name: name, Request: q.ID, Type: task.DecisionGrant, Steps: 2, Tokens: 1})
+			default:
+				people.say(answers(name, q.ID, "that one"))
+			}
+			break
+		}
+	}
+}
+
+// play makes attempts until the Run ends by itself.
+func (c *chaos) play(t *testing.T) {
+	c.log, c.did = &journal.Memory{}, map[string]int{}
+	for number := 1; ; number++ {
+		c.out = c.attempt(t.Context(), number, c.below(80))
+		if !strings.Contains(c.out.Message, errKilled.Error()) {
+			time.Sleep(2 * time.Hour) // what was left behind comes back, and changes nothing
+			return
+		}
+	}
+}
+
+// shown is all that leaves the runner.
+func (c *chaos) shown(t *testing.T) string {
+	t.Helper()
+	all := []any{c.out, c.asked}
+	for i := range c.tapes {
+		all = append(all, c.tapes[i].all, c.tapes[i].messages, c.desks[i].committed, c.desks[i].reported)
+	}
+	for r := range c.log.Read() {
+		all = append(all, r)
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

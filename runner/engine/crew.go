@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"sync"
+)
+
+// What a branch of the work may wait for.
+type errand int
+
+const (
+	forAnswer   errand = iota // of a person
+	forGrant                  // by a person
+	forProvider               // that asked to wait
+	errands
+)
+
+// A crew is the branches of the work: sessions, and the calls of their turns.
+// It knows whether all of them wait, and makes the clock stand still while all
+// of them wait for people.
+type crew struct {
+	clock *clock
+
+	mu      sync.Mutex
+	working int
+	waiting [errands]int
+	// news is closed when all have begun to wait.
+	news chan struct{}
+}
+
+func newCrew(c Config) *crew {
+	return &crew{clock: newClock(c), news: make(chan struct{})}
+}
+
+// enter and leave stand around what one branch does.
+func (c *crew) enter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working++
+	c.settle()
+}
+
+func (c *crew) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working--
+	c.settle()
+}
+
+// wait says that a branch does nothing but wait, until it is back.
+func (c *crew) wait(e errand) (back func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working--
+	c.waiting[e]++
+	c.settle()
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.working++
+		c.waiting[e]--
+		c.settle()
+	}
+}
+
+// settle makes the clock, and those who wait for news, see how things stand.
+func (c *crew) settle() {
+	people := c.waiting[forAnswer] + c.waiting[forGrant]
+	if c.working == 0 && people > 0 && c.waiting[forProvider] == 0 {
+		c.clock.stand()
+	} else {
+		c.clock.run()
+	}
+	if c.working == 0 && people+c.waiting[forProvider] > 0 {
+		close(c.news)
+		c.news = make(chan struct{})
+	}
+}
+
+// idle says whether every branch waits, and returns what is closed when that
+// becomes so.
+func (c *crew) idle() (bool, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.working == 0, c.news
+}
+
+// state is what the work as a whole waits for, in the words of the status;
+// empty while some of it goes on.
+func (c *crew) state() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.working > 0:
+		return ""
+	case c.waiting[forAnswer] > 0:
+		return stateAnswer
+	case c.waiting[forGrant] > 0:
+		return stateGrant
+	case c.waiting[forProvider] > 0:
+		return stateLimited
+	}
+	return ""
+}
+
+// States of the Run, in its status.
+const (
+	stateAnswer  = "AwaitingAnswer"
+	stateGrant   = "AwaitingApproval"
+	stateLimited = "RateLimited"
+)

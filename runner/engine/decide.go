@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// maxRefused bounds why, in bytes, as the status does.
+const maxRefused = 128
+
+// Why the runner does not act on a decision.
+const (
+	refusedLate    = "nobody decided in time"
+	refusedUnknown = "nothing waits for %q"
+	refusedNone    = "nothing is asked"
+	refusedMany    = "several things are asked; name one of them as its request"
+	refusedKind    = "%s is a %s, which type %s does not answer"
+	refusedLittle  = "it grants no %s"
+	refusedType    = "this runner knows no decision of the type %q"
+)
+
+// hear acts on what people decided since it was last called, and returns what
+// they said to the agent. It is called wherever somebody waits, and by the
+// Run's own session before each turn.
+func (r *run) hear(by *session) ([]task.Decision, error) {
+	if r.People == nil {
+		return nil, nil
+	}
+	said := r.People.Decisions()
+	if len(said) == 0 {
+		return nil, nil
+	}
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	var messages []task.Decision
+	for _, d := range said {
+		if r.acted(d.Name) {
+			continue
+		}
+		q, refused := r.match(d)
+		var err error
+		switch {
+		case q != nil:
+			err = r.decide(q, d)
+		case refused != "":
+			err = r.refuse(by, d, refused)
+		case d.Type == task.DecisionMessage:
+			messages = append(messages, d)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return messages, nil
+}
+
+func (r *run) acted(decision string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.book.Acted(decision)
+}
+
+// match is the request that a decision answers, or why it answers none. With
+// neither it is left for later.
+func (r *run) match(d task.Decision) (*request, string) {
+	switch d.Type {
+	case task.DecisionMessage:
+		// A message to a Run that only waits answers what it waits for.
+		if idle, _ := r.crew.idle(); idle {
+			return r.room.first(task.PendingQuestion), ""
+		}
+		return nil, ""
+	case task.DecisionAnswer, task.DecisionGrant:
+	default:
+		return nil, fmt.Sprintf(refusedType, d.Type)
+	}
+	if d.Request == "" {
+		return r.room.only(kindOf(d))
+	}
+	for _, q := range r.room.open {
+		if q.ID == d.Request {
+			return q.fits(d)
+		}
+	}
+	if r.due(d.Request) {
+		return nil, "" // it is about to be asked
+	}
+	return nil, fmt.Sprintf(refusedUnknown, d.Request)
+}
+
+// due says whether a request may yet come: of a call that is not answered, or
+// of a limit that is reached.
+func (r *run) due(request string) bool {
+	if g := r.meter.root.reached(); g != nil && g.extensible() && g.request() == request {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.book.Waits(request)
+}
+
+// kindOf is what a decision is an answer to.
+func kindOf(d task.Decision) string {
+	if d.Type == task.DecisionGrant {
+		return task.PendingLimit
+	}
+	return task.PendingQuestion
+}
+
+// first is the oldest request of a kind that is not decided; nil: none.
+func (m *room) first(kind string) *request {
+	for _, q := range m.open {
+		if q.Kind == kind {
+			return q
+		}
+	}
+	return nil
+}
+
+// only is the one request of a kind.
+func (m *room) only(kind string) (*request, string) {
+	var found *request
+	for _, q := range m.open {
+		switch {
+		case q.Kind != kind:
+		case found != nil:
+			return nil, refusedMany
+		default:
+			found = q
+		}
+	}
+	if found == nil {
+		return nil, refusedNone
+	}
+	return found, ""
+}
+
+// fits is the request, if the decision is one about it.
+func (q *request) fits(d task.Decision) (*request, string) {
+	switch {
+	case kindOf(d) != q.Kind:
+		return nil, fmt.Sprintf(refusedKind, q.ID, q.Kind, d.Type)
+	case q.gauge != nil && q.gauge.granted(d) <= 0:
+		return nil, fmt.Sprintf(refusedLittle, q.gauge.name)
+	}
+	return q, ""
+}
+
+// decide records a decision and then acts on it.
+func (r *run) decide(q *request, d task.Decision) error {
+	said := journal.Decision{Name: d.Name, By: d.By, Request: q.ID, Type: d.Type}
+	if q.gauge == nil {
+		said.Value = r.Redact.String(task.Cut(d.Value, maxResult))
+	} else {
+		said.Steps, said.Tokens, said.CostMicroUSD = max(d.Steps, 0), max(d.Tokens, 0), max(d.CostMicroUSD, 0)
+	}
+	if err := q.session.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
+		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
+	}
+	if q.gauge != nil {
+		r.grant(said)
+	}
+	q.said = said
+	r.room.close(q)
+	close(q.done)
+	r.showDecided(q.session, said)
+	return nil
+}
+
+// refuse records that nothing comes of a decision.
+func (r *run) refuse(by *session, d task.Decision, why string) error {
+	said := journal.Decision{Name: d.Name, By: d.By, Request: d.Request, Type: d.Type, Refused: task.Cut(why, maxRefused)}
+	if err := by.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
+		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
+	}
+	r.showDecided(by, said)
+	return nil
+}

@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// What holds of every Run, whatever its models and tools do and wherever it is
+// killed.
+var invariants = []struct {
+	name string
+	hold func(*testing.T, *chaos)
+}{
+	{"each call has exactly one result before the model is asked again", oneResult},
+	{"steps are contiguous and results come in call order", inOrder},
+	{"an intent stands before each effect and no effect is repeated", intentFirst},
+	{"the calls of a cut answer are never executed", cutIsNotExecuted},
+	{"a compaction parts no call from its result, keeps the first message and shrinks", compactionIsSafe},
+	{"the meter never falls and its limits hold for all sessions together", meterHolds},
+	{"what is told never decides what happens", toldIsNotState},
+	{"whatever a tool does is a result; only the journal ends the Run", toolsDoNotEndIt},
+	{"what a person decided is acted on once", decidedOnce},
+	{"no secret is anywhere", noSecret},
+}
+
+func TestInvariants(t *testing.T) {
+	seeds := uint64(1200)
+	if testing.Short() {
+		seeds = 40
+	}
+	var played []*chaos
+	for seed := range seeds {
+		synctest.Test(t, func(t *testing.T) {
+			c := &chaos{luck: rand.New(rand.NewPCG(seed, 77))}
+			c.play(t)
+			played = append(played, c)
+		})
+	}
+	for _, i := range invariants {
+		t.Run(i.name, func(t *testing.T) {
+			for seed, c := range played {
+				if i.hold(t, c); t.Failed() {
+					t.Fatalf("with seed %d: %s %s", seed, c.out.Reason, c.out.Message)
+				}
+			}
+		})
+	}
+	variety(t, played)
+}
+
+// variety asserts that what was played shows what it should.
+func variety(t *testing.T, played []*chaos) {
+	ends, kinds, deepest := map[task.Reason]int{}, map[journal.Kind]int{}, 0
+	for _, c := range played {
+		ends[c.out.Reason]++
+		for r := range c.log.Read() {
+			kinds[r.Kind]++
+			if r.Step != nil {
+				deepest = max(deepest, r.Step.Scope.Depth)
+			}
+		}
+	}
+	for _, k := range []journal.Kind{journal.KindHide, journal.KindDecide, journal.KindResult, journal.KindMeter} {
+		if kinds[k] == 0 {
+			t.Errorf("no record of the kind %s: nothing is shown", k)
+		}
+	}
+	if len(ends) < 4 || deepest < 2 {
+		t.Errorf("the Runs go %d deep and end only so: %v", deepest, ends)
+	}
+	t.Logf("ends %v, records %v, depth %d", ends, kinds, deepest)
+}
+
+// sessions are the recorded steps of each session, hidden ones too.
+func (c *chaos) sessions() map[string][]journal.Record {
+	all := map[string][]journal.Record{}
+	for r := range c.log.Read() {
+		all[r.Session] = append(all[r.Session], r)
+	}
+	return all
+}
+
+func oneResult(t *testing.T, c *chaos) {
+	results := map[string]int{}
+	for r := range c.log.Read() {
+		if r.Kind == journal.KindResult {
+			results[r.Step.CallID]++
+		}
+	}
+	for session, records := range c.sessions() {
+		for _, r := range records {
+			if r.Step == nil {
+				continue
+			}
+			for _, call := range r.Step.Calls {
+				if results[call.ID] != 1 {
+					t.Errorf("session %q: call %s %s has %d results", session, call.ID, call.Name, results[call.ID])
+				}
+			}
+		}
+	}
+	for i, req := range c.asked {
+		if due := unanswered(req.Steps); due != "" {
+			t.Errorf("request %d is made while %s", i, due)
+		}
+	}
+}
+
+// unanswered says what is wrong with the calls and results of a request.
+func unanswered(steps []step.Step) string {
+	var due []step.Call
+	for _, s := range steps {
+		switch {
+		case s.Role == step.RoleTool && (len(due) == 0 || due[0].ID != s.CallID):
+			return fmt.Sprintf("a result of %s comes where %v is due", s.CallID, due)
+		case s.Role == step.RoleTool:
+			due = due[1:]
+		case len(due) > 0:
+			return fmt.Sprintf("%v wait for their results", due)
+		}
+		due = append(due, s.Calls...)
+	}
+	if len(due) > 0 {
+		return fmt.Sprintf("%v wait for their results", due)
+	}
+	return ""
+}
+
+func inOrder(t *testing.T, c *chaos) {
+	var b journal.Book
+	for r := range c.log.Read() {
+		if err := b.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+		last := int64(0)
+		for _, s := range b.Session(r.Session).Steps {
+			if s.Seq <= last {
+				t.Fatalf("session %q: step %d follows step %d", r.Session, s.Seq, last)
+			}
+			last = s.Seq
+		}
+	}
+	for session, records := range c.sessions() {
+		seen := map[int64]bool{}
+		for _, r := range records {
+			if r.Step == nil {
+				continue
+			}
+			if seen[r.Step.Seq] {
+				t.Errorf("session %q has two steps %d", session, r.Step.Seq)
+			}
+			seen[r.Step.Seq] = true
+		}
+		for n := range len(seen) {
+			if !seen[int64(n+1)] {
+				t.Errorf("session %q has no step %d of %d", session, n+1, len(seen))
+			}
+		}
+	}
+}
+
+func intentFirst(t *testing.T, c *chaos) {
+	begun := map[string]bool{}
+	for r := range c.log.Read() {
+		if r.Intent != nil {
+			begun[r.Intent.CallID] = true
+		}
+	}
+	for call, n := range c.did {
+		if n > 1 || !begun[call] {
+			t.Errorf("%s happened %d times; its intent is recorded: %t", call, n, begun[call])
+		}
+	}
+}
+
+func cutIsNotExecuted(t *testing.T, c *chaos) {
+	cut := map[string]bool{}
+	for r := range c.log.Read() {
+		if r.Step != nil && r.Step.Finish == step.FinishLength {
+			for _, call := range r.Step.Calls {
+				cut[call.ID] = true
+			}
+		}
+		if r.Intent != nil && cut[r.Intent.CallID] {
+			t.Errorf("%s was begun", r.Intent.CallID)
+		}
+	}
+}
+
+func compactionIsSafe(t *testing.T, c *chaos) {
+	var b journal.Book
+	for r := range c.log.Read() {
+		before := b.Session(r.Session).Steps
+		if err := b.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Kind != journal.KindHide {
+			continue
+		}
+		after := b.Session(r.Session).Steps
+		if wrong := unanswered(after); wrong != "" {
+			t.Errorf("after record %d %s", r.Seq, wrong)
+		}
+		if after[0].Seq != 1 || after[0].Text() != before[0].Text() {
+			t.Errorf("after record %d the session begins with %q", r.Seq, after[0].Text())
+		}
+	}
+	for i, req := range c.asked {
+		if req.Steps[0].Role != step.RoleUser || req.Steps[0].Note != "" {
+			t.Errorf("request %d begins with %+v", i, req.Steps[0])
+		}
+	}
+}
+
+func meterHolds(t *testing.T, c *chaos) {
+	var before step.Meter
+	granted := int64(0)
+	for r := range c.log.Read() {
+		if r.Decision != nil && r.Decision.Refused == "" {
+			granted += r.Decision.Steps
+		}
+		if r.Meter == nil {
+			continue
+		}
+		if before.Max(*r.Meter) != *r.Meter {
+			t.Fatalf("record %d: the meter falls from %+v to %+v", r.Seq, before, *r.Meter)
+		}
+		before = *r.Meter
+	}
+	// Two branches below each other's may pass a limit with what they have begun.
+	if most := 25 + granted + 4; before.Steps > most || before.ToolCalls > 60+8 {
+		t.Errorf("used %d of %d steps and %d calls", before.Steps, most, before.ToolCalls)
+	}
+	if c.out.Progress.Counts.Steps < before.Steps {
+		t.Errorf("%d steps are told of %d", c.out.Progress.Counts.Steps, before.Steps)
+	}
+}
+
+func toldIsNotState(t *testing.T, c *chaos) {
+	// What is known of the Run follows from its journal alone.
+	b, err := journal.Replay(c.log.Read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Session("").Ended; got != "" && got != string(c.out.Reason) {
+		t.Errorf("the journal says that it ended %q, the outcome %s", got, c.out.Reason)
+	}
+	told := map[string]bool{}
+	for _, tp := range c.tapes {
+		for i, scope := range tp.scopes {
+			told[scope.Parent+" "+string(tp.types[i])] = true
+		}
+	}
+	for session := range c.sessions() {
+		if !told[session+" "+string(step.EventStepFinished)] && len(b.Session(session).Steps) > 0 {
+			t.Errorf("nobody was told of session %q", session)
+		}
+	}
+}
+
+func toolsDoNotEndIt(t *testing.T, c *chaos) {
+	switch c.out.Reason {
+	case task.ReasonRunnerFailed, task.ReasonInterrupted, task.ReasonDenied, task.ReasonFenced:
+		t.Errorf("ended %s: %s", c.out.Reason, c.out.Message)
+	default:
+	}
+}
+
+func decidedOnce(t *testing.T, c *chaos) {
+	names := map[string]int{}
+	for r := range c.log.Read() {
+		if r.Decision != nil {
+			names[r.Decision.Name]++
+		}
+	}
+	for name, n := range names {
+		if n > 1 {
+			t.Errorf("%s was acted on %d times", name, n)
+		}
+	}
+}
+
+func noSecret(t *testing.T, c *chaos) {
+	text := c.shown(t)
+	// What a call shows while it runs is redacted where it is written: it may come
+	// in pieces.
+	text = strings.ReplaceAll(text, "panic: boom "+canary, "")
+	if at := strings.Index(text, canary); at >= 0 {
+		t.Errorf("…%s…", text[max(at-200, 0):at+20])
+	}
+}

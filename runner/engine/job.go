@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// maxResult bounds what one call may add to the session, in bytes.
+const maxResult = 256 << 10
+
+// toolReject is the name of the tool that ends the Run without success.
+const toolReject = "reject"
+
+// A job is one call of a turn on its way to a result.
+type job struct {
+	session *session
+	call    step.Call
+	seq     int64 // of its result, in call order, whenever it comes
+	tool    tool.Tool
+	spec    tool.Spec
+	path    string // that its arguments name, cleaned; empty: none
+	// refusal says why the call is not executed; nil when it is.
+	refusal *tool.Error
+	surplus bool // a limit of calls refuses it: it does not count
+	taken   bool // it is reserved in the account
+	done    chan struct{}
+	fault   error // of the runner; no layer makes it go away
+
+	mu     sync.Mutex
+	inside int  // how often it is in another session, or asks a person
+	over   bool // its result does not wait for it
+}
+
+// bring brings a job to its result, or leaves it open when nothing new may
+// begin. A failure of the runner itself cancels the turn.
+func (j *job) bring(ctx context.Context, cancel context.CancelCauseFunc) {
+	s := j.session
+	s.crew.enter()
+	defer s.crew.leave()
+	if j.taken {
+		defer s.account.give()
+	}
+	if s.interrupted() && !s.ended() || failure(ctx) != nil {
+		return // no intent, no result: the next attempt runs it
+	}
+	began := s.Now()
+	res := tool.Result{Error: j.refused(ctx)}
+	if res.Error == nil {
+		var err error
+		res, err = j.make(ctx)
+		if errors.Is(err, ErrInterrupted) {
+			return // it is left open; others of the turn may end in peace
+		}
+		if err != nil {
+			cancel(err)
+			return
+		}
+	}
+	if err := j.settle(res, began); err != nil {
+		cancel(err)
+	}
+}
+
+// refused says why a call is not begun; nil when it is.
+func (j *job) refused(ctx context.Context) *tool.Error {
+	switch {
+	case j.refusal != nil:
+		return j.refusal
+	case j.session.ended():
+		return &tool.Error{Message: resultEnded}
+	case j.session.stop():
+		return &tool.Error{Message: resultStopped}
+	case ctx.Err() != nil:
+		return &tool.Error{Message: resultLimit}
+	}
+	return nil
+}
+
+// make makes the call through the layers around it. Their veto is a result.
+func (j *job) make(ctx context.Context) (tool.Result, error) {
+	s := j.session
+	res, err := s.act(ctx, &tool.Call{
+		ID: j.call.ID, Name: j.call.Name, Args: j.call.Args, Scope: s.scope, Session: j,
+		Emit: j.show,
+	})
+	if j.fault != nil {
+		return tool.Result{}, j.fault
+	}
+	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
+		return tool.Result{Error: &tool.Error{Message: "Not executed: " + veto.Error()}, Hooks: res.Hooks}, nil
+	}
+	return res, err
+}
+
+// perform is innermost of the layers around a tool call.
+func (s *session) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	for _, j := range s.jobs {
+		if j.call.ID == c.ID {
+			return j.perform(ctx, c)
+		}
+	}
+	return tool.Result{}, fmt.Errorf("a layer changed the id of a call to %q", c.ID)
+}
+
+// perform executes the call, behind the record that it is about to happen. What
+// a layer made of its arguments is final, and must fit the tool.
+func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	s := j.session
+	if string(c.Args) != string(j.call.Args) {
+		c.Args = s.Redact.JSON(c.Args)
+		if wrong := s.Tools.Check(j.call.Name, c.Args); wrong != nil {
+			return tool.Result{Error: wrong}, nil
+		}
+	}
+	if j.changes() {
+		if err := s.beginEffects(ctx); err != nil {
+			return tool.Result{}, j.fail(err)
+		}
+	}
+	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
+		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Effect: string(j.effect()),
+	}})
+	if err != nil {
+		return tool.Result{}, j.fail(fmt.Errorf("recording call %s: %w", j.call.ID, err))
+	}
+	j.started(c.Args)
+	res, err := j.invoke(ctx, c)
+	if err != nil {
+		return tool.Result{}, j.fail(err)
+	}
+	return res, nil
+}
+
+// fail keeps what ends the turn.
+func (j *job) fail(err error) error {
+	j.fault = err
+	return err
+}
+
+// effect is the effect class of the job's tool. Ending the session changes
+// nothing but the session.
+func (j *job) effect() tool.Effect {
+	switch {
+	case j.spec.Ends:
+		return tool.ReadOnly
+	case j.spec.Effect == "":
+		return tool.Once
+	}
+	return j.spec.Effect
+}
+
+func (j *job) changes() bool { return j.effect() != tool.ReadOnly }
+
+// beginEffects makes sure that the operator knows, before anything happens,
+// that this work can no longer simply be done again.
+func (r *run) beginEffects(ctx context.Context) error {
+	first, release := r.board.beginEffects()
+	defer release()
+	if !first {
+		return nil
+	}
+	if err := r.commit(ctx); err != nil {
+		r.board.noEffects()
+		return fmt.Errorf("reporting that effects begin: %w", err)
+	}
+	return nil
+}
+
+// settle records the result of a call.
+func (j *job) settle(res tool.Result, began time.Time) error {
+	s := j.session
+	if err := s.settleBelow(j.call.ID); err != nil {
+		return err
+	}
+	ending := j.ending(&res)
+	st := step.Step{
+		Seq: j.seq, Role: step.RoleTool, CallID: j.call.ID, Name: j.call.Name, IsError: res.Error != nil,
+		Parts: []step.Part{{Kind: step.PartText, Text: j.text(res)}}, Hooks: res.Hooks, Scope: s.scope,
+		At: began.UTC(), Duration: s.Now().Sub(began),
+	}
+	s.account.add(func(m *step.Meter) {
+		if !j.surplus {
+			m.ToolCalls++
+		}
+		if st.IsError {
+			m.Errors++
+		}
+	})
+	if err := s.record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: s.clean(ending)}); err != nil {
+		return fmt.Errorf("recording the result of call %s: %w", j.call.ID, err)
+	}
+	j.finished(st, res)
+	return nil
+}
+
+// text is what the model reads of a result: without secrets, of bounded size,
+// never empty.
+func (j *job) text(res tool.Result) string {
+	text := j.session.Redact.String(res.Render())
+	if j.session.Evict != nil {
+		text = j.session.Evict(context.Background(), j.call, text) // also of a call that was cut
+	}
+	if len(text) > maxResult {
+		text = task.Cut(text, maxResult) + fmt.Sprintf(resultTooLarge, len(text))
+	}
+	if text == "" {
+		return resultEmpty
+	}
+	return text
+}
+
+// ending is what a successful call of an ending tool commits. An output that
+// does not fit is no success: only the model can make it smaller.
+func (j *job) ending(res *tool.Result) *journal.Ending {
+	if !j.spec.Ends || res.Error != nil {
+		return nil
+	}
+	if len(res.Output) > task.MaxOutput {
+		hooks := res.Hooks
+		*res = tool.Fail(fmt.Sprintf(resultOutputLarge, len(res.Output), task.MaxOutput), "Write the bulk to a file and name the file in the output.")
+		res.Hooks = hooks
+		return nil
+	}
+	return &journal.Ending{Tool: j.call.Name, Text: res.Text, Output: res.Output}
+}
+
+// clean is an ending without secrets.
+func (r *run) clean(e *journal.Ending) *journal.Ending {
+	if e == nil {
+		return nil
+	}
+	return &journal.Ending{Tool: e.Tool, Text: r.Redact.String(e.Text), Output: r.Redact.JSON(e.Output)}
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/stuck"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+func TestLimitsOfCalls(t *testing.T) {
+	cases := map[string]struct {
+		limits task.Limits
+		want   string
+		told   string
+	}{
+		"of the model": {
+			task.Limits{Steps: 30, ModelCalls: 2}, "Used 2 of 2 modelCalls; raise limits.modelCalls",
+			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Read{\"n\":4}",
+		},
+		"of tools, in call order": {
+			task.Limits{Steps: 30, ToolCalls: 3}, "Used 3 of 3 toolCalls; raise limits.toolCalls",
+			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Error: " + resultTooMany,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(box{echo("Read", tool.ReadOnly)},
+				calls(`Read {"n":1}`, `Read {"n":2}`), calls(`Read {"n":3}`, `Read {"n":4}`), says("never"))
+			s.Task.Limits = tc.limits
+			out := s.run(t)
+			if out.Reason != task.ReasonStepLimit || !strings.HasPrefix(out.Message, tc.want) {
+				t.Errorf("ended %s: %s", out.Reason, out.Message)
+			}
+			if got := s.told(t); got != tc.told {
+				t.Errorf("the session is\n%s\nwant\n%s", got, tc.told)
+			}
+		})
+	}
+}
+
+func TestTheLastCallMayEndTheWork(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly), ending("finish")}, calls("Read {}", "finish {}"))
+	s.Task.Limits.ToolCalls = 1
+	if out := s.run(t); out.Reason != task.ReasonFinished {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+}
+
+func TestALimitOfCallsIsOneForAllSessions(t *testing.T) {
+	many := func(name string) *Actor {
+		return plays(name, box{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}", "Read {}", "Read {}"), says(name))
+	}
+	s := delegating(cast{"b": many("b"), "c": many("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
+	s.Task.Limits.ToolCalls = 6
+	out := s.run(t)
+	if out.Reason != task.ReasonStepLimit || out.Progress.Counts.ToolCalls != 6 {
+		t.Errorf("ended %s after %d calls: %s", out.Reason, out.Progress.Counts.ToolCalls, out.Message)
+	}
+	wholeTree(t, s)
+}
+
+// What is counted into a session is counted into all above it, and comes back
+// from the journal for each.
+func TestTheMeterIsATree(t *testing.T) {
+	deepest := plays("c", nil, says("c"))
+	middle := plays("b", box{agentTool()}, calls(`agent {"agent":"c"}`), says("b"))
+	s := delegating(cast{"b": middle, "c": deepest}, calls(`agent {"agent":"b"}`), says("ok"))
+	s.Task.Meter.Steps = 5
+	s.run(t)
+	want := map[string]int64{"s2c1": 3, "s2c1.s2c1": 1}
+	var b journal.Book
+	for rec := range s.journal.Read() {
+		if rec.Kind == journal.KindResult && rec.Session == "" {
+			break // here the sessions below are forgotten
+		}
+		if rec.Kind == journal.KindResult {
+			if got := b.Session("s2c1.s2c1").Used.Steps; got != want["s2c1.s2c1"] {
+				t.Errorf("the deepest used %d steps", got)
+			}
+		}
+		if err := b.Apply(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.Session("s2c1").Used.Steps; got != want["s2c1"] || b.Meter.Steps != 9 {
+		t.Errorf("the middle used %d steps, the Run %d", got, b.Meter.Steps)
+	}
+}
+
+func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
+	same := func(n int) []turn {
+		var turns []turn
+		for range n {
+			turns = append(turns, calls("Read {}"))
+		}
+		return turns
+	}
+	t.Run("is told so once and then ended", func(t *testing.T) {
+		s := newStage(box{echo("Read", tool.ReadOnly)}, same(20)...)
+		out := s.run(t)
+		if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(stuck.SameResult)) {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		nudges := 0
+		for _, st := range s.steps(t) {
+			if st.Note == step.NoteStuck {
+				nudges++
+				if text := st.Text(); !strings.HasPrefix(text, nudgeStuck[:20]) || !strings.Contains(text, "Read") {
+					t.Errorf("told %q", text)
+				}
+			}
+		}
+		if nudges != 1 || len(s.script.asked) != 8 {
+			t.Errorf("told %d times, asked %d times", nudges, len(s.script.asked))
+		}
+		sound(t, s)
+	})
+	t.Run("may find its way", func(t *testing.T) {
+		s := newStage(box{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
+		if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 1 {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+	t.Run("knows that it was told when it is resumed", func(t *testing.T) {
+		first := newStage(box{echo("Read", tool.ReadOnly)}, same(5)...)
+		left := 4*4 + 5 // the nudge is recorded
+		first.Journal = mortal{Memory: first.journal, left: &left}
+		first.run(t)
+		second := first.again(box{echo("Read", tool.ReadOnly)}, same(20)...)
+		if out := second.run(t); out.Reason != task.ReasonStuck || len(second.script.asked) > 4 {
+			t.Errorf("ended %s after %d questions: %s", out.Reason, len(second.script.asked), out.Message)
+		}
+	})
+	t.Run("below is told to its caller", func(t *testing.T) {
+		s := delegating(cast{"b": plays("b", box{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
+		if out := s.run(t); out.Reason != task.ReasonFinished || !strings.Contains(s.steps(t)[2].Text(), "Stuck") {
+			t.Errorf("ended %s: %s", out.Reason, s.told(t))
+		}
+	})
+}

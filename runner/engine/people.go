@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// defaultWait bounds one wait for a person where the task says nothing else.
+const defaultWait = 7 * 24 * time.Hour
+
+// A room is where people are asked.
+type room struct {
+	mu   sync.Mutex
+	open []*request // oldest first
+}
+
+// A request is something that a person is asked, and what came of it.
+type request struct {
+	task.Pending
+	session *session // whose book tells of it
+	gauge   *gauge   // of a limit
+	errand  errand
+	since   time.Time
+	waiters int
+	done    chan struct{} // closed once it is decided
+	said    journal.Decision
+}
+
+// Ask implements [tool.Session].
+func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
+	if err := j.enter(ctx); err != nil {
+		return tool.Answer{}, err
+	}
+	defer j.leave()
+	s := j.session
+	st := s.read()
+	if d, known := st.Answers[j.call.ID]; known {
+		return tool.Answer{Text: d.Value, By: d.By}, nil // it was said before a crash
+	}
+	asked := &request{
+		session: s, errand: forAnswer, since: st.Since[j.call.ID],
+		Pending: task.Pending{
+			ID: j.call.ID, Kind: task.PendingQuestion, Agent: s.scope.Agent,
+			Question: task.Cut(redact.Printable(s.Redact.String(q.Text)), task.MaxMessage),
+		},
+	}
+	d, answered, err := s.await(ctx, asked)
+	if err != nil {
+		return tool.Answer{}, err
+	}
+	return tool.Answer{Text: d.Value, By: d.By, Expired: !answered}, nil
+}
+
+// await asks a person and waits for what they decide; false when nobody did in
+// time, or nobody can.
+func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool, error) {
+	if s.People == nil {
+		return journal.Decision{}, false, nil
+	}
+	q, expires := s.post(q)
+	defer s.drop(q)
+	back := s.crew.wait(q.errand)
+	defer func() { back(); s.Report.Report(s.progress) }()
+	timer := time.NewTimer(expires.Sub(s.Now()))
+	defer timer.Stop()
+	shown := "nothing"
+	for {
+		// What tells of news is asked for before the news themselves.
+		said := s.People.Said()
+		_, idle := s.crew.idle()
+		shown = s.showState(shown)
+		if _, err := s.hear(s); err != nil {
+			return journal.Decision{}, false, err
+		}
+		if s.stop() {
+			return journal.Decision{}, false, errStopped
+		}
+		select {
+		case <-q.done:
+			return q.said, true, nil
+		case <-said:
+		case <-idle:
+		case <-timer.C:
+			return s.expire(q)
+		case <-s.Interrupted:
+			return journal.Decision{}, false, ErrInterrupted
+		case <-s.Stopping:
+			return journal.Decision{}, false, errStopped
+		case <-ctx.Done():
+			return journal.Decision{}, false, context.Cause(ctx)
+		}
+	}
+}
+
+// showState has the operator know at once what the Run waits for, where that is
+// another than was shown.
+func (r *run) showState(shown string) string {
+	state := r.crew.state()
+	if state != shown {
+		r.tellNow()
+	}
+	return state
+}
+
+// post shows a request, or finds it where another branch already asks the same.
+func (r *run) post(q *request) (*request, time.Time) {
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	wait := time.Duration(r.Task.Limits.WaitSeconds) * time.Second
+	if wait <= 0 {
+		wait = defaultWait
+	}
+	if q.since.IsZero() {
+		q.since = r.Now()
+	}
+	for _, other := range r.room.open {
+		if other.ID == q.ID {
+			other.waiters++
+			return other, other.since.Add(wait)
+		}
+	}
+	q.waiters, q.done = 1, make(chan struct{})
+	expires := q.since.Add(wait)
+	q.AskedAt, q.ExpiresAt = q.since.UTC().Format(time.RFC3339), expires.UTC().Format(time.RFC3339)
+	r.room.open = append(r.room.open, q)
+	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), events.Pending{Pending: q.Pending})
+	return q, expires
+}
+
+// drop takes away a request that nobody waits for any more.
+func (r *run) drop(q *request) {
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	if q.waiters--; q.waiters == 0 {
+		r.room.close(q)
+	}
+}
+
+func (m *room) close(q *request) {
+	m.open = slices.DeleteFunc(m.open, func(other *request) bool { return other == q })
+}
+
+// expire gives a request up, unless it was decided at the last moment.
+func (r *run) expire(q *request) (journal.Decision, bool, error) {
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.said, true, nil
+	default:
+	}
+	r.room.close(q)
+	q.session.emit("Nobody decided in time", events.Decided{Decided: task.Decided{Request: q.ID, Refused: refusedLate}})
+	return journal.Decision{}, false, nil
+}
+
+// listen tells the model what people said to it, each with the decision that it
+// came in: one record, so that it is said once, whatever happens.
+func (s *session) listen(messages []task.Decision) error {
+	for _, d := range messages {
+		st := s.said(task.Cut(d.Value, maxResult), step.NoteMessage)
+		if err := s.recordStep(st, &journal.Decision{Name: d.Name, By: d.By, Type: d.Type}); err != nil {
+			return err
+		}
+		s.showDecided(s, journal.Decision{Name: d.Name, By: d.By, Type: d.Type})
+	}
+	return nil
+}
+
+// showDecided tells what became of a decision.
+func (r *run) showDecided(s *session, d journal.Decision) {
+	message := fmt.Sprintf("%s by %s: %s", d.Type, d.By, d.Name)
+	if d.Refused != "" {
+		message = "Refused: " + d.Name + ": " + d.Refused
+	}
+	s.emit(message, events.Decided{Decided: decidedOf(d), Type: d.Type, By: d.By})
+	r.tellNow()
+}
+
+func decidedOf(d journal.Decision) task.Decided {
+	return task.Decided{Name: d.Name, Request: d.Request, Refused: d.Refused}
+}

@@ -1,0 +1,468 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+func answers(name, request, value string) task.Decision {
+	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionAnswer, Value: value}
+}
+
+func message(name, value string) task.Decision {
+	return task.Decision{Name: name, By: "ann", Type: task.DecisionMessage, Value: value}
+}
+
+// asking is a stage whose agent asks people, in a bubble of time.
+func asking(c *crowd, turns ...turn) *stage {
+	s := newStage(box{askTool(), echo("Read", tool.ReadOnly)}, turns...)
+	s.People = c
+	return s
+}
+
+// running starts a stage; what it returns waits for its end.
+func (s *stage) running(ctx context.Context) func() Outcome {
+	out := make(chan Outcome, 1)
+	go func() { out <- Run(ctx, s.Config) }()
+	return func() Outcome { return <-out }
+}
+
+func TestAQuestionWaitsForItsAnswer(t *testing.T) {
+	cases := map[string]task.Decision{
+		"by its id":                        answers("r.s2c1", "s2c1", "main"),
+		"as the only one":                  answers("r.a", "", "main"),
+		"in a message to a Run that waits": message("r.m", "main"),
+	}
+	for name, said := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd()
+				s := asking(c, calls(`ask {"q":"Which branch?"}`), says("ok"))
+				end := s.running(t.Context())
+				synctest.Wait()
+				p := s.desk.last()
+				want := []task.Pending{{ID: "s2c1", Kind: task.PendingQuestion, Question: "Which branch?", AskedAt: "2000-01-01T00:00:00Z", ExpiresAt: "2000-01-08T00:00:00Z"}}
+				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != stateAnswer {
+					t.Errorf("state %q, pending -want +got:\n%s", p.State, diff)
+				}
+				c.say(said)
+				out := end()
+				if got := s.told(t); !strings.Contains(got, "tool: ann says main\nassistant: ok") {
+					t.Errorf("the session is\n%s", got)
+				}
+				p = out.Progress
+				if diff := cmp.Diff([]task.Decided{{Name: said.Name, Request: "s2c1"}}, p.Decided); diff != "" || len(p.Pending) > 0 || p.State != "" {
+					t.Errorf("in the end %+v; decided -want +got:\n%s", p, diff)
+				}
+				if len(s.tape.of(step.EventPending)) != 1 || len(s.tape.of(step.EventDecided)) != 1 {
+					t.Errorf("events %v", s.tape.types)
+				}
+			})
+		})
+	}
+}
+
+func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(answers("early", "s9c9", "x"))
+		s := asking(c, calls(`ask {"q":"a"}`, `ask {"q":"b"}`), says("ok"))
+		end := s.running(t.Context())
+		synctest.Wait()
+		c.say(answers("which", "", "x"))
+		c.say(task.Decision{Name: "grant", Request: "s2c1", Type: task.DecisionGrant, Steps: 3})
+		c.say(task.Decision{Name: "odd", Type: "Approve"})
+		c.say(answers("two", "s2c2", "2"))
+		c.say(answers("one", "s2c1", "1"))
+		c.say(answers("late", "s2c1", "3"))
+		want := []task.Decided{
+			{Name: "early", Request: "s9c9", Refused: fmt.Sprintf(refusedUnknown, "s9c9")},
+			{Name: "which", Refused: refusedMany},
+			{Name: "grant", Request: "s2c1", Refused: fmt.Sprintf(refusedKind, "s2c1", "Question", "Grant")},
+			{Name: "odd", Refused: fmt.Sprintf(refusedType, "Approve")},
+			{Name: "two", Request: "s2c2"},
+			{Name: "one", Request: "s2c1"},
+			{Name: "late", Request: "s2c1", Refused: fmt.Sprintf(refusedUnknown, "s2c1")},
+		}
+		if diff := cmp.Diff(want, end().Progress.Decided); diff != "" {
+			t.Errorf("decided -want +got:\n%s", diff)
+		}
+		if got := s.told(t); !strings.Contains(got, "tool: ann says 1\ntool: ann says 2") {
+			t.Errorf("the session is\n%s", got)
+		}
+	})
+}
+
+func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asking(newCrowd(), calls(`ask {"q":"a"}`), says("ok"))
+		s.Task.Limits.WaitSeconds = 3600
+		began := time.Now()
+		if out := s.run(t); out.Reason != task.ReasonFinished || time.Since(began) != time.Hour || len(out.Progress.Pending) > 0 {
+			t.Errorf("ended %s after %s: %+v", out.Reason, time.Since(began), out.Progress)
+		}
+		if got := s.told(t); !strings.Contains(got, "Error: nobody answered") {
+			t.Errorf("the session is\n%s", got)
+		}
+	})
+}
+
+func TestWhereNobodyIsThereToAskNobodyIsWaitedFor(t *testing.T) {
+	s := newStage(box{askTool()}, calls(`ask {"q":"a"}`), says("ok"))
+	if out := s.run(t); out.Reason != task.ReasonFinished {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+}
+
+// Waiting for people does not use up the duration; anything else does.
+func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
+	slow := newToy("Slow", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		select {
+		case <-time.After(10 * time.Second):
+		case <-ctx.Done():
+		}
+		return tool.Result{}, ctx.Err()
+	})
+	cases := map[string]struct {
+		calls []string
+		want  int64
+	}{
+		"alone":              {[]string{`ask {"q":"a"}`}, 0},
+		"beside a slow call": {[]string{`ask {"q":"a"}`, "Slow {}"}, 10},
+		"in another session": {[]string{`agent {"agent":"b"}`}, 0},
+		"in one of two":      {[]string{`agent {"agent":"b"}`, `agent {"agent":"c"}`}, 10},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd()
+				s := asking(c, calls(tc.calls...), says("ok"))
+				s.Actor.Tools = box{askTool(), slow, agentTool()}
+				s.Actors = cast{
+					"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b")),
+					"c": plays("c", box{slow}, calls("Slow {}"), says("c")),
+				}.actors
+				s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = 1, 60
+				end := s.running(t.Context())
+				synctest.Wait()
+				id := s.desk.last().Pending[0].ID
+				time.Sleep(24 * time.Hour)
+				c.say(answers("r", id, "x"))
+				out := end()
+				if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != tc.want {
+					t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
+				}
+			})
+		})
+	}
+}
+
+func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newToy("Slow", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+			time.Sleep(10 * time.Second)
+			return tool.Result{}, nil
+		})
+		c := newCrowd()
+		s := asking(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
+		s.Actor.Tools = box{askTool(), slow}
+		end := s.running(t.Context())
+		synctest.Wait()
+		if p := s.desk.last(); p.State != "" || len(p.Pending) != 1 {
+			t.Errorf("while a call runs the state is %q", p.State)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if p := s.desk.last(); p.State != stateAnswer {
+			t.Errorf("when only the question is left the state is %q", p.State)
+		}
+		c.say(answers("r", "s2c1", "x"))
+		end()
+	})
+}
+
+func TestWhatEndsAWait(t *testing.T) {
+	t.Run("an interruption leaves it to the next attempt", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd()
+			s := asking(c, calls(`ask {"q":"a"}`))
+			end := s.running(t.Context())
+			synctest.Wait()
+			s.sigterm()
+			if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
+				t.Fatalf("ended %s: %s", out.Reason, out.Message)
+			}
+			c.say(answers("r", "s2c1", "x"))
+			next := s.again(box{askTool()}, says("ok"))
+			next.People = c
+			next.run(t)
+			if got := next.told(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
+				t.Errorf("the session is\n%s", got)
+			}
+		})
+	})
+	t.Run("the end of the grace leaves it to the next attempt too", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			s := asking(newCrowd(), calls(`ask {"q":"a"}`))
+			end := s.running(ctx)
+			synctest.Wait()
+			cancel(ErrInterrupted)
+			s.sigterm()
+			if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
+				t.Fatalf("ended %s: %s", out.Reason, out.Message)
+			}
+		})
+	})
+	t.Run("a stop gives it a result", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			stopping := make(chan struct{})
+			s := asking(newCrowd(), calls(`agent {"agent":"b"}`))
+			s.Actor.Tools = box{agentTool()}
+			s.Actors = cast{"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
+			s.Task.Limits.Depth = 1
+			s.Stopping = stopping
+			s.Stop = func() bool {
+				select {
+				case <-stopping:
+					return true
+				default:
+					return false
+				}
+			}
+			end := s.running(t.Context())
+			synctest.Wait()
+			close(stopping)
+			if out := end(); out.Reason != task.ReasonStopped {
+				t.Errorf("ended %s: %s", out.Reason, out.Message)
+			}
+			wholeTree(t, s)
+		})
+	})
+	t.Run("a used-up duration of another branch", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				<-ctx.Done()
+				return tool.Result{}, ctx.Err()
+			})
+			s := asking(newCrowd(), calls(`ask {"q":"a"}`, "Hang {}"))
+			s.Actor.Tools = box{askTool(), hang}
+			s.Task.Limits.DurationSeconds = 60
+			if out := s.run(t); out.Reason != task.ReasonDurationLimit {
+				t.Errorf("ended %s: %s", out.Reason, out.Message)
+			}
+			sound(t, s)
+		})
+	})
+}
+
+func TestAPersonSpeaksToARunningAgent(t *testing.T) {
+	c := newCrowd()
+	s := asking(c, calls("Read {}"), says("ok"))
+	read := newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		c.say(message("m1", "faster"))
+		c.say(message("m2", "and better"))
+		return tool.Result{Text: "read"}, nil
+	})
+	s.Actor.Tools = box{read}
+	out := s.run(t)
+	if got, want := s.told(t), "user: go\nassistant:  Read{}\ntool: read\nuser: faster\nuser: and better\nassistant: ok"; got != want {
+		t.Errorf("the session is\n%s\nwant\n%s", got, want)
+	}
+	if got := s.steps(t)[3].Note; got != step.NoteMessage {
+		t.Errorf("its note is %q", got)
+	}
+	if diff := cmp.Diff([]task.Decided{{Name: "m1"}, {Name: "m2"}}, out.Progress.Decided); diff != "" {
+		t.Errorf("decided -want +got:\n%s", diff)
+	}
+}
+
+// Whatever a person says is heard once, wherever the runner is killed.
+func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
+	play := func(t *testing.T, s *stage, log journal.Log) Outcome {
+		c := newCrowd(message("m", "hello"))
+		s.People, s.Journal = c, log
+		s.Actor.Model.Model = bySession{1, `ask {"q":"a"}`}
+		end := s.running(t.Context())
+		synctest.Wait()
+		c.say(answers("a", "s3c1", "main"))
+		return end()
+	}
+	total := 20
+	for at := 0; at < total; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			s := asking(nil)
+			left := at
+			play(t, s, mortal{Memory: s.journal, left: &left})
+			next := s.again(box{askTool()})
+			if out := play(t, next, s.journal); out.Reason != task.ReasonFinished {
+				t.Fatalf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
+			}
+			got := next.told(t)
+			if strings.Count(got, "hello") != 1 || strings.Count(got, "ann says main") != 1 {
+				t.Errorf("behind record %d the session is\n%s", at, got)
+			}
+			sound(t, next)
+			total = records(next.journal)
+		})
+	}
+}
+
+func TestAReachedLimitMayBeRaised(t *testing.T) {
+	grant := func(request string, steps int64) task.Decision {
+		return task.Decision{Name: "r." + request, By: "ann", Request: request, Type: task.DecisionGrant, Steps: steps}
+	}
+	t.Run("as often as it is reached", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd()
+			s := asking(c, calls(`Read {"n":1}`), calls(`Read {"n":2}`), calls(`Read {"n":3}`), says("ok"))
+			s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
+			end := s.running(t.Context())
+			synctest.Wait()
+			p := s.desk.last()
+			if p.State != stateGrant || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
+				t.Fatalf("told %+v", p)
+			}
+			time.Sleep(time.Hour)
+			c.say(task.Decision{Name: "little", Request: "limit-steps-1", Type: task.DecisionGrant, Tokens: 5})
+			c.say(grant("limit-steps-1", 1))
+			synctest.Wait()
+			c.say(grant("limit-steps-2", 2))
+			out := end()
+			if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 0 {
+				t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
+			}
+			want := []task.Decided{
+				{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(refusedLittle, "steps")},
+				{Name: "r.limit-steps-1", Request: "limit-steps-1"}, {Name: "r.limit-steps-2", Request: "limit-steps-2"},
+			}
+			if diff := cmp.Diff(want, out.Progress.Decided); diff != "" {
+				t.Errorf("decided -want +got:\n%s", diff)
+			}
+			// The next attempt knows what was granted.
+			next := s.again(box{askTool()})
+			next.Task.Limits.Ask = false
+			r := newRun(next.Config)
+			if err := r.load(); err != nil || r.meter.root.limits.Steps != 4 {
+				t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.root.limits.Steps, err)
+			}
+			r.die()
+		})
+	})
+	t.Run("for whichever branch reached it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd()
+			s := asking(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
+			s.Actor.Tools = box{agentTool()}
+			s.Actors = cast{"b": plays("b", nil, says("b")), "c": plays("c", nil, says("c"))}.actors
+			s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
+			end := s.running(t.Context())
+			synctest.Wait()
+			if p := s.desk.last(); len(p.Pending) != 1 {
+				t.Fatalf("two branches ask %+v", p.Pending)
+			}
+			c.say(grant("limit-steps-1", 9))
+			if out := end(); out.Reason != task.ReasonFinished {
+				t.Errorf("ended %s: %s", out.Reason, out.Message)
+			}
+		})
+	})
+	t.Run("or ends the Run when nobody does", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := asking(newCrowd(), calls(`Read {}`), says("ok"))
+			s.Task.Limits = task.Limits{Steps: 1, Ask: true, WaitSeconds: 60}
+			if out := s.run(t); out.Reason != task.ReasonStepLimit {
+				t.Errorf("ended %s: %s", out.Reason, out.Message)
+			}
+		})
+	})
+	t.Run("but not a duration", func(t *testing.T) {
+		s := asking(newCrowd(), says("never"))
+		s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
+		s.Task.Meter.DurationSeconds = 60
+		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+func TestAProviderThatAsksToWait(t *testing.T) {
+	limited := func(after time.Duration) turn {
+		return fails(&model.RateLimitedError{RetryAfter: after, Message: "slow down"})
+	}
+	five := []turn{limited(time.Minute), limited(time.Minute), limited(time.Minute), limited(time.Minute), limited(time.Minute)}
+	cases := map[string]struct {
+		turns []turn
+		want  task.Reason
+		took  time.Duration
+	}{
+		"is waited for":                   {[]turn{limited(10 * time.Minute), says("ok")}, task.ReasonFinished, 10 * time.Minute},
+		"but not for hours":               {[]turn{limited(2 * time.Hour)}, task.ReasonModelUnavailable, 0},
+		"nor for longer than the Run has": {[]turn{limited(50 * time.Minute)}, task.ReasonModelUnavailable, 0},
+		"nor where it does not say":       {[]turn{fails(&model.RateLimitedError{Final: true})}, task.ReasonModelUnavailable, 0},
+		"five times in a row":             {append(five[:5:5], says("ok")), task.ReasonFinished, 5 * time.Minute},
+		"and no more":                     {append(five[:5:5], limited(time.Minute)), task.ReasonModelUnavailable, 5 * time.Minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(nil, tc.turns...)
+				s.Task.Limits.DurationSeconds = 2400
+				began := time.Now()
+				out := s.run(t)
+				if took := time.Since(began); out.Reason != tc.want || took != tc.took || out.Progress.Usage.DurationSeconds != int64(took/time.Second) {
+					t.Errorf("ended %s after %s: %s", out.Reason, took, out.Message)
+				}
+				if tc.took == 0 {
+					return
+				}
+				if p := s.desk.committed[1]; p.State != stateLimited {
+					t.Errorf("meanwhile the state is %q", p.State)
+				}
+				if got := s.tape.of(step.EventStateChanged); len(got)%2 != 0 || len(got) < 2 {
+					t.Errorf("told %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestADecisionIsRecordedBeforeItIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := asking(c, calls(`ask {"q":"a"}`), says("ok"))
+		s.Journal = refusesDecisions{s.journal}
+		end := s.running(t.Context())
+		synctest.Wait()
+		c.say(answers("a", "s2c1", "x"))
+		if out := end(); out.Reason != task.ReasonRunnerFailed {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		for _, st := range s.steps(t) {
+			if st.Role == step.RoleTool {
+				t.Errorf("the agent was told %q", st.Text())
+			}
+		}
+	})
+}
+
+type refusesDecisions struct{ *journal.Memory }
+
+func (r refusesDecisions) Append(rec journal.Record) error {
+	if rec.Kind == journal.KindDecide {
+		return errors.New("no space for decisions")
+	}
+	return r.Memory.Append(rec)
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+// A clock tells how long a runner was alive. It stands still while every branch
+// of the work waits for a person.
+type clock struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	began  time.Time
+	lost   time.Duration // for which it stood still
+	still  time.Time     // since when it stands still; zero: it runs
+	alarms map[*alarm]struct{}
+}
+
+// An alarm rings once the runner was alive for so long.
+type alarm struct {
+	at    time.Duration
+	ring  func()
+	timer *time.Timer
+}
+
+func newClock(c Config) *clock {
+	k := &clock{now: c.Now, began: c.Began, alarms: map[*alarm]struct{}{}}
+	if k.began.IsZero() {
+		k.began = c.Now()
+	}
+	return k
+}
+
+// alive is how long the runner was. A clock that was set back does not lower it
+// below zero.
+func (k *clock) alive() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.reading()
+}
+
+func (k *clock) reading() time.Duration {
+	until := k.still
+	if until.IsZero() {
+		until = k.now()
+	}
+	return max(until.Sub(k.began)-k.lost, 0)
+}
+
+// stand makes the clock stand still.
+func (k *clock) stand() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.still.IsZero() {
+		return
+	}
+	k.still = k.now()
+	for a := range k.alarms {
+		a.timer.Stop()
+	}
+}
+
+// run makes it go on.
+func (k *clock) run() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.still.IsZero() {
+		return
+	}
+	k.lost += max(k.now().Sub(k.still), 0)
+	k.still = time.Time{}
+	for a := range k.alarms {
+		a.timer.Reset(a.at - k.reading())
+	}
+}
+
+// at rings once the runner was alive for so long, unless it is called off.
+func (k *clock) at(alive time.Duration, ring func()) (off func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	a := &alarm{at: alive, ring: ring}
+	a.timer = time.AfterFunc(alive-k.reading(), ring)
+	if !k.still.IsZero() {
+		a.timer.Stop()
+	}
+	k.alarms[a] = struct{}{}
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		a.timer.Stop()
+		delete(k.alarms, a)
+	}
+}

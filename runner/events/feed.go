@@ -1,0 +1,42 @@
+package events
+
+import (
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/bus"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A Happening is one event on its way to those who listen: in words, with its
+// payload, and before it is numbered. What streams from a model is as the model
+// wrote it; it is for the Writer to keep secrets out of what people read.
+type Happening struct {
+	At time.Time
+	// Scope is where in the tree of sessions it happened.
+	Scope   step.Scope
+	Message string
+	Payload Payload
+}
+
+// A Feed carries what happens to those who listen. Nothing waits for them.
+type Feed struct {
+	bus *bus.Bus[Happening]
+	now func() time.Time
+}
+
+// NewFeed is a Feed that nobody listens to yet.
+func NewFeed(now func() time.Time) *Feed {
+	return &Feed{bus: bus.New[Happening](), now: now}
+}
+
+// Emit tells everybody what happened; message says it in words. It never
+// blocks.
+func (f *Feed) Emit(scope step.Scope, message string, p Payload) {
+	f.bus.Publish(Happening{At: f.now().UTC(), Scope: scope, Message: message, Payload: p})
+}
+
+// Subscribe opens a queue for as many happenings as size; keep says which are
+// wanted, nil wants all.
+func (f *Feed) Subscribe(size int, keep func(Happening) bool) *bus.Subscription[Happening] {
+	return f.bus.Subscribe(size, keep)
+}

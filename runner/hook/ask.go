@@ -1,0 +1,185 @@
+package hook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	defaultTimeout = 5 * time.Second
+	maxTimeout     = 30 * time.Second
+	// maxAnswer bounds what a hook may answer, in bytes.
+	maxAnswer = 256 << 10
+)
+
+// version is that of what hooks are sent; within it fields are only added.
+const version = 1
+
+// A head opens what every hook is sent.
+type head struct {
+	Version int        `json:"version"`
+	Hook    string     `json:"hook"`
+	Point   string     `json:"point"`
+	Run     task.Run   `json:"run"`
+	Scope   step.Scope `json:"scope"`
+}
+
+// A verdict opens what every hook answers.
+type verdict struct {
+	Allow  *bool  `json:"allow"`
+	Reason string `json:"reason"`
+}
+
+// An asker asks the hooks of one agent.
+type asker struct {
+	Options
+	hooks  map[string][]task.Hook // by point
+	client *http.Client
+}
+
+func (a *asker) head(h task.Hook, scope step.Scope) head {
+	return head{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, Scope: scope}
+}
+
+// consult asks one hook. What it answered when it allows is given to apply,
+// which says whether that changes anything, or why it makes no sense. The error
+// is that of a hook without which the work does not go on, or of a context that
+// has ended.
+func (a *asker) consult(ctx context.Context, h task.Hook, question any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
+	did := step.Hook{Name: h.Name, Point: h.Point, Did: step.HookAllowed}
+	answer, err := a.post(ctx, h, question)
+	if ctx.Err() != nil {
+		return did, context.Cause(ctx) // not the hook's fault
+	}
+	var v verdict
+	if err == nil && len(answer) > 0 {
+		err = read(answer, &v)
+	}
+	did.Reason = a.words(v.Reason)
+	switch {
+	case err != nil:
+	case v.Allow != nil && !*v.Allow:
+		did.Did, did.Reason = step.HookVetoed, cmp.Or(did.Reason, "no reason was given")
+	case len(answer) > 0:
+		var changed bool
+		if changed, err = apply(answer); changed && err == nil {
+			did.Did = step.HookChanged
+		}
+	}
+	if err == nil {
+		return did, nil
+	}
+	did.Did, did.Reason = step.HookFailed, a.words(err.Error())
+	if h.Ignore {
+		return did, nil
+	}
+	return did, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: errors.New(did.Reason)}
+}
+
+// words is what a hook says, as others may read it.
+func (a *asker) words(s string) string { return task.Cut(a.Redact(s), task.MaxMessage) }
+
+// read reads an answer, or a part of it.
+func read(answer []byte, into any) error {
+	if answer[0] != '{' {
+		return errors.New("its answer is no JSON object")
+	}
+	err := json.Unmarshal(answer, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("its answer makes no sense: %s cannot be of type %s", wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("its answer makes no sense: %w", err)
+	}
+	return nil
+}
+
+// post is one exchange with a hook; an empty answer is nil.
+func (a *asker) post(ctx context.Context, h task.Hook, question any) ([]byte, error) {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, fmt.Errorf("writing what it is asked: %w", err)
+	}
+	timeout := timeoutOf(h)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("its url is no URL") // which may hold a secret
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	if err := a.authorize(req, h.SecretKey); err != nil {
+		return nil, err
+	}
+	resp, err := a.client.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		var answer []byte
+		if answer, err = answerOf(resp); err == nil {
+			return answer, nil
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("it did not answer within %s", timeout)
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // the rest is the URL
+	}
+	return nil, err
+}
+
+func timeoutOf(h task.Hook) time.Duration {
+	if h.TimeoutSeconds <= 0 {
+		return defaultTimeout
+	}
+	return min(time.Duration(min(h.TimeoutSeconds, 60))*time.Second, maxTimeout)
+}
+
+// authorize adds the credential of a hook that has one.
+func (a *asker) authorize(req *http.Request, from task.SecretKey) error {
+	if from.Secret == "" {
+		return nil
+	}
+	if a.Key == nil {
+		return fmt.Errorf("the key %s of the Secret %s cannot be read here", from.Key, from.Secret)
+	}
+	key, err := a.Key(from)()
+	if err != nil {
+		return fmt.Errorf("reading the key %s of the Secret %s: %w", from.Key, from.Secret, err)
+	}
+	if key == "" {
+		return fmt.Errorf("the key %s of the Secret %s is empty", from.Key, from.Secret)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	return nil
+}
+
+// answerOf is the body of an answer that counts as one.
+func answerOf(resp *http.Response) ([]byte, error) {
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return nil, fmt.Errorf("it answered with a redirect (HTTP %d), which is not followed", resp.StatusCode)
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		return nil, fmt.Errorf("it answered HTTP %d", resp.StatusCode)
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading its answer: %w", err)
+	}
+	if len(answer) > maxAnswer {
+		return nil, fmt.Errorf("its answer has more than %d bytes", maxAnswer)
+	}
+	return bytes.TrimSpace(answer), nil
+}

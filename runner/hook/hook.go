@@ -1,0 +1,93 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Priority is that of the layer of hooks: inside what comes with the runner,
+// outside the user's own layers.
+const Priority = 400
+
+// The points at which hooks are asked.
+const (
+	BeforeSession = "BeforeSession"
+	AfterSession  = "AfterSession"
+	BeforeModel   = "BeforeModel"
+	AfterModel    = "AfterModel"
+	BeforeTool    = "BeforeTool"
+	AfterTool     = "AfterTool"
+)
+
+// Options are what hooks need to be asked. All but Run may be left out.
+type Options struct {
+	// Run is the Run that is worked on.
+	Run task.Run
+	// Key says how a credential is read. It is read each time, because Secrets
+	// rotate.
+	Key func(task.SecretKey) func() (string, error)
+	// Check says whether arguments that a hook changed fit the tool.
+	Check func(name string, args json.RawMessage) error
+	// Redact takes secrets out of what hooks are told and of what they say.
+	Redact func(string) string
+	// Transport replaces the network.
+	Transport http.RoundTripper
+}
+
+// An UnavailableError means that a hook could not be asked, and that the work
+// does not go on without it.
+type UnavailableError struct {
+	// Hook is the name of the hook, Point where it was asked.
+	Hook, Point string
+	Cause       error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the hook %s could not be asked at %s: %v", e.Hook, e.Point, e.Cause)
+}
+
+// Unwrap returns the cause, and the end that this is to a Run whose session or
+// model call waited for the hook: it is tried again.
+func (e *UnavailableError) Unwrap() []error {
+	return []error{e.Cause, task.End(task.ReasonToolUnavailable, "The hook %s could not be asked: %w; see whether its url answers, or set its failurePolicy to Ignore", e.Hook, e.Cause)}
+}
+
+// Layer is the hooks of an agent as one layer. Its functions are nil where no
+// hook is asked.
+func Layer(hooks []task.Hook, o Options) middleware.Layer {
+	if o.Redact == nil {
+		o.Redact = func(s string) string { return s }
+	}
+	a := &asker{Options: o, hooks: map[string][]task.Hook{}, client: &http.Client{
+		Transport: o.Transport,
+		// A redirect is an answer that no hook gives: a credential follows none.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	for _, h := range hooks {
+		a.hooks[h.Point] = append(a.hooks[h.Point], h)
+	}
+	l := middleware.Layer{Name: "hooks", Priority: Priority}
+	if a.any(BeforeSession) {
+		l.Start = a.start
+	}
+	if a.any(AfterSession) {
+		l.Stop = a.stop
+	}
+	if a.any(BeforeModel, AfterModel) {
+		l.Model = a.model
+	}
+	if a.any(BeforeTool, AfterTool) {
+		l.Tool = a.tool
+	}
+	return l
+}
+
+// any says whether a hook is asked at one of the points.
+func (a *asker) any(points ...string) bool {
+	return slices.ContainsFunc(points, func(p string) bool { return len(a.hooks[p]) > 0 })
+}

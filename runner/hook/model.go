@@ -1,0 +1,217 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// What a hook is told of a session is bounded: it may ask for more elsewhere.
+const (
+	maxMessages = 32
+	maxText     = 16 << 10
+)
+
+type beforeModel struct {
+	head
+	Step int64 `json:"step"`
+	// Messages are new since the model's last answer, oldest first; the last ones,
+	// where there are many.
+	Messages []message `json:"messages"`
+}
+
+type message struct {
+	Role    step.Role `json:"role"`
+	Note    step.Note `json:"note,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	IsError bool      `json:"isError,omitempty"`
+	// Text is cut where it is long.
+	Text string `json:"text"`
+}
+
+type afterModel struct {
+	head
+	Step  int64  `json:"step"`
+	Text  string `json:"text"`
+	Calls []call `json:"calls"`
+}
+
+// A call is a tool call as the model wrote it: Args is JSON, or a string with
+// what it wrote instead.
+type call struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+// model asks the hooks around a model call.
+func (a *asker) model(next middleware.ModelFunc) middleware.ModelFunc {
+	return func(ctx context.Context, t *middleware.Turn) (model.Response, error) {
+		before, err := a.beforeModel(ctx, t)
+		if err != nil {
+			return model.Response{Hooks: before}, err
+		}
+		number := upcoming(t)
+		resp, err := next(ctx, t)
+		resp.Hooks = slices.Concat(before, resp.Hooks)
+		if err != nil {
+			return resp, err
+		}
+		err = a.afterModel(ctx, t.Scope, number, &resp)
+		return resp, err
+	}
+}
+
+// upcoming is the number of the step that the model is about to add.
+func upcoming(t *middleware.Turn) int64 {
+	if t.Request == nil || len(t.Request.Steps) == 0 {
+		return 1
+	}
+	return t.Request.Steps[len(t.Request.Steps)-1].Seq + 1
+}
+
+func (a *asker) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Hook, error) {
+	var all []step.Hook
+	for _, h := range a.hooks[BeforeModel] {
+		var change struct {
+			Say string `json:"say"`
+		}
+		question := beforeModel{a.head(h, t.Scope), upcoming(t), a.news(t)}
+		did, err := a.consult(ctx, h, question, func(answer []byte) (bool, error) {
+			err := read(answer, &change)
+			return change.Say != "", err
+		})
+		all = append(all, did)
+		if err := forbidden(h, did, err); err != nil {
+			return all, err
+		}
+		if did.Did != step.HookChanged {
+			continue
+		}
+		if err := t.Say(change.Say, step.NoteHook); err != nil {
+			return all, fmt.Errorf("saying what the hook %s says: %w", h.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// news is what the model has not answered yet.
+func (a *asker) news(t *middleware.Turn) []message {
+	all := []message{}
+	if t.Request == nil {
+		return all
+	}
+	steps := t.Request.Steps
+	from := len(steps)
+	for from > 0 && len(steps)-from < maxMessages && steps[from-1].Role != step.RoleAssistant {
+		from--
+	}
+	for _, s := range steps[from:] {
+		text := task.Cut(a.Redact(s.Text()), maxText)
+		all = append(all, message{Role: s.Role, Note: s.Note, Name: s.Name, IsError: s.IsError, Text: text})
+	}
+	return all
+}
+
+func (a *asker) afterModel(ctx context.Context, scope step.Scope, number int64, resp *model.Response) error {
+	for _, h := range a.hooks[AfterModel] {
+		question := afterModel{a.head(h, scope), number, a.Redact(text(resp.Parts)), a.calls(resp.Calls)}
+		did, err := a.consult(ctx, h, question, func(answer []byte) (bool, error) { return edit(resp, answer) })
+		resp.Hooks = append(resp.Hooks, did)
+		if err := forbidden(h, did, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edit changes an answer of the model as a hook says.
+func edit(resp *model.Response, answer []byte) (bool, error) {
+	var change struct {
+		Text *string `json:"text"`
+		Drop []int   `json:"drop"`
+	}
+	if err := read(answer, &change); err != nil {
+		return false, err
+	}
+	for _, i := range change.Drop {
+		if i < 0 || i >= len(resp.Calls) {
+			return false, fmt.Errorf("it dropped the call %d of %d", i, len(resp.Calls))
+		}
+	}
+	if change.Text != nil {
+		resp.Parts = retell(resp.Parts, *change.Text)
+	}
+	if len(change.Drop) > 0 {
+		resp.Calls = without(resp.Calls, change.Drop)
+		if len(resp.Calls) == 0 && resp.Finish == step.FinishCalls {
+			resp.Finish = step.FinishStop
+		}
+	}
+	return change.Text != nil || len(change.Drop) > 0, nil
+}
+
+// without leaves calls out, by index.
+func without(calls []model.Call, drop []int) []model.Call {
+	var kept []model.Call
+	for i, c := range calls {
+		if !slices.Contains(drop, i) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// retell puts one text in the place of all there is; what is no text stays.
+func retell(parts []step.Part, text string) []step.Part {
+	var after []step.Part
+	told := text == ""
+	for _, p := range parts {
+		if p.Kind != step.PartText {
+			after = append(after, p)
+			continue
+		}
+		if !told {
+			after = append(after, step.Part{Kind: step.PartText, Text: text})
+			told = true
+		}
+	}
+	if !told {
+		after = append(after, step.Part{Kind: step.PartText, Text: text})
+	}
+	return after
+}
+
+func text(parts []step.Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if p.Kind == step.PartText {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+func (a *asker) calls(calls []model.Call) []call {
+	all := make([]call, len(calls))
+	for i, c := range calls {
+		all[i] = call{Name: c.Name, Args: a.args(c.Args)}
+	}
+	return all
+}
+
+// args are arguments without secrets: as JSON where they are, else as a string.
+func (a *asker) args(written string) json.RawMessage {
+	clean := a.Redact(written)
+	if json.Valid([]byte(clean)) {
+		return json.RawMessage(clean)
+	}
+	quoted, _ := json.Marshal(clean) // a string: cannot fail
+	return quoted
+}

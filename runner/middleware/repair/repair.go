@@ -1,0 +1,94 @@
+package repair
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// Priority puts the layer close to the model: others see what it mended.
+const Priority = 450
+
+// maxArgs is how much of broken arguments is shown to the model.
+const maxArgs = 32 << 10
+
+const instructions = "You correct the arguments of a tool call so that they fit the tool's JSON Schema. " +
+	"Keep what was meant; add nothing and leave nothing out. Answer with the corrected JSON object alone."
+
+// A Toolbox reads what a model wrote and holds it to the schemas.
+type Toolbox interface {
+	Specs() []step.Tool
+	Read(name, raw string) json.RawMessage
+	Check(name string, args json.RawMessage) *tool.Error
+}
+
+// Layer mends the arguments of calls with the answers of m.
+func Layer(m model.Model, tools Toolbox) middleware.Layer {
+	specs := map[string]step.Tool{}
+	for _, s := range tools.Specs() {
+		specs[s.Name] = s
+	}
+	r := repairer{model: m, tools: tools, specs: specs}
+	return middleware.Layer{
+		Name: "repair", Priority: Priority,
+		Model: func(next middleware.ModelFunc) middleware.ModelFunc {
+			return func(ctx context.Context, t *middleware.Turn) (model.Response, error) {
+				resp, err := next(ctx, t)
+				if err != nil || resp.Finish == step.FinishLength {
+					return resp, err
+				}
+				r.mend(ctx, &resp)
+				return resp, nil
+			}
+		},
+	}
+}
+
+type repairer struct {
+	model model.Model
+	tools Toolbox
+	specs map[string]step.Tool
+}
+
+// mend corrects the calls of an answer that need it. A model that cannot be
+// asked corrects nothing.
+func (r repairer) mend(ctx context.Context, resp *model.Response) {
+	for i, c := range resp.Calls {
+		spec, known := r.specs[c.Name]
+		if !known {
+			continue
+		}
+		wrong := r.tools.Check(c.Name, r.tools.Read(c.Name, c.Args))
+		if wrong == nil {
+			continue
+		}
+		answer, err := model.Collect(r.model.Stream(ctx, question(spec, c.Args, wrong)), nil)
+		resp.Usage = resp.Usage.Plus(answer.Usage)
+		if err != nil {
+			continue
+		}
+		if mended, ok := tool.RepairJSON(text(answer)); ok && r.tools.Check(c.Name, mended) == nil {
+			resp.Calls[i].Args = string(mended)
+		}
+	}
+}
+
+// question asks for one call to be corrected.
+func question(spec step.Tool, args string, wrong *tool.Error) *model.Request {
+	if len(args) > maxArgs {
+		args = args[:maxArgs]
+	}
+	text := fmt.Sprintf("Tool: %s\n%s\n\nSchema of its arguments:\n%s\n\nThe arguments as they were written:\n%s\n\nWhat is wrong: %s",
+		spec.Name, spec.Description, spec.Input, args, tool.Result{Error: wrong}.Render())
+	return &model.Request{
+		System: instructions,
+		Steps:  []step.Step{{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: text}}}},
+	}
+}
+
+func text(r model.Response) string { return step.Step{Parts: r.Parts}.Text() }

@@ -1,0 +1,181 @@
+package middleware
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A Stack is layers in their order, outermost first. A nil Stack has none.
+type Stack struct {
+	layers       []Layer
+	tools        []tool.Tool
+	instructions string
+}
+
+// Build puts layers in order. Each needs a name of its own, and so does each
+// of the tools that they bring.
+func Build(layers ...Layer) (*Stack, error) {
+	s := &Stack{layers: slices.Clone(layers)}
+	slices.SortStableFunc(s.layers, func(a, b Layer) int { return cmp.Compare(a.Priority, b.Priority) })
+	var words []string
+	names, owners := map[string]int{}, map[string]string{}
+	for i, l := range s.layers {
+		if l.Name == "" {
+			return nil, fmt.Errorf("the layer of priority %d has no name", l.Priority)
+		}
+		if first, ok := names[l.Name]; ok {
+			return nil, fmt.Errorf("two layers are named %q, of the priorities %d and %d; rename one", l.Name, s.layers[first].Priority, l.Priority)
+		}
+		names[l.Name] = i
+		if err := own(owners, l); err != nil {
+			return nil, err
+		}
+		s.tools = append(s.tools, l.Tools...)
+		if l.Instructions != "" {
+			words = append(words, l.Instructions)
+		}
+	}
+	s.instructions = strings.Join(words, "\n\n")
+	return s, nil
+}
+
+// own notes which layer brings which tool, and refuses a second one.
+func own(owners map[string]string, l Layer) error {
+	for i, t := range l.Tools {
+		if t == nil {
+			return fmt.Errorf("tool %d of the layer %q is nil", i+1, l.Name)
+		}
+		name := t.Spec().Name
+		first, ok := owners[name]
+		switch {
+		case ok && first == l.Name:
+			return fmt.Errorf("the layer %q brings the tool %q twice", l.Name, name)
+		case ok:
+			return fmt.Errorf("the layers %q and %q both bring a tool %q; rename one", first, l.Name, name)
+		}
+		owners[name] = l.Name
+	}
+	return nil
+}
+
+// Tools are those of all layers, outermost first.
+func (s *Stack) Tools() []tool.Tool {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.tools)
+}
+
+// Instructions are those of all layers, outermost first, a blank line between.
+func (s *Stack) Instructions() string {
+	if s == nil {
+		return ""
+	}
+	return s.instructions
+}
+
+// Model puts the layers around core. It composes anew each time it is called:
+// call it once a session and keep what it returns. A panic in a layer is an
+// error.
+func (s *Stack) Model(core ModelFunc) ModelFunc {
+	if s == nil {
+		return core
+	}
+	wrapped := false
+	for _, l := range slices.Backward(s.layers) {
+		if l.Model != nil {
+			core, wrapped = l.Model(core), true
+		}
+	}
+	if !wrapped {
+		return core
+	}
+	return func(ctx context.Context, t *Turn) (resp model.Response, err error) {
+		defer caught(&err)
+		return core(ctx, t)
+	}
+}
+
+// Tool puts the layers around core, as Model does.
+func (s *Stack) Tool(core ToolFunc) ToolFunc {
+	if s == nil {
+		return core
+	}
+	wrapped := false
+	for _, l := range slices.Backward(s.layers) {
+		if l.Tool != nil {
+			core, wrapped = l.Tool(core), true
+		}
+	}
+	if !wrapped {
+		return core
+	}
+	return func(ctx context.Context, c *tool.Call) (result tool.Result, err error) {
+		defer caught(&err)
+		return core(ctx, c)
+	}
+}
+
+// caught makes an error of a panic: the code of others must not end the
+// program, and with it what else runs.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic in a layer: %v\n%s", p, debug.Stack())
+	}
+}
+
+// Start starts the layers, outer ones first. When one fails, those that have
+// started are stopped with a Closing that has no Reason, and the error is the
+// one that failed, with what stopping added.
+func (s *Stack) Start(ctx context.Context, o *Opening) error {
+	if s == nil {
+		return nil
+	}
+	for i, l := range s.layers {
+		if l.Start == nil {
+			continue
+		}
+		if err := guard("starting", l.Name, func() error { return l.Start(ctx, o) }); err != nil {
+			return errors.Join(err, stop(ctx, s.layers[:i], Closing{Scope: o.Scope}))
+		}
+	}
+	return nil
+}
+
+// Stop stops the layers, inner ones first: all of them, whatever one does.
+func (s *Stack) Stop(ctx context.Context, c Closing) error {
+	if s == nil {
+		return nil
+	}
+	return stop(ctx, s.layers, c)
+}
+
+func stop(ctx context.Context, layers []Layer, c Closing) error {
+	var errs []error
+	for _, l := range slices.Backward(layers) {
+		if l.Stop != nil {
+			errs = append(errs, guard("stopping", l.Name, func() error { return l.Stop(ctx, c) }))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// guard makes an error of a panic, so that one layer does not keep the others
+// from their turn.
+func guard(doing, name string, f func() error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s the layer %q: %w", doing, name, err)
+		}
+	}()
+	defer caught(&err)
+	return f()
+}

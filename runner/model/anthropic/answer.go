@@ -1,0 +1,211 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// maxPieces bounds the blocks of one answer, and so what an endpoint can make us
+// remember. An answer with more counts as one that the output limit cut.
+const maxPieces = 4096
+
+// maxCalls bounds its calls in the same way: none is executed then, and the
+// model is told to ask for less at once.
+const maxCalls = 256
+
+// doneMark is how servers of other wires end a stream.
+var doneMark = []byte("[DONE]")
+
+// An answer turns events into deltas and knows at the end whether they were the
+// whole.
+type answer struct {
+	exchange *exchange
+
+	out    []model.Delta
+	pieces []*piece // of this request
+	said   int      // bytes of this request's output, for an estimate
+
+	calls   int // seen so far
+	placed  int // of them, those whose place was told
+	callers map[int]json.RawMessage
+	run     []json.RawMessage // the blocks of thinking that the open part is made of
+	// runIsOdd is whether they are not just one with a text and a signature.
+	runIsOdd bool
+	visible  bool // something was said that is not thinking
+
+	begun   bool // this request's answer
+	usage   usage
+	told    bool // what the answer cost in the end
+	spent   step.Usage
+	pauses  int
+	reason  string
+	stopped bool // the answer marked its own end
+	cut     bool // it has more than is kept
+	cause   error
+}
+
+// receive asks and yields what is said until it ends, and tells whether anybody
+// still listens.
+func (a *answer) receive(yield func(model.Delta, error) bool) bool {
+	if err := a.exchange.ask(); err != nil {
+		a.cause = err
+		return true
+	}
+	defer a.exchange.answer.Close()
+	if a.exchange.answer.IsDocument {
+		a.cause = a.document()
+		return a.flush(yield)
+	}
+	stream := &events{in: a.exchange.answer.Lines()}
+	for a.cause == nil {
+		name, data, err := stream.read()
+		if err == nil {
+			err = a.read(name, data)
+		}
+		a.cause = err
+		if !a.flush(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// flush yields what was said since the last flush.
+func (a *answer) flush(yield func(model.Delta, error) bool) bool {
+	for _, d := range a.out {
+		if !yield(d, nil) {
+			return false
+		}
+	}
+	a.out = a.out[:0]
+	return true
+}
+
+func (a *answer) emit(d model.Delta) { a.out = append(a.out, d) }
+
+// document reads an answer that was not streamed although we asked for it.
+func (a *answer) document() error {
+	data, err := a.exchange.answer.Document()
+	if err != nil {
+		return err
+	}
+	var whole struct {
+		event
+		Role text `json:"role"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	err = decoder.Decode(&whole)
+	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); mistyped {
+		err = nil
+	}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &model.IncompleteError{Cause: err}
+	case err == nil && (whole.Type == typeError || endpoint.IsError(whole.Error)):
+		return a.exchange.Told(data)
+	case err != nil || whole.Type != typeMessage || whole.Content == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0:
+		return a.exchange.answer.Strange(data)
+	}
+	a.begun = true
+	a.whole(&whole.message)
+	a.bill(whole.Usage)
+	a.stopped = true
+	return endpoint.ErrEnd
+}
+
+// whole takes a message whose content is not in pieces.
+func (a *answer) whole(m *message) {
+	for i, raw := range m.Content {
+		a.begin(i, raw)
+		a.close(i)
+	}
+	a.stop(string(m.StopReason))
+}
+
+// read takes one event. An error ends the answer.
+func (a *answer) read(name string, data []byte) error {
+	if index, d, ok := quickDelta(data); ok {
+		a.grow(index, d, nil)
+		return nil
+	}
+	if bytes.Equal(data, doneMark) {
+		return endpoint.ErrEnd
+	}
+	var e event
+	if err := decode(data, &e); err != nil {
+		if name == typeError {
+			return a.exchange.Told(quoted(string(data)))
+		}
+		return fmt.Errorf("decoding an event: %w", err)
+	}
+	kind := string(e.Type)
+	if kind == "" {
+		kind = name
+	}
+	if name == typeError || kind == typeError || endpoint.IsError(e.Error) {
+		return a.exchange.Told(data)
+	}
+	return a.take(kind, &e)
+}
+
+// take takes an event that is no error.
+func (a *answer) take(kind string, e *event) error {
+	switch kind {
+	case typeStart:
+		a.start(e.Message)
+	case typeBlockStart:
+		a.begin(e.Index, e.Block)
+	case typeDelta:
+		var d delta
+		_ = decode(e.Delta, &d) // decoded before
+		a.grow(e.Index, d, e.Delta)
+	case typeBlockStop:
+		a.close(e.Index)
+	case typeMessageDelta:
+		var end ending
+		_ = decode(e.Delta, &end) // decoded before
+		a.bill(e.Usage)
+		a.stop(string(end.StopReason))
+	case typeStop:
+		a.stopped = true
+		return endpoint.ErrEnd
+	}
+	return nil
+}
+
+// start takes how a message begins: as a rule empty. Some begin it twice.
+func (a *answer) start(m *message) {
+	a.begun = true
+	if m == nil {
+		return
+	}
+	if m.Usage != nil {
+		a.usage.raise(m.Usage)
+	}
+	if len(a.pieces) == 0 && len(m.Content) > 0 {
+		a.whole(m)
+	}
+}
+
+// stop takes why the model stopped.
+func (a *answer) stop(reason string) {
+	if reason != "" {
+		a.reason = reason
+		a.exchange.answer.Settle()
+	}
+}
+
+// bill takes what the provider says that the answer cost in the end.
+func (a *answer) bill(u *usage) {
+	if u != nil {
+		a.told = true
+		a.usage.raise(u)
+	}
+}

@@ -1,0 +1,110 @@
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+)
+
+// The providers that this package speaks to, as Model.spec.provider names them.
+const (
+	ProviderAnthropic           = "Anthropic"
+	ProviderAnthropicCompatible = "AnthropicCompatible"
+	ProviderDeepSeek            = "DeepSeek"
+	ProviderKimi                = "Kimi"
+)
+
+// Options say which model answers, where, and for how long it is waited for.
+type Options struct {
+	// Provider is one of the four above.
+	Provider string
+	// Name is the name under which steps record this model. Thinking, and blocks
+	// of the provider's own, that are recorded under another name are not sent;
+	// empty sends all of them.
+	Name string
+	// Model is the name by which the provider knows the model.
+	Model string
+	// Endpoint is the base URL, with or without /v1. All but AnthropicCompatible
+	// have a default.
+	Endpoint string
+	// Headers are sent with each request, over our own.
+	Headers map[string]string
+	// Key is asked before each request, because Secrets rotate. Nil or an empty
+	// key sends none.
+	Key func() (string, error)
+	// IdleTimeout bounds the time without a byte, CallTimeout the whole call.
+	IdleTimeout, CallTimeout time.Duration
+	// Transport and Now replace the network and the clock; both may be nil.
+	Transport http.RoundTripper
+	Now       func() time.Time
+}
+
+// New is a Model behind an endpoint that speaks Messages.
+func New(o Options) (model.Model, error) {
+	d, ok := dialects[o.Provider]
+	if !ok {
+		return nil, fmt.Errorf("provider %q is not one of %s", o.Provider, strings.Join(providers(), ", "))
+	}
+	if o.Model == "" {
+		return nil, errors.New("the model's name is empty")
+	}
+	base, query, err := endpoint.Parse(cmp.Or(o.Endpoint, d.endpoint))
+	if err != nil {
+		return nil, err
+	}
+	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
+	return &client{
+		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query,
+		endpoint: endpoint.New(endpoint.Options{
+			Headers: o.Headers, Key: o.Key, IdleTimeout: o.IdleTimeout, CallTimeout: o.CallTimeout, Transport: o.Transport, Now: o.Now,
+		}),
+	}, nil
+}
+
+// A client is a Model.
+type client struct {
+	name, model string
+	dialect     dialect
+	family      family
+	base, query string
+	endpoint    *endpoint.Client
+	refused     refused
+}
+
+// maxPauses is how often an answer may pause and is asked to go on.
+const maxPauses = 8
+
+// Stream asks the model, again wherever it pauses. What a call that broke off
+// had cost is reported by estimate, as a Usage before the error.
+func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		x, err := c.exchange(ctx, req)
+		if err != nil {
+			yield(model.Delta{}, err)
+			return
+		}
+		defer x.End()
+		a := &answer{exchange: x}
+		for {
+			if !a.receive(yield) {
+				return
+			}
+			if !a.paused() || a.pauses == maxPauses {
+				break
+			}
+			if err := a.resume(); err != nil {
+				a.cause = err
+				break
+			}
+		}
+		a.conclude(yield)
+	}
+}

@@ -1,0 +1,120 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+)
+
+// growing are the fields that come last in a body, in this order: what a cache
+// reads, and last of all what grows. So each request of a session begins with
+// the bytes of the one before it, the marks of the cache apart.
+var growing = []string{"tools", "system", "messages"}
+
+// body is a request as the wire wants it, with what the model said before it
+// paused. It is made here and not by the client's own types so that its bytes
+// are ours.
+func (c *client) body(req *model.Request, said []json.RawMessage) ([]byte, error) {
+	w := c.write(req)
+	limit, err := c.limit(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	b := map[string]any{
+		"model":      c.model,
+		"max_tokens": limit,
+		"stream":     true,
+		"messages":   w.turns(req.Steps, said),
+	}
+	if system := w.system(req.System); system != nil {
+		b["system"] = system
+	}
+	if len(req.Tools) > 0 {
+		b["tools"] = w.tools(req.Tools)
+	}
+	thinks, err := c.think(b, req, limit)
+	if err != nil {
+		return nil, err
+	}
+	if !thinks {
+		c.sample(b, req.Params)
+	}
+	if err := endpoint.Merge(b, string(req.Params.Extra)); err != nil {
+		return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
+	}
+	return encode(b)
+}
+
+// limit is the most tokens that an answer may have, which what is merged into
+// the body may set too.
+func (c *client) limit(p model.Params) (int64, error) {
+	var extra struct {
+		MaxTokens *int64 `json:"max_tokens"`
+	}
+	if len(p.Extra) > 0 {
+		if err := json.Unmarshal(p.Extra, &extra); err != nil {
+			return 0, fmt.Errorf("merging the model's extra parameters: %w", err)
+		}
+	}
+	switch {
+	case extra.MaxTokens != nil:
+		return *extra.MaxTokens, nil
+	case p.MaxOutputTokens > 0:
+		return p.MaxOutputTokens, nil
+	}
+	return c.family.maxTokens, nil
+}
+
+// sample sends how the next token is chosen, as far as the model lets that be
+// said.
+func (c *client) sample(b map[string]any, p model.Params) {
+	if c.family.sampling == samplesNone {
+		return
+	}
+	if p.Temperature != nil {
+		b["temperature"] = *p.Temperature
+	}
+	if p.TopP != nil && (p.Temperature == nil || c.family.sampling == samplesBoth) {
+		b["top_p"] = *p.TopP
+	}
+}
+
+// encode writes a body with the fields that grow at its end.
+func encode(body map[string]any) ([]byte, error) {
+	keys := slices.Sorted(maps.Keys(body))
+	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(growing, key) })
+	var out bytes.Buffer
+	for _, key := range append(keys, growing...) {
+		value, ok := body[key]
+		if !ok {
+			continue
+		}
+		name, err := endpoint.Encode(key)
+		if err != nil {
+			return nil, err
+		}
+		data, err := endpoint.Encode(value)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteByte(separator(out.Len()))
+		out.Write(name)
+		out.WriteByte(':')
+		out.Write(data)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// separator is what stands before a field.
+func separator(written int) byte {
+	if written == 0 {
+		return '{'
+	}
+	return ','
+}

@@ -1,0 +1,142 @@
+package anthropic
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	anthropic "github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// stopCompaction says that the provider compacted the session and paused.
+const stopCompaction = "compaction"
+
+// finishes are the reasons that providers give, in our words.
+var finishes = map[string]step.Finish{
+	string(anthropic.StopReasonEndTurn): step.FinishStop, string(anthropic.StopReasonStopSequence): step.FinishStop, "stop": step.FinishStop,
+	string(anthropic.StopReasonToolUse): step.FinishCalls, "tool_calls": step.FinishCalls,
+	string(anthropic.StopReasonMaxTokens): step.FinishLength, "length": step.FinishLength,
+	string(anthropic.StopReasonModelContextWindowExceeded): step.FinishLength,
+	string(anthropic.StopReasonRefusal):                    step.FinishRefusal, "content_filter": step.FinishRefusal,
+}
+
+// paused reports whether the answer ended to be asked for again as it is.
+func (a *answer) paused() bool {
+	return errors.Is(a.cause, endpoint.ErrEnd) && (a.reason == string(anthropic.StopReasonPauseTurn) || a.reason == stopCompaction)
+}
+
+// resume makes ready for the rest of an answer that paused.
+func (a *answer) resume() error {
+	for _, p := range a.pieces {
+		a.done(p)
+		if p.kind == typeText && isBlank(p.grown.String()) || p.isEmpty() {
+			continue
+		}
+		a.exchange.said = append(a.exchange.said, p.raw())
+	}
+	if len(a.exchange.said) == 0 {
+		return &model.IncompleteError{} // it paused before it said anything
+	}
+	a.spent = a.spent.Plus(a.cost(nil))
+	a.pauses++
+	a.pieces, a.said, a.begun, a.usage, a.told = nil, 0, false, usage{}, false
+	a.reason, a.stopped, a.cause = "", false, nil
+	return nil
+}
+
+// conclude yields the end: how the answer finished and what it cost, or why
+// there is none.
+func (a *answer) conclude(yield func(model.Delta, error) bool) {
+	a.complete()
+	finish, err := a.end()
+	usage, spent := a.bills(err)
+	if !a.flush(yield) {
+		return
+	}
+	if spent && !yield(model.Delta{Finish: finish, Usage: &usage}, nil) {
+		return
+	}
+	if err != nil {
+		yield(model.Delta{}, err)
+	}
+}
+
+// complete passes on what only the end of an answer tells.
+func (a *answer) complete() {
+	for _, p := range a.pieces {
+		if a.reason != "" || a.stopped {
+			a.done(p)
+		}
+	}
+	a.rest()
+	if len(a.callers) > 0 {
+		a.point()
+	}
+}
+
+// bills is what all requests cost, and whether any cost something: one that was
+// refused did not.
+func (a *answer) bills(err error) (step.Usage, bool) {
+	_, incomplete := errors.AsType[*model.IncompleteError](err)
+	if !a.begun && !incomplete && err != nil {
+		return a.spent, a.pauses > 0
+	}
+	return a.spent.Plus(a.cost(err)), true
+}
+
+// cost is what this request cost: what was told, or an estimate.
+func (a *answer) cost(err error) step.Usage {
+	u := a.usage.convert()
+	if a.told && err == nil {
+		return u
+	}
+	if u.InputTokens == 0 {
+		u.InputTokens = model.EstimateInput(a.exchange.req)
+	}
+	u.OutputTokens = max(u.OutputTokens, model.EstimateTokens(a.said))
+	u.Estimated = true
+	return u
+}
+
+// end is how the answer finished, or why it is none.
+func (a *answer) end() (step.Finish, error) {
+	if a.exchange.answer == nil {
+		return "", a.cause
+	}
+	if err := a.exchange.Broken(a.cause); err != nil {
+		return "", err // what was told, or the caller's own end
+	}
+	if incomplete, ok := errors.AsType[*model.IncompleteError](a.cause); ok {
+		return "", incomplete
+	}
+	reason := strings.ToLower(a.reason)
+	if reason == "" && a.stopped && a.visible {
+		reason = string(anthropic.StopReasonEndTurn) // some never say why, but mark the end
+	}
+	switch {
+	case reason == "" && errors.Is(a.cause, endpoint.ErrEnd):
+		return "", &model.IncompleteError{}
+	case reason == "":
+		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}
+	case reason == string(anthropic.StopReasonModelContextWindowExceeded) && !a.visible:
+		return "", &model.ContextTooLongError{Message: "the model's window was full before it said anything"}
+	}
+	return a.finish(cmp.Or(finishes[reason], step.FinishOther)), nil
+}
+
+// finish is how the answer finished, judged by what is in it.
+func (a *answer) finish(said step.Finish) step.Finish {
+	switch {
+	case a.cut && said != step.FinishRefusal:
+		return step.FinishLength
+	case a.calls > 0 && said == step.FinishStop:
+		return step.FinishCalls
+	case a.calls == 0 && said == step.FinishCalls:
+		return step.FinishStop
+	}
+	return said
+}

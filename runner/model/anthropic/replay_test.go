@@ -1,0 +1,330 @@
+package anthropic_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A recording is one exchange with a real provider.
+type recording struct {
+	File    string      `json:"file"`
+	I       int         `json:"i"`
+	Host    string      `json:"host"`
+	Kind    string      `json:"kind"`
+	Stream  bool        `json:"stream"`
+	Status  int         `json:"status"`
+	Headers http.Header `json:"headers"`
+	Raw     []byte      `json:"raw"`
+}
+
+func (r recording) name() string { return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I) }
+
+// isForeign reports whether the answer is of another API that happens to call its
+// objects messages: OpenAI's threads.
+func (r recording) isForeign() bool { return r.Host == "api.openai.com" }
+
+// recordings are the recorded answers on this wire, or the test is skipped: they
+// are not part of the repository.
+func recordings(t *testing.T) []recording {
+	t.Helper()
+	list, err := readRecordings()
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("no recordings: DECKHAND_RECORDINGS names their folder")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+var readRecordings = sync.OnceValues(func() ([]recording, error) {
+	dir := cmp.Or(os.Getenv("DECKHAND_RECORDINGS"), "../../../../shared/recordings")
+	file, err := os.Open(filepath.Join(dir, "exchanges.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	var list []recording
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var r recording
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, err
+		}
+		if r.Kind == "anthropic" {
+			list = append(list, r)
+		}
+	}
+	return list, lines.Err()
+})
+
+// told is what an answer says, as far as two decoders must agree.
+type told struct {
+	Text, Thinking, Signature string
+	Calls                     []model.Call
+	Opaque                    []string // types of the provider's own blocks
+	Finish                    step.Finish
+	Usage                     step.Usage
+}
+
+// answered is the whole of an answer with the given body.
+func answered(t testing.TB, r recording, body io.Reader) (told, error) {
+	t.Helper()
+	header := http.Header{}
+	for name, values := range r.Headers {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	response, err := collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: r.Status, Header: header, Body: io.NopCloser(body)}, nil
+	}))
+	return tell(response), err
+}
+
+// tell is an answer, as far as two decoders must agree.
+func tell(r model.Response) told {
+	w := told{Finish: r.Finish, Usage: r.Usage}
+	for _, p := range r.Parts {
+		switch p.Kind {
+		case step.PartText:
+			w.Text += p.Text
+		case step.PartThinking:
+			w.Thinking += p.Text
+			w.Signature += p.Signature
+		case step.PartOpaque:
+			var b struct{ Type string }
+			if json.Unmarshal(p.Provider, &b) == nil && b.Type != "" { // else a note of ours
+				w.Opaque = append(w.Opaque, b.Type)
+			}
+		}
+	}
+	for _, c := range r.Calls {
+		w.Calls = append(w.Calls, model.Call{Name: c.Name, Args: canonicalJSON(c.Args)})
+	}
+	return w
+}
+
+func TestRecordedAnswersAreReadWhole(t *testing.T) {
+	decoded, errs, foreign := map[bool]int{}, 0, 0
+	for _, r := range recordings(t) {
+		switch {
+		case r.isForeign():
+			foreign++
+			_, err := answered(t, r, bytes.NewReader(r.Raw))
+			if _, ok := errors.AsType[*model.NotAModelError](err); !ok {
+				t.Errorf("%s is of another API, but: %v", r.name(), err)
+			}
+			continue
+		case r.Status != http.StatusOK:
+			errs++
+			continue
+		}
+		want := independently(t, r)
+		for _, size := range []int{1, 7, 4096} {
+			got, err := answered(t, r, &chopped{r.Raw, size})
+			if err != nil {
+				t.Errorf("%s in pieces of %d: %v", r.name(), size, err)
+				continue
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.name(), size, diff)
+			}
+		}
+		decoded[r.Stream]++
+	}
+	t.Logf("decoded %d streamed and %d plain answers, %d errors; refused %d of another API", decoded[true], decoded[false], errs, foreign)
+}
+
+// A prefix of an answer is the whole answer or an error, wherever it ends.
+func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
+	prefixes, whole := 0, 0
+	for _, r := range recordings(t) {
+		if r.Status != http.StatusOK || r.isForeign() {
+			continue
+		}
+		stride := 1
+		if testing.Short() || !r.Stream {
+			stride = len(r.Raw)/100 + 1
+		}
+		want := independently(t, r)
+		want.Usage = step.Usage{} // comes last
+		for end := len(r.Raw) - 1; end >= 0; end -= stride {
+			prefixes++
+			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
+			cost := got.Usage
+			got.Usage = step.Usage{}
+			switch diff := gocmp.Diff(want, got); {
+			case err == nil && diff == "":
+				whole++
+			case err == nil:
+				t.Errorf("%s cut at %d is taken for whole: -want +got:\n%s", r.name(), end, diff)
+			case !model.Transient(err) || got.Finish != "" || !cost.Estimated:
+				t.Errorf("%s cut at %d: finish %q, cost %+v, %v", r.name(), end, got.Finish, cost, err)
+			}
+		}
+	}
+	t.Logf("%d prefixes, of which %d hold a whole answer", prefixes, whole)
+}
+
+func TestRecordedErrorsAreTyped(t *testing.T) {
+	want := map[int]error{
+		400: &model.ContextTooLongError{Message: "prompt is too long: 3333404 tokens > 200000 maximum", Window: 200000},
+		404: &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5"},
+	}
+	for _, r := range recordings(t) {
+		if r.Status == http.StatusOK {
+			continue
+		}
+		_, err := answered(t, r, bytes.NewReader(r.Raw))
+		if diff := gocmp.Diff(want[r.Status], err); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", r.name(), diff)
+		}
+	}
+}
+
+// independently decodes an answer with nothing that the adapter uses: generic
+// values, and the simplest rules that the recordings obey.
+func independently(t *testing.T, r recording) told {
+	t.Helper()
+	w := witness{blocks: map[float64]map[string]any{}, usage: map[string]any{}}
+	if !r.Stream {
+		var v map[string]any
+		if err := json.Unmarshal(r.Raw, &v); err != nil {
+			t.Fatalf("%s: %v", r.name(), err)
+		}
+		for i, b := range v["content"].([]any) {
+			w.blocks[float64(i)] = b.(map[string]any)
+		}
+		w.usage, w.reason = v["usage"].(map[string]any), str(v["stop_reason"])
+		return w.verdict()
+	}
+	for line := range bytes.Lines(r.Raw) {
+		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
+		if !ok {
+			continue
+		}
+		var v map[string]any
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.Fatalf("%s: %v", r.name(), err)
+		}
+		w.see(v)
+	}
+	return w.verdict()
+}
+
+// A witness is the independent decoder.
+type witness struct {
+	blocks map[float64]map[string]any
+	usage  map[string]any
+	reason string
+}
+
+func (w *witness) see(v map[string]any) {
+	index, _ := v["index"].(float64)
+	d, _ := v["delta"].(map[string]any)
+	switch v["type"] {
+	case "message_start":
+		for name, value := range v["message"].(map[string]any)["usage"].(map[string]any) {
+			w.usage[name] = value
+		}
+	case "content_block_start":
+		w.blocks[index] = v["content_block"].(map[string]any)
+	case "content_block_delta":
+		b := w.blocks[index]
+		for _, field := range []string{"text", "thinking", "signature", "partial_json"} {
+			b[field] = str(b[field]) + str(d[field])
+		}
+	case "message_delta":
+		w.reason = cmp.Or(str(d["stop_reason"]), w.reason)
+		for name, value := range v["usage"].(map[string]any) {
+			w.usage[name] = value
+		}
+	}
+}
+
+func (w *witness) verdict() told {
+	var got told
+	for i := range len(w.blocks) {
+		switch b := w.blocks[float64(i)]; b["type"] {
+		case "text":
+			got.Text += str(b["text"])
+		case "thinking":
+			got.Thinking += str(b["thinking"])
+			got.Signature += str(b["signature"])
+		case "redacted_thinking":
+		case "tool_use":
+			args := str(b["partial_json"])
+			if args == "" {
+				data, _ := json.Marshal(b["input"])
+				args = string(data)
+			}
+			got.Calls = append(got.Calls, model.Call{Name: str(b["name"]), Args: canonicalJSON(args)})
+		default:
+			got.Opaque = append(got.Opaque, str(b["type"]))
+		}
+	}
+	got.Finish = map[string]step.Finish{"end_turn": step.FinishStop, "tool_use": step.FinishCalls, "max_tokens": step.FinishLength}[w.reason]
+	parts, _ := w.usage["iterations"].([]any)
+	if len(parts) == 0 {
+		parts = []any{w.usage}
+	}
+	for _, p := range parts {
+		number := func(key string) int64 { f, _ := p.(map[string]any)[key].(float64); return int64(f) }
+		got.Usage.CacheReadTokens += number("cache_read_input_tokens")
+		got.Usage.CacheWriteTokens += number("cache_creation_input_tokens")
+		got.Usage.InputTokens += number("input_tokens") + number("cache_read_input_tokens") + number("cache_creation_input_tokens")
+		got.Usage.OutputTokens += number("output_tokens")
+	}
+	details, _ := w.usage["output_tokens_details"].(map[string]any)
+	thought, _ := details["thinking_tokens"].(float64)
+	got.Usage.ReasoningTokens = int64(thought)
+	return got
+}
+
+func str(v any) string { s, _ := v.(string); return s }
+
+// chopped gives at most size bytes a read.
+type chopped struct {
+	data []byte
+	size int
+}
+
+func (c *chopped) Read(p []byte) (int, error) {
+	if len(c.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.data[:min(c.size, len(c.data))])
+	c.data = c.data[n:]
+	return n, nil
+}
+
+// canonicalJSON is JSON in one spelling; what is no JSON stays.
+func canonicalJSON(s string) string {
+	var v any
+	if json.Unmarshal([]byte(s), &v) != nil {
+		return s
+	}
+	data, _ := json.Marshal(v)
+	return strings.TrimSpace(string(data))
+}

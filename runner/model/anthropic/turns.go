@@ -1,0 +1,219 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// nothing is sent in place of an empty text, which is refused.
+const nothing = "(no output)"
+
+// onward is sent after an answer that nobody answered: a session ends with the
+// user's turn.
+const onward = "Continue."
+
+// A turn is one message of the wire: all that one side says until the other
+// does.
+type turn struct {
+	Role    string `json:"role"`
+	Content []any  `json:"content"` // *block, or as it came
+}
+
+// A block is a piece of a turn that we write.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	Citations json.RawMessage `json:"citations,omitempty"`
+	Thinking  *string         `json:"thinking,omitempty"`
+	Signature string          `json:"signature,omitempty"`
+
+	ID     string          `json:"id,omitempty"`
+	Name   string          `json:"name,omitempty"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	Caller json.RawMessage `json:"caller,omitempty"`
+
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	Content   string `json:"content,omitempty"`
+	IsError   bool   `json:"is_error,omitempty"`
+
+	CacheControl *mark `json:"cache_control,omitempty"` // last, so that what is before it stays
+}
+
+// A mark says that a cache may keep all up to here.
+type mark struct {
+	Type string `json:"type"`
+}
+
+var ephemeral = &mark{Type: "ephemeral"}
+
+// marked is how many of the user's last turns are marked: one that the request
+// before this one marked too, and one for the request after it.
+const marked = 2
+
+// A definition is a tool as the wire wants it.
+type definition struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	Input        json.RawMessage `json:"input_schema"`
+	CacheControl *mark           `json:"cache_control,omitempty"`
+}
+
+// A writer writes one request.
+type writer struct {
+	*client
+	// forgotten is up to which step the provider refuses its own thinking.
+	forgotten int64
+	// demands is whether calls must carry thinking.
+	demands bool
+}
+
+func (c *client) write(req *model.Request) *writer {
+	return &writer{
+		client:    c,
+		forgotten: c.refused.upTo(req.CacheKey),
+		demands:   c.dialect.echo == echoDemanded && req.Params.Reasoning != model.ReasoningOff,
+	}
+}
+
+// keep is the mark of what may be cached, where the provider reads it.
+func (w *writer) keep() *mark {
+	if w.dialect.marksCache {
+		return ephemeral
+	}
+	return nil
+}
+
+func (w *writer) system(text string) []any {
+	if isBlank(text) {
+		return nil
+	}
+	return []any{&block{Type: "text", Text: text, CacheControl: w.keep()}}
+}
+
+func (w *writer) tools(tools []step.Tool) []definition {
+	list := make([]definition, 0, len(tools))
+	for _, t := range tools {
+		input := t.Input
+		if len(input) == 0 {
+			input = json.RawMessage(`{"type":"object"}`)
+		}
+		list = append(list, definition{Name: t.Name, Description: t.Description, Input: input})
+	}
+	list[len(list)-1].CacheControl = w.keep()
+	return list
+}
+
+// turns is the session as the wire wants it, and what the model said before it
+// paused.
+func (w *writer) turns(steps []step.Step, said []json.RawMessage) []turn {
+	var list []turn
+	var calls []step.Call // of the turn before
+	for len(steps) > 0 {
+		isAssistant := steps[0].Role == step.RoleAssistant
+		end := slices.IndexFunc(steps, func(s step.Step) bool { return (s.Role == step.RoleAssistant) != isAssistant })
+		group := steps
+		if end >= 0 {
+			group = steps[:end]
+		}
+		steps = steps[len(group):]
+		if !isAssistant {
+			list = append(list, turn{Role: "user", Content: replies(calls, group)})
+			continue
+		}
+		if len(list) == 0 {
+			list = append(list, turn{Role: "user", Content: []any{say(nothing)}})
+		}
+		calls = nil
+		for _, s := range group {
+			calls = append(calls, s.Calls...)
+		}
+		list = append(list, turn{Role: "assistant", Content: w.assistant(group)})
+	}
+	return w.finish(list, calls, said)
+}
+
+// finish ends the session with the user's turn, or with what the model said
+// before it paused, and marks what may be cached.
+func (w *writer) finish(list []turn, calls []step.Call, said []json.RawMessage) []turn {
+	if n := len(list); n == 0 || list[n-1].Role == "assistant" {
+		list = append(list, turn{Role: "user", Content: replies(calls, nil)})
+	}
+	left := marked
+	for _, t := range slices.Backward(list) {
+		if t.Role == "user" && left > 0 {
+			t.Content[len(t.Content)-1].(*block).CacheControl = w.keep() //nolint:forcetypeassert // a user's turn has only ours
+			left--
+		}
+	}
+	if len(said) > 0 {
+		list = append(list, turn{Role: "assistant", Content: verbatim(said)})
+	}
+	return list
+}
+
+// replies are a user's turn: first a result for each call, in their order, then
+// all else that was said.
+func replies(calls []step.Call, group []step.Step) []any {
+	var list []any
+	for _, call := range calls {
+		result := &block{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: nothing, IsError: true}
+		for _, s := range group {
+			if s.Role == step.RoleTool && s.CallID == call.ID {
+				result.Content, result.IsError = words(s), s.IsError
+				break
+			}
+		}
+		list = append(list, result)
+	}
+	for _, s := range group {
+		if s.Role == step.RoleUser {
+			list = append(list, say(words(s)))
+		}
+	}
+	if list == nil {
+		list = append(list, say(onward))
+	}
+	return list
+}
+
+func say(text string) *block { return &block{Type: "text", Text: text} }
+
+// words are what a step says, and never nothing.
+func words(s step.Step) string {
+	text := s.Text()
+	if isBlank(text) {
+		return nothing
+	}
+	return text
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+func verbatim(blocks []json.RawMessage) []any {
+	list := make([]any, 0, len(blocks))
+	for _, b := range blocks {
+		list = append(list, b)
+	}
+	return list
+}
+
+// arguments are a call's arguments: the object as it is recorded, or an object
+// around something that is none.
+func arguments(args json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(args, &object) == nil && object != nil {
+		return args
+	}
+	if text := string(args); text == "" || text == "null" || text == `""` {
+		return json.RawMessage("{}")
+	}
+	if !json.Valid(args) {
+		args, _ = json.Marshal(string(args)) // a string: cannot fail
+	}
+	return json.RawMessage(`{"_":` + string(cmp.Or(string(args), "null")) + `}`)
+}

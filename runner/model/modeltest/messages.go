@@ -1,0 +1,168 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// messages is the wire of Anthropic's Messages.
+var messages = &wire{
+	read:   readMessages,
+	check:  func(r Request) error { return r.strict.check() },
+	keys:   func(h http.Header) []string { return []string{h.Get("X-Api-Key"), h.Get("Authorization")} },
+	render: renderMessages,
+	failure: func(status int, message string) map[string]any {
+		kind := errorTypes[status]
+		if kind == "" {
+			kind = "api_error"
+		}
+		return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
+	},
+}
+
+// errorTypes are the names of errors by their status.
+var errorTypes = map[int]string{
+	http.StatusBadRequest: "invalid_request_error", http.StatusUnauthorized: "authentication_error",
+	http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
+	529: "overloaded_error",
+}
+
+// stopReasons are finishes in Anthropic's words.
+var stopReasons = map[step.Finish]string{
+	step.FinishStop:    "end_turn",
+	step.FinishCalls:   "tool_use",
+	step.FinishLength:  "max_tokens",
+	step.FinishRefusal: "refusal",
+	step.FinishOther:   "other",
+}
+
+// Signature is what a Server signs thinking with on the wire of Messages; it
+// takes back no other.
+func Signature(thinking string) string { return fmt.Sprintf("signed-%d", len(thinking)) }
+
+// renderMessages is the answer to a request as the wire of Messages has it.
+func renderMessages(r Request, t Turn) playback {
+	if !r.Stream {
+		return playback{contentType: "application/json", chunks: [][]byte{encode(t.message(r, t.blocks(r), stopReasons[t.finish()]))}, delay: t.delay()}
+	}
+	p := playback{contentType: "text/event-stream", delay: t.delay()}
+	say := func(kind string, fields map[string]any) {
+		fields["type"] = kind
+		p.chunks = append(p.chunks, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, encode(fields)))
+	}
+	begun := t.message(r, []any{}, nil)
+	begun["usage"] = map[string]any{"input_tokens": t.billed(r)["input_tokens"], "output_tokens": 1}
+	say("message_start", map[string]any{"message": begun})
+	say("ping", map[string]any{})
+	for i, b := range t.blocks(r) {
+		whole, _ := b.(map[string]any)
+		t.stream(whole, func(kind string, fields map[string]any) {
+			fields["index"] = i
+			say(kind, fields)
+		})
+	}
+	say("message_delta", map[string]any{
+		"delta": map[string]any{"stop_reason": stopReasons[t.finish()], "stop_sequence": nil}, "usage": t.billed(r),
+	})
+	say("message_stop", map[string]any{})
+	return p
+}
+
+// message is an answer around its content.
+func (t Turn) message(r Request, content []any, reason any) map[string]any {
+	return map[string]any{
+		"id": fmt.Sprintf("msg_%d", r.turn()), "type": "message", "role": "assistant", "model": r.Model,
+		"content": content, "stop_reason": reason, "stop_sequence": nil, "usage": t.billed(r),
+	}
+}
+
+// blocks are what an answer says.
+func (t Turn) blocks(r Request) []any {
+	list := []any{}
+	if t.Thinking != "" {
+		block := map[string]any{"type": "thinking", "thinking": t.Thinking, "signature": ""}
+		if !r.strict.unsigned {
+			block["signature"] = Signature(t.Thinking)
+		}
+		list = append(list, block)
+	}
+	if t.Text != "" {
+		list = append(list, map[string]any{"type": "text", "text": t.Text})
+	}
+	for i, c := range t.Calls {
+		list = append(list, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", i), "name": c.Name, "input": c.input()})
+	}
+	return list
+}
+
+// input is what the model writes as arguments, as far as an answer that is not
+// streamed can hold it.
+func (c Call) input() any {
+	if len(c.Args) == 0 {
+		return map[string]any{}
+	}
+	return c.Args
+}
+
+// stream is a block in pieces.
+func (t Turn) stream(whole map[string]any, say func(kind string, fields map[string]any)) {
+	start := map[string]any{}
+	for name, value := range whole {
+		start[name] = value
+	}
+	var deltas []map[string]any
+	grow := func(kind, field, text string) {
+		for _, piece := range pieces(text) {
+			deltas = append(deltas, map[string]any{"type": kind, field: piece})
+		}
+	}
+	switch whole["type"] {
+	case "thinking":
+		start["thinking"], start["signature"] = "", ""
+		grow("thinking_delta", "thinking", t.Thinking)
+		if whole["signature"] != "" {
+			deltas = append(deltas, map[string]any{"type": "signature_delta", "signature": whole["signature"]})
+		}
+	case "text":
+		start["text"] = ""
+		grow("text_delta", "text", t.Text)
+	case "tool_use":
+		start["input"] = map[string]any{}
+		grow("input_json_delta", "partial_json", written(whole["input"]))
+	}
+	say("content_block_start", map[string]any{"content_block": start})
+	for _, d := range deltas {
+		say("content_block_delta", map[string]any{"delta": d})
+	}
+	say("content_block_stop", map[string]any{})
+}
+
+// written is the text of a call's input.
+func written(input any) string {
+	if args, ok := input.(json.RawMessage); ok {
+		return Call{Args: args}.text()
+	}
+	return ""
+}
+
+// billed is the usage in Anthropic's words: what a cache held is no input.
+func (t Turn) billed(r Request) map[string]any {
+	u := t.spent(r)
+	bill := map[string]any{
+		"input_tokens":                u.Input - u.CacheRead - u.CacheWrite,
+		"cache_read_input_tokens":     u.CacheRead,
+		"cache_creation_input_tokens": u.CacheWrite,
+		"output_tokens":               u.Output,
+	}
+	if u.Reasoning > 0 {
+		bill["output_tokens_details"] = map[string]any{"thinking_tokens": u.Reasoning}
+	}
+	if u.CostUSD != "" {
+		bill["cost"] = u.CostUSD
+	}
+	return bill
+}

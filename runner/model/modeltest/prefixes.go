@@ -1,0 +1,152 @@
+package modeltest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+// maxPrefixes bounds what Prefixes remember; beyond it they begin afresh, like a
+// cache whose entries ran out.
+const maxPrefixes = 1 << 20
+
+// Prefixes tell how much of a prompt a provider has in its cache: the longest
+// beginning that it has seen under the same key. The zero value has seen none.
+type Prefixes struct {
+	mu   sync.Mutex
+	seen map[[sha256.Size]byte]bool
+}
+
+// Count is how many tokens of a prompt were seen before, at a guess of four
+// bytes a token, and how many it has. The prompt comes in parts, such as tools
+// and messages; only whole parts are seen again.
+func (p *Prefixes) Count(key string, parts [][]byte) (read, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil || len(p.seen) > maxPrefixes {
+		p.seen = map[[sha256.Size]byte]bool{}
+	}
+	hash := sha256.New()
+	add := func(part []byte) [sha256.Size]byte {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		hash.Write(size[:])
+		hash.Write(part)
+		return [sha256.Size]byte(hash.Sum(nil))
+	}
+	add([]byte(key))
+	size, known := 0, true
+	for _, part := range parts {
+		sum := add(part)
+		size += len(part)
+		if known = known && p.seen[sum]; known {
+			read = size
+		}
+		p.seen[sum] = true
+	}
+	return tokens(read), tokens(size)
+}
+
+func tokens(size int) int { return int(model.EstimateTokens(size)) }
+
+// A prompt is what of a request a provider may cache, and what follows it.
+type prompt struct {
+	key          string
+	cached, rest [][]byte
+}
+
+// prompt reads a request of any wire. Where it marks how far it is to be
+// cached, or would have to, what comes after the last mark is not.
+func (r Request) prompt(on *wire) prompt {
+	var raw struct {
+		Key      string            `json:"prompt_cache_key"`
+		Tools    []json.RawMessage `json:"tools"`
+		System   json.RawMessage   `json:"system"`
+		Messages []json.RawMessage `json:"messages"`
+	}
+	_ = json.Unmarshal(r.Raw, &raw) // read before
+	parts := raw.Tools
+	if raw.System != nil {
+		parts = append(parts, raw.System)
+	}
+	parts = append(parts, raw.Messages...)
+	p := prompt{key: r.Model + "\n" + raw.Key}
+	marked := on == messages
+	for _, part := range parts {
+		plain, mark := unmarked(part)
+		p.rest = append(p.rest, plain)
+		if marked = marked || mark; mark {
+			p.cached, p.rest = append(p.cached, p.rest...), nil
+		}
+	}
+	if !marked {
+		p.cached, p.rest = p.rest, nil
+	}
+	return p
+}
+
+// unmarked is a part without its marks, which move from request to request, and
+// whether it had one.
+func unmarked(part json.RawMessage) ([]byte, bool) {
+	decoder := json.NewDecoder(bytes.NewReader(part))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return part, false
+	}
+	had := false
+	value = strip(value, &had)
+	return encode(value), had
+}
+
+func strip(value any, had *bool) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, ok := v["cache_control"]; ok {
+			*had = true
+			delete(v, "cache_control")
+		}
+		for key, inner := range v {
+			v[key] = strip(inner, had)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = strip(inner, had)
+		}
+		if len(v) == 1 {
+			return bare(v)
+		}
+	}
+	return value
+}
+
+// bare is the text of a list that holds one text: a mark needs a list.
+func bare(list []any) any {
+	only, _ := list[0].(map[string]any)
+	if text, ok := only["text"].(string); ok && len(only) == 2 && only["type"] == "text" {
+		return text
+	}
+	return list
+}
+
+// cached is the turn with a usage that says what of the prompt was cached, unless
+// the script says another.
+func (s *Server) cached(r Request, t Turn, on *wire) Turn {
+	if !s.script.Cache || t.Usage != nil {
+		return t
+	}
+	p := r.prompt(on)
+	read, held := s.prefixes.Count(p.key, p.cached)
+	rest := tokens(len(bytes.Join(p.rest, nil)))
+	u := t.spent(r)
+	u.Input, u.CacheRead = int64(held+rest), int64(read)
+	if on == messages {
+		u.CacheWrite = int64(held - read)
+	}
+	t.Usage = &u
+	return t
+}

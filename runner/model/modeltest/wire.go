@@ -1,0 +1,47 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// A wire is one way in which models are spoken to.
+type wire struct {
+	// read fills a Request from its raw body, check refuses what strict providers
+	// refuse.
+	read  func(*Request) error
+	check func(Request) error
+	// keys are where a request may carry its key.
+	keys   func(http.Header) []string
+	render func(Request, Turn) playback
+	// failure is the body of an error.
+	failure func(status int, message string) map[string]any
+}
+
+// chat is the wire of OpenAI's chat completions.
+var chat = &wire{
+	read:   func(r *Request) error { return json.Unmarshal(r.Raw, r) },
+	check:  Request.check,
+	keys:   func(h http.Header) []string { return []string{h.Get("Authorization"), h.Get("Api-Key")} },
+	render: render,
+	failure: func(status int, message string) map[string]any {
+		return map[string]any{"error": map[string]any{"message": message, "type": "scripted", "code": status}}
+	},
+}
+
+// shows reports whether a request carries the key.
+func (on *wire) shows(h http.Header, key string) bool {
+	for _, shown := range on.keys(h) {
+		if shown == key || shown == "Bearer "+key {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse answers an error.
+func (on *wire) refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(on.failure(status, message)) // the client went away
+}

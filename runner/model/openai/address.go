@@ -1,0 +1,49 @@
+package openai
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+)
+
+// chat is what the client library appends to a base.
+const chat = "/chat/completions"
+
+// address is the base of the chat's address and its query. A Model may name the
+// whole address too.
+func (d *dialect) address(o Options) (base, query string, err error) {
+	if o.Endpoint == "" && d.place != placeHere {
+		return "", "", errors.New("the endpoint is empty: write your resource's, such as https://name.openai.azure.com")
+	}
+	base, query, err = endpoint.Parse(cmp.Or(o.Endpoint, d.endpoint))
+	if err != nil {
+		return "", "", err
+	}
+	whole := strings.HasSuffix(base, chat)
+	base = strings.TrimSuffix(base, chat)
+	if d.place == placeHere {
+		return base, query, nil
+	}
+	if !whole {
+		base = strings.TrimSuffix(strings.TrimSuffix(base, "/v1"), "/openai")
+		base += map[place]string{
+			placeVersionOne: "/openai/v1",
+			placeDeployment: "/openai/deployments/" + url.PathEscape(d.deployed(o)),
+		}[d.place]
+	}
+	if o.APIVersion != "" && !strings.Contains(query, "api-version=") {
+		query = strings.TrimPrefix(query+"&api-version="+url.QueryEscape(o.APIVersion), "&")
+	}
+	return base, query, nil
+}
+
+// deployed is the name under which the endpoint knows the model.
+func (d *dialect) deployed(o Options) string {
+	if d.place == placeHere {
+		return o.Model
+	}
+	return cmp.Or(o.Deployment, o.Model)
+}

@@ -1,0 +1,103 @@
+package router
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// An asking is one answer, from as many targets as it takes.
+type asking struct {
+	*Router
+	req   *model.Request
+	yield func(model.Delta, error) bool
+	spent step.Usage // by the targets before
+	used  step.Usage // by this one
+	left  bool       // nobody listens any more
+}
+
+// run asks each target at most once, beginning with the one that is first now
+// and going round: a fallback that fails while the router stays with it is no
+// reason not to try the preferred one early.
+func (a *asking) run(ctx context.Context) error {
+	first := a.first()
+	for i := range a.targets {
+		at := (first + i) % len(a.targets)
+		t := &a.targets[at]
+		err := a.try(ctx, t)
+		switch {
+		case err == nil || a.left:
+			return nil
+		case !model.Transient(err):
+			return t.named(err)
+		case i == len(a.targets)-1:
+			a.stay(0) // all failed: the next request begins afresh
+			return t.named(err)
+		}
+		if err := a.change((at+1)%len(a.targets), t.named(err)); err != nil || a.left {
+			return err
+		}
+	}
+	return nil
+}
+
+// try passes on what a target streams and returns the error that ended it.
+func (a *asking) try(ctx context.Context, t *Target) error {
+	if a.left = !a.yield(model.Delta{Model: t.Name}, nil); a.left {
+		return nil
+	}
+	for d, err := range t.Model.Stream(ctx, t.request(a.req)) {
+		if err != nil {
+			return err
+		}
+		if d.Usage != nil {
+			a.used = *d.Usage
+			sum := a.spent.Plus(a.used)
+			d.Usage = &sum
+		}
+		if a.left = !a.yield(d, nil); a.left {
+			return nil
+		}
+	}
+	return nil
+}
+
+// change goes on with another target, if the request fits it: what was streamed
+// counts for nothing, but for its cost.
+func (a *asking) change(at int, because error) error {
+	a.stay(at)
+	next := &a.targets[at]
+	if err := next.measure(a.req); err != nil {
+		err.Message += fmt.Sprintf(" (asked because %v)", because)
+		return next.named(err)
+	}
+	a.spent = a.spent.Plus(a.used)
+	a.used = step.Usage{}
+	d := model.Delta{Reset: true, Because: fmt.Sprintf("%v; asking Model %s instead", because, next.Name)}
+	if a.spent != (step.Usage{}) {
+		spent := a.spent
+		d.Usage = &spent
+	}
+	a.left = !a.yield(d, nil)
+	return nil
+}
+
+// measure says whether a request fits the window. Nobody counted it for this
+// Model yet, so it is an estimate.
+func (t *Target) measure(req *model.Request) *model.ContextTooLongError {
+	if t.Window <= 0 {
+		return nil
+	}
+	room := t.Window - t.MaxOutput
+	if room <= 0 {
+		room = t.Window
+	}
+	size := model.EstimateInput(t.request(req))
+	if size <= room {
+		return nil
+	}
+	return &model.ContextTooLongError{Window: t.Window, Message: fmt.Sprintf(
+		"it is about %d tokens, and a window of %d leaves %d for it", size, t.Window, room)}
+}

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// FeedOptions say what a Feed copies, and where.
+type FeedOptions struct {
+	Store Store
+	// Row is the Run's own session. Those below it have its id, a slash and their
+	// name, and no status.
+	Row Row
+	// Source yields the steps of a session from a number on, as the journal has
+	// them: what did not reach the store before a crash, or did not wait for it
+	// because that would have taken too much memory. Without it such steps are
+	// missed, and with them what follows in their session.
+	Source func(session string, from int64) iter.Seq2[step.Step, error]
+	// Waiting is the most bytes of steps that wait for the store; 0: 8 MiB.
+	Waiting int64
+	// Timeout bounds one call of the store; 0: 10 s.
+	Timeout time.Duration
+}
+
+const (
+	defaultWaiting = 8 << 20
+	defaultTimeout = 10 * time.Second
+	maxBackoff     = 30 * time.Second
+)
+
+// A Feed copies sessions into a Store in the background. Nothing of it waits for
+// the store but Close, and that only for so long.
+type Feed struct {
+	opts FeedOptions
+
+	ctx     context.Context // of the background
+	cancel  context.CancelFunc
+	wake    chan struct{}
+	closing chan struct{}
+	done    chan struct{}
+	once    sync.Once
+
+	mu    sync.Mutex
+	lines map[string]*line
+	order []*line // as they came
+	stats FeedStats
+	// waiting is the size of what waits in all lines.
+	waiting int64
+}
+
+// FeedStats are how a Feed fares.
+type FeedStats struct {
+	// Stored is how many steps reached the store, Missing how many did not, yet.
+	Stored, Missing int64
+	// Failures is how often the store failed, Err how it did the last time; nil
+	// again once all is stored.
+	Failures int64
+	Err      error
+}
+
+// NewFeed begins to copy what Add brings.
+func NewFeed(o FeedOptions) *Feed {
+	if o.Waiting == 0 {
+		o.Waiting = defaultWaiting
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	f := &Feed{
+		opts: o, lines: map[string]*line{},
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	go f.run()
+	return f
+}
+
+// Add brings the next steps of a session; the Run's own has no name. It never
+// waits. Steps that were added before are passed over.
+func (f *Feed) Add(session string, steps ...step.Step) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l, ok := f.lines[session]
+	if !ok {
+		l = f.newLine(session)
+	}
+	for _, s := range steps {
+		f.enqueue(l, s)
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Stats says how the Feed fares.
+func (f *Feed) Stats() FeedStats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.stats
+	for _, l := range f.order {
+		s.Missing += l.end - l.stored
+	}
+	return s
+}
+
+// Close has the store take what is left and the status of the Run, until the
+// context ends. What is missing then the Stats say.
+func (f *Feed) Close(ctx context.Context, status string) FeedStats {
+	f.once.Do(func() {
+		f.mu.Lock()
+		f.opts.Row.Status = status
+		if own, ok := f.lines[""]; ok {
+			own.row.Status, own.told = status, false
+		}
+		f.mu.Unlock()
+		close(f.closing)
+	})
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	}
+	f.cancel()
+	return f.Stats()
+}
+
+// run copies until all is copied and the Feed is closed, or its time is up.
+func (f *Feed) run() {
+	defer close(f.done)
+	for failures := 0; f.ctx.Err() == nil; {
+		closing := f.rest(failures)
+		err := f.copyAll()
+		f.note(err)
+		switch {
+		case err != nil:
+			failures++
+		case closing:
+			return
+		default:
+			failures = 0
+		}
+	}
+}
+
+// rest waits until there is something to do: work, or another try after
+// failures. It says whether the Feed is being closed.
+func (f *Feed) rest(failures int) (closing bool) {
+	var retry <-chan time.Time
+	work := f.wake
+	if failures > 0 {
+		timer := time.NewTimer(min(time.Second<<min(failures-1, 10), maxBackoff))
+		defer timer.Stop()
+		retry, work = timer.C, nil
+	}
+	closed := f.closing
+	if f.isClosing() && failures > 0 { // no reason to hurry a second time
+		closed = nil
+	}
+	select {
+	case <-work:
+	case <-retry:
+	case <-closed:
+	case <-f.ctx.Done():
+	}
+	return f.isClosing()
+}
+
+func (f *Feed) isClosing() bool {
+	select {
+	case <-f.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// note remembers how a round went.
+func (f *Feed) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stats.Err = err
+	if err != nil {
+		f.stats.Failures++
+	}
+}

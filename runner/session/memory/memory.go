@@ -1,0 +1,204 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/session"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// Options bound a Store; the zero value is the defaults.
+type Options struct {
+	// Sessions is how many it keeps, Bytes how much all their steps have together.
+	Sessions int
+	Bytes    int64
+	Now      func() time.Time
+}
+
+// What a Store keeps unless it is told otherwise.
+const (
+	DefaultSessions = 1_000
+	DefaultBytes    = 64 << 20
+)
+
+// A Store is a session store in memory.
+type Store struct {
+	opts Options
+
+	mu       sync.RWMutex
+	sessions map[string]*kept
+	bytes    int64
+}
+
+// A kept is a session. Its steps are only ever added to.
+type kept struct {
+	row   session.Row
+	steps []step.Step
+	bytes int64
+}
+
+var _ session.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New(o Options) *Store {
+	o.Sessions = cmp.Or(o.Sessions, DefaultSessions)
+	o.Bytes = cmp.Or(o.Bytes, DefaultBytes)
+	if o.Now == nil {
+		o.Now = clock
+	}
+	return &Store{opts: o, sessions: map[string]*kept{}}
+}
+
+// now is the time as rows have it.
+func (s *Store) now() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
+
+// Append implements [session.Store].
+func (s *Store) Append(ctx context.Context, row session.Row, after int64, steps ...step.Step) error {
+	if err := cmp.Or(ctx.Err(), session.Check(row, after, steps)); err != nil {
+		return failed("appending to", row.ID, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, there := s.sessions[row.ID]
+	if !there {
+		at := s.now()
+		k = &kept{row: session.Row{ID: row.ID, App: row.App, Agent: row.Agent, User: row.User, Created: at}}
+	}
+	switch {
+	case k.row.App != row.App, k.row.Agent != row.Agent, k.row.User != row.User:
+		return failed("appending to", row.ID, session.ErrOwner)
+	case k.row.Last != after:
+		return failed("appending to", row.ID, &session.ConflictError{Session: row.ID, Last: k.row.Last})
+	}
+	if err := s.admit(k, steps); err != nil {
+		return failed("appending to", row.ID, err)
+	}
+	k.row.Status = cmp.Or(row.Status, k.row.Status)
+	k.row.Updated = s.now()
+	return nil
+}
+
+// admit adds steps to a session, new or not, if there is room.
+func (s *Store) admit(k *kept, steps []step.Step) error {
+	var size int64
+	for _, one := range steps {
+		size += session.Size(one)
+	}
+	_, there := s.sessions[k.row.ID]
+	if s.bytes+size > s.opts.Bytes || !there && len(s.sessions) >= s.opts.Sessions {
+		return session.ErrFull
+	}
+	s.sessions[k.row.ID] = k
+	k.steps = append(k.steps, steps...)
+	k.row.Last = int64(len(k.steps))
+	k.bytes += size
+	s.bytes += size
+	return nil
+}
+
+// failed says what was being done to which session. The errors of a context are
+// wrapped as well: they are found with errors.Is.
+func failed(doing, id string, err error) error {
+	return fmt.Errorf("%s the session %q: %w", doing, id, err)
+}
+
+// Read implements [session.Store].
+func (s *Store) Read(ctx context.Context, id string, from int64) iter.Seq2[step.Step, error] {
+	return func(yield func(step.Step, error) bool) {
+		s.mu.RLock()
+		k, there := s.sessions[id]
+		var steps []step.Step
+		if there {
+			steps = k.steps[min(max(from-1, 0), k.row.Last):]
+		}
+		s.mu.RUnlock()
+		if !there {
+			yield(step.Step{}, failed("reading", id, session.ErrNotFound))
+			return
+		}
+		for _, one := range steps {
+			if err := ctx.Err(); err != nil {
+				yield(step.Step{}, failed("reading", id, err))
+				return
+			}
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List implements [session.Store].
+func (s *Store) List(ctx context.Context, q session.Query) (session.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Page{}, fmt.Errorf("listing sessions: %w", err)
+	}
+	var behind session.Row
+	if q.Cursor != "" {
+		var err error
+		if behind, err = session.Behind(q.Cursor); err != nil {
+			return session.Page{}, fmt.Errorf("listing sessions: %w", err)
+		}
+	}
+	var rows []session.Row
+	s.mu.RLock()
+	for _, k := range s.sessions {
+		if q.Match(k.row) && (q.Cursor == "" || session.Compare(behind, k.row) < 0) {
+			rows = append(rows, k.row)
+		}
+	}
+	s.mu.RUnlock()
+	slices.SortFunc(rows, session.Compare)
+	page := session.Page{Rows: rows}
+	if limit := q.Clamp(); len(rows) > limit {
+		page = session.Page{Rows: rows[:limit], Next: session.Cursor(rows[limit-1])}
+	}
+	return page, nil
+}
+
+// Fork implements [session.Store].
+func (s *Store) Fork(ctx context.Context, id string, upTo int64) (session.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, there := s.sessions[id]
+	switch {
+	case ctx.Err() != nil:
+		return session.Row{}, failed("forking", id, ctx.Err())
+	case !there:
+		return session.Row{}, failed("forking", id, session.ErrNotFound)
+	case upTo < 0, upTo > k.row.Last:
+		return session.Row{}, failed("forking", id, fmt.Errorf("%w: there is no step %d; the last is %d", session.ErrInvalid, upTo, k.row.Last))
+	}
+	at := s.now()
+	fork := &kept{row: session.Row{
+		ID: rand.Text(), App: k.row.App, Agent: k.row.Agent, User: k.row.User,
+		Created: at, Updated: at, Origin: session.Origin{Session: id, Through: upTo},
+	}}
+	if err := s.admit(fork, k.steps[:upTo]); err != nil {
+		return session.Row{}, failed("forking", id, err)
+	}
+	return fork.row, nil
+}
+
+// Delete implements [session.Store].
+func (s *Store) Delete(ctx context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, there := s.sessions[id]
+	switch {
+	case ctx.Err() != nil:
+		return failed("deleting", id, ctx.Err())
+	case !there:
+		return failed("deleting", id, session.ErrNotFound)
+	}
+	delete(s.sessions, id)
+	s.bytes -= k.bytes
+	return nil
+}

@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"iter"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// reconcile finds out what the store has, when that is not what the Feed
+// thought. Less is filled up from the source. More was written before a crash,
+// or by an attempt that was replaced: as far as it is what the journal has, it
+// is taken as stored; what is something else stays, and the session goes on in
+// a fork from where they part.
+func (f *Feed) reconcile(l *line, last int64) error {
+	f.mu.Lock()
+	from, id, told := l.stored+1, l.row.ID, l.told
+	if last < from {
+		l.stored = last
+	}
+	f.mu.Unlock()
+	if last < from {
+		return nil
+	}
+	var shared int64
+	var kin kinship
+	err := f.call(func(ctx context.Context) (err error) {
+		shared, kin, err = f.compare(l, f.opts.Store.Read(ctx, id, from), from-1)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// What the store has beyond the journal may still come; not when this is the
+	// end.
+	if kin == parted || kin == ahead && !told {
+		if id, err = f.fork(id, shared); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.row.ID = id
+	f.has(l, shared)
+	return nil
+}
+
+// kinship is how what a store has is related to what the journal has.
+type kinship string
+
+const (
+	alike  kinship = "alike"  // it is the same, as far as it goes
+	ahead  kinship = "ahead"  // it is the same, and more
+	parted kinship = "parted" // it is something else from some step on
+)
+
+// compare returns the last step that is the same in the store and in the
+// journal, both of which go on behind the step shared.
+func (f *Feed) compare(l *line, theirs iter.Seq2[step.Step, error], shared int64) (int64, kinship, error) {
+	next, stop := iter.Pull2(f.ours(l, shared+1))
+	defer stop()
+	for their, err := range theirs {
+		if err != nil {
+			return shared, parted, err
+		}
+		our, err, ok := next()
+		switch {
+		case err != nil:
+			return shared, parted, err
+		case !ok:
+			return shared, ahead, nil
+		case !same(our, their):
+			return shared, parted, nil
+		}
+		shared = our.Seq
+	}
+	return shared, alike, nil
+}
+
+// same reports whether two steps say the same. A store may round times and lay
+// out JSON anew.
+func same(a, b step.Step) bool {
+	if a.Seq != b.Seq || a.Role != b.Role || a.CallID != b.CallID || a.Text() != b.Text() || len(a.Calls) != len(b.Calls) {
+		return false
+	}
+	for i, c := range a.Calls {
+		if c.ID != b.Calls[i].ID || c.Name != b.Calls[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Feed) fork(id string, upTo int64) (string, error) {
+	var row Row
+	err := f.call(func(ctx context.Context) (err error) {
+		row, err = f.opts.Store.Fork(ctx, id, upTo)
+		return err
+	})
+	return row.ID, err
+}

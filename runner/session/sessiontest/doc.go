@@ -1,0 +1,2 @@
+// Package sessiontest is the conformance suite of the port session.Store.
+package sessiontest

@@ -1,0 +1,287 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/deckhand-dev/deckhand/runner/session"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// Run holds a store to the port. Each call of open returns an empty one, which
+// tells the time by the clock that it is given.
+func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Store) {
+	t.Helper()
+	for name, test := range map[string]func(t *testing.T, g ground){
+		"Append":      testAppend,
+		"Invalid":     testInvalid,
+		"Owner":       testOwner,
+		"Status":      testStatus,
+		"Whole":       testWhole,
+		"Read":        testRead,
+		"List":        testList,
+		"Pages":       testPages,
+		"Cursors":     testCursors,
+		"Fork":        testFork,
+		"Delete":      testDelete,
+		"Cancelled":   testCancelled,
+		"Writers":     testWriters,
+		"AllAtOnce":   testAllAtOnce,
+		"ManyAtATime": testMany,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{at: noon}
+			test(t, ground{Store: open(t, c.now), clock: c})
+		})
+	}
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// A clock goes on by a second each time that it is asked.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(time.Second)
+	return c.at
+}
+
+type ground struct {
+	session.Store
+	clock *clock
+}
+
+// row is a session of the agent "scout".
+func row(id string) session.Row { return session.Row{ID: id, App: "default", Agent: "scout"} }
+
+// steps are said by the user, from a number on.
+func steps(from int64, texts ...string) []step.Step {
+	all := make([]step.Step, len(texts))
+	for i, text := range texts {
+		all[i] = step.Step{Seq: from + int64(i), Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
+	}
+	return all
+}
+
+func (g ground) say(t *testing.T, r session.Row, after int64, texts ...string) {
+	t.Helper()
+	if err := g.Append(t.Context(), r, after, steps(after+1, texts...)...); err != nil {
+		t.Fatalf("Append(%s, %d): %v", r.ID, after, err)
+	}
+}
+
+// told is a session in words.
+func (g ground) told(t *testing.T, id string, from int64) string {
+	t.Helper()
+	var words []string
+	for s, err := range g.Read(t.Context(), id, from) {
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		words = append(words, fmt.Sprintf("%d:%s", s.Seq, s.Text()))
+	}
+	return strings.Join(words, " ")
+}
+
+func wantTold(t *testing.T, g ground, id, want string) {
+	t.Helper()
+	if got := g.told(t, id, 1); got != want {
+		t.Errorf("the session %s is %q, want %q", id, got, want)
+	}
+}
+
+func wantError(t *testing.T, call string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", call, err, want)
+	}
+}
+
+func testAppend(t *testing.T, g ground) {
+	g.say(t, row("a"), 0, "one", "two")
+	g.say(t, row("a"), 2, "three")
+	for _, after := range []int64{0, 2, 4} {
+		err := g.Append(t.Context(), row("a"), after, steps(after+1, "late")...)
+		var conflict *session.ConflictError
+		if !errors.As(err, &conflict) || !errors.Is(err, session.ErrConflict) {
+			t.Fatalf("Append behind %d: error %v, want a ConflictError", after, err)
+		}
+		if diff := cmp.Diff(&session.ConflictError{Session: "a", Last: 3}, conflict); diff != "" {
+			t.Errorf("ConflictError -want +got:\n%s", diff)
+		}
+	}
+	err := g.Append(t.Context(), row("none"), 7, steps(8, "x")...)
+	wantError(t, "Append to a session that is not there", err, session.ErrConflict)
+	wantTold(t, g, "a", "1:one 2:two 3:three")
+}
+
+func testInvalid(t *testing.T, g ground) {
+	long := row("a")
+	long.Agent = strings.Repeat("x", session.MaxField+1)
+	gap := steps(1, "one", "two")
+	gap[1].Seq = 3
+	for name, err := range map[string]error{
+		"a gap":                 g.Append(t.Context(), row("a"), 0, gap...),
+		"a number that is late": g.Append(t.Context(), row("a"), 0, steps(2, "two")...),
+		"a negative number":     g.Append(t.Context(), row("a"), -1, steps(0, "zero")...),
+		"no id":                 g.Append(t.Context(), row(""), 0),
+		"a long id":             g.Append(t.Context(), row(strings.Repeat("x", session.MaxID+1)), 0),
+		"a long name":           g.Append(t.Context(), long, 0),
+		"very many steps":       g.Append(t.Context(), row("a"), 0, steps(1, make([]string, session.MaxSteps+1)...)...),
+	} {
+		wantError(t, "Append with "+name, err, session.ErrInvalid)
+	}
+	_, err := g.List(t.Context(), session.Query{})
+	wantError(t, "List", err, nil)
+	wantError(t, "Read of what was refused", first(g.Read(t.Context(), "a", 1)), session.ErrNotFound)
+}
+
+// first is the error with which reading begins.
+func first(read func(func(step.Step, error) bool)) error {
+	for _, err := range read {
+		return err
+	}
+	return nil
+}
+
+func testOwner(t *testing.T, g ground) {
+	mine := session.Row{ID: "a", App: "app", Agent: "agent", User: "user"}
+	g.say(t, mine, 0, "one")
+	for _, theirs := range []session.Row{
+		{ID: "a", App: "other", Agent: "agent", User: "user"},
+		{ID: "a", App: "app", Agent: "other", User: "user"},
+		{ID: "a", App: "app", Agent: "agent"},
+	} {
+		err := g.Append(t.Context(), theirs, 1, steps(2, "two")...)
+		wantError(t, "Append to a session of somebody else", err, session.ErrOwner)
+	}
+	wantTold(t, g, "a", "1:one")
+}
+
+func testStatus(t *testing.T, g ground) {
+	r := row("a")
+	r.Status = "Running"
+	g.say(t, r, 0, "one")
+	g.say(t, row("a"), 1, "two")
+	if got := g.only(t, session.Query{}); got.Status != "Running" {
+		t.Errorf("after an Append without a status it is %q", got.Status)
+	}
+	r.Status = "Succeeded"
+	wantError(t, "Append of a status alone", g.Append(t.Context(), r, 2), nil)
+	wantError(t, "Append of a status to an earlier step", g.Append(t.Context(), r, 1), session.ErrConflict)
+	got := g.only(t, session.Query{})
+	want := session.Row{ID: "a", App: "default", Agent: "scout", Status: "Succeeded", Last: 2}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(session.Row{}, "Created", "Updated")); diff != "" {
+		t.Errorf("row -want +got:\n%s", diff)
+	}
+	if !got.Created.After(noon) || !got.Updated.After(got.Created) {
+		t.Errorf("created %v, updated %v", got.Created, got.Updated)
+	}
+}
+
+// only is the one row that a query finds.
+func (g ground) only(t *testing.T, q session.Query) session.Row {
+	t.Helper()
+	page, err := g.List(t.Context(), q)
+	if err != nil || len(page.Rows) != 1 || page.Next != "" {
+		t.Fatalf("List(%+v) = %+v, error %v, want one row", q, page, err)
+	}
+	return page.Rows[0]
+}
+
+// A step comes back as it was.
+func testWhole(t *testing.T, g ground) {
+	full := step.Step{
+		Seq: 1, Role: step.RoleAssistant,
+		Parts: []step.Part{
+			{Kind: step.PartThinking, Text: "hm\n\u2603", Signature: "sig", Provider: []byte(`{"b":1,"a":[2]}`)},
+			{Kind: step.PartText, Text: "said\t\"\\"},
+		},
+		Calls:  []step.Call{{ID: "s1c1", Name: "Read", Args: []byte(`{"path":"a","n":1.50}`)}},
+		Finish: step.FinishCalls, Model: "m", Note: step.NoteNudge,
+		Hooks: []step.Hook{{Name: "h", Point: "BeforeModel", Did: step.HookAllowed, Reason: "r"}},
+		Usage: step.Usage{InputTokens: 1, CostMicroUSD: 2, Priced: true},
+		Scope: step.Scope{Depth: 1, Parent: "s0c1", Agent: "scout"},
+		At:    noon, Duration: time.Second,
+	}
+	result := step.Step{Seq: 2, Role: step.RoleTool, CallID: "s1c1", Name: "Read", IsError: true}
+	wantError(t, "Append", g.Append(t.Context(), row("a"), 0, full, result), nil)
+	var got []step.Step
+	for s, err := range g.Read(t.Context(), "a", 1) {
+		wantError(t, "Read", err, nil)
+		got = append(got, s)
+	}
+	if diff := cmp.Diff([]step.Step{full, result}, got, cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
+		t.Errorf("steps -want +got:\n%s", diff)
+	}
+}
+
+func testRead(t *testing.T, g ground) {
+	texts := make([]string, 300)
+	for i := range texts {
+		texts[i] = fmt.Sprint(i + 1)
+	}
+	g.say(t, row("a"), 0, texts...)
+	g.say(t, row("b"), 0, "other")
+	for from, want := range map[int64]int{-5: 300, 0: 300, 1: 300, 150: 151, 300: 1, 301: 0, 1 << 40: 0} {
+		n, next := 0, max(from, 1)
+		for s, err := range g.Read(t.Context(), "a", from) {
+			if err != nil || s.Seq != next || s.Text() != fmt.Sprint(next) {
+				t.Fatalf("Read from %d: step %d (%s) where %d is due, error %v", from, s.Seq, s.Text(), next, err)
+			}
+			n, next = n+1, next+1
+		}
+		if n != want {
+			t.Errorf("Read from %d: %d steps, want %d", from, n, want)
+		}
+	}
+	wantError(t, "Read of nothing", first(g.Read(t.Context(), "none", 1)), session.ErrNotFound)
+	n := 0
+	for range g.Read(t.Context(), "a", 1) {
+		if n++; n == 5 {
+			break
+		}
+	}
+}
+
+func testDelete(t *testing.T, g ground) {
+	g.say(t, row("a"), 0, "one", "two")
+	fork, err := g.Fork(t.Context(), "a", 1)
+	wantError(t, "Fork", err, nil)
+	wantError(t, "Delete", g.Delete(t.Context(), "a"), nil)
+	wantError(t, "Delete again", g.Delete(t.Context(), "a"), session.ErrNotFound)
+	wantError(t, "Read of what was deleted", first(g.Read(t.Context(), "a", 1)), session.ErrNotFound)
+	wantTold(t, g, fork.ID, "1:one")
+	g.say(t, row("a"), 0, "anew")
+	wantTold(t, g, "a", "1:anew")
+}
+
+func testCancelled(t *testing.T, g ground) {
+	g.say(t, row("a"), 0, "one")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, listing := g.List(ctx, session.Query{})
+	_, forking := g.Fork(ctx, "a", 1)
+	for name, err := range map[string]error{
+		"Append": g.Append(ctx, row("a"), 1, steps(2, "two")...),
+		"Read":   first(g.Read(ctx, "a", 1)),
+		"List":   listing, "Fork": forking,
+		"Delete": g.Delete(ctx, "a"),
+	} {
+		wantError(t, name, err, context.Canceled)
+	}
+	wantTold(t, g, "a", "1:one")
+}

@@ -1,0 +1,21 @@
+package session
+
+import "github.com/deckhand-dev/deckhand/runner/step"
+
+// overhead stands for what a step has beside its content.
+const overhead = 500
+
+// Size is about how many bytes a step takes.
+func Size(s step.Step) int64 {
+	n := overhead
+	for _, p := range s.Parts {
+		n += len(p.Text) + len(p.Signature) + len(p.Provider)
+	}
+	for _, c := range s.Calls {
+		n += len(c.Name) + len(c.Args)
+	}
+	for _, h := range s.Hooks {
+		n += len(h.Name) + len(h.Reason)
+	}
+	return int64(n)
+}

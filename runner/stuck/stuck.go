@@ -1,0 +1,120 @@
+package stuck
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A Finding is in what way an agent goes round in circles.
+type Finding struct {
+	Rule Rule
+	// Times is how often it happened so far.
+	Times int
+	// What says it in words, for people and for the model.
+	What string
+}
+
+// A Rule names one way to be stuck.
+type Rule string
+
+// The ways to be stuck.
+const (
+	SameResult  Rule = "SameResult"  // the same calls have the same results
+	SameError   Rule = "SameError"   // the same calls fail, in whatever way
+	Monologue   Rule = "Monologue"   // the same is said again and nothing is done
+	Alternating Rule = "Alternating" // two turns take turns
+	Compacting  Rule = "Compacting"  // summary follows summary
+	ToolFails   Rule = "ToolFails"   // one tool fails, whatever it is given
+)
+
+// How often something must happen to count.
+const (
+	sameResults = 4
+	sameErrors  = 3
+	monologues  = 3
+	alternating = 6
+	compactions = 10
+	failures    = 6
+)
+
+// recent is how many turns back is looked at.
+const recent = 20
+
+// rules are asked in this order; the first that finds something counts.
+var rules = []func(*past) (Finding, bool){sameResult, sameError, monologue, alternates, compacts, fails}
+
+// Find looks at the end of a session. Its calls must be answered.
+func Find(steps []step.Step) (Finding, bool) {
+	p := look(steps)
+	for _, rule := range rules {
+		if f, found := rule(p); found {
+			return f, true
+		}
+	}
+	return Finding{}, false
+}
+
+func sameResult(p *past) (Finding, bool) {
+	n := p.repeats(1, turn.same)
+	if n < sameResults {
+		return Finding{}, false
+	}
+	return Finding{SameResult, n, fmt.Sprintf("calling %s gave the same result %d times in a row, with the same arguments", p.turns[0].names(), n)}, true
+}
+
+func sameError(p *past) (Finding, bool) {
+	n := p.repeats(1, func(a, b turn) bool { return a.failed() && b.failed() && a.sameCalls(b) })
+	if n < sameErrors {
+		return Finding{}, false
+	}
+	return Finding{SameError, n, fmt.Sprintf("calling %s failed %d times in a row, with the same arguments", p.turns[0].names(), n)}, true
+}
+
+func monologue(p *past) (Finding, bool) {
+	if p.said < monologues {
+		return Finding{}, false
+	}
+	return Finding{Monologue, p.said, fmt.Sprintf("the same was said %d times in a row and nothing was done: %q", p.said, cut(p.saying))}, true
+}
+
+func alternates(p *past) (Finding, bool) {
+	n := p.repeats(2, turn.same)
+	if n < alternating {
+		return Finding{}, false
+	}
+	return Finding{Alternating, n, fmt.Sprintf("calling %s and %s in turn gave the same results, %d turns in all", p.turns[1].names(), p.turns[0].names(), n)}, true
+}
+
+func compacts(p *past) (Finding, bool) {
+	if p.summaries < compactions {
+		return Finding{}, false
+	}
+	return Finding{Compacting, p.summaries, fmt.Sprintf("the session was summarized %d times in a row and nothing was done in between", p.summaries)}, true
+}
+
+// fails counts the failures of each tool since it last did what it should.
+func fails(p *past) (Finding, bool) {
+	streaks, over := map[string]int{}, map[string]bool{}
+	for _, t := range p.turns {
+		for _, o := range slices.Backward(t) {
+			switch name := o.call.Name; {
+			case !o.result.IsError:
+				over[name] = true
+			case !over[name]:
+				streaks[name]++
+			}
+		}
+	}
+	worst := ""
+	for name, n := range streaks {
+		if n > streaks[worst] || n == streaks[worst] && name < worst {
+			worst = name
+		}
+	}
+	if streaks[worst] < failures {
+		return Finding{}, false
+	}
+	return Finding{ToolFails, streaks[worst], fmt.Sprintf("calling %s failed %d times in a row, with whatever arguments", cut(worst), streaks[worst])}, true
+}

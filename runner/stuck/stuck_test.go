@@ -1,0 +1,288 @@
+package stuck_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/stuck"
+)
+
+// A talk is a session under construction.
+type talk []step.Step
+
+func (k *talk) add(s step.Step, text string) {
+	s.Seq = int64(len(*k)) + 1
+	if text != "" {
+		s.Parts = append(s.Parts, step.Part{Kind: step.PartText, Text: text})
+	}
+	*k = append(*k, s)
+}
+
+func (k *talk) told(note step.Note) { k.add(step.Step{Role: step.RoleUser, Note: note}, "do it") }
+func (k *talk) person()             { k.told("") }
+func (k *talk) says(text string)    { k.add(step.Step{Role: step.RoleAssistant}, text) }
+
+// A deed is a call and what came of it.
+type deed struct{ name, args, result string }
+
+// failed marks the result of a deed as an error.
+const failed = "!"
+
+// does has the model make calls in one turn. It thinks of something else each
+// time.
+func (k *talk) does(deeds ...deed) {
+	seq := int64(len(*k)) + 1
+	s := step.Step{Role: step.RoleAssistant, Parts: []step.Part{{Kind: step.PartThinking, Text: fmt.Sprint("thought ", seq)}}}
+	for i, d := range deeds {
+		s.Calls = append(s.Calls, step.Call{ID: step.CallID("", seq, i+1), Name: d.name, Args: []byte(d.args)})
+	}
+	k.add(s, "")
+	for i, d := range deeds {
+		text, isError := strings.CutPrefix(d.result, failed)
+		k.add(step.Step{Role: step.RoleTool, CallID: s.Calls[i].ID, Name: d.name, IsError: isError}, text)
+	}
+}
+
+// times repeats what is done to a session.
+func (*talk) times(n int, do func(i int)) {
+	for i := range n {
+		do(i)
+	}
+}
+
+var (
+	ls    = deed{"ls", `{"path":"/workspace"}`, "a.txt"}
+	read  = deed{"read", `{"path":"/workspace/a.txt"}`, "hello"}
+	wrong = deed{"edit", `{"old":"x","new":"y"}`, failed + "the text is not in the file"}
+	think = deed{"think", `{"thought":"hm"}`, "noted"}
+)
+
+func numbered(d deed, i int) deed {
+	d.args = strings.Replace(d.args, "{", fmt.Sprintf(`{"n":%d,`, i), 1)
+	return d
+}
+
+func TestFind(t *testing.T) {
+	cases := map[string]struct {
+		build func(k *talk)
+		want  string // rule and times; empty: not stuck
+	}{
+		"nothing was said":                          {func(k *talk) {}, ""},
+		"a session that has hardly begun":           {func(k *talk) { k.person(); k.does(ls) }, ""},
+		"the same with the same result, four times": {func(k *talk) { k.person(); k.times(4, func(int) { k.does(ls) }) }, "SameResult 4"},
+		"the same, five times":                      {func(k *talk) { k.person(); k.times(5, func(int) { k.does(ls) }) }, "SameResult 5"},
+		"the same, three times":                     {func(k *talk) { k.person(); k.times(3, func(int) { k.does(ls) }) }, ""},
+		"the same with no result":                   {func(k *talk) { k.person(); k.times(4, func(int) { k.does(deed{"write", `{}`, ""}) }) }, "SameResult 4"},
+		"the same after other things": {func(k *talk) {
+			k.person()
+			k.does(read)
+			k.says("so")
+			k.does(read)
+			k.times(4, func(int) { k.does(ls) })
+		}, "SameResult 4"},
+		"the same, but something else last": {func(k *talk) { k.person(); k.times(4, func(int) { k.does(ls) }); k.does(read) }, ""},
+		"the same, and something else in between": {func(k *talk) {
+			k.person()
+			k.times(4, func(i int) { k.does(ls); k.does(numbered(read, i)) })
+		}, ""},
+		"a result that changes is being waited for": {func(k *talk) {
+			k.person()
+			k.times(12, func(i int) { k.does(deed{"status", `{"job":7}`, fmt.Sprintf("%d%% done", i)}) })
+		}, ""},
+		"arguments that are written differently": {func(k *talk) {
+			k.person()
+			for _, args := range []string{`{"a":1,"b":[2]}`, `{"b":[2],"a":1}`, `{ "a" : 1, "b" : [ 2 ] }`, "{\"\\u0061\":1,\n\"b\":[2]}"} {
+				k.does(deed{"get", args, "x"})
+			}
+		}, "SameResult 4"},
+		"large numbers that differ in the last digit": {func(k *talk) {
+			k.person()
+			k.times(4, func(i int) { k.does(deed{"get", fmt.Sprintf(`{"id":1234567890123456789%d}`, i), "x"}) })
+		}, ""},
+		"arguments that are no JSON": {func(k *talk) { k.person(); k.times(4, func(int) { k.does(deed{"get", `{x`, "x"}) }) }, "SameResult 4"},
+		"arguments that differ":      {func(k *talk) { k.person(); k.times(8, func(i int) { k.does(numbered(ls, i)) }) }, ""},
+		"different tools with the same arguments": {func(k *talk) {
+			k.person()
+			k.times(4, func(i int) { k.does(deed{fmt.Sprint("get", i), `{}`, "x"}) })
+		}, ""},
+		"different thoughts": {func(k *talk) { k.person(); k.times(8, func(i int) { k.does(numbered(think, i)) }) }, ""},
+		"the same thought":   {func(k *talk) { k.person(); k.times(4, func(int) { k.does(think) }) }, "SameResult 4"},
+		"words of others than people in between": {func(k *talk) {
+			k.person()
+			for _, note := range []step.Note{step.NoteRunner, step.NoteHook, step.NoteNudge, step.NoteSummary} {
+				k.does(ls)
+				k.told(note)
+			}
+		}, "SameResult 4"},
+
+		"a person spoke in between":        {func(k *talk) { k.person(); k.times(3, func(int) { k.does(ls) }); k.told(step.NoteMessage); k.does(ls) }, ""},
+		"stuck again after a person spoke": {func(k *talk) { k.person(); k.does(ls); k.person(); k.times(4, func(int) { k.does(ls) }) }, "SameResult 4"},
+		"it was told that it is stuck":     {func(k *talk) { k.person(); k.times(4, func(int) { k.does(ls) }); k.told(step.NoteStuck) }, ""},
+		"it was told and does it again": {func(k *talk) {
+			k.person()
+			k.times(4, func(int) { k.does(ls) })
+			k.told(step.NoteStuck)
+			k.times(3, func(int) { k.does(ls) })
+		}, ""},
+		"it was told and is stuck again": {func(k *talk) {
+			k.person()
+			k.times(4, func(int) { k.does(ls) })
+			k.told(step.NoteStuck)
+			k.times(4, func(int) { k.does(ls) })
+		}, "SameResult 4"},
+
+		"the same error, three times": {func(k *talk) { k.person(); k.times(3, func(int) { k.does(wrong) }) }, "SameError 3"},
+		"the same error, twice":       {func(k *talk) { k.person(); k.times(2, func(int) { k.does(wrong) }) }, ""},
+		"the same call, other errors": {func(k *talk) {
+			k.person()
+			k.times(3, func(i int) { d := wrong; d.result += fmt.Sprint(i); k.does(d) })
+		}, "SameError 3"},
+		"the same call, once it works": {func(k *talk) { k.person(); k.does(wrong); k.does(deed{wrong.name, wrong.args, "done"}); k.does(wrong) }, ""},
+		"the same error, but then it worked": {func(k *talk) {
+			k.person()
+			k.times(3, func(int) { k.does(wrong) })
+			k.does(deed{wrong.name, wrong.args, "done"})
+		}, ""},
+		"three errors of different calls": {func(k *talk) { k.person(); k.times(3, func(i int) { k.does(numbered(wrong, i)) }) }, ""},
+
+		"the same text, three times": {func(k *talk) { k.person(); k.times(3, func(int) { k.says("Done?"); k.told(step.NoteNudge) }) }, "Monologue 3"},
+		"the same text, twice":       {func(k *talk) { k.person(); k.times(2, func(int) { k.says("Done?"); k.told(step.NoteNudge) }) }, ""},
+		"the same text, and a call in between": {func(k *talk) {
+			k.person()
+			k.says("Done?")
+			k.does(ls)
+			k.says("Done?")
+			k.does(read)
+			k.says("Done?")
+		}, ""},
+		"the same text, and another in between": {func(k *talk) { k.person(); k.says("Done?"); k.says("Done?"); k.says("Well."); k.says("Done?") }, ""},
+		"nothing is said, three times":          {func(k *talk) { k.person(); k.times(3, func(int) { k.says("") }) }, ""},
+		"the same text before a call":           {func(k *talk) { k.person(); k.times(4, func(int) { k.says("Done?") }); k.does(ls) }, ""},
+
+		"two turns take turns":          {func(k *talk) { k.person(); k.times(3, func(int) { k.does(ls); k.does(read) }) }, "Alternating 6"},
+		"two turns take turns, longer":  {func(k *talk) { k.person(); k.times(4, func(int) { k.does(read); k.does(ls) }); k.does(read) }, "Alternating 9"},
+		"two turns take turns, shorter": {func(k *talk) { k.person(); k.times(2, func(int) { k.does(ls); k.does(read) }); k.does(ls) }, ""},
+		"two turns take turns, but one result changes": {func(k *talk) {
+			k.person()
+			k.times(6, func(i int) { k.does(ls); d := read; d.result = fmt.Sprint(i); k.does(d) })
+		}, ""},
+		"three turns take turns": {func(k *talk) { k.person(); k.times(4, func(int) { k.does(ls); k.does(read); k.does(think) }) }, ""},
+
+		"ten summaries":  {func(k *talk) { k.person(); k.does(ls); k.times(10, func(int) { k.told(step.NoteSummary) }) }, "Compacting 10"},
+		"nine summaries": {func(k *talk) { k.person(); k.does(ls); k.times(9, func(int) { k.told(step.NoteSummary) }) }, ""},
+		"ten summaries, and work in between": {func(k *talk) {
+			k.person()
+			k.times(10, func(i int) { k.does(numbered(ls, i)); k.told(step.NoteSummary) })
+		}, ""},
+		"ten summaries, and work after": {func(k *talk) { k.person(); k.times(10, func(int) { k.told(step.NoteSummary) }); k.does(ls) }, ""},
+
+		"one tool fails, whatever it is given": {func(k *talk) { k.person(); k.times(6, func(i int) { k.does(numbered(wrong, i)) }) }, "ToolFails 6"},
+		"one tool fails five times":            {func(k *talk) { k.person(); k.times(5, func(i int) { k.does(numbered(wrong, i)) }) }, ""},
+		"one tool fails, others work": {func(k *talk) {
+			k.person()
+			k.times(6, func(i int) { k.does(numbered(wrong, i)); k.does(numbered(read, i)) })
+		}, "ToolFails 6"},
+		"one tool fails, but not always": {func(k *talk) {
+			k.person()
+			k.times(9, func(i int) { d := numbered(wrong, i); d.result = []string{failed, failed, "ok"}[i%3]; k.does(d) })
+		}, ""},
+		"one tool fails six times in one turn": {func(k *talk) {
+			k.person()
+			k.does(numbered(wrong, 1), numbered(wrong, 2), numbered(wrong, 3), numbered(wrong, 4), numbered(wrong, 5), numbered(wrong, 6))
+		}, "ToolFails 6"},
+		"failures of several tools": {func(k *talk) {
+			k.person()
+			k.times(10, func(i int) { d := numbered(wrong, i); d.name = fmt.Sprint("t", i%2); k.does(d) })
+		}, ""},
+		"six failures, but twenty turns ago": {func(k *talk) {
+			k.person()
+			k.times(6, func(i int) { k.does(numbered(wrong, i)) })
+			k.times(20, func(i int) { k.does(numbered(read, i)) })
+		}, ""},
+
+		"the same calls in one turn, in any order": {func(k *talk) {
+			k.person()
+			k.times(2, func(int) { k.does(ls, read, ls); k.does(read, ls, ls) })
+		}, "SameResult 4"},
+		"the same call, more often each time": {func(k *talk) {
+			k.person()
+			deeds := []deed{}
+			k.times(5, func(int) { deeds = append(deeds, ls); k.does(deeds...) })
+		}, ""},
+		"one call of the turn differs": {func(k *talk) { k.person(); k.times(8, func(i int) { k.does(ls, numbered(read, i)) }) }, ""},
+		"one call of the turn works": {func(k *talk) {
+			k.person()
+			k.times(5, func(i int) { d := wrong; d.result += fmt.Sprint(i); k.does(d, ls) })
+		}, ""},
+		"forty calls in one turn": {func(k *talk) {
+			k.person()
+			var deeds []deed
+			for i := range 40 {
+				deeds = append(deeds, numbered(ls, i))
+			}
+			k.times(4, func(int) { k.does(deeds...) })
+		}, "SameResult 4"},
+		"calls that nobody answered": {func(k *talk) {
+			k.person()
+			k.times(6, func(int) { k.does(ls); *k = (*k)[:len(*k)-1] })
+		}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var k talk
+			tc.build(&k)
+			f, found := stuck.Find(k)
+			got := ""
+			if found {
+				got = fmt.Sprint(f.Rule, " ", f.Times)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFindingIsInWords(t *testing.T) {
+	long := strings.Repeat("ä", 500)
+	cases := map[string]struct {
+		build func(k *talk)
+		want  string
+	}{
+		"one tool":       {func(k *talk) { k.times(4, func(int) { k.does(ls) }) }, "calling ls gave the same result 4 times in a row, with the same arguments"},
+		"several":        {func(k *talk) { k.times(4, func(int) { k.does(read, ls, read) }) }, "calling ls, read gave the same result 4 times in a row, with the same arguments"},
+		"errors":         {func(k *talk) { k.times(3, func(int) { k.does(wrong) }) }, "calling edit failed 3 times in a row, with the same arguments"},
+		"a long text":    {func(k *talk) { k.times(3, func(int) { k.says(long) }) }, `the same was said 3 times in a row and nothing was done: "` + long[:120] + `…"`},
+		"taking turns":   {func(k *talk) { k.times(3, func(int) { k.does(ls); k.does(read) }) }, "calling ls and read in turn gave the same results, 6 turns in all"},
+		"summaries":      {func(k *talk) { k.times(10, func(int) { k.told(step.NoteSummary) }) }, "the session was summarized 10 times in a row and nothing was done in between"},
+		"failures":       {func(k *talk) { k.times(7, func(i int) { k.does(numbered(wrong, i)) }) }, "calling edit failed 7 times in a row, with whatever arguments"},
+		"a hostile name": {func(k *talk) { k.times(4, func(int) { k.does(deed{long, `{}`, ""}) }) }, "calling " + long[:120] + "… gave the same result 4 times in a row, with the same arguments"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var k talk
+			tc.build(&k)
+			f, _ := stuck.Find(k)
+			if diff := cmp.Diff(tc.want, f.What); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Asked before every model call: a session of reads of 20 KB, each another one.
+func BenchmarkFind(b *testing.B) {
+	var k talk
+	k.person()
+	for i := range 500 {
+		k.does(deed{"read", fmt.Sprintf(`{"path":"/workspace/%d.txt"}`, i), fmt.Sprint(i, strings.Repeat("x", 20_000))})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = stuck.Find(k)
+	}
+}

@@ -1,0 +1,65 @@
+package page
+
+import "strings"
+
+// fence writes the text that stays as it is, between fences.
+func (w *writer) fence() {
+	code, language := strings.Trim(w.code.String(), "\n"), w.language
+	w.code.Reset()
+	w.language = ""
+	if strings.TrimSpace(code) == "" {
+		return
+	}
+	if w.flat > 0 {
+		w.words(code)
+		return
+	}
+	fence := "```"
+	for strings.Contains(code, fence) && len(fence) < 20 {
+		fence += "`"
+	}
+	w.block()
+	w.begin()
+	w.emit(fence + language)
+	for line := range strings.SplitSeq(code, "\n") {
+		w.breaks = 1
+		w.begin()
+		w.emit(strings.TrimRight(line, " \t"))
+	}
+	w.breaks = 1
+	w.begin()
+	w.emit(fence)
+	w.block()
+}
+
+// cell begins a cell of a table, in which no line ends.
+func (w *writer) cell() {
+	w.space = false
+	w.begin()
+	w.emit("| ")
+	w.flat++
+	w.cells++
+}
+
+func (w *writer) endCell() {
+	w.flat--
+	w.cells--
+	w.space = false
+	w.emit(" ")
+}
+
+func (w *writer) endRow() {
+	w.space = false
+	w.emit("|")
+	w.breaks = max(w.breaks, 1)
+}
+
+// divider is the line below the first row of a table.
+func (w *writer) divider(cells int) {
+	w.begin()
+	for range cells {
+		w.emit("|---")
+	}
+	w.emit("|")
+	w.breaks = 1
+}

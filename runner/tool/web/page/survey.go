@@ -1,0 +1,144 @@
+package page
+
+import (
+	"strings"
+)
+
+// A part is how much of a page is taken for its content.
+type part int
+
+const (
+	inMain part = iota
+	inArticle
+	inBody     // but for what is around the content
+	everything // that is not hidden
+)
+
+// contains reports whether an element is where the content of the part is.
+func (p part) contains(t tag) bool {
+	return p == inMain && t.main() || p == inArticle && t.article()
+}
+
+// hides reports whether an element is no part of it.
+func (p part) hides(t tag) bool {
+	return t.hidden() || p != everything && t.around() && !t.main()
+}
+
+// maxTitle bounds a title, in bytes.
+const maxTitle = 300
+
+// A survey is what must be known of a page before it is read.
+type survey struct {
+	title   string
+	base    string
+	grids   map[int]*grid // the tables, by token
+	tables  []*grid       // those that are open
+	inMain  gauge
+	article gauge
+	titles  int // how many titles are open
+}
+
+// A grid is a table. One that only puts things beside each other has others in
+// it, or text with a structure of its own, or one column.
+type grid struct {
+	layout      bool
+	row, widest int
+}
+
+// A gauge measures the text within some elements.
+type gauge struct{ open, chars int }
+
+func look(src string) *survey {
+	s := &survey{grids: map[int]*grid{}}
+	walk(src, func(t tag) bool { return t.hidden() && t.name != "title" }, s)
+	s.title = strings.Join(strings.Fields(s.title), " ")
+	if len(s.title) > maxTitle {
+		s.title = strings.ToValidUTF8(s.title[:maxTitle], "") + "…"
+	}
+	return s
+}
+
+func (s *survey) open(t *tag) {
+	s.count(t, 1)
+	switch t.name {
+	case "title":
+		s.titles++
+	case "base":
+		if s.base == "" {
+			s.base = t.attrs["href"]
+		}
+	case "table":
+		g := &grid{layout: len(s.tables) > 0 || t.role == "presentation"}
+		s.within(t)
+		s.grids[t.at] = g
+		s.tables = append(s.tables, g)
+	default:
+		s.within(t)
+	}
+}
+
+// within looks at what is in a table.
+func (s *survey) within(t *tag) {
+	if len(s.tables) == 0 {
+		return
+	}
+	g := s.tables[len(s.tables)-1]
+	switch t.name {
+	case "tr":
+		g.row = 0
+	case "td", "th":
+		g.row++
+		g.widest = max(g.widest, g.row)
+	case "table", "ul", "ol", "pre", "blockquote", "form", "section", "article", "main":
+		g.layout = true
+	default:
+		g.layout = g.layout || t.heading() > 0
+	}
+}
+
+func (s *survey) close(t *tag) {
+	s.count(t, -1)
+	switch t.name {
+	case "title":
+		s.titles--
+	case "table":
+		s.tables = s.tables[:len(s.tables)-1]
+	}
+}
+
+func (s *survey) count(t *tag, by int) {
+	if t.main() {
+		s.inMain.open += by
+	}
+	if t.article() {
+		s.article.open += by
+	}
+}
+
+func (s *survey) text(text string) {
+	if s.titles > 0 {
+		if len(s.title) < maxTitle { // the first; pictures have titles too, which are hidden
+			s.title += text
+		}
+		return
+	}
+	n := count(text)
+	if s.inMain.open > 0 {
+		s.inMain.chars += n
+	}
+	if s.article.open > 0 {
+		s.article.chars += n
+	}
+}
+
+// parts are the parts of the page that may be its content, the best first.
+func (s *survey) parts() []part {
+	var all []part
+	if s.inMain.chars >= enough {
+		all = append(all, inMain)
+	}
+	if s.article.chars >= enough {
+		all = append(all, inArticle)
+	}
+	return append(all, inBody, everything)
+}

@@ -1,0 +1,183 @@
+package web
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// The names of the tools.
+const (
+	NameHTTPRequest = "HttpRequest"
+	NameBrowse      = "Browse"
+	NameWebSearch   = "WebSearch"
+)
+
+// maxBody is how many bytes of an answer HttpRequest reads.
+const maxBody = 1 << 20
+
+//go:embed request.md
+var requestPage string
+
+type requestIn struct {
+	Method         string            `json:"method" enum:"GET,HEAD,POST,PUT,PATCH,DELETE" jsonschema:"what to do"`
+	URL            string            `json:"url" jsonschema:"the whole URL, with https:// or http://"`
+	Headers        map[string]string `json:"headers,omitempty" jsonschema:"headers to send, by name"`
+	Body           string            `json:"body,omitempty" jsonschema:"the body to send, as text; JSON is sent as application/json unless headers say otherwise"`
+	TimeoutSeconds int               `json:"timeoutSeconds,omitempty" jsonschema:"how long to wait for the whole answer; default 30"`
+}
+
+// HTTPRequest makes the tool that sends one HTTP request. An error means that
+// the options are wrong.
+func HTTPRequest(o Options) (tool.Tool, error) {
+	client, list, err := o.newClient()
+	if err != nil {
+		return nil, err
+	}
+	r := &requester{client: client, hosts: list, runUID: o.RunUID}
+	return classified{tool.Typed(external(NameHTTPRequest, requestPage, tool.Once), r.call)}, nil
+}
+
+// external is the Spec of a tool of the web.
+func external(name, page string, effect tool.Effect) tool.Spec {
+	return tool.Spec{
+		Tool:   step.Tool{Name: name, Description: strings.TrimSpace(page)},
+		Effect: effect, Concurrency: tool.Parallel,
+	}
+}
+
+// A classified tool tells the effect of a request by its method.
+type classified struct{ tool.Tool }
+
+// EffectOf implements [tool.Classifier] as HTTP defines its methods.
+func (classified) EffectOf(args json.RawMessage) tool.Effect {
+	var in struct {
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(args, &in) != nil {
+		return tool.Once
+	}
+	switch in.Method {
+	case http.MethodGet, http.MethodHead:
+		return tool.ReadOnly
+	case http.MethodPut, http.MethodDelete:
+		return tool.Idempotent
+	}
+	return tool.Once
+}
+
+type requester struct {
+	client *http.Client
+	hosts  hosts
+	runUID string
+}
+
+func (r *requester) call(ctx context.Context, call tool.Call, in requestIn) (tool.Result, error) {
+	req, dropped, err := r.request(ctx, call, in)
+	if err != nil {
+		return failed(ctx, in.URL, err)
+	}
+	limited, cancel := bounded(ctx, in.TimeoutSeconds)
+	defer cancel()
+	a, err := fetch(limited, r.client, req, maxBody)
+	if err != nil {
+		return failed(ctx, in.URL, err)
+	}
+	return tool.Result{
+		Text:    a.render(dropped),
+		Summary: fmt.Sprintf("%s %s: %s, %s", in.Method, show(a.url.Host), a.status, size(a.read)),
+	}, nil
+}
+
+// request makes the request that a model wants.
+func (r *requester) request(ctx context.Context, call tool.Call, in requestIn) (req *http.Request, dropped []string, err error) {
+	to, err := r.hosts.target(in.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err = http.NewRequestWithContext(ctx, in.Method, to.String(), strings.NewReader(in.Body))
+	if err != nil {
+		return nil, nil, &requestError{err.Error()}
+	}
+	if in.Body == "" {
+		req.Body, req.GetBody = nil, nil
+	}
+	if dropped, err = headers(req, in.Headers); err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	if in.Body != "" && req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", typeOf(in.Body))
+	}
+	r.identify(req, call)
+	return req, dropped, nil
+}
+
+// identify lets a server see that a request is one that it has had before: the
+// call of a Run that was interrupted has the same id when it is made again.
+func (r *requester) identify(req *http.Request, call tool.Call) {
+	key := r.runUID + "/" + call.ID
+	changes := req.Method != http.MethodGet && req.Method != http.MethodHead
+	if !changes || r.runUID == "" || call.ID == "" || !httpguts.ValidHeaderFieldValue(key) {
+		return
+	}
+	if req.Header.Get("Idempotency-Key") == "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+}
+
+// typeOf is what a body is sent as when the model does not say.
+func typeOf(body string) string {
+	if trimmed := strings.TrimSpace(body); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+		if json.Valid([]byte(trimmed)) {
+			return "application/json"
+		}
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// render is the answer as the model reads it.
+func (a *answer) render(dropped []string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "HTTP %s\n", a.status)
+	if a.moved {
+		fmt.Fprintf(&out, "[redirected to %s]\n", show(a.url.Redacted()))
+	}
+	if len(dropped) > 0 {
+		fmt.Fprintf(&out, "[not sent, because the tool sets it itself: %s]\n", strings.Join(dropped, ", "))
+	}
+	out.WriteString(tell(a.header))
+	switch {
+	case a.kind == binary && a.read > 0:
+		fmt.Fprintf(&out, "\n[the body is not shown: it is no text, but %s, %s]", show(a.media), a.whole())
+		return out.String()
+	case a.kind == html:
+		out.WriteString("[HTML: Browse shows the same page as text]\n")
+	}
+	if a.text != "" {
+		out.WriteString("\n" + a.text)
+	}
+	if note := a.note(); note != "" {
+		out.WriteString("\n" + note)
+	}
+	return out.String()
+}
+
+// whole is how large a body is, as far as anybody knows.
+func (a *answer) whole() string {
+	switch {
+	case a.total >= 0:
+		return size(a.total)
+	case a.cut:
+		return "more than " + size(a.read)
+	}
+	return size(a.read)
+}

@@ -1,0 +1,53 @@
+package api_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+)
+
+// The server takes every example as it is. Who makes a Decision must say so in
+// their own name, which tests have another of than most people.
+func TestExamplesAreTaken(t *testing.T) {
+	server := apitest.Get(t)
+	for _, pattern := range []string{"*.yaml", "decisions/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(apitest.Root(), "examples", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("looking for examples: %v", err)
+		}
+		for _, file := range files {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+				objects, err := apitest.ReadObjects(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				namespace := server.Namespace(t)
+				for _, o := range objects {
+					o.SetNamespace(namespace)
+					inOwnName(t, o)
+					strict := &client.CreateOptions{Raw: &metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}}
+					if err := server.Admin.Create(t.Context(), o, strict); err != nil {
+						t.Errorf("%s %s: %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func inOwnName(t *testing.T, o client.Object) {
+	t.Helper()
+	free, ok := o.(*unstructured.Unstructured)
+	if !ok || free.GetKind() != "Decision" {
+		return
+	}
+	if err := unstructured.SetNestedField(free.Object, "admin", "spec", "by"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,149 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// modelCases are the rules of what a Model may be.
+var modelCases = map[string]ruleCase{
+	"a Model of Anthropic needs no endpoint":        {model, `spec: {provider: Anthropic}`, ``},
+	"nor one of OpenRouter":                         {model, `spec: {provider: OpenRouter}`, ``},
+	"nor one of Ollama":                             {model, `spec: {provider: Ollama}`, ``},
+	"one that is compatible to Anthropic does":      {model, `spec: {provider: AnthropicCompatible}`, "provider AnthropicCompatible needs an endpoint"},
+	"and one of Azure":                              {model, `spec: {provider: Azure}`, "provider Azure needs an endpoint"},
+	"Azure has a deployment and a version":          {model, `spec: {provider: Azure, endpoint: "https://x.openai.azure.com", deployment: d, apiVersion: "2026-01-01"}`, ``},
+	"others have no deployment":                     {model, `spec: {deployment: d}`, "deployment and apiVersion are for provider Azure"},
+	"others have no version of an API":              {model, `spec: {apiVersion: "2026-01-01"}`, "deployment and apiVersion are for provider Azure"},
+	"DeepSeek speaks both formats":                  {model, `spec: {provider: DeepSeek, format: Anthropic}`, ``},
+	"Kimi too":                                      {model, `spec: {provider: Kimi, format: OpenAI}`, ``},
+	"the others speak their own":                    {model, `spec: {provider: OpenAI, format: Anthropic}`, "format is for DeepSeek and Kimi"},
+	"a format is one of two":                        {model, `spec: {provider: Kimi, format: Gemini}`, `supported values: "OpenAI", "Anthropic"`},
+	"Custom names a driver":                         {model, `spec: {provider: Custom, driver: acme}`, ``},
+	"Custom cannot go without":                      {model, `spec: {provider: Custom}`, "driver goes with provider Custom"},
+	"nobody else has a driver":                      {model, `spec: {driver: acme}`, "driver goes with provider Custom"},
+	"a Model may have fallbacks":                    {model, `spec: {fallbacks: [a, b]}`, ``},
+	"a Model is no fallback of itself":              {model, `spec: {fallbacks: [a, m]}`, "no fallback of itself"},
+	"a fallback is named once":                      {model, `spec: {fallbacks: [a, a]}`, `Duplicate value: "a"`},
+	"fallbacks are at most 8":                       {model, `spec: {fallbacks: [a, b, c, d, e, f, g, h, i]}`, "must have at most 8 items"},
+	"a fallback is the name of an object":           {model, `spec: {fallbacks: [GPT]}`, "must be the name of an object"},
+	"the most output tokens are tokens":             {model, `spec: {maxOutputTokens: 1.5}`, "spec.maxOutputTokens"},
+	"a key of a Secret is one":                      {model, `spec: {credentials: {secretName: s, key: a/b}}`, "must be a key of a Secret"},
+	"a key of a Secret does not climb":              {model, `spec: {credentials: {secretName: s, key: ..}}`, "must be a key of a Secret"},
+	"a key of a Secret may look like a file's name": {model, `spec: {credentials: {secretName: s, key: .api_KEY-1.txt}}`, ``},
+}
+
+// toolCases are the rules of what an Agent's tools may be.
+var toolCases = map[string]ruleCase{
+	"every built-in tool":                          {agent, `spec: {tools: [{builtin: Files}, {builtin: Think}, {builtin: HttpRequest}, {builtin: WebSearch}, {builtin: Browse}, {builtin: Ask}, {builtin: Task}, {builtin: Recall}]}`, ``},
+	"a tool is something":                          {agent, `spec: {tools: [{timeout: 5s}]}`, "a tool is one of builtin, agent and custom"},
+	"a tool is not two things":                     {agent, `spec: {tools: [{builtin: Files, agent: b}]}`, "a tool is one of builtin, agent and custom"},
+	"another Agent":                                {agent, `spec: {tools: [{agent: reviewer, mode: Pod}]}`, ``},
+	"another Agent under two names":                {agent, `spec: {tools: [{agent: reviewer}, {agent: reviewer, name: second_opinion}]}`, ``},
+	"another Agent whose name no model takes":      {agent, `spec: {tools: [{agent: review.er}]}`, "models take no tool of that name"},
+	"but under a name that models take":            {agent, `spec: {tools: [{agent: review.er, name: reviewer}]}`, ``},
+	"an Agent is the name of an object":            {agent, `spec: {tools: [{agent: Reviewer}]}`, "must be the name of an object"},
+	"an Agent works in the pod":                    {agent, `spec: {tools: [{agent: reviewer, mode: Run}]}`, `supported values: "Pod"`},
+	"only an Agent has a mode":                     {agent, `spec: {tools: [{builtin: Files, mode: Pod}]}`, "mode is for agent"},
+	"a custom tool":                                {agent, `spec: {tools: [{custom: lint}]}`, ``},
+	"a custom tool's name is one":                  {agent, `spec: {tools: [{custom: "lint it"}]}`, "must be the name of a tool"},
+	"a name is one that models take":               {agent, `spec: {tools: [{custom: lint, name: "lint it"}]}`, "must be a name that models take"},
+	"a name is at most 64 letters":                 {agent, `spec: {tools: [{custom: lint, name: ` + strings.Repeat("a", 65) + `}]}`, "64"},
+	"a built-in tool has its own":                  {agent, `spec: {tools: [{builtin: Files, name: files}]}`, "name is for agent and custom"},
+	"two tools are not called the same":            {agent, `spec: {tools: [{agent: reviewer}, {custom: x, name: reviewer}]}`, "give one of the two another name"},
+	"hosts of a request":                           {agent, `spec: {tools: [{builtin: HttpRequest, hosts: [api.example.com, "*.example.org"]}]}`, ``},
+	"hosts of Browse":                              {agent, `spec: {tools: [{builtin: Browse, hosts: [example.com]}]}`, ``},
+	"no hosts of files":                            {agent, `spec: {tools: [{builtin: Files, hosts: [example.com]}]}`, "hosts are for the built-in tools HttpRequest and Browse"},
+	"no hosts of an Agent":                         {agent, `spec: {tools: [{agent: reviewer, hosts: [example.com]}]}`, "hosts are for the built-in tools HttpRequest and Browse"},
+	"a host is no URL":                             {agent, `spec: {tools: [{builtin: HttpRequest, hosts: ["https://example.com"]}]}`, "must be a host in lower case"},
+	"a host has no port":                           {agent, `spec: {tools: [{builtin: HttpRequest, hosts: ["example.com:8080"]}]}`, "must be a host in lower case"},
+	"a star stands for whole labels":               {agent, `spec: {tools: [{builtin: HttpRequest, hosts: ["*example.com"]}]}`, "must be a host in lower case"},
+	"a star alone is no host":                      {agent, `spec: {tools: [{builtin: HttpRequest, hosts: ["*"]}]}`, "must be a host in lower case"},
+	"a host is listed once":                        {agent, `spec: {tools: [{builtin: HttpRequest, hosts: [a.b, a.b]}]}`, "Duplicate value"},
+	"a search has an endpoint and a key":           {agent, `spec: {tools: [{builtin: WebSearch, endpoint: "https://search.example", credentials: {secretName: tavily}}]}`, ``},
+	"an endpoint of a search is a URL":             {agent, `spec: {tools: [{builtin: WebSearch, endpoint: search.example}]}`, "write https://host"},
+	"a request has no endpoint":                    {agent, `spec: {tools: [{builtin: HttpRequest, endpoint: "https://a.b"}]}`, "endpoint and credentials are for the built-in tool WebSearch"},
+	"a custom tool has no credentials":             {agent, `spec: {tools: [{custom: x, credentials: {secretName: s}}]}`, "endpoint and credentials are for the built-in tool WebSearch"},
+	"tools are at most 64":                         {agent, `spec: {tools: [` + strings.Repeat("{custom: x}, ", 65) + `]}`, "must have at most 64 items"},
+	"sixty-four tools are told apart in good time": {agent, `spec: {tools: [` + many(64) + `]}`, ``},
+}
+
+func many(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, "{custom: "+strings.Repeat("x", i+1)+"}")
+	}
+	return strings.Join(out, ", ")
+}
+
+// agentCases are the rules of everything else that an Agent says.
+var agentCases = map[string]ruleCase{
+	"parameters of an Agent are a Model's":       {agent, `spec: {parameters: {temperature: 3}}`, "less than or equal to 2"},
+	"a route":                                    {agent, `spec: {routes: [{for: Summarize, model: small}, {for: Repair, model: small}, {for: Subagent, model: small}]}`, ``},
+	"a route is for one of the list":             {agent, `spec: {routes: [{for: Fun, model: small}]}`, `supported values: "Summarize", "Subagent", "Repair"`},
+	"a use has one route":                        {agent, `spec: {routes: [{for: Repair, model: a}, {for: Repair, model: b}]}`, "Duplicate value"},
+	"a route names a Model":                      {agent, `spec: {routes: [{for: Repair}]}`, "spec.routes[0].model: Required"},
+	"a route names a Model as it may be":         {agent, `spec: {routes: [{for: Repair, model: GPT}]}`, "must be the name of an object"},
+	"an input has a schema":                      {agent, `spec: {input: {}}`, "spec.input.schema: Required"},
+	"the workspace's instructions":               {agent, `spec: {workspace: {instructions: Ignore}}`, ``},
+	"they are read or not":                       {agent, `spec: {workspace: {instructions: Maybe}}`, `supported values: "Auto", "Ignore"`},
+	"model calls are positive":                   {agent, `spec: {limits: {modelCalls: 0}}`, "greater than or equal to 1"},
+	"tool calls are positive":                    {agent, `spec: {limits: {toolCalls: 0}}`, "greater than or equal to 1"},
+	"a depth may be none":                        {agent, `spec: {limits: {depth: 0}}`, ``},
+	"a depth is at most 5":                       {agent, `spec: {limits: {depth: 6}}`, "less than or equal to 5"},
+	"a wait is at most 30 days":                  {agent, `spec: {limits: {wait: 721h}}`, "at most 720h"},
+	"a wait is not zero":                         {agent, `spec: {limits: {wait: 0s}}`, "at least 1s"},
+	"at a limit it stops or asks":                {agent, `spec: {limits: {whenReached: Beg}}`, `supported values: "Stop", "Ask"`},
+	"a hook has defaults":                        {agent, `spec: {hooks: [{name: h, point: BeforeTool, url: "http://hooks.team-a/x", tools: [Write]}]}`, ``},
+	"a hook has a point":                         {agent, `spec: {hooks: [{name: h, url: "http://h"}]}`, "spec.hooks[0].point: Required"},
+	"a point is one of six":                      {agent, `spec: {hooks: [{name: h, point: Never, url: "http://h"}]}`, `supported values: "BeforeSession", "AfterSession", "BeforeModel", "AfterModel", "BeforeTool", "AfterTool"`},
+	"a hook has a URL":                           {agent, `spec: {hooks: [{name: h, point: AfterTool, url: hooks}]}`, "write https://host/path"},
+	"a hook's name is one":                       {agent, `spec: {hooks: [{name: "a b", point: AfterTool, url: "http://h"}]}`, "must be lower-case letters, digits and -"},
+	"a hook's name is its own":                   {agent, `spec: {hooks: [{name: h, point: AfterTool, url: "http://h"}, {name: h, point: AfterModel, url: "http://h"}]}`, "Duplicate value"},
+	"only a tool's hook has tools":               {agent, `spec: {hooks: [{name: h, point: AfterModel, url: "http://h", tools: [Write]}]}`, "tools are for the points BeforeTool and AfterTool"},
+	"a hook's tools have names":                  {agent, `spec: {hooks: [{name: h, point: AfterTool, url: "http://h", tools: ["*"]}]}`, "must be a tool as the model calls it"},
+	"a hook's timeout is at most 30s":            {agent, `spec: {hooks: [{name: h, point: AfterTool, url: "http://h", timeout: 31s}]}`, "at most 30s"},
+	"a hook's timeout is not zero":               {agent, `spec: {hooks: [{name: h, point: AfterTool, url: "http://h", timeout: 0s}]}`, "more than 0s"},
+	"a hook's failure is one or the other":       {agent, `spec: {hooks: [{name: h, point: AfterTool, url: "http://h", failurePolicy: Cry}]}`, `supported values: "Fail", "Ignore"`},
+	"hooks are at most 16":                       {agent, `spec: {hooks: [` + strings.Repeat(`{name: h, point: AfterTool, url: "http://h"}, `, 17) + `]}`, "must have at most 16 items"},
+	"a Run has parameters instead of a prompt":   {run, `spec: {prompt: null, parameters: {path: a.go}}`, ``},
+	"parameters are an object":                   {run, `spec: {parameters: [1]}`, "spec.parameters"},
+	"a user is bounded in bytes":                 {run, `spec: {user: "` + strings.Repeat("ä", 200) + `"}`, "at most 253 bytes"},
+	"a user is somebody":                         {run, `spec: {user: ""}`, "spec.user"},
+	"a Run does not say what happens at a limit": {run, `spec: {limits: {whenReached: Ask}}`, "whenReached is the Agent's to say"},
+}
+
+// decisionCases are the rules of what a person may decide.
+var decisionCases = map[string]ruleCase{
+	"an answer":                             {decision, ``, ``},
+	"an answer to the only question":        {decision, `{metadata: {name: any}, spec: {request: null}}`, ``},
+	"an answer to a question of a session":  {decision, `{metadata: {name: r.s3c1.s2c1}, spec: {request: s3c1.s2c1}}`, ``},
+	"a decision is named after its request": {decision, `{metadata: {name: mine}}`, "name it r.s3c1"},
+	"its name is not too long":              {decision, `{metadata: {name: ` + strings.Repeat("d", 145) + `}, spec: {request: null}}`, "at most 144 characters"},
+	"a request is an id":                    {decision, `{spec: {request: "limit:steps"}}`, "write s3c1"},
+	"a type is one of the list":             {decision, `{spec: {type: Approve}}`, `supported values: "Answer", "Grant", "Message"`},
+	"an answer says something":              {decision, `{spec: {value: null}}`, "value goes with the types Answer and Message"},
+	"an answer is not empty":                {decision, `{spec: {value: ""}}`, "spec.value"},
+	"an answer is bounded in bytes":         {decision, `{spec: {value: "` + strings.Repeat("ä", 2049) + `"}}`, "at most 4 KiB"},
+	"an answer is text":                     {decision, `{spec: {value: "a\u001b[2J"}}`, "no control characters"},
+	"an answer may have lines":              {decision, `{spec: {value: "a\n\tb"}}`, ``},
+	"an answer grants nothing":              {decision, `{spec: {grant: {steps: 1}}}`, "grant goes with the type Grant"},
+	"a message":                             {decision, `{metadata: {name: m}, spec: {request: null, type: Message}}`, ``},
+	"a message says something":              {decision, `{metadata: {name: m}, spec: {request: null, type: Message, value: null}}`, "value goes with the types Answer and Message"},
+	"a message answers no request":          {decision, `{spec: {type: Message}}`, "a Message answers no request"},
+	"a grant":                               {decision, `{metadata: {name: r.limit-steps-1}, spec: {request: limit-steps-1, type: Grant, value: null, grant: {steps: 10, tokens: 1M, cost: 2USD}}}`, ``},
+	"a grant gives something":               {decision, `{spec: {type: Grant, value: null, grant: {}}}`, "grant something"},
+	"a grant says what":                     {decision, `{spec: {type: Grant, value: null}}`, "grant goes with the type Grant"},
+	"a grant has no value":                  {decision, `{spec: {type: Grant, grant: {steps: 1}}}`, "value goes with the types Answer and Message"},
+	"a grant for the only limit":            {decision, `{metadata: {name: g}, spec: {request: null, type: Grant, value: null, grant: {steps: 1}}}`, ``},
+	"a grant of steps is one":               {decision, `{spec: {type: Grant, value: null, grant: {steps: 0}}}`, "greater than or equal to 1"},
+	"a grant of money is money":             {decision, `{spec: {type: Grant, value: null, grant: {cost: "2"}}}`, "write 1.50USD"},
+	"somebody decides":                      {decision, `{spec: {by: null}}`, "spec.by: Required"},
+	"a reason is bounded in bytes":          {decision, `{spec: {reason: "` + strings.Repeat("ä", 600) + `"}}`, "at most 1 KiB"},
+	"a Run is the name of an object":        {decision, `{metadata: {name: R.s3c1}, spec: {run: R}}`, "must be the name of an object"},
+}
+
+func TestRulesOfModels(t *testing.T)    { holds(t, modelCases) }
+func TestRulesOfTools(t *testing.T)     { holds(t, toolCases) }
+func TestRulesOfAgents(t *testing.T)    { holds(t, agentCases) }
+func TestRulesOfDecisions(t *testing.T) { holds(t, decisionCases) }

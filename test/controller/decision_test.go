@@ -1,0 +1,165 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/decision"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// decides makes a Decision as the API server's administrator, in whose name it
+// must then be.
+func (b *bench) decides(name string, spec v1alpha1.DecisionSpec) {
+	b.t.Helper()
+	spec.Run, spec.By = b.run.Name, "admin"
+	b.Create(b.t, &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Spec: spec})
+}
+
+// A stale cache shows a Run as it was.
+type stale struct {
+	client.Client
+	run *v1alpha1.Run
+}
+
+// Get implements [client.Reader].
+func (s stale) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if run, is := o.(*v1alpha1.Run); is {
+		s.run.DeepCopyInto(run)
+		return nil
+	}
+	return s.Client.Get(ctx, key, o, opts...)
+}
+
+// crankDecision reconciles a Decision until it rests, from what the cache shows;
+// nil: it shows what there is.
+func (b *bench) crankDecision(name string, cache client.Client) *v1alpha1.Decision {
+	b.t.Helper()
+	if cache == nil {
+		cache = b.operator
+	}
+	var d v1alpha1.Decision
+	for range 3 {
+		if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &d); err != nil {
+			b.t.Fatal(err)
+		}
+		if _, err := decision.New(cache, b.operator, func() time.Time { return b.now }).Reconcile(b.t.Context(), &d); err != nil {
+			b.t.Fatalf("reconciling the Decision: %v", err)
+		}
+	}
+	return &d
+}
+
+func applied(d *v1alpha1.Decision) string {
+	for _, c := range d.Status.Conditions {
+		if c.Type == v1alpha1.ConditionApplied {
+			return string(c.Status) + " " + c.Reason + " " + c.Message
+		}
+	}
+	return ""
+}
+
+// heard is what a pod's runner has been told that people decided.
+func (b *bench) heard() []task.Decision {
+	b.t.Helper()
+	var s task.Signals
+	if text := b.onlyPod().Annotations[v1alpha1.AnnotationSignals]; text != "" {
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return s.Decisions
+}
+
+// asks lets the runner of the only pod wait for answers.
+func (b *bench) asks(ids ...string) {
+	b.t.Helper()
+	b.crank()
+	b.starts(b.onlyPod())
+	p := task.Progress{Attempt: 1, State: v1alpha1.ReasonAwaitingAnswer}
+	for _, id := range ids {
+		p.Pending = append(p.Pending, task.Pending{ID: id, Kind: task.PendingQuestion, Question: "Which branch?", AskedAt: b.now.UTC().Format(time.RFC3339)})
+	}
+	if err := b.report(b.onlyPod(), p); err != nil {
+		b.t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown AwaitingAnswer")
+}
+
+// A question is asked, answered once, and both sides can see what became of it.
+func TestAQuestionIsAnswered(t *testing.T) {
+	b := newBench(t)
+	b.asks("s3c1")
+	if text := message(b.get()); !strings.Contains(text, "Which branch?") || !strings.Contains(text, "named x.s3c1") {
+		t.Errorf("the message is %q", text)
+	}
+	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.crank()
+	if got := b.heard(); len(got) != 1 || got[0] != (task.Decision{Name: "x.s3c1", By: "admin", Request: "s3c1", Type: task.DecisionAnswer, Value: "main"}) {
+		t.Fatalf("the runner hears %+v", got)
+	}
+	d := b.crankDecision("x.s3c1", nil)
+	if !strings.HasPrefix(applied(d), "Unknown Waiting On its way") {
+		t.Errorf("Applied is %s", applied(d))
+	}
+	if len(d.OwnerReferences) != 1 || d.OwnerReferences[0].UID != b.run.UID {
+		t.Errorf("its owners are %+v", d.OwnerReferences)
+	}
+	if err := b.report(b.onlyPod(), task.Progress{Attempt: 1, Decided: []task.Decided{{Name: "x.s3c1", Request: "s3c1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(2 * time.Second)
+	b.crank() // tells the runner no more, which changes nothing of the Run
+	b.crank()
+	b.expect("Unknown Running")
+	if got := b.heard(); len(got) != 0 {
+		t.Errorf("the runner still hears %+v", got)
+	}
+	if d := b.crankDecision("x.s3c1", nil); applied(d) != "True Applied The runner acted on it" {
+		t.Errorf("Applied is %s", applied(d))
+	}
+	before := b.crankDecision("x.s3c1", nil).ResourceVersion
+	if after := b.crankDecision("x.s3c1", nil).ResourceVersion; after != before {
+		t.Error("a second look at the same wrote again")
+	}
+}
+
+func TestWhatNobodyAskedIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.asks("s3c1", "s3c2")
+	b.decides("x.s4c1", v1alpha1.DecisionSpec{Request: "s4c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.decides("any", v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.crank()
+	for name, want := range map[string]string{
+		"x.s4c1": "False Refused Run x does not wait for s4c1; it waits for s3c1, s3c2",
+		"any":    "False Refused Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)",
+	} {
+		if got := applied(b.crankDecision(name, nil)); got != want {
+			t.Errorf("Applied of %s is %s, want %s", name, got, want)
+		}
+	}
+	if got := b.heard(); len(got) != 0 {
+		t.Errorf("the runner hears %+v", got)
+	}
+}
+
+// A person may see a question before the operator's cache does.
+func TestALateCacheRefusesNothing(t *testing.T) {
+	b := newBench(t)
+	old := stale{b.operator, b.get()}
+	b.asks("s3c1")
+	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+	old.run.Status.Attempt = &v1alpha1.Attempt{Number: 1}
+	old.run.Status.Progress = &v1alpha1.RunProgress{Attempt: 1}
+	if got := applied(b.crankDecision("x.s3c1", old)); !strings.HasPrefix(got, "Unknown Waiting") {
+		t.Errorf("Applied is %s", got)
+	}
+}

@@ -1,0 +1,113 @@
+package docs_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	syaml "sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// examples are the manifests of the examples folder, one for each feature, and
+// the Decisions that go with them.
+func examples(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"*.yaml", "decisions/*.yaml"} {
+		found, err := filepath.Glob(filepath.Join(root, "examples", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("looking for examples: %v", err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// Every example holds only fields that there are, says at its top what it shows,
+// and leaves the namespace to whoever applies it.
+func TestExamplesAreWellFormed(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range examples(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text := read(t, file)
+			if !strings.HasPrefix(text, "# ") {
+				t.Error("it does not begin with what it shows")
+			}
+			reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+			for {
+				doc, err := reader.Read()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				strict(t, scheme, doc)
+			}
+		})
+	}
+}
+
+// strict holds one object to its kind.
+func strict(t *testing.T, scheme *runtime.Scheme, doc []byte) {
+	t.Helper()
+	var head struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name, GenerateName, Namespace string }
+	}
+	if err := syaml.Unmarshal(doc, &head); err != nil {
+		t.Fatal(err)
+	}
+	object, err := scheme.New(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syaml.UnmarshalStrict(doc, object); err != nil {
+		t.Errorf("%s %s: %v", head.Kind, head.Metadata.Name, err)
+	}
+	if head.Metadata.Namespace != "" || head.Metadata.Name+head.Metadata.GenerateName == "" {
+		t.Errorf("%s %s has a namespace, or no name", head.Kind, head.Metadata.Name)
+	}
+}
+
+// Every example is in the table of examples and in the test that runs it.
+func TestExamplesAreListedAndRun(t *testing.T) {
+	page := read(t, filepath.Join(root, "examples", "README.md"))
+	tests, err := filepath.Glob(filepath.Join(root, "test", "e2e", "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stories strings.Builder
+	for _, file := range tests {
+		stories.WriteString(read(t, file))
+	}
+	for _, file := range examples(t) {
+		name, err := filepath.Rel(filepath.Join(root, "examples"), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page, "]("+name+")") {
+			t.Errorf("examples/README.md does not link to %s", name)
+		}
+		if !strings.Contains(stories.String(), `"`+name+`"`) {
+			t.Errorf("no test of test/e2e runs %s", name)
+		}
+	}
+	for _, m := range link.FindAllStringSubmatch(page, -1) {
+		if _, err := os.Stat(filepath.Join(root, "examples", m[1])); err != nil {
+			t.Errorf("examples/README.md links to %s, which is not there", m[1])
+		}
+	}
+}

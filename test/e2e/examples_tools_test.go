@@ -1,0 +1,126 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// toolExamples are about what an agent may do.
+var toolExamples = map[string]example{
+	"http-request.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(call("HttpRequest", args{"method": "GET", "url": "http://pages/berths?free=true"})),
+			does(
+				call("HttpRequest", args{"method": "POST", "url": "http://pages/berths/7", "body": `{"ship":"Aurora"}`, "headers": args{"X-Harbor": "north"}}),
+				call("HttpRequest", args{"method": "GET", "url": "http://169.254.169.254/latest/meta-data/"}),
+				call("HttpRequest", args{"method": "GET", "url": "http://pages/out"}),
+			),
+			says("Booked."),
+		)},
+		pages: map[string]page{
+			"GET pages/berths":    {ContentType: "application/json", Body: `{"free":[7,9]}`},
+			"POST pages/berths/7": {Status: 201, ContentType: "application/json", Body: `{"booked":7}`},
+			"GET pages/out":       {Status: 302, Headers: map[string]string{"Location": "http://search/secret"}},
+		},
+		check: func(s *scene) {
+			s.says("http-request")
+			results := s.results("http-request", "HttpRequest")
+			s.has("the list", results[0].Text(), "HTTP 200", `{"free":[7,9]}`)
+			s.has("the booking", results[1].Text(), "HTTP 201", `{"booked":7}`)
+			for what, r := range map[string]step.Step{"the metadata service": results[2], "a redirect to another host": results[3]} {
+				if !r.IsError {
+					s.t.Errorf("%s was reached: %s", what, r.Text())
+				}
+			}
+			asked := s.asked("POST pages/berths/7")
+			if len(asked) != 1 || asked[0].Body != `{"ship":"Aurora"}` || asked[0].Header["X-Harbor"] == nil || asked[0].Header["Idempotency-Key"] == nil {
+				s.t.Errorf("the server was asked %+v", asked)
+			}
+			if got := s.asked("GET search/"); len(got) != 0 {
+				s.t.Errorf("a host that is not listed was asked %+v", got)
+			}
+		},
+	},
+	"web-search.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(call("WebSearch", args{"query": "largest harbor of Europe", "maxResults": 3})),
+			says("I found: {{.LastToolResult}}"),
+		)},
+		pages: map[string]page{"POST search/search": {ContentType: "application/json", Body: `{
+			"answer": "It is Rotterdam.",
+			"results": [{"title": "Ports of Europe", "url": "https://ports.example/europe", "content": "Rotterdam is the largest.", "score": 0.98}]}`}},
+		check: func(s *scene) {
+			s.has("the answer", s.says("web-search"), "It is Rotterdam.", "https://ports.example/europe", "Rotterdam is the largest.")
+			asked := s.asked("POST search/search")
+			if len(asked) != 1 || asked[0].Header["Authorization"][0] != "Bearer "+key {
+				s.t.Fatalf("the search was asked %+v", asked)
+			}
+			s.has("the question", asked[0].Body, `"query":"largest harbor of Europe"`, `"max_results":3`)
+		},
+	},
+	"browse.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(call("Browse", args{"url": "http://pages/"})),
+			says("It says: {{.LastToolResult}}"),
+		)},
+		pages: map[string]page{"GET pages/{$}": {ContentType: "text/html", Body: `<!DOCTYPE html><html><head><title>Harbor</title><script>alert(1)</script></head>
+			<body><h1>The harbor</h1><p>Open <b>all night</b>, see the <a href="/berths">berths</a>.</p></body></html>`}},
+		check: func(s *scene) {
+			got := s.says("browse")
+			s.has("the page", got, "# The harbor", "**all night**", "http://pages/berths")
+			s.lacks("the page", got, "<p>", "alert(1)")
+		},
+	},
+	"output.yaml": {
+		models: map[string]modeltest.Dialogue{"gpt-4.1-mini": turns(
+			does(call("think", args{"thought": "It has a rhythm."})),
+			says("I would give it an eight."),
+			does(call("finish", args{"score": 11, "reasons": []string{"rhythm"}})),
+			does(call("finish", args{"score": 8, "reasons": []string{"rhythm"}})),
+		)},
+		check: func(s *scene) {
+			s.ended("output", "True Finished")
+			if got := s.runs["output"].Status.Progress.Result.Output; got != `{"reasons":["rhythm"],"score":8}` {
+				s.t.Errorf("the output is %s", got)
+			}
+			if got := len(s.events("output", step.EventNudged)); got != 1 {
+				s.t.Errorf("it was told %d times how to end", got)
+			}
+			s.has("what is wrong with 11", s.results("output", "finish")[0].Text(), "score", "10")
+		},
+	},
+	"reject.yaml": {
+		models: map[string]modeltest.Dialogue{"gpt-5-mini": turns(does(call("reject", args{"reason": "This is no text to translate."})))},
+		check: func(s *scene) {
+			s.has("the message", message(s.ended("reject", "False Rejected")), "This is no text to translate.")
+		},
+	},
+	"parallel-calls.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(
+				call("HttpRequest", args{"method": "GET", "url": "http://pages/1"}), call("HttpRequest", args{"method": "GET", "url": "http://pages/2"}),
+				call("HttpRequest", args{"method": "GET", "url": "http://pages/3"}), call("HttpRequest", args{"method": "GET", "url": "http://pages/4"}),
+				call("Write", args{"path": "a.txt", "content": "one two"}),
+			),
+			does(call("Edit", args{"path": "a.txt", "old_string": "one", "new_string": "1"}), call("Edit", args{"path": "a.txt", "old_string": "two", "new_string": "2"})),
+			does(call("Read", args{"path": "a.txt"})),
+			says("It says: {{.LastToolResult}}"),
+		)},
+		pages: map[string]page{
+			"pages/1": {Body: "first", DelayMS: 900}, "pages/2": {Body: "second", DelayMS: 600},
+			"pages/3": {Body: "third", DelayMS: 300}, "pages/4": {Body: "fourth"},
+		},
+		check: func(s *scene) {
+			s.has("the file", s.says("parallel-calls"), "1 2")
+			for i, r := range s.results("parallel-calls", "HttpRequest") {
+				s.has("a result in the order of the calls", r.Text(), []string{"first", "second", "third", "fourth"}[i])
+			}
+			started, finished := s.events("parallel-calls", step.EventCallStarted), s.events("parallel-calls", step.EventCallFinished)
+			if started[3].N > finished[0].N {
+				s.t.Errorf("the fourth call began as event %d, after the first had ended as %d", started[3].N, finished[0].N)
+			}
+		},
+	},
+}

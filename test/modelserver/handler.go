@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// newHandler puts everything together: pages first, then the two wires over one
+// script.
+func newHandler(chat http.Handler, pages *http.ServeMux) http.Handler {
+	asked := &journal{entries: []Entry{}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path {
+		case "GET /healthz":
+			fmt.Fprintln(w, "ok")
+			return
+		case "GET /journal":
+			asked.ServeHTTP(w, r)
+			return
+		}
+		asked.record(r)
+		if page, pattern := pages.Handler(r); pattern != "" {
+			page.ServeHTTP(w, r)
+			return
+		}
+		bear(r)
+		if strings.HasSuffix(r.URL.Path, "/messages") && r.Method == http.MethodPost {
+			messages(w, r, chat)
+			return
+		}
+		chat.ServeHTTP(w, r)
+	})
+}
+
+// bear puts a key into the one header where scripts look for it, wherever the
+// provider wants it.
+func bear(r *http.Request) {
+	for _, name := range []string{"Api-Key", "X-Api-Key"} {
+		if key := r.Header.Get(name); key != "" && r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+	}
+}

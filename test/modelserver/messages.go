@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+)
+
+// messages answers a request of the Messages API: it asks the script the same
+// question over the wire of chat completions, and tells the answer in the words
+// of Messages.
+func messages(w http.ResponseWriter, r *http.Request, chat http.Handler) {
+	var asked message
+	err := json.NewDecoder(r.Body).Decode(&asked)
+	if err == nil {
+		err = asked.check()
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	body, err := json.Marshal(asked.chat())
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	inner := r.Clone(r.Context())
+	inner.URL.Path, inner.Body, inner.ContentLength = "/chat/completions", io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	recorded := httptest.NewRecorder()
+	chat.ServeHTTP(recorded, inner) // a fault that hangs up panics, and so hangs up here too
+	tell(w, recorded, asked)
+}
+
+// tell gives the answer of a script.
+func tell(w http.ResponseWriter, recorded *httptest.ResponseRecorder, asked message) {
+	if recorded.Code != http.StatusOK {
+		var failed struct {
+			Error struct{ Message string }
+		}
+		_ = json.Unmarshal(recorded.Body.Bytes(), &failed) // then it says nothing
+		if after := recorded.Header().Get("Retry-After"); after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		refuse(w, recorded.Code, failed.Error.Message)
+		return
+	}
+	var said completion
+	if err := json.Unmarshal(recorded.Body.Bytes(), &said); err != nil || len(said.Choices) == 0 {
+		w.Header().Set("Content-Type", recorded.Header().Get("Content-Type")) // a fault, as it is
+		_, _ = w.Write(recorded.Body.Bytes())
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range said.events(asked.Model) {
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], encode(event))
+	}
+}
+
+// A message is a request of the Messages API, as far as it matters.
+type message struct {
+	Model     string          `json:"model"`
+	MaxTokens int64           `json:"max_tokens"`
+	System    json.RawMessage `json:"system"`
+	Stream    bool            `json:"stream"`
+	Messages  []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+	Tools []struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"input_schema"`
+	} `json:"tools"`
+}
+
+// check refuses what the provider refuses and the script does not look at.
+func (m message) check() error {
+	switch {
+	case m.MaxTokens <= 0:
+		return fmt.Errorf("max_tokens: Field required")
+	case !m.Stream:
+		return fmt.Errorf("stream: only streams are played here")
+	}
+	for i, one := range m.Messages {
+		if one.Role != "user" && one.Role != "assistant" {
+			return fmt.Errorf("messages.%d.role: must be user or assistant", i)
+		}
+	}
+	return nil
+}
+
+// A block is a part of a message. Content may be blocks itself.
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	ID      string          `json:"id"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	CallID  string          `json:"tool_use_id"`
+	Content json.RawMessage `json:"content"`
+}
+
+// blocks are the parts of what may be a mere string.
+func blocks(raw json.RawMessage) []block {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var list []block
+	_ = json.Unmarshal(raw, &list) // then there are none
+	return list
+}
+
+// text is what blocks say.
+func text(list []block) string {
+	var all strings.Builder
+	for _, b := range list {
+		if b.Type == "text" {
+			all.WriteString(b.Text)
+		}
+	}
+	return all.String()
+}
+
+// chat is the same request in the words of chat completions.
+func (m message) chat() map[string]any {
+	var list []map[string]any
+	if system := text(blocks(m.System)); system != "" {
+		list = append(list, map[string]any{"role": "system", "content": system})
+	}
+	for _, one := range m.Messages {
+		list = append(list, turn(one.Role, blocks(one.Content))...)
+	}
+	tools := []any{}
+	for _, t := range m.Tools {
+		tools = append(tools, map[string]any{"type": "function", "function": map[string]any{"name": t.Name, "parameters": t.Schema}})
+	}
+	return map[string]any{"model": m.Model, "messages": list, "tools": tools}
+}
+
+// turn is one message: results of tools are messages of their own.
+func turn(role string, list []block) []map[string]any {
+	var all []map[string]any
+	var calls []any
+	for _, b := range list {
+		switch b.Type {
+		case "tool_result":
+			all = append(all, map[string]any{"role": "tool", "tool_call_id": b.CallID, "content": text(blocks(b.Content))})
+		case "tool_use":
+			calls = append(calls, map[string]any{"id": b.ID, "type": "function", "function": map[string]any{"name": b.Name, "arguments": string(b.Input)}})
+		}
+	}
+	said := text(list)
+	if said == "" && calls == nil {
+		return all
+	}
+	whole := map[string]any{"role": role, "content": said}
+	if calls != nil {
+		whole["tool_calls"] = calls
+	}
+	return append(all, whole)
+}
+
+// refuse answers an error in the shape of Messages.
+func refuse(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(map[string]any{"type": "error", "error": map[string]any{"type": "scripted_error", "message": why}}))
+}
+
+// encode is v as JSON. Raw parts that are none are the script's mistake.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return data
+}
