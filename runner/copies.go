@@ -36,7 +36,7 @@ func copying(dir *journal.Dir, store session.Store, row session.Row) *copies {
 		return c
 	}
 	c.feed = session.NewFeed(session.FeedOptions{Store: store, Row: row, Source: func(name string, from int64) iter.Seq2[step.Step, error] {
-		return recorded(dir, name, from)
+		return journal.Steps(dir.Read(), name, from)
 	}})
 	return c
 }
@@ -67,32 +67,6 @@ func (c *copies) copy(name string, s step.Step) {
 		c.feed.Add(name, s)
 	}
 	c.next[name] = next
-}
-
-// recorded yields the steps of a session from a number on, in their order:
-// results are recorded in the order in which they come.
-func recorded(dir *journal.Dir, name string, from int64) iter.Seq2[step.Step, error] {
-	return func(yield func(step.Step, error) bool) {
-		early := map[int64]step.Step{}
-		next := from
-		for r, err := range dir.Read() {
-			if err != nil {
-				yield(step.Step{}, err)
-				return
-			}
-			if r.Step == nil || r.Session != name || r.Step.Seq < next {
-				continue
-			}
-			early[r.Step.Seq] = *r.Step
-			for s, ok := early[next]; ok; s, ok = early[next] {
-				delete(early, next)
-				next++
-				if !yield(s, nil) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // ended says how the Run stands.

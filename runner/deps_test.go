@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	"runner/task":       {"runner/step", "runner/model"},
 	"runner/redact":     {},
 	"runner/bus":        {},
+	"runner/session":    {"runner/step"},
 	"runner/middleware": {"runner/step", "runner/model", "runner/tool"},
 	"runner/hook":       {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware"},
 	"runner/binding":    {},

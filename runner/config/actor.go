@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/hook"
@@ -59,10 +60,13 @@ func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
 	if a.Stack, err = middleware.Build(layers...); err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	if words := a.Stack.Instructions(); words != "" {
-		a.Agent.Instructions += "\n\n" + words
-	}
+	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), a.Stack.Instructions())
 	return a, nil
+}
+
+// paragraphs joins what there is.
+func paragraphs(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), "\n\n")
 }
 
 // layers are those that the runner was built with.

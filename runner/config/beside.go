@@ -8,11 +8,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/guide"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/tool/recall"
 )
 
 // pagers are the tools that bound their results themselves. What reads parts of
 // files must be able to read parts of what was put aside.
-var pagers = []string{files.NameRead, files.NameLs, files.NameGlob, files.NameGrep, files.NameEdit, files.NameWrite}
+var pagers = []string{files.NameRead, files.NameLs, files.NameGlob, files.NameGrep, files.NameEdit, files.NameWrite, recall.Name}
 
 const (
 	bytesPerToken = 4

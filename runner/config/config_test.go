@@ -200,7 +200,8 @@ func TestARegistryCanBeAddedTo(t *testing.T) {
 	if _, ok := actor.Tools.Find("rest"); !ok {
 		t.Error("the tool of the layer is not there")
 	}
-	if actor.Agent.Instructions != "Work.\n\nKeep calm." {
+	said := actor.Agent.Instructions
+	if !strings.HasPrefix(said, "Work.\n\nPlaces for files:\n- /handbook\n") || !strings.HasSuffix(said, "\n\nKeep calm.") {
 		t.Errorf("the instructions are %q", actor.Agent.Instructions)
 	}
 	if got := calls(t, built, "Read", `{"path":"/handbook/a.md"}`); !strings.Contains(got, "a") || strings.Contains(got, "Error") {

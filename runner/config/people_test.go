@@ -89,7 +89,7 @@ func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := reviewer.Agent.Instructions; got != "You review tides." || reviewer.Model.Name != "m" {
+	if got := reviewer.Agent.Instructions; !strings.HasPrefix(got, "You review tides.\n") || reviewer.Model.Name != "m" {
 		t.Errorf("its instructions are %q, its Model %s", got, reviewer.Model.Name)
 	}
 	if _, ok := built.Engine.Actor.Tools.Find("review"); !ok {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
@@ -51,6 +52,30 @@ func (r *Registry) placesOf(p Parts) (places, error) {
 		return places{}, misconfigured("Putting the places for files together: %w", err)
 	}
 	return places{all: all, results: results, memories: mounts[task.Memories]}, nil
+}
+
+// whatFor says what our places are for.
+var whatFor = map[string]string{
+	task.Workspace: "the files of the work; relative paths begin here",
+	task.Scratch:   "your own scratch files, gone when the work ends",
+	task.Results:   "results that were too large to show, read-only",
+	task.Memories:  "notes to keep; the tool recall searches them, where you have it",
+}
+
+// described tells an agent with file tools what it sees; another nothing.
+func (p places) described(agent task.Agent) string {
+	if !slices.ContainsFunc(agent.Tools, func(t task.Tool) bool { return t.Builtin == "Files" }) {
+		return ""
+	}
+	lines := []string{"Places for files:"}
+	for _, at := range p.all.Places() {
+		line := "- " + at
+		if words, ok := whatFor[at]; ok {
+			line += ": " + words
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // kept is a directory of the session's own beside the journal, or, where there

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
@@ -32,9 +31,11 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if w.version, w.obstacle, err = r.version(ctx, run); err != nil {
 		return w, err
 	}
-	if alive(w.pod()) {
-		w.decisions, err = r.decisions(ctx, run)
+	if run.Status.Attempt == nil {
+		return w, nil // nobody has asked anything, and nobody is there to be told
 	}
+	decisions, err := r.decisions(ctx, run)
+	w.decisions, w.granted = sorted(decisions)
 	return w, err
 }
 
@@ -138,16 +139,14 @@ func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	return v, "", err
 }
 
-// decisions are those on a Run of which it is not known for good what became,
-// oldest first.
+// decisions are those on a Run, oldest first.
 func (r *Reconciler) decisions(ctx context.Context, run *v1alpha1.Run) ([]v1alpha1.Decision, error) {
 	var list v1alpha1.DecisionList
 	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingFields{v1alpha1.DecisionsByRun: run.Name}); err != nil {
 		return nil, fmt.Errorf("listing Decisions: %w", err)
 	}
-	open := slices.DeleteFunc(list.Items, func(d v1alpha1.Decision) bool { return answer.Final(&d) })
-	slices.SortFunc(open, func(a, b v1alpha1.Decision) int {
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Decision) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return open, nil
+	return list.Items, nil
 }

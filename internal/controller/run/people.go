@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -100,6 +102,39 @@ func toSay(w world, told task.Signals) []task.Decision {
 		}
 	}
 	return told.Decisions
+}
+
+// sorted are the Decisions of which nothing is known yet, and the sum of what
+// those granted that a runner acted on.
+func sorted(decisions []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
+	for i := range decisions {
+		d := &decisions[i]
+		if !answer.Final(d) {
+			open = append(open, *d)
+			continue
+		}
+		if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
+			g := decisionForRunner(d, "")
+			granted.Steps += g.Steps
+			granted.Tokens += g.Tokens
+			granted.CostMicroUSD += g.CostMicroUSD
+		}
+	}
+	return open, granted
+}
+
+// raised are limits with what was granted to the attempts before: a journal that
+// died with its pod does not remember it, and the meter goes on. No limit stays
+// none.
+func raised(l, granted task.Limits) task.Limits {
+	l.Steps += granted.Steps
+	if l.Tokens > 0 {
+		l.Tokens += granted.Tokens
+	}
+	if l.CostMicroUSD > 0 {
+		l.CostMicroUSD += granted.CostMicroUSD
+	}
+	return l
 }
 
 // decisionForRunner is a Decision as a runner hears it. Values that the schema

@@ -292,3 +292,59 @@ func TestSignalsAreBounded(t *testing.T) {
 		t.Errorf("the largest Decision never fits: %d are said", len(got))
 	}
 }
+
+// What was granted holds for the attempts that follow; what was refused, or is
+// still on its way, does not count.
+func TestGrantsOutliveAnAttempt(t *testing.T) {
+	cost := v1alpha1.Money("1USD")
+	c := newCluster(t, gen.Run(), gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = &cost }))
+	two, tokens := v1alpha1.Money("2USD"), v1alpha1.Tokens("1M")
+	for i, applied := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+		grants("limit-steps-1", int32(10+i))(c)
+		d := &c.decided[i]
+		d.Spec.Grant.Tokens, d.Spec.Grant.Cost = &tokens, &two
+		d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: applied}}
+	}
+	got := taskOf(c.world(), 1).Limits
+	want := task.Limits{Steps: 30 + 21, Tokens: 4_000_000, CostMicroUSD: 5_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 604800}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if none := raised(task.Limits{Steps: 1}, task.Limits{Steps: 1, Tokens: 5, CostMicroUSD: 5}); none != (task.Limits{Steps: 2}) {
+		t.Errorf("a grant where there is no limit makes one: %+v", none)
+	}
+}
+
+// Only a runner that may ask people is believed about how long it waited, and no
+// clock of its own holds the operator back.
+func TestWhenARunnerIsGivenUp(t *testing.T) {
+	asks := gen.Agent(mayAskPeople)
+	cases := map[string]struct {
+		agent *v1alpha1.Agent
+		heard time.Duration // since the runner began: when it reported last
+		used  time.Duration // and what it said that it used
+		want  time.Duration // since it began, seen after five hours
+	}{
+		"one that may not ask says that it used nothing": {gen.Agent(), 5 * hour, 0, hour + minute},
+		"one that waited for four hours":                 {asks, 5 * hour, hour, 5*hour + minute},
+		"one that has half an hour left":                 {asks, 5 * hour, 30 * minute, 5*hour + 31*minute},
+		"one that says it used more than there is":       {asks, 5 * hour, 9 * hour, 5*hour + minute},
+		"one that hangs since its third hour":            {asks, 3 * hour, 30 * minute, 3*hour + 31*minute},
+		"one that never waited":                          {asks, 10 * minute, 10 * minute, hour + minute},
+		"one whose clock is ahead":                       {asks, 9 * hour, 30 * minute, 5*hour + 31*minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(), tc.agent)
+			c.step()
+			c.step()
+			starts(1)(c)
+			reports(1, used(tc.used))(c)
+			c.run.Status.Progress.Sequence = c.now.Add(tc.heard).UnixMilli()
+			c.now = c.now.Add(5 * hour)
+			if got := givenUp(c.world()).Sub(gen.Noon); got != tc.want {
+				t.Errorf("given up after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

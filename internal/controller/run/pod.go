@@ -142,7 +142,7 @@ func taskOf(w world, attempt int32) task.Task {
 		Prompt:       w.run.Spec.Prompt,
 		Parameters:   parameters(w.run.Spec),
 		User:         w.run.Spec.User,
-		Limits:       w.limits().task,
+		Limits:       raised(w.limits().task, w.granted),
 		SnapshotHash: w.version.RunnerHash,
 	}
 	p := w.run.Status.Progress

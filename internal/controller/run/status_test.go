@@ -90,6 +90,8 @@ func TestTransitions(t *testing.T) {
 		"the end, badly":           {status(unknown, "Running", ""), status(metav1.ConditionFalse, "StepLimit", "why"), "Warning StepLimit"},
 		"something is missing":     {status(unknown, "Starting", ""), status(unknown, "SecretMissing", "which"), "Warning SecretMissing"},
 		"the same is missing":      {status(unknown, "SecretMissing", "which"), status(unknown, "SecretMissing", "which"), ""},
+		"somebody is asked":        {status(unknown, "Running", ""), status(unknown, "AwaitingAnswer", "which?"), "Warning AwaitingAnswer"},
+		"and something more":       {status(unknown, "AwaitingAnswer", "which?"), status(unknown, "AwaitingAnswer", "and?"), "Warning AwaitingAnswer"},
 		"it goes on by itself":     {status(unknown, "Pending", ""), status(unknown, "Starting", ""), ""},
 		"it is at work":            {status(unknown, "Starting", ""), status(unknown, "Running", ""), ""},
 		"a note on a finished one": {status(metav1.ConditionTrue, "Finished", "done"), status(metav1.ConditionTrue, "Finished", "done; kept"), "Normal Kept"},

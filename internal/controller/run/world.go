@@ -22,8 +22,9 @@ type world struct {
 	// pods are the Run's own, oldest attempt first.
 	pods []corev1.Pod
 	// decisions are what people decided and nothing is known of yet, oldest first;
-	// read only while there is a runner to hear of them.
+	// granted is what they have raised limits by.
 	decisions []v1alpha1.Decision
+	granted   task.Limits
 	// unguarded names the admission policies that are missing.
 	unguarded string
 	// runner is the image of runners, unless the Agent has its own.
