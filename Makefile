@@ -24,12 +24,12 @@ build bin/cluster bin/pause bin/k8s: export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -trimpath -ldflags="-s -w -X main.version=$(VERSION)"
 RACE = $$([ -z "$$(command -v gcc)" ] || echo -race)
-MODULES = . test/cluster hack/tools hack/tools/lint
+MODULES = . examples/custom-runner test/cluster hack/tools hack/tools/lint
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load deploy e2e e2e-there demo bench bench-cluster verify tidy clean
+	cluster-up cluster-down cluster-load deploy e2e e2e-there demo bench bench-cluster performance verify tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -48,10 +48,12 @@ fmt: bin/tools/golangci-lint ## Format the code
 
 lint: bin/tools/golangci-lint ## Hold the code to the house style
 	bin/tools/golangci-lint run ./...
+	cd examples/custom-runner && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...
 	cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...
 
 test: bin/assets bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
 	$(GOTESTSUM) -- $(RACE) ./...
+	cd examples/custom-runner && ../../$(GOTESTSUM) -- ./...
 	cd test/cluster && ../../$(GOTESTSUM) -- ./cmd/... ./internal/...
 
 stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files, stories first of all
@@ -64,10 +66,11 @@ vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the In
 
 build: ## Build the programs, static, into bin/
 	go build $(STATIC) -o bin/ ./cmd/... ./test/modelserver
+	go -C examples/custom-runner build $(STATIC) -o $(CURDIR)/bin/custom-runner .
 
 image: build bin/cluster ## Lay the programs in images for the test cluster, without an engine
 	mkdir -p dist
-	for program in manager runner modelserver; do
+	for program in manager runner modelserver custom-runner; do
 		echo "$$program: $$(bin/cluster image -name $(REGISTRY)/$$program:$(TAG) -binary bin/$$program -o dist/$$program.tar) bytes to pull"
 	done
 
@@ -117,11 +120,15 @@ e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where D
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
 	hack/demo.sh
 
-bench: ## Measure the parts
-	go test -run='^$$' -bench=. -benchmem ./...
+bench: ## Measure the parts, for benchstat (some minutes)
+	mkdir -p dist
+	hack/bench parts | tee dist/bench.txt
 
 bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real cluster
-	go test -tags=bench -count=1 -timeout=30m -v ./test/bench/...
+	hack/bench cluster | tee dist/bench-cluster.txt
+
+performance: bench ## Measure the parts and write docs/performance.md
+	go run ./hack/performance docs/performance.md dist/bench.txt dist/bench-cluster.txt
 
 ##@ To be sure
 

@@ -132,8 +132,15 @@ func (t *localTask) fillIn() {
 	t.Task.Run.UID = cmp.Or(t.Task.Run.UID, "local")
 	t.Task.Durable = true // a directory of one's own outlives the process
 	t.Task.Limits.Steps = cmp.Or(t.Task.Limits.Steps, 30)
+	t.Task.Limits.Depth = cmp.Or(t.Task.Limits.Depth, 3)
 	t.Snapshot.Version = cmp.Or(t.Snapshot.Version, task.Version)
 	t.Snapshot.Agent.Name = cmp.Or(t.Snapshot.Agent.Name, "local")
-	t.Snapshot.Agent.ParallelTools = cmp.Or(t.Snapshot.Agent.ParallelTools, 10)
 	t.Snapshot.Agent.Events = cmp.Or(t.Snapshot.Agent.Events, "Full")
+	agents := []*task.Agent{&t.Snapshot.Agent}
+	for i := range t.Snapshot.Agents {
+		agents = append(agents, &t.Snapshot.Agents[i])
+	}
+	for _, a := range agents {
+		a.ParallelTools = cmp.Or(a.ParallelTools, 10)
+	}
 }

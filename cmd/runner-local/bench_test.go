@@ -123,22 +123,22 @@ func BenchmarkIdleMemory(b *testing.B) {
 		}
 		<-asked
 		time.Sleep(200 * time.Millisecond) // let it come to rest
-		total += anonymous(b, c.Process.Pid)
+		total += memory(b, c.Process.Pid, "smaps_rollup", "Anonymous:")
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}
 	b.ReportMetric(float64(total)/float64(b.N)/1024, "MiB")
 }
 
-// anonymous is the anonymous memory of a process in KiB.
-func anonymous(b *testing.B, pid int) int {
+// memory is what the kernel says in KiB of a process, in one line of a file.
+func memory(b *testing.B, pid int, file, line string) int {
 	b.Helper()
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
 	if err != nil {
 		b.Skip(err)
 	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "Anonymous:"); ok {
+	for l := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(l, line); ok {
 			kib, err := strconv.Atoi(strings.Fields(rest)[0])
 			if err != nil {
 				b.Fatal(err)
@@ -146,6 +146,6 @@ func anonymous(b *testing.B, pid int) int {
 			return kib
 		}
 	}
-	b.Fatal("no Anonymous in smaps_rollup")
+	b.Fatalf("no %s in %s", line, file)
 	return 0
 }

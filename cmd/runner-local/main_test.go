@@ -52,6 +52,8 @@ const key = "sk-test-key-0123456789"
 // A bench is the directories and the task of one run.
 type bench struct {
 	workspace, state, task string
+	keys                   []string // the flags that say where keys are
+	signals                string   // the file of what the operator says, if any
 	out, log               bytes.Buffer
 }
 
@@ -59,7 +61,10 @@ type bench struct {
 func newBench(t testing.TB, endpoint string, change func(tk *task.Task, s *task.Snapshot)) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{workspace: filepath.Join(dir, "workspace"), state: filepath.Join(dir, "state"), task: filepath.Join(dir, "task.json")}
+	b := &bench{
+		workspace: filepath.Join(dir, "workspace"), state: filepath.Join(dir, "state"), task: filepath.Join(dir, "task.json"),
+		keys: []string{"--key-env", "TEST_KEY"},
+	}
 	tk := task.Task{Prompt: "go"}
 	s := task.Snapshot{
 		Agent:  task.Agent{Name: "a", Instructions: "Work.", Tools: []task.Tool{{Builtin: "Files"}, {Builtin: "Think"}}},
@@ -88,7 +93,8 @@ func (b *bench) command(t testing.TB) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), path, "--task", b.task, "--workspace", b.workspace, "--state", b.state, "--key-env", "TEST_KEY")
+	args := append([]string{"--task", b.task, "--workspace", b.workspace, "--state", b.state, "--signals", b.signals}, b.keys...)
+	c := exec.CommandContext(t.Context(), path, args...)
 	c.Env = append(os.Environ(), "TEST_KEY="+key)
 	c.Stdout, c.Stderr = &b.out, &b.log
 	return c
@@ -117,7 +123,7 @@ func (b *bench) end(t testing.TB) (step.Event, events.RunFinished) {
 	return e, finished
 }
 
-// told is the recorded session in words.
+// told is the recorded session of the Run in words.
 func (b *bench) told(t testing.TB) string {
 	t.Helper()
 	d, err := journal.Open(journal.Options{Dir: b.state, RunUID: "local", Attempt: 99, Now: time.Now})
@@ -125,12 +131,17 @@ func (b *bench) told(t testing.TB) string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	s, err := journal.Replay(d.Read())
+	book, err := journal.Replay(d.Read())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return inWords(book.Session("").Steps)
+}
+
+// inWords is a session, a line for each that says something.
+func inWords(steps []step.Step) string {
 	var lines []string
-	for _, st := range s.Steps {
+	for _, st := range steps {
 		line := string(st.Role) + ": " + st.Text()
 		for _, c := range st.Calls {
 			line += " " + c.Name

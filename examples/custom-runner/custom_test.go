@@ -1,19 +1,28 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/backendtest"
+	"github.com/deckhand-dev/deckhand/runner/backend/store"
 	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/session/memory"
 	"github.com/deckhand-dev/deckhand/runner/session/sessiontest"
@@ -22,20 +31,72 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
+// said is a step of somebody.
+func said(by step.Role, text string) step.Step {
+	return step.Step{Seq: 1, Role: by, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
+}
+
+// What a model with a wire of its own must do, tried by hand: model.Collect is
+// how the loop reads it.
 func TestTheParrotCallsAndRepeats(t *testing.T) {
-	m, err := newParrot(config.ModelSpec{})
+	m, err := newParrot(config.ModelSpec{Model: task.Model{Model: "grey"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := step.Step{Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "Where is order 7?"}}}
-	resp, err := model.Collect(m.Stream(t.Context(), &model.Request{Steps: []step.Step{said}}), nil)
-	if err != nil || len(resp.Calls) != 1 || resp.Calls[0].Name != "Orders" {
+	asked := said(step.RoleUser, "Where is order 7?")
+	resp, err := model.Collect(m.Stream(t.Context(), &model.Request{Steps: []step.Step{asked}}), nil)
+	if err != nil || resp.Finish != step.FinishCalls || len(resp.Calls) != 1 || resp.Calls[0].Args != `{"number":7}` {
 		t.Fatalf("it answers %+v, %v", resp, err)
 	}
-	result := step.Step{Role: step.RoleTool, Parts: []step.Part{{Kind: step.PartText, Text: "Order 7: two lamps."}}}
-	resp, err = model.Collect(m.Stream(t.Context(), &model.Request{Steps: []step.Step{said, result}}), nil)
+	result := said(step.RoleTool, "Order 7: two lamps.")
+	resp, err = model.Collect(m.Stream(t.Context(), &model.Request{Steps: []step.Step{asked, result}}), nil)
 	if err != nil || resp.Finish != step.FinishStop || resp.Parts[0].Text != "Order 7: two lamps." {
 		t.Errorf("it answers %+v, %v", resp, err)
+	}
+	if _, err := newParrot(config.ModelSpec{Model: task.Model{Model: "pink"}}); err == nil {
+		t.Error("there is a pink parrot")
+	}
+}
+
+// signer is a gateway's Model, as a factory is given it.
+func signer(endpoint string) config.ModelSpec {
+	return config.ModelSpec{
+		Model: task.Model{Name: "m", Provider: "Custom", Driver: "gateway", Model: modeltest.ModelName, Endpoint: endpoint},
+		Key:   func() (string, error) { return modeltest.Key, nil },
+	}
+}
+
+// An adapter to a wire that is known is held to the suite that ours are held to.
+func TestTheGatewayIsAModel(t *testing.T) {
+	modeltest.Run(t, func(t *testing.T, baseURL string) model.Model {
+		t.Helper()
+		m, err := newGateway(signer(baseURL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	})
+}
+
+func TestTheGatewaySigns(t *testing.T) {
+	var body []byte
+	var signature string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		signature = r.Header.Get("X-Signature")
+	}))
+	t.Cleanup(server.Close)
+	m, err := newGateway(signer(server.URL + "/v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &model.Request{Steps: []step.Step{said(step.RoleUser, "Hi")}}
+	_, _ = model.Collect(m.Stream(t.Context(), req), nil) // it answers nothing
+	if want := sign(modeltest.Key, body); signature != want || len(body) == 0 {
+		t.Errorf("a body of %d bytes is signed %q, want %q", len(body), signature, want)
+	}
+	if _, err := newGateway(config.ModelSpec{}); err == nil {
+		t.Error("it signs without a key")
 	}
 }
 
@@ -48,14 +109,31 @@ func TestOrdersAreLookedUpWithoutTheirPhoneNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := layer.Tool(func(ctx context.Context, c *tool.Call) (tool.Result, error) { return tools[0].Call(ctx, *c) })
-	result, err := call(t.Context(), &tool.Call{Name: "Orders", Args: json.RawMessage(`{"number":7}`)})
-	if err != nil || result.Text != "Order 7: two lamps, for (hidden)." {
-		t.Errorf("the model reads %q, %v", result.Text, err)
+	stack, err := middleware.Build(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := stack.Tool(func(ctx context.Context, c *tool.Call) (tool.Result, error) { return tools[0].Call(ctx, *c) })
+	for args, want := range map[string]string{
+		`{"number":7}`:   "Order 7: two lamps, for (hidden).",
+		`{"number":0}`:   "Error: there is no such order\n- Numbers begin with 1.",
+		`{"number":"7"}`: "Error: Invalid arguments for Orders",
+	} {
+		result, err := call(t.Context(), &tool.Call{Name: "Orders", Args: json.RawMessage(args)})
+		if err != nil || !strings.HasPrefix(result.Render(), want) {
+			t.Errorf("for %s the model reads %q, %v", args, result.Render(), err)
+		}
+	}
+	if renamed, err := newOrders(config.ToolSpec{Entry: task.Tool{Custom: "Orders", Name: "lookup"}}); err != nil || renamed[0].Spec().Name != "lookup" {
+		t.Errorf("by another name: %v", err)
+	}
+	failing := stack.Tool(func(context.Context, *tool.Call) (tool.Result, error) { return tool.Fail("ask 0170 555 1234"), nil })
+	if result, err := failing(t.Context(), &tool.Call{}); err != nil || result.Render() != "Error: ask (hidden)" {
+		t.Errorf("of an error the model reads %q, %v", result.Render(), err)
 	}
 }
 
-func TestTheHandbookIsThere(t *testing.T) {
+func TestTheHandbookIsReadAndNotWritten(t *testing.T) {
 	b, err := newHandbook(config.BackendSpec{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,14 +142,59 @@ func TestTheHandbookIsThere(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(page.Lines, "\n"), "thirty days") {
 		t.Errorf("it says %q, %v", page.Lines, err)
 	}
+	_, writing := b.Write(t.Context(), "returns.md", nil, backend.Any)
+	_, editing := b.Edit(t.Context(), "returns.md", backend.Edit{Old: "thirty", New: "sixty"})
+	if !errors.Is(writing, backend.ErrDenied) || !errors.Is(editing, backend.ErrDenied) {
+		t.Errorf("writing: %v, editing: %v", writing, editing)
+	}
 }
 
-// A backend of your own is held to the suite that ours are held to. The suite
-// brings its own files.
-func TestTheShelfIsABackend(t *testing.T) {
+// A service that keeps memories, as the cabinet wants it.
+func service(t *testing.T) string {
+	t.Helper()
+	kv := store.NewMemory(store.MemoryOptions{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := strings.TrimPrefix(r.URL.Path, "/team-a/clerk/")
+		when := store.Revision(r.Header.Get("If-Match"))
+		var err error
+		switch {
+		case r.Method == http.MethodPut:
+			data, _ := io.ReadAll(r.Body)
+			when, err = kv.Put(r.Context(), key, data, when)
+		case r.Method == http.MethodDelete:
+			err = kv.Delete(r.Context(), key, when)
+		case r.URL.Query().Has("prefix"):
+			all := []store.Entry{}
+			for e := range kv.List(r.Context(), r.URL.Query().Get("prefix")) {
+				all = append(all, e)
+			}
+			_ = json.NewEncoder(w).Encode(all)
+			return
+		default:
+			var v store.Value
+			v, err = kv.Get(r.Context(), key)
+			when = v.Revision
+			w.Header().Set("ETag", string(when))
+			defer func() { _, _ = w.Write(v.Data) }()
+		}
+		w.Header().Set("ETag", string(when))
+		for status, known := range statuses {
+			if errors.Is(err, known) {
+				w.WriteHeader(status)
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+var clerk = config.BackendSpec{Run: task.Run{Namespace: "team-a"}, Agent: task.Agent{Name: "clerk"}}
+
+// A backend of your own is held to the suite that ours are held to.
+func TestTheCabinetIsABackend(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
-		t.Helper()
-		b, err := shelve(fstest.MapFS{})
+		t.Setenv("MEMORIES_URL", service(t))
+		b, err := newMemories(clerk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,26 +202,83 @@ func TestTheShelfIsABackend(t *testing.T) {
 	})
 }
 
+func TestMemoriesOutliveTheProcess(t *testing.T) {
+	t.Setenv("MEMORIES_URL", service(t))
+	for i, when := range []backend.Version{backend.Absent, backend.Absent} {
+		b, err := newMemories(clerk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Write(t.Context(), "pilot.txt", []byte{byte('a' + i)}, when)
+		if i == 1 && !errors.Is(err, backend.ErrExists) || i == 0 && err != nil {
+			t.Errorf("process %d: %v", i+1, err)
+		}
+	}
+}
+
+func TestMemoriesThatAreDown(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(server.Close)
+	t.Setenv("MEMORIES_URL", server.URL)
+	b, err := newMemories(clerk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.List(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "502") {
+		t.Errorf("List: %v", err)
+	}
+}
+
+func opened(t *testing.T, dir string, o memory.Options) session.Store {
+	t.Helper()
+	a, err := archiveIn(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // A store of your own is held to the suite that ours are held to.
 func TestTheArchiveIsAStore(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T, now func() time.Time) session.Store {
-		return &archive{Store: memory.New(memory.Options{Now: now}), dir: t.TempDir()}
+		t.Helper()
+		return opened(t, t.TempDir(), memory.Options{Now: now})
 	})
 }
 
 func TestTheArchiveWritesWhatIsSaid(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("ARCHIVE_DIR", dir)
-	a, err := newArchive(t.Context(), task.Run{})
-	if err != nil {
-		t.Fatal(err)
+	file := filepath.Join(dir, "u%2Fs2c1.jsonl")
+	first := said(step.RoleUser, "Where is order 7?")
+	for range 2 { // a process that starts anew is told everything anew
+		a := opened(t, dir, memory.Options{})
+		row := session.Row{ID: "u/s2c1", App: "team-a", Agent: "clerk"}
+		if err := a.Append(t.Context(), row, 0, first); err != nil {
+			t.Fatal(err)
+		}
+		second := said(step.RoleAssistant, "At the door.")
+		second.Seq = 2
+		if err := a.Append(t.Context(), row, 1, second); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil || strings.Count(string(data), "\n") != 2 || !strings.Contains(string(data), "order 7") {
+			t.Errorf("the archive says %q, %v", data, err)
+		}
 	}
-	said := step.Step{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "Where is order 7?"}}}
-	if err := a.Append(t.Context(), session.Row{ID: "u", App: "team-a", Agent: "clerk"}, 0, said); err != nil {
-		t.Fatal(err)
+}
+
+func TestSlowCallsAreTold(t *testing.T) {
+	var told bytes.Buffer
+	was := warnings
+	warnings = slog.New(slog.NewJSONHandler(&told, nil))
+	t.Cleanup(func() { warnings = was })
+	for _, p := range []events.Payload{
+		events.CallFinished{Name: "Quick", DurationMs: slow - 1}, events.CallFinished{Name: "Slow", DurationMs: slow}, events.Nudged{},
+	} {
+		tellSlow(events.Happening{Payload: p})
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "u.jsonl"))
-	if err != nil || !strings.Contains(string(data), "order 7") {
-		t.Errorf("the archive says %q, %v", data, err)
+	if got := told.String(); !strings.Contains(got, `"tool":"Slow"`) || strings.Contains(got, "Quick") {
+		t.Errorf("it tells %q", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"io/fs"
-	"path"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
@@ -16,21 +15,35 @@ var pages embed.FS
 
 // newHandbook is files that come with the image; the model finds them below
 // /handbook.
-func newHandbook(config.BackendSpec) (backend.Backend, error) { return shelve(pages) }
-
-// shelve is a backend with the files of another tree.
-func shelve(tree fs.FS) (backend.Backend, error) {
+func newHandbook(config.BackendSpec) (backend.Backend, error) {
 	shelf := state.New(state.Options{})
-	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(pages, "handbook", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(tree, name)
+		text, err := fs.ReadFile(pages, name)
 		if err != nil {
 			return err
 		}
-		_, err = shelf.Write(context.Background(), path.Base(name), text, backend.Any)
+		_, err = shelf.Write(context.Background(), name[len("handbook/"):], text, backend.Any)
 		return err
 	})
-	return shelf, err
+	return readOnly{shelf}, err
+}
+
+// readOnly is a backend that nothing is written to.
+type readOnly struct{ backend.Backend }
+
+// Write implements [backend.Backend].
+func (readOnly) Write(_ context.Context, path string, _ []byte, _ backend.Version) (backend.Written, error) {
+	return backend.Written{}, denied("write", path)
+}
+
+// Edit implements [backend.Backend].
+func (readOnly) Edit(_ context.Context, path string, _ backend.Edit) (backend.Edited, error) {
+	return backend.Edited{}, denied("edit", path)
+}
+
+func denied(op, path string) error {
+	return &backend.PathError{Op: op, Path: path, Err: &backend.ReadOnlyError{Place: "/handbook"}}
 }

@@ -1,5 +1,5 @@
-// Command custom-runner is a runner with a model, a tool, a layer, files and a
-// store of sessions of its own.
+// Command custom-runner is a runner with models, a tool, a layer, a listener,
+// files and a store of sessions of its own.
 package main
 
 import (
@@ -11,9 +11,12 @@ import (
 func main() {
 	os.Exit(runner.Main(
 		runner.WithModel("parrot", newParrot),
+		runner.WithModel("gateway", newGateway),
 		runner.WithTool("Orders", newOrders),
-		runner.WithLayer(newPrivacy),
 		runner.WithBackend("/handbook", newHandbook),
+		runner.WithBackend("/memories", newMemories),
 		runner.WithStore(newArchive),
+		runner.WithLayer(newPrivacy),
+		runner.WithListener(tellSlow),
 	))
 }

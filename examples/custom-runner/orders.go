@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,10 +15,11 @@ type ordersIn struct {
 	Number int `json:"number" jsonschema:"the number of the order"`
 }
 
-// newOrders makes the tool that an Agent lists as custom: Orders.
-func newOrders(config.ToolSpec) ([]tool.Tool, error) {
+// newOrders makes the tool that an Agent lists as custom: Orders, by that name
+// or by the one that the Agent gives it.
+func newOrders(s config.ToolSpec) ([]tool.Tool, error) {
 	return []tool.Tool{tool.Typed(tool.Spec{
-		Tool:   step.Tool{Name: "Orders", Description: "Looks up an order by its number."},
+		Tool:   step.Tool{Name: cmp.Or(s.Entry.Name, "Orders"), Description: "Looks up an order by its number."},
 		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
 	}, lookUp)}, nil
 }

@@ -11,7 +11,10 @@ import (
 
 var phone = regexp.MustCompile(`\b0[0-9]{3} [0-9]{3} [0-9]{4}\b`)
 
-// newPrivacy is a layer that keeps phone numbers from every model.
+// hide takes phone numbers out of a text.
+func hide(text string) string { return phone.ReplaceAllString(text, "(hidden)") }
+
+// newPrivacy is a layer that keeps phone numbers out of what tools answer.
 func newPrivacy(task.Agent, task.Run) (middleware.Layer, error) {
 	return middleware.Layer{
 		Name: "privacy", Priority: 600,
@@ -19,7 +22,10 @@ func newPrivacy(task.Agent, task.Run) (middleware.Layer, error) {
 		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				result, err := next(ctx, c)
-				result.Text = phone.ReplaceAllString(result.Text, "(hidden)")
+				result.Text, result.Summary = hide(result.Text), hide(result.Summary)
+				if result.Error != nil {
+					result.Error = &tool.Error{Message: hide(result.Error.Message), Recommendations: result.Error.Recommendations}
+				}
 				return result, err
 			}
 		},

@@ -12,7 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/tool/recall"
 	"github.com/deckhand-dev/deckhand/runner/tool/talk"
+	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
 
 // Mods of the objects of a test.
@@ -201,10 +203,15 @@ func TestFallbacksOfAModel(t *testing.T) {
 // them.
 func TestNamesOfToolsAreTheRunners(t *testing.T) {
 	for builtin, name := range map[v1alpha1.BuiltinTool][]string{
-		v1alpha1.BuiltinFiles: {files.NameRead, files.NameWrite, files.NameEdit, files.NameLs, files.NameGlob, files.NameGrep},
-		v1alpha1.BuiltinThink: {talk.NameThink},
+		v1alpha1.BuiltinFiles:       {files.NameRead, files.NameWrite, files.NameEdit, files.NameLs, files.NameGlob, files.NameGrep},
+		v1alpha1.BuiltinThink:       {talk.NameThink},
+		v1alpha1.BuiltinAsk:         {talk.NameAsk},
+		v1alpha1.BuiltinRecall:      {recall.Name},
+		v1alpha1.BuiltinHTTPRequest: {web.NameHTTPRequest},
+		v1alpha1.BuiltinWebSearch:   {web.NameWebSearch},
+		v1alpha1.BuiltinBrowse:      {web.NameBrowse},
 	} {
-		for _, n := range name {
+		for _, n := range append(name, talk.NameFinish, talk.NameReject) {
 			agent := gen.Agent(func(a *v1alpha1.Agent) {
 				a.Spec.Tools = []v1alpha1.Tool{{Builtin: builtin}, {Custom: "x", Name: n}}
 			})

@@ -88,7 +88,7 @@ func (b *builder) bound(agent task.Agent, box *tool.Registry, layers []middlewar
 	layers = slices.Clone(layers)
 	if len(agent.Hooks) > 0 {
 		layers = append(layers, hook.Layer(agent.Hooks, hook.Options{
-			Run: b.Task.Run, Key: b.Key, Redact: b.Redact,
+			Run: b.Task.Run, User: b.Task.User, Key: b.Key, Redact: b.Redact,
 			Check: func(name string, args json.RawMessage) error {
 				if wrong := box.Check(name, args); wrong != nil {
 					return errors.New(wrong.Message)

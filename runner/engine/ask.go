@@ -150,6 +150,7 @@ func (s *session) answered(began time.Time, resp model.Response) error {
 		s.squeezes = 0
 	}
 	s.overflow, s.limited = nil, 0
+	s.board.answered(st.Model)
 	s.board.done(task.Recent{
 		Step: s.turn.number, Kind: task.KindModel, Name: s.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
 	})

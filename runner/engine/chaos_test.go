@@ -148,19 +148,19 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	c.tapes, c.desks = append(c.tapes, s.tape), append(c.desks, s.desk)
 	end := make(chan struct{})
 	defer close(end)
-	go c.decide(s.desk, people, end)
+	go c.decide(s.desk, people, number, end)
 	return Run(ctx, s.Config)
 }
 
 // decide has people answer some of what they are asked, and say this and that.
-func (c *chaos) decide(d *desk, people *crowd, end <-chan struct{}) {
+func (c *chaos) decide(d *desk, people *crowd, attempt int, end <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case <-end:
 			return
 		case <-time.After(time.Minute):
 		}
-		name := fmt.Sprintf("d-%d-%d", len(c.desks), n)
+		name := fmt.Sprintf("d-%d-%d", attempt, n)
 		if c.below(4) == 0 {
 			people.say(message(name, "hello"))
 			continue

@@ -53,7 +53,7 @@ func (r *reader) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 }
 
 func (r *reader) answer(req *model.Request) turn {
-	page := r.page(req)
+	page := pageAfter(req)
 	switch {
 	case asksForSummary(req):
 		return says(fmt.Sprintf("I have read page %d", page-1))
@@ -65,8 +65,8 @@ func (r *reader) answer(req *model.Request) turn {
 	return calls(fmt.Sprintf(`Page {"n":%d}`, page))
 }
 
-// page is the next page to read, by what is left in sight.
-func (r *reader) page(req *model.Request) int {
+// pageAfter is the next page to read, by what is left in sight.
+func pageAfter(req *model.Request) int {
 	read := 0
 	for _, s := range req.Steps {
 		if _, after, ok := strings.Cut(s.Text(), "I have read page "); ok {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 )
 
 // What a branch of the work may wait for.
@@ -23,9 +24,15 @@ type crew struct {
 	mu      sync.Mutex
 	working int
 	waiting [errands]int
-	// news is closed when all have begun to wait.
+	resting bool      // all wait
+	since   time.Time // that is so, or not
+	// news is closed when that changes.
 	news chan struct{}
 }
+
+// steady is how long all must wait before that counts: where one branch goes
+// over to another nobody works for a moment.
+const steady = 200 * time.Millisecond
 
 func newCrew(c Config) *crew {
 	return &crew{clock: newClock(c), news: make(chan struct{})}
@@ -70,18 +77,25 @@ func (c *crew) settle() {
 	} else {
 		c.clock.run()
 	}
-	if c.working == 0 && people+c.waiting[forProvider] > 0 {
+	if resting := c.working == 0 && people+c.waiting[forProvider] > 0; resting != c.resting {
+		c.resting, c.since = resting, c.clock.now()
 		close(c.news)
 		c.news = make(chan struct{})
 	}
 }
 
-// idle says whether every branch waits, and returns what is closed when that
-// becomes so.
-func (c *crew) idle() (bool, <-chan struct{}) {
+// idle says whether every branch waits, and has for a while.
+func (c *crew) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.working == 0, c.news
+	return c.resting && c.clock.now().Sub(c.since) >= steady
+}
+
+// change returns what is closed when all begin to wait, or one goes on.
+func (c *crew) change() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.news
 }
 
 // state is what the work as a whole waits for, in the words of the status;
@@ -105,6 +119,6 @@ func (c *crew) state() string {
 // States of the Run, in its status.
 const (
 	stateAnswer  = "AwaitingAnswer"
-	stateGrant   = "AwaitingApproval"
+	stateGrant   = "AwaitingAnswer" // an approval is of a call
 	stateLimited = "RateLimited"
 )

@@ -68,7 +68,7 @@ func (r *run) match(d task.Decision) (*request, string) {
 	switch d.Type {
 	case task.DecisionMessage:
 		// A message to a Run that only waits answers what it waits for.
-		if idle, _ := r.crew.idle(); idle {
+		if r.crew.idle() {
 			return r.room.first(task.PendingQuestion), ""
 		}
 		return nil, ""

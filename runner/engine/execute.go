@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -21,12 +22,21 @@ const defaultTimeout = 2 * time.Minute
 func (s *session) execute(ctx context.Context, calls []step.Call) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// The first failure counts, though the context may have ended before it.
+	var failed atomic.Pointer[error]
+	fail := func(err error) {
+		failed.CompareAndSwap(nil, &err)
+		cancel(err)
+	}
 	jobs, endings := s.plan(calls)
 	s.crew.leave() // the calls are what works now
 	defer s.crew.enter()
-	s.executeAll(ctx, jobs, cancel)
+	s.executeAll(ctx, jobs, fail)
 	for _, j := range endings {
-		j.bring(ctx, cancel)
+		j.bring(ctx, fail)
+	}
+	if err := failed.Load(); err != nil {
+		return *err
 	}
 	return failure(ctx)
 }
@@ -115,9 +125,9 @@ func (s *session) prepare(turn step.Step, c step.Call) *job {
 
 // executeAll starts jobs in call order, as many at once as the Agent allows,
 // each behind the earlier ones that it must not run beside.
-func (s *session) executeAll(ctx context.Context, jobs []*job, cancel context.CancelCauseFunc) {
+func (s *session) executeAll(ctx context.Context, jobs []*job, fail func(error)) {
 	if len(jobs) == 1 {
-		s.executeOne(ctx, jobs[0], cancel)
+		jobs[0].execute(ctx, fail)
 		return
 	}
 	var all sync.WaitGroup
@@ -132,15 +142,15 @@ func (s *session) executeAll(ctx context.Context, jobs []*job, cancel context.Ca
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { close(j.done); <-slots }()
-			s.executeOne(ctx, j, cancel)
+			j.execute(ctx, fail)
 		})
 	}
 	all.Wait()
 }
 
-func (s *session) executeOne(ctx context.Context, j *job, cancel context.CancelCauseFunc) {
-	defer caught(cancel)
-	j.bring(ctx, cancel)
+func (j *job) execute(ctx context.Context, fail func(error)) {
+	defer caught(fail)
+	j.bring(ctx, fail)
 }
 
 // conflict says whether two jobs of one turn must not run at once.

@@ -92,12 +92,17 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 	}()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	shown := "nothing"
+	shown := s.showState("nothing yet")
+	settled := time.NewTimer(steady)
+	defer settled.Stop()
 	for {
-		_, idle := s.crew.idle()
-		shown = s.showState(shown)
+		change := s.crew.change()
 		select {
-		case <-idle:
+		case <-change:
+			settled.Reset(steady)
+			continue
+		case <-settled.C:
+			shown = s.showState(shown)
 			continue
 		case <-timer.C:
 		case <-s.Interrupted:

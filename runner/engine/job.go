@@ -41,8 +41,8 @@ type job struct {
 }
 
 // bring brings a job to its result, or leaves it open when nothing new may
-// begin. A failure of the runner itself cancels the turn.
-func (j *job) bring(ctx context.Context, cancel context.CancelCauseFunc) {
+// begin. A failure of the runner itself fails the turn.
+func (j *job) bring(ctx context.Context, fail func(error)) {
 	s := j.session
 	s.crew.enter()
 	defer s.crew.leave()
@@ -61,12 +61,12 @@ func (j *job) bring(ctx context.Context, cancel context.CancelCauseFunc) {
 			return // it is left open; others of the turn may end in peace
 		}
 		if err != nil {
-			cancel(err)
+			fail(err)
 			return
 		}
 	}
 	if err := j.settle(res, began); err != nil {
-		cancel(err)
+		fail(err)
 	}
 }
 

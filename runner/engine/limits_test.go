@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +19,13 @@ func TestLimitsOfCalls(t *testing.T) {
 		told   string
 	}{
 		"of the model": {
-			task.Limits{Steps: 30, ModelCalls: 2}, "Used 2 of 2 modelCalls; raise limits.modelCalls",
+			task.Limits{Steps: 30, ModelCalls: 2},
+			"Used 2 of 2 modelCalls; raise limits.modelCalls",
 			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Read{\"n\":4}",
 		},
 		"of tools, in call order": {
-			task.Limits{Steps: 30, ToolCalls: 3}, "Used 3 of 3 toolCalls; raise limits.toolCalls",
+			task.Limits{Steps: 30, ToolCalls: 3},
+			"Used 3 of 3 toolCalls; raise limits.toolCalls",
 			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Error: " + resultTooMany,
 		},
 	}
@@ -91,34 +94,30 @@ func TestTheMeterIsATree(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
-	same := func(n int) []turn {
-		var turns []turn
-		for range n {
-			turns = append(turns, calls("Read {}"))
-		}
-		return turns
+// same is so many turns that call the same.
+func same(n int) []turn {
+	return slices.Repeat([]turn{calls("Read {}")}, n)
+}
+
+func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly)}, same(20)...)
+	out := s.run(t)
+	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(stuck.SameResult)) {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	t.Run("is told so once and then ended", func(t *testing.T) {
-		s := newStage(box{echo("Read", tool.ReadOnly)}, same(20)...)
-		out := s.run(t)
-		if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(stuck.SameResult)) {
-			t.Errorf("ended %s: %s", out.Reason, out.Message)
+	var told []string
+	for _, st := range s.steps(t) {
+		if st.Note == step.NoteStuck {
+			told = append(told, st.Text())
 		}
-		nudges := 0
-		for _, st := range s.steps(t) {
-			if st.Note == step.NoteStuck {
-				nudges++
-				if text := st.Text(); !strings.HasPrefix(text, nudgeStuck[:20]) || !strings.Contains(text, "Read") {
-					t.Errorf("told %q", text)
-				}
-			}
-		}
-		if nudges != 1 || len(s.script.asked) != 8 {
-			t.Errorf("told %d times, asked %d times", nudges, len(s.script.asked))
-		}
-		sound(t, s)
-	})
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], nudgeStuck[:20]) || !strings.Contains(told[0], "Read") || len(s.script.asked) != 8 {
+		t.Errorf("told %q, asked %d times", told, len(s.script.asked))
+	}
+	sound(t, s)
+}
+
+func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
 	t.Run("may find its way", func(t *testing.T) {
 		s := newStage(box{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
 		if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 1 {

@@ -116,6 +116,22 @@ func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 	}
 }
 
+// A context that has ended already does not hide that the journal failed.
+func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(box{newToy("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		})}, calls("Wait {}"))
+		s.Task.Limits.DurationSeconds = 60
+		left := 4 // the result is not recorded
+		s.Journal = mortal{Memory: s.journal, left: &left}
+		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
 func TestAnEndThatIsRecordedOutlivesSigterm(t *testing.T) {
 	var s *stage
 	finish := ending("finish")

@@ -73,12 +73,12 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 	defer func() { back(); s.Report.Report(s.progress) }()
 	timer := time.NewTimer(expires.Sub(s.Now()))
 	defer timer.Stop()
-	shown := "nothing"
+	shown := s.showState("nothing yet")
+	settled := time.NewTimer(steady)
+	defer settled.Stop()
 	for {
 		// What tells of news is asked for before the news themselves.
-		said := s.People.Said()
-		_, idle := s.crew.idle()
-		shown = s.showState(shown)
+		said, change := s.People.Said(), s.crew.change()
 		if _, err := s.hear(s); err != nil {
 			return journal.Decision{}, false, err
 		}
@@ -89,7 +89,10 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 		case <-q.done:
 			return q.said, true, nil
 		case <-said:
-		case <-idle:
+		case <-change:
+			settled.Reset(steady)
+		case <-settled.C:
+			shown = s.showState(shown)
 		case <-timer.C:
 			return s.expire(q)
 		case <-s.Interrupted:
@@ -133,7 +136,7 @@ func (r *run) post(q *request) (*request, time.Time) {
 	expires := q.since.Add(wait)
 	q.AskedAt, q.ExpiresAt = q.since.UTC().Format(time.RFC3339), expires.UTC().Format(time.RFC3339)
 	r.room.open = append(r.room.open, q)
-	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), events.Pending{Pending: q.Pending})
+	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), events.Pending(q.Pending))
 	return q, expires
 }
 
@@ -160,7 +163,7 @@ func (r *run) expire(q *request) (journal.Decision, bool, error) {
 	default:
 	}
 	r.room.close(q)
-	q.session.emit("Nobody decided in time", events.Decided{Decided: task.Decided{Request: q.ID, Refused: refusedLate}})
+	q.session.emit("Nobody decided in time", events.Decided{Request: q.ID, Refused: refusedLate})
 	return journal.Decision{}, false, nil
 }
 
@@ -183,7 +186,7 @@ func (r *run) showDecided(s *session, d journal.Decision) {
 	if d.Refused != "" {
 		message = "Refused: " + d.Name + ": " + d.Refused
 	}
-	s.emit(message, events.Decided{Decided: decidedOf(d), Type: d.Type, By: d.By})
+	s.emit(message, events.Decided{Name: d.Name, Request: d.Request, Refused: d.Refused, Type: d.Type, By: d.By})
 	r.tellNow()
 }
 

@@ -179,7 +179,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 		s := asking(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
 		s.Actor.Tools = box{askTool(), slow}
 		end := s.running(t.Context())
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if p := s.desk.last(); p.State != "" || len(p.Pending) != 1 {
 			t.Errorf("while a call runs the state is %q", p.State)
 		}
@@ -193,78 +193,79 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 	})
 }
 
-func TestWhatEndsAWait(t *testing.T) {
-	t.Run("an interruption leaves it to the next attempt", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCrowd()
-			s := asking(c, calls(`ask {"q":"a"}`))
-			end := s.running(t.Context())
-			synctest.Wait()
-			s.sigterm()
-			if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
-				t.Fatalf("ended %s: %s", out.Reason, out.Message)
-			}
-			c.say(answers("r", "s2c1", "x"))
-			next := s.again(box{askTool()}, says("ok"))
-			next.People = c
-			next.run(t)
-			if got := next.told(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
-				t.Errorf("the session is\n%s", got)
-			}
-		})
+func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := asking(c, calls(`ask {"q":"a"}`))
+		end := s.running(t.Context())
+		synctest.Wait()
+		s.sigterm()
+		if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
+			t.Fatalf("ended %s: %s", out.Reason, out.Message)
+		}
+		c.say(answers("r", "s2c1", "x"))
+		next := s.again(box{askTool()}, says("ok"))
+		next.People = c
+		next.run(t)
+		if got := next.told(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
+			t.Errorf("the session is\n%s", got)
+		}
 	})
-	t.Run("the end of the grace leaves it to the next attempt too", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			s := asking(newCrowd(), calls(`ask {"q":"a"}`))
-			end := s.running(ctx)
-			synctest.Wait()
-			cancel(ErrInterrupted)
-			s.sigterm()
-			if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
-				t.Fatalf("ended %s: %s", out.Reason, out.Message)
-			}
-		})
+}
+
+func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := asking(newCrowd(), calls(`ask {"q":"a"}`))
+		end := s.running(ctx)
+		synctest.Wait()
+		cancel(ErrInterrupted)
+		s.sigterm()
+		if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
+			t.Fatalf("ended %s: %s", out.Reason, out.Message)
+		}
 	})
-	t.Run("a stop gives it a result", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			stopping := make(chan struct{})
-			s := asking(newCrowd(), calls(`agent {"agent":"b"}`))
-			s.Actor.Tools = box{agentTool()}
-			s.Actors = cast{"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
-			s.Task.Limits.Depth = 1
-			s.Stopping = stopping
-			s.Stop = func() bool {
-				select {
-				case <-stopping:
-					return true
-				default:
-					return false
-				}
+}
+
+func TestAStopGivesAQuestionAResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopping := make(chan struct{})
+		s := asking(newCrowd(), calls(`agent {"agent":"b"}`))
+		s.Actor.Tools = box{agentTool()}
+		s.Actors = cast{"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
+		s.Task.Limits.Depth = 1
+		s.Stopping = stopping
+		s.Stop = func() bool {
+			select {
+			case <-stopping:
+				return true
+			default:
+				return false
 			}
-			end := s.running(t.Context())
-			synctest.Wait()
-			close(stopping)
-			if out := end(); out.Reason != task.ReasonStopped {
-				t.Errorf("ended %s: %s", out.Reason, out.Message)
-			}
-			wholeTree(t, s)
-		})
+		}
+		end := s.running(t.Context())
+		synctest.Wait()
+		close(stopping)
+		if out := end(); out.Reason != task.ReasonStopped {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		wholeTree(t, s)
 	})
-	t.Run("a used-up duration of another branch", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-				<-ctx.Done()
-				return tool.Result{}, ctx.Err()
-			})
-			s := asking(newCrowd(), calls(`ask {"q":"a"}`, "Hang {}"))
-			s.Actor.Tools = box{askTool(), hang}
-			s.Task.Limits.DurationSeconds = 60
-			if out := s.run(t); out.Reason != task.ReasonDurationLimit {
-				t.Errorf("ended %s: %s", out.Reason, out.Message)
-			}
-			sound(t, s)
+}
+
+func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
 		})
+		s := asking(newCrowd(), calls(`ask {"q":"a"}`, "Hang {}"))
+		s.Actor.Tools = box{askTool(), hang}
+		s.Task.Limits.DurationSeconds = 60
+		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		sound(t, s)
 	})
 }
 
@@ -320,82 +321,87 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 	}
 }
 
-func TestAReachedLimitMayBeRaised(t *testing.T) {
-	grant := func(request string, steps int64) task.Decision {
-		return task.Decision{Name: "r." + request, By: "ann", Request: request, Type: task.DecisionGrant, Steps: steps}
-	}
-	t.Run("as often as it is reached", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCrowd()
-			s := asking(c, calls(`Read {"n":1}`), calls(`Read {"n":2}`), calls(`Read {"n":3}`), says("ok"))
-			s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
-			end := s.running(t.Context())
-			synctest.Wait()
-			p := s.desk.last()
-			if p.State != stateGrant || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
-				t.Fatalf("told %+v", p)
-			}
-			time.Sleep(time.Hour)
-			c.say(task.Decision{Name: "little", Request: "limit-steps-1", Type: task.DecisionGrant, Tokens: 5})
-			c.say(grant("limit-steps-1", 1))
-			synctest.Wait()
-			c.say(grant("limit-steps-2", 2))
-			out := end()
-			if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 0 {
-				t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
-			}
-			want := []task.Decided{
-				{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(refusedLittle, "steps")},
-				{Name: "r.limit-steps-1", Request: "limit-steps-1"}, {Name: "r.limit-steps-2", Request: "limit-steps-2"},
-			}
-			if diff := cmp.Diff(want, out.Progress.Decided); diff != "" {
-				t.Errorf("decided -want +got:\n%s", diff)
-			}
-			// The next attempt knows what was granted.
-			next := s.again(box{askTool()})
-			next.Task.Limits.Ask = false
-			r := newRun(next.Config)
-			if err := r.load(); err != nil || r.meter.root.limits.Steps != 4 {
-				t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.root.limits.Steps, err)
-			}
-			r.die()
-		})
-	})
-	t.Run("for whichever branch reached it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCrowd()
-			s := asking(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
-			s.Actor.Tools = box{agentTool()}
-			s.Actors = cast{"b": plays("b", nil, says("b")), "c": plays("c", nil, says("c"))}.actors
-			s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
-			end := s.running(t.Context())
-			synctest.Wait()
-			if p := s.desk.last(); len(p.Pending) != 1 {
-				t.Fatalf("two branches ask %+v", p.Pending)
-			}
-			c.say(grant("limit-steps-1", 9))
-			if out := end(); out.Reason != task.ReasonFinished {
-				t.Errorf("ended %s: %s", out.Reason, out.Message)
-			}
-		})
-	})
-	t.Run("or ends the Run when nobody does", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := asking(newCrowd(), calls(`Read {}`), says("ok"))
-			s.Task.Limits = task.Limits{Steps: 1, Ask: true, WaitSeconds: 60}
-			if out := s.run(t); out.Reason != task.ReasonStepLimit {
-				t.Errorf("ended %s: %s", out.Reason, out.Message)
-			}
-		})
-	})
-	t.Run("but not a duration", func(t *testing.T) {
-		s := asking(newCrowd(), says("never"))
+func grant(request string, steps int64) task.Decision {
+	return task.Decision{Name: "r." + request, By: "ann", Request: request, Type: task.DecisionGrant, Steps: steps}
+}
+
+func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := asking(c, calls(`Read {"n":1}`), calls(`Read {"n":2}`), calls(`Read {"n":3}`), says("ok"))
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
-		s.Task.Meter.DurationSeconds = 60
-		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
+		end := s.running(t.Context())
+		synctest.Wait()
+		p := s.desk.last()
+		if p.State != stateGrant || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
+			t.Fatalf("told %+v", p)
+		}
+		time.Sleep(time.Hour)
+		c.say(task.Decision{Name: "little", Request: "limit-steps-1", Type: task.DecisionGrant, Tokens: 5})
+		c.say(grant("limit-steps-1", 1))
+		synctest.Wait()
+		c.say(grant("limit-steps-2", 2))
+		out := end()
+		if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 0 {
+			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
+		}
+		want := []task.Decided{
+			{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(refusedLittle, "steps")},
+			{Name: "r.limit-steps-1", Request: "limit-steps-1"},
+			{Name: "r.limit-steps-2", Request: "limit-steps-2"},
+		}
+		if diff := cmp.Diff(want, out.Progress.Decided); diff != "" {
+			t.Errorf("decided -want +got:\n%s", diff)
+		}
+		// The next attempt knows what was granted.
+		r := newRun(s.again(box{askTool()}).Config)
+		defer r.die()
+		if err := r.load(); err != nil || r.meter.root.limits.Steps != 4 {
+			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.root.limits.Steps, err)
+		}
+	})
+}
+
+func TestALimitIsRaisedForWhicheverBranchReachedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := asking(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
+		s.Actor.Tools = box{agentTool()}
+		s.Actors = cast{"b": plays("b", nil, says("b")), "c": plays("c", nil, says("c"))}.actors
+		s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
+		end := s.running(t.Context())
+		synctest.Wait()
+		if p := s.desk.last(); len(p.Pending) != 1 {
+			t.Fatalf("two branches ask %+v", p.Pending)
+		}
+		c.say(grant("limit-steps-1", 9))
+		if out := end(); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
 	})
+}
+
+func TestALimitEndsTheRunWhereNobodyRaisesIt(t *testing.T) {
+	cases := map[string]struct {
+		limits task.Limits
+		used   task.Meter
+		want   task.Reason
+	}{
+		"in time":             {task.Limits{Steps: 1, Ask: true, WaitSeconds: 60}, task.Meter{Steps: 1}, task.ReasonStepLimit},
+		"because nobody may":  {task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}, task.Meter{DurationSeconds: 60}, task.ReasonDurationLimit},
+		"because nobody asks": {task.Limits{Steps: 1}, task.Meter{Steps: 1}, task.ReasonStepLimit},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := asking(newCrowd(), says("never"))
+				s.Task.Limits, s.Task.Meter = tc.limits, tc.used
+				if out := s.run(t); out.Reason != tc.want {
+					t.Errorf("ended %s: %s", out.Reason, out.Message)
+				}
+			})
+		})
+	}
 }
 
 func TestAProviderThatAsksToWait(t *testing.T) {

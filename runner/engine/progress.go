@@ -57,6 +57,13 @@ func (b *board) done(r task.Recent) {
 	b.shown.Recent = b.shown.Recent[max(len(b.shown.Recent)-task.MaxRecent, 0):]
 }
 
+// answered shows which Model answered last.
+func (b *board) answered(model string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown.Model = model
+}
+
 // rest shows that nothing is under way.
 func (b *board) rest() {
 	b.mu.Lock()

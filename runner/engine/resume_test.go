@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -204,5 +205,42 @@ func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
 	want := "user: go\nassistant:  Bash{}\ntool: Bash{}\nuser: " + fmt.Sprintf(noteAttempt, "RunnerFailed", 2) + "\nassistant: ok"
 	if got := second.told(t); got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Tools are told of a call as it was really made, in whichever session, though
+// a compaction hid it long ago.
+func TestToolsAreToldWhatWasReallyDone(t *testing.T) {
+	changes := middleware.Layer{Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+		return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+			if c.Name == "Read" {
+				c.Args = json.RawMessage(`{"n":"changed"}`)
+			}
+			return next(ctx, c)
+		}
+	}}
+	var told []string
+	recall := func(name string, args json.RawMessage) { told = append(told, name+string(args)) }
+	build := func(log *journal.Memory) *stage {
+		stack, _ := middleware.Build(middleware.Layer{Name: "changes", Tool: changes.Tool})
+		worker := &Actor{
+			Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{2, `Read {"n":1}`}, Name: "m"},
+			Tools: box{echo("Read", tool.ReadOnly)}, Stack: stack, Recall: recall,
+		}
+		s := delegating(cast{"w": worker})
+		s.Actor.Model.Model, s.Actor.Stack, s.Actor.Recall = bySession{1, `agent {"agent":"w"}`}, stack, recall
+		s.journal, s.Journal = log, log
+		return s
+	}
+	first := build(&journal.Memory{})
+	left := 14 // both pages are read, the child is asked for the last time
+	first.Journal = mortal{Memory: first.journal, left: &left}
+	first.run(t)
+	told = nil
+	if out := build(first.journal).run(t); out.Reason != task.ReasonFinished {
+		t.Fatalf("ended %s: %s", out.Reason, out.Message)
+	}
+	if diff := cmp.Diff([]string{`Read{"n":"changed"}`, `Read{"n":"changed"}`}, told); diff != "" {
+		t.Errorf("told -want +got:\n%s", diff)
 	}
 }

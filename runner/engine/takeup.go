@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
@@ -23,17 +24,32 @@ type recaller struct {
 }
 
 func (c *recaller) hear(r journal.Record) {
-	if c.tell == nil || r.Session != c.session || r.Step == nil {
+	if c.tell == nil || r.Session != c.session {
 		return
 	}
-	if r.Step.Role == step.RoleAssistant {
-		c.calls = r.Step.Calls
+	switch {
+	case r.Intent != nil:
+		c.final(*r.Intent)
+	case r.Step == nil:
+	case r.Kind == journal.KindResult:
+		c.succeeded(*r.Step)
+	case r.Step.Role == step.RoleAssistant:
+		c.calls = slices.Clone(r.Step.Calls)
 	}
-	if r.Kind != journal.KindResult || r.Step.IsError {
-		return
+}
+
+// final takes over the arguments with which a call was really made.
+func (c *recaller) final(i journal.Intent) {
+	for n := range c.calls {
+		if c.calls[n].ID == i.CallID {
+			c.calls[n].Args = i.Args
+		}
 	}
+}
+
+func (c *recaller) succeeded(result step.Step) {
 	for _, call := range c.calls {
-		if call.ID == r.Step.CallID {
+		if call.ID == result.CallID && !result.IsError {
 			c.tell(call.Name, call.Args)
 		}
 	}

@@ -126,13 +126,27 @@ type Compacted struct {
 
 // Pending says that something is asked of a person.
 type Pending struct {
-	task.Pending
+	// ID is what a Decision names as its request.
+	ID string `json:"id"`
+	// Kind is Question or Limit.
+	Kind string `json:"kind"`
+	// Agent is who asks, where it is not the Run's own.
+	Agent     string `json:"agent,omitempty"`
+	Question  string `json:"question,omitempty"`
+	AskedAt   string `json:"askedAt"`
+	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
-// Decided says what became of what a person decided.
+// Decided says what became of what a person decided, or that nobody decided in
+// time.
 type Decided struct {
-	task.Decided
-	Type string `json:"type"`
+	// Name is the name of the Decision.
+	Name    string `json:"name,omitempty"`
+	Request string `json:"request,omitempty"`
+	// Refused says why nothing comes of it; empty when it was acted on.
+	Refused string `json:"refused,omitempty"`
+	// Type is Answer, Grant or Message.
+	Type string `json:"type,omitempty"`
 	By   string `json:"by,omitempty"`
 }
 

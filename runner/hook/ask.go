@@ -32,6 +32,7 @@ type head struct {
 	Hook    string     `json:"hook"`
 	Point   string     `json:"point"`
 	Run     task.Run   `json:"run"`
+	User    string     `json:"user,omitempty"`
 	Scope   step.Scope `json:"scope"`
 }
 
@@ -49,7 +50,7 @@ type asker struct {
 }
 
 func (a *asker) head(h task.Hook, scope step.Scope) head {
-	return head{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, Scope: scope}
+	return head{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
 }
 
 // consult asks one hook. What it answered when it allows is given to apply,

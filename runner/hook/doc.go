@@ -2,7 +2,7 @@
 //
 // A hook is an HTTP endpoint. It is sent a POST with a JSON object that says
 // what is about to happen, or what did: always version, hook, point, run and
-// scope, and besides
+// scope, user where the Run has one, and besides
 //
 //	BeforeSession  prompt
 //	AfterSession   reason, text

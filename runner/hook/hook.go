@@ -28,6 +28,8 @@ const (
 type Options struct {
 	// Run is the Run that is worked on.
 	Run task.Run
+	// User is who the Run is for; empty: nobody said.
+	User string
 	// Key says how a credential is read. It is read each time, because Secrets
 	// rotate.
 	Key func(task.SecretKey) func() (string, error)

@@ -71,7 +71,7 @@ func (s *service) hookBy(name, point string, handler http.HandlerFunc) task.Hook
 var theRun = task.Run{Namespace: "ns", Name: "run", UID: "u1"}
 
 func layer(hooks ...task.Hook) middleware.Layer {
-	return hook.Layer(hooks, hook.Options{Run: theRun})
+	return hook.Layer(hooks, hook.Options{Run: theRun, User: "ann"})
 }
 
 // call makes a call through a layer; the tool echoes its arguments.
@@ -145,7 +145,7 @@ func TestHooksOfOnePointAreAskedInOrderEachWithTheValuesOfTheOneBefore(t *testin
 		s.hook("b", hook.BeforeTool, `{"args":{"n":3},"reason":"three is better"}`),
 		s.hook("e", hook.AfterTool, ""),
 	), write)
-	const head = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","name":"run","uid":"u1"},"scope":{"depth":1,"agent":"writer"},"id":"s3c1","name":"write",`
+	const head = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","name":"run","uid":"u1"},"user":"ann","scope":{"depth":1,"agent":"writer"},"id":"s3c1","name":"write",`
 	expect(t, "what hooks were told", []string{
 		fmt.Sprintf(head, "a", hook.BeforeTool) + `"args":{"n":1}}`,
 		fmt.Sprintf(head, "b", hook.BeforeTool) + `"args":{"n":2}}`,

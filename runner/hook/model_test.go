@@ -49,7 +49,7 @@ func ask(t *testing.T, l middleware.Layer, steps ...step.Step) (resp model.Respo
 	return resp, told, err
 }
 
-const headA = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","name":"run","uid":"u1"},"scope":{"agent":"a"},`
+const headA = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","name":"run","uid":"u1"},"user":"ann","scope":{"agent":"a"},`
 
 func TestHooksAroundTheModel(t *testing.T) {
 	s := serve(t)

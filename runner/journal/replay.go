@@ -176,7 +176,8 @@ func (b *Book) mark(r Record) {
 	case r.Mark.Type == MarkRestarted:
 		b.Restarts++
 	case r.Mark.Type == MarkEnded:
-		b.Session(r.Session).Ended = r.Mark.Text
+		s := b.Session(r.Session)
+		s.Ended, s.Nudged = r.Mark.Text, false // who goes on from an end begins afresh
 	}
 }
 

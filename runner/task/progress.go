@@ -52,10 +52,9 @@ type Progress struct {
 // Pending is one request to a person.
 type Pending struct {
 	// ID is that of the call that waits, or of a reached limit: limit-<name>-<n>,
-	// the n-th time that it is reached, below the session's own id as that of a
-	// call is. It becomes part of the name of a Kubernetes object, which one
-	// request has to itself: lower-case letters, digits, "-" and ".", never used
-	// twice in a Run, at most MaxRequest bytes.
+	// n being how much of it was used up. It becomes part of the name of a
+	// Kubernetes object, which one request has to itself: lower-case letters,
+	// digits, "-" and ".", not used twice by one attempt, at most MaxRequest bytes.
 	ID string `json:"id"`
 	// Kind is Question or Limit.
 	Kind string `json:"kind"`

@@ -174,6 +174,7 @@ func TestRunOverBarePod(t *testing.T) {
 	b, u := bare[pairs/2], run[pairs/2]
 	fmt.Printf("create → terminal, median of %d interleaved pairs: bare pod %s, trivial Run %s, ratio %.2f\n", pairs, b.Round(time.Millisecond), u.Round(time.Millisecond), float64(u)/float64(b))
 	fmt.Printf("  bare pods %v\n  Runs      %v\n", rounded(bare), rounded(run))
+	r.print("BenchmarkRunOverBarePod %d %.3f ratio %.0f run-ms %.0f pod-ms", float64(u)/float64(b), ms(u), ms(b))
 }
 
 func rounded(all []time.Duration) []time.Duration {
@@ -183,6 +184,19 @@ func rounded(all []time.Duration) []time.Duration {
 	}
 	return out
 }
+
+// print prints figures as benchmarks do, below where they were taken.
+func (r *track) print(format string, figures ...any) {
+	r.t.Helper()
+	version, err := r.api.Discovery().ServerVersion()
+	if err != nil {
+		r.t.Fatalf("asking for the version of Kubernetes: %v", err)
+	}
+	fmt.Printf("kubernetes: %s\npkg: github.com/deckhand-dev/deckhand/test/bench\n", version.GitVersion)
+	fmt.Printf(format+"\n", append([]any{pairs}, figures...)...)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // The operator's requests are counted by its own client, all writes to the
 // status of Runs by the API server; what is left is the runners'.
@@ -203,6 +217,7 @@ func TestWritesPerRun(t *testing.T) {
 	fmt.Printf("writes per trivial Run: operator %.1f (POST %.1f: the pod and an event; PATCH %.1f: claim, record, end; DELETE %.1f: the pod), runner %.1f (start, result), all %.1f\n",
 		per(all.sum()), per(all["POST"]), per(all["PATCH"]), per(all["DELETE"]), per(runners), per(all.sum()+runners))
 	fmt.Printf("  of them before it is terminal, as the API server counted when a watcher saw the end: %.1f\n", per(before))
+	r.print("BenchmarkWrites %d %.1f writes %.1f writes-before-the-end", per(all.sum()+runners), per(before))
 }
 
 // settle lets what is written behind be written.

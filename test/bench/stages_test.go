@@ -33,6 +33,8 @@ func TestOperatorsShare(t *testing.T) {
 	slices.Sort(toPod)
 	slices.Sort(toEnd)
 	fmt.Printf("median of %d: created → pod created %s, committed → terminal %s\n", pairs, toPod[pairs/2].Round(time.Millisecond), toEnd[pairs/2].Round(time.Millisecond))
+	r.print("BenchmarkCreatedToPod %d %.1f ms", ms(toPod[pairs/2]))
+	r.print("BenchmarkCommittedToTerminal %d %.1f ms", ms(toEnd[pairs/2]))
 }
 
 func (r *track) stages(name string) moments {

@@ -93,18 +93,11 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 		}
 		defer x.End()
 		a := &answer{exchange: x}
-		for {
-			if !a.receive(yield) {
+		for a.receive(yield) {
+			if a.pauses == maxPauses || !a.resume() {
+				a.conclude(yield)
 				return
 			}
-			if !a.paused() || a.pauses == maxPauses {
-				break
-			}
-			if err := a.resume(); err != nil {
-				a.cause = err
-				break
-			}
 		}
-		a.conclude(yield)
 	}
 }

@@ -171,8 +171,10 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 func TestProvidersThatDemandThinkingGetSome(t *testing.T) {
 	steps := []step.Step{
 		says(step.RoleUser, "Hello?"),
-		byMain([]step.Part{thought("Hm.", "")}, call("s2c1", "a", `{}`)), result("s2c1", "1"),
-		{Role: step.RoleAssistant, Model: "other", Calls: []step.Call{call("s4c1", "a", `{}`)}}, result("s4c1", "1"),
+		byMain([]step.Part{thought("Hm.", "")}, call("s2c1", "a", `{}`)),
+		result("s2c1", "1"),
+		{Role: step.RoleAssistant, Model: "other", Calls: []step.Call{call("s4c1", "a", `{}`)}},
+		result("s4c1", "1"),
 	}
 	for _, provider := range []string{"DeepSeek", "Kimi"} {
 		got := messages(t, written(t, &model.Request{Steps: steps}, from(provider, "m")))

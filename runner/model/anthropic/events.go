@@ -13,12 +13,17 @@ import (
 // other fields are dropped, data may be on several lines, the empty line between
 // two events may be missing, and so may the one at the end.
 type events struct {
-	in   *endpoint.Lines
-	name string
-	data []byte
-	next []byte // data of the event after this one, which no empty line announced
-	err  error  // why nothing more comes
+	in    *endpoint.Lines
+	name  string
+	data  []byte
+	lines int    // that the data came in
+	next  []byte // data of the event after this one, which no empty line announced
+	err   error  // why nothing more comes
 }
+
+// maxLines is in how many lines data are looked at for their end: each look
+// costs as much as they are long.
+const maxLines = 64
 
 var (
 	fieldData  = []byte("data:")
@@ -29,7 +34,7 @@ var (
 // read is the next event: its name, which may be missing, and its data, which
 // are valid until the one after it is read.
 func (e *events) read() (name string, data []byte, err error) {
-	e.name, e.data = "", append(e.data[:0], e.next...)
+	e.name, e.data, e.lines = "", append(e.data[:0], e.next...), 0
 	e.next = nil
 	for e.err == nil {
 		line, err := e.in.Next()
@@ -71,7 +76,7 @@ func (e *events) accept(line []byte) bool {
 // add takes data. Where they are whole already, more are those of the next
 // event.
 func (e *events) add(data []byte) bool {
-	if len(e.data) > 0 && json.Valid(e.data) {
+	if e.lines++; len(e.data) > 0 && e.lines <= maxLines && json.Valid(e.data) {
 		e.next = append([]byte(nil), data...)
 		return true
 	}

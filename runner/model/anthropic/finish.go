@@ -29,8 +29,12 @@ func (a *answer) paused() bool {
 	return errors.Is(a.cause, endpoint.ErrEnd) && (a.reason == string(anthropic.StopReasonPauseTurn) || a.reason == stopCompaction)
 }
 
-// resume makes ready for the rest of an answer that paused.
-func (a *answer) resume() error {
+// resume makes ready for the rest of an answer that paused, and reports whether
+// there is one to ask for.
+func (a *answer) resume() bool {
+	if !a.paused() {
+		return false
+	}
 	for _, p := range a.pieces {
 		a.done(p)
 		if p.kind == typeText && isBlank(p.grown.String()) || p.isEmpty() {
@@ -39,13 +43,14 @@ func (a *answer) resume() error {
 		a.exchange.said = append(a.exchange.said, p.raw())
 	}
 	if len(a.exchange.said) == 0 {
-		return &model.IncompleteError{} // it paused before it said anything
+		a.cause = &model.IncompleteError{} // it paused before it said anything
+		return false
 	}
 	a.spent = a.spent.Plus(a.cost(nil))
 	a.pauses++
 	a.pieces, a.said, a.begun, a.usage, a.told = nil, 0, false, usage{}, false
 	a.reason, a.stopped, a.cause = "", false, nil
-	return nil
+	return true
 }
 
 // conclude yields the end: how the answer finished and what it cost, or why

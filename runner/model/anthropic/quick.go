@@ -55,7 +55,7 @@ func quickDelta(data []byte) (index int, d delta, ok bool) {
 			break
 		}
 		after, ok = pass(after, quickEnd)
-		return index, q.kind.delta(text(said)), ok && len(after) == 0
+		return index, newDelta(q.kind, text(said)), ok && len(after) == 0
 	}
 	return 0, delta{}, false
 }
@@ -73,8 +73,8 @@ func pass(data []byte, expected []token) (rest []byte, ok bool) {
 	return data, true
 }
 
-// delta is a delta of that kind which says so much.
-func (kind text) delta(said text) delta {
+// newDelta is a delta of that kind which says so much.
+func newDelta(kind, said text) delta {
 	switch kind {
 	case typeTextDelta:
 		return delta{Type: kind, Text: said}

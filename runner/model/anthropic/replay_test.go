@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -156,6 +157,22 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 	t.Logf("decoded %d streamed and %d plain answers, %d errors; refused %d of another API", decoded[true], decoded[false], errs, foreign)
 }
 
+// everyByte is up to which size an answer is cut at each of its bytes. The cuts
+// of a larger one are spread over it, unless DECKHAND_EVERY_BYTE is set: that
+// takes minutes.
+const everyByte = 10 << 10
+
+// stride is how far the cuts of an answer are apart.
+func (r recording) stride() int {
+	switch {
+	case testing.Short() || !r.Stream:
+		return len(r.Raw)/100 + 1
+	case len(r.Raw) > everyByte && os.Getenv("DECKHAND_EVERY_BYTE") == "":
+		return len(r.Raw)/1000 + 1
+	}
+	return 1
+}
+
 // A prefix of an answer is the whole answer or an error, wherever it ends.
 func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 	prefixes, whole := 0, 0
@@ -163,13 +180,9 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 		if r.Status != http.StatusOK || r.isForeign() {
 			continue
 		}
-		stride := 1
-		if testing.Short() || !r.Stream {
-			stride = len(r.Raw)/100 + 1
-		}
 		want := independently(t, r)
 		want.Usage = step.Usage{} // comes last
-		for end := len(r.Raw) - 1; end >= 0; end -= stride {
+		for end := len(r.Raw) - 1; end >= 0; end -= r.stride() {
 			prefixes++
 			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
 			cost := got.Usage
@@ -245,9 +258,7 @@ func (w *witness) see(v map[string]any) {
 	d, _ := v["delta"].(map[string]any)
 	switch v["type"] {
 	case "message_start":
-		for name, value := range v["message"].(map[string]any)["usage"].(map[string]any) {
-			w.usage[name] = value
-		}
+		maps.Copy(w.usage, v["message"].(map[string]any)["usage"].(map[string]any))
 	case "content_block_start":
 		w.blocks[index] = v["content_block"].(map[string]any)
 	case "content_block_delta":
@@ -257,9 +268,7 @@ func (w *witness) see(v map[string]any) {
 		}
 	case "message_delta":
 		w.reason = cmp.Or(str(d["stop_reason"]), w.reason)
-		for name, value := range v["usage"].(map[string]any) {
-			w.usage[name] = value
-		}
+		maps.Copy(w.usage, v["usage"].(map[string]any))
 	}
 }
 

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -109,10 +110,8 @@ func (a *answer) growCall(p *piece, input string) {
 
 // at is the open block of that index. Where none began, a text or thinking does.
 func (a *answer) at(index int, d delta) *piece {
-	for i := len(a.pieces) - 1; i >= 0; i-- {
-		if p := a.pieces[i]; p.index == index {
-			return p
-		}
+	if p := a.last(index); p != nil {
+		return p
 	}
 	switch d.Type {
 	case typeTextDelta:
@@ -128,13 +127,20 @@ func (a *answer) at(index int, d delta) *piece {
 	return a.pieces[len(a.pieces)-1]
 }
 
+// last is the last block of that index; nil if there is none.
+func (a *answer) last(index int) *piece {
+	for _, p := range slices.Backward(a.pieces) {
+		if p.index == index {
+			return p
+		}
+	}
+	return nil
+}
+
 // close takes the end of a block.
 func (a *answer) close(index int) {
-	for i := len(a.pieces) - 1; i >= 0; i-- {
-		if p := a.pieces[i]; p.index == index {
-			a.done(p)
-			return
-		}
+	if p := a.last(index); p != nil {
+		a.done(p)
 	}
 }
 

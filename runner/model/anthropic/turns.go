@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -215,5 +214,5 @@ func arguments(args json.RawMessage) json.RawMessage {
 	if !json.Valid(args) {
 		args, _ = json.Marshal(string(args)) // a string: cannot fail
 	}
-	return json.RawMessage(`{"_":` + string(cmp.Or(string(args), "null")) + `}`)
+	return json.RawMessage(`{"_":` + string(args) + `}`)
 }

@@ -71,7 +71,7 @@ func (x *Call) Secret() string { return x.key }
 func (x *Call) Send(req *http.Request) (*Answer, error) {
 	x.client.dress(req)
 	wait := newPatience(x.client.IdleTimeout, x.cancel)
-	resp, err := x.client.http.Do(req)
+	resp, err := x.client.http.Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
 	if err != nil {
 		return nil, x.unreachable(err)

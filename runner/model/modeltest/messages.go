@@ -3,6 +3,7 @@ package modeltest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -110,10 +111,7 @@ func (c Call) input() any {
 
 // stream is a block in pieces.
 func (t Turn) stream(whole map[string]any, say func(kind string, fields map[string]any)) {
-	start := map[string]any{}
-	for name, value := range whole {
-		start[name] = value
-	}
+	start := maps.Clone(whole)
 	var deltas []map[string]any
 	grow := func(kind, field, text string) {
 		for _, piece := range pieces(text) {

@@ -128,7 +128,10 @@ func (r strictRequest) check() error {
 	}
 	var open []string // ids of calls without a result
 	for i, m := range r.Messages {
-		err := m.check(r.unsigned)
+		err := m.check()
+		if err == nil {
+			err = m.checkThinking(r.unsigned)
+		}
 		if err == nil {
 			open, err = m.settle(open)
 		}
@@ -186,26 +189,32 @@ func (m strictMessage) settle(open []string) ([]string, error) {
 	return nil, nil
 }
 
-func (m strictMessage) check(unsigned bool) error { //nolint:revive // two kinds of provider
+func (m strictMessage) check() error {
 	if m.Role != "user" && m.Role != "assistant" {
 		return fmt.Errorf("unexpected role %q", m.Role)
 	}
 	if len(m.Content) == 0 {
 		return errors.New("content must not be empty")
 	}
+	for i, b := range m.Content {
+		if err := b.check(m.Role); err != nil {
+			return fmt.Errorf("content.%d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkThinking refuses thinking that its provider did not sign or, where none is
+// signed, calls without it.
+func (m strictMessage) checkThinking(unsigned bool) error {
 	thought := false
 	for i, b := range m.Content {
 		thought = thought || b.Type == "thinking"
-		err := b.check(m.Role)
 		switch {
-		case err != nil:
 		case b.Type == "thinking" && !unsigned && b.Signature != Signature(b.Thinking):
-			err = errors.New("invalid `signature` in `thinking` block")
+			return fmt.Errorf("content.%d: invalid `signature` in `thinking` block", i)
 		case b.Type == "tool_use" && unsigned && !thought:
-			err = errors.New("thinking must be passed back with the calls that it led to")
-		}
-		if err != nil {
-			return fmt.Errorf("content.%d: %w", i, err)
+			return fmt.Errorf("content.%d: thinking must be passed back with the calls that it led to", i)
 		}
 	}
 	return nil

@@ -47,9 +47,12 @@ func allocated(f func()) uint64 {
 // Whatever an endpoint sends, and however long, an answer costs less memory in
 // all than a small part of it.
 func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
-	const most = 256 << 20
+	const most = 384 << 20
 	chunk := func(inner string) string { return `data: {"choices":[` + inner + `]}` + "\n\n" }
-	many := func(piece string) string { return strings.Repeat(piece+",", 3<<20/(len(piece)+1)) + piece }
+	// A chunk of 3 MB says very many small things.
+	many := func(before, piece, after string) roundTrip {
+		return answering(http.StatusOK, "text/event-stream", chunk(before+strings.Repeat(piece+",", 3<<20/(len(piece)+1))+piece+after))
+	}
 	notAModel := func(err error) bool {
 		_, ok := errors.AsType[*model.NotAModelError](err)
 		return ok && strings.Contains(err.Error(), "MiB")
@@ -58,25 +61,22 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 		network roundTrip
 		want    func(error) bool
 	}{
-		"one line":              {endless(`data: {"choices":[{"delta":{"content":"`, "aaaaaaaa"), notAModel},
-		"comments":              {endless("", ": OPENROUTER PROCESSING\n\n"), notAModel},
-		"empty lines":           {endless("data: {}\n", "\n"), notAModel},
-		"events without data":   {endless("", "data:\n"), notAModel},
-		"spaces":                {endless("", "        "), notAModel},
-		"chunks":                {endless("", chunk(`{"delta":{"content":"`+strings.Repeat("a", 4000)+`"}}`)), notAModel},
-		"chunks of nothing":     {endless("", "data: {}\n"), notAModel},
-		"thinking and text":     {endless("", chunk(`{"delta":{"content":"a"}}`)+chunk(`{"delta":{"reasoning":"b"}}`)), model.Transient},
-		"a mark that never is":  {endless("", chunk(`{"delta":{"content":"<think>"}}`)), notAModel},
-		"one document":          {endless(`{"choices":[{"message":{"content":"`, "aaaaaaaa"), notAModel},
-		"one word of arguments": {endless("", `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"{"}}]}}]}`+"\n"), notAModel},
-		"chunks of choices":     {endless("", chunk(many("{}"))), model.Transient},
-		"chunks of calls":       {endless("", chunk(`{"delta":{"tool_calls":[`+many("{}")+`]}}`)), model.Transient},
-		"chunks of details":     {endless("", chunk(`{"delta":{"reasoning_details":[`+many(`{"type":1},{"type":2}`)+`]}}`)), model.Transient},
-		"details of one type":   {endless("", chunk(`{"delta":{"reasoning_details":[{"type":"a"},{"type":"b"}]}}`)), model.Transient},
-		"chunks of parts":       {endless("", chunk(`{"delta":{"content":[`+many("{}")+`]}}`)), notAModel},
-		"chunks of short parts": {endless("", chunk(`{"delta":{"content":[`+many(`{"text":"a"}`)+`]}}`)), notAModel},
-		"brackets":              {endless("", "data: "+strings.Repeat("[", 1<<20)+"\n"), model.Transient},
-		"deep parts":            {endless("", chunk(`{"delta":{"content":`+strings.Repeat(`[{"thinking":`, 4000)+strings.Repeat(" ", 1<<20)+"1"+strings.Repeat("}]", 4000)+`}}`)), notAModel},
+		"one line":             {endless(`data: {"choices":[{"delta":{"content":"`, "aaaaaaaa"), notAModel},
+		"comments":             {endless("", ": OPENROUTER PROCESSING\n\n"), notAModel},
+		"empty lines":          {endless("data: {}\n", "\n"), notAModel},
+		"events without data":  {endless("", "data:\n"), notAModel},
+		"spaces":               {endless("", "        "), notAModel},
+		"chunks":               {endless("", chunk(`{"delta":{"content":"`+strings.Repeat("a", 4000)+`"}}`)), notAModel},
+		"thinking and text":    {endless("", chunk(`{"delta":{"content":"a"}}`)+chunk(`{"delta":{"reasoning":"b"}}`)), model.Transient},
+		"a mark that never is": {endless("", chunk(`{"delta":{"content":"<think>`+strings.Repeat("<", 4000)+`"}}`)), notAModel},
+		"one document":         {endless(`{"choices":[{"message":{"content":"`, "aaaaaaaa"), notAModel},
+		"very many choices":    {many("", "{}", ""), model.Transient},
+		"very many calls":      {many(`{"delta":{"tool_calls":[`, "{}", "]}}"), model.Transient},
+		"very many details":    {many(`{"delta":{"reasoning_details":[`, `{"type":1},{"type":2}`, "]}}"), model.Transient},
+		"very many parts":      {many(`{"delta":{"content":[`, `{"text":"a"}`, "]}}"), model.Transient},
+		"details without end":  {endless("", chunk(`{"delta":{"reasoning_details":[{"type":"a"},{"type":"b"}]}}`)), model.Transient},
+		"brackets":             {endless("", "data: "+strings.Repeat("[", 1<<20)+"\n"), model.Transient},
+		"deep parts":           {answering(http.StatusOK, "text/event-stream", chunk(`{"delta":{"content":`+strings.Repeat(`[{"thinking":`, 4000)+strings.Repeat(" ", 1<<20)+"1"+strings.Repeat("}]", 4000)+`}}`)), model.Transient},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 // after every byte; the cuts are spread over long ones, which take minutes unless
 // DECKHAND_EVERY_BYTE is set.
 func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
-	const cuts, short = 24, 512
+	const cuts, short = 24, 256
 	everyByte := os.Getenv("DECKHAND_EVERY_BYTE") != ""
 	prefixes, whole := 0, 0
 	for _, r := range recordings(t) {

@@ -1,0 +1,48 @@
+package main_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// BenchmarkImage is the program as an image has it, compressed as registries
+// send it: all that is pulled but for the base.
+func BenchmarkImage(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "runner")
+	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("building: %v: %s", err, out)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var size counter
+	for b.Loop() {
+		size = 0
+		w := gzip.NewWriter(&size)
+		if _, err := w.Write(program); err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(size)/1e6, "MB")
+	b.ReportMetric(float64(len(program))/1e6, "unpacked-MB")
+}
+
+// A counter is a Writer that only counts.
+type counter int64
+
+var _ io.Writer = (*counter)(nil)
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden page")
+
+// root is that of the repository.
+const root = "../.."
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// The same measurements make the same page.
+func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
+	got, missed, err := render("", read(t, "testdata/bench.txt"), read(t, "testdata/bench-cluster.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/page.md"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(read(t, golden), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want := []string{"1,000 steps of 20 KB in the journal: start → next model call: 330 ms, bar ≤ 300 ms"}
+	if diff := cmp.Diff(want, missed); diff != "" {
+		t.Errorf("bars that are not held -want +got:\n%s", diff)
+	}
+}
+
+func TestWithoutAClusterThePageKeepsWhatItSaysOfIt(t *testing.T) {
+	parts := read(t, "testdata/bench.txt")
+	first, _, err := render("", parts, read(t, "testdata/bench-cluster.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := render(first, strings.ReplaceAll(parts, "2030-01-02", "2031-03-04"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.ReplaceAll(first, "2030-01-02", "2031-03-04"), again); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, _, err := render("# A page\n", parts, ""); err == nil || !strings.Contains(err.Error(), "make bench-cluster") {
+		t.Errorf("a page without figures of the cluster: %v", err)
+	}
+}
+
+func TestWhatWasNotMeasuredIsNamed(t *testing.T) {
+	parts := strings.ReplaceAll(read(t, "testdata/bench.txt"), "BenchmarkStart", "BenchmarkBegin")
+	_, _, err := render("", parts, read(t, "testdata/bench-cluster.txt"))
+	if err == nil || !strings.Contains(err.Error(), "nothing was measured of BenchmarkStart in ./cmd/runner-local") {
+		t.Errorf("render() = %v", err)
+	}
+}
+
+// A command on the page names a benchmark that is there.
+func TestEveryCommandNamesABenchmark(t *testing.T) {
+	for name, rows := range tables {
+		for _, w := range rows {
+			for _, of := range []metric{w.of, w.over} {
+				if bench, _, _ := strings.Cut(of.bench, "/"); name != "cluster" && bench != "" && !has(t, of.pkg, "Benchmark"+bench) {
+					t.Errorf("%s: there is no Benchmark%s in ./%s", w.what, bench, of.pkg)
+				}
+			}
+		}
+	}
+	for _, w := range tables["cluster"] {
+		if printed := "Benchmark" + w.of.bench; !strings.Contains(sources(t, w.of.pkg), printed+" ") {
+			t.Errorf("%s: nothing in ./%s prints %s", w.what, w.of.pkg, printed)
+		}
+	}
+}
+
+// has says whether the tests of a package have a function.
+func has(t *testing.T, pkg, function string) bool {
+	t.Helper()
+	for _, path := range tests(t, pkg) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, is := d.(*ast.FuncDecl); is && f.Recv == nil && f.Name.Name == function {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func tests(t *testing.T, pkg string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func sources(t *testing.T, pkg string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range tests(t, pkg) {
+		all.WriteString(read(t, path))
+	}
+	return all.String()
+}
+
+// The page that is there has the rows of the tables: nobody wrote it by hand.
+func TestThePageIsNotWrittenByHand(t *testing.T) {
+	page := read(t, filepath.Join(root, "docs/performance.md"))
+	for _, rows := range tables {
+		for _, w := range rows {
+			if !strings.Contains(page, "| "+w.what+" | ") {
+				t.Errorf("docs/performance.md says nothing of %q: make performance", w.what)
+			}
+		}
+	}
+}
+
+func TestFiguresAreToldWithThreeDigits(t *testing.T) {
+	cases := []struct {
+		value float64
+		unit  string
+		want  string
+	}{
+		{14.3, "ns", "14.3 ns"},
+		{1_250, "ns", "1.25 µs"},
+		{329_700_000, "ns", "330 ms"},
+		{2_000_000_000, "ns", "2 s"},
+		{34_204, "B", "33.4 KiB"},
+		{96, "B", "96 B"},
+		{2_048, "KiB", "2 MiB"},
+		{0, "allocations", "0 allocations"},
+		{96.05, "%", "96 %"},
+		{0.284, times, "0.28×"},
+		{12_345, "MB/s", "12345 MB/s"},
+		{8, "", "8"},
+	}
+	for _, tc := range cases {
+		if got := told(tc.value, tc.unit); got != tc.want {
+			t.Errorf("told(%v, %q) = %q, want %q", tc.value, tc.unit, got, tc.want)
+		}
+	}
+}
+
+func TestAMedianIsOfAllRuns(t *testing.T) {
+	m := parse("pkg: " + module + "a/b\nBenchmarkX/y-8 \t 10 \t 3.0 ns/op \t 7 B/op\nBenchmarkX/y-8 10 1 ns/op\nBenchmarkX/y-8 10 5 ns/op 9 B/op\nBenchmarkX says this\nok\n")
+	for unit, want := range map[string]float64{"ns/op": 3, "B/op": 8} {
+		if got, ok := m.median(metric{"a/b", "X/y", unit}); !ok || got != want {
+			t.Errorf("the median in %s is %v, %t, want %v", unit, got, ok, want)
+		}
+	}
+	if _, ok := m.median(metric{"a/b", "X", "ns/op"}); ok {
+		t.Error("there is a median of what was not measured")
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+// A row is one line of a table.
+type row struct {
+	what string
+	of   metric
+	// as is the unit in which it is told; empty: a bare number.
+	as string
+	// over is what the figure is divided by, taken in the same run.
+	over metric
+	// beside are more figures of the same benchmark, told behind it.
+	beside []beside
+	bar    bar
+}
+
+// A beside is another figure of a row's benchmark.
+type beside struct{ unit, as string }
+
+// memory is what one operation takes.
+var memory = []beside{{"B/op", "B"}, {"allocs/op", "allocations"}}
+
+// tables are those of the page, by name.
+var tables = map[string][]row{
+	"cluster": {
+		{
+			what: "trivial Run over a bare pod that exits at once, create → terminal as one watcher sees it, median of 10 interleaved pairs",
+			of:   metric{"test/bench", "RunOverBarePod", "ratio"}, as: times, bar: atMost(1),
+			beside: []beside{{"run-ms", "ms"}, {"pod-ms", "ms"}},
+		},
+		{what: "created → pod created, median of 10", of: metric{"test/bench", "CreatedToPod", "ms"}, as: "ms", bar: atMost(25)},
+		{what: "committed → terminal, median of 10", of: metric{"test/bench", "CommittedToTerminal", "ms"}, as: "ms", bar: atMost(50)},
+		{what: "writes to the API by our own components for a trivial Run, all", of: metric{"test/bench", "Writes", "writes"}, bar: atMost(8)},
+		{what: "the same before it is terminal", of: metric{"test/bench", "Writes", "writes-before-the-end"}, bar: atMost(5)},
+	},
+	"program": {
+		{what: "start of the process → first byte to the model", of: metric{"cmd/runner-local", "Start", "ns/op"}, as: "ns", bar: atMost(15e6)},
+		{what: "anonymous memory while it waits for the model", of: metric{"cmd/runner-local", "IdleMemory", "MiB"}, as: "MiB", bar: atMost(12)},
+		{what: "image as pulled, without the base (distroless, 0.8 MB)", of: metric{"cmd/runner", "Image", "MB"}, as: "MB", bar: atMost(20)},
+		{what: "1,000 steps of 20 KB in the journal: start → next model call", of: metric{"cmd/runner-local", "Resume", "ns/op"}, as: "ns", bar: atMost(300e6)},
+		{what: "input read from the prompt cache over 50 steps, OpenAI's API", of: metric{"cmd/runner-local", "CacheRead/OpenAICompatible", "cache-read-%"}, as: "%", bar: atLeast(90)},
+		{what: "the same, Anthropic's API", of: metric{"cmd/runner-local", "CacheRead/Anthropic", "cache-read-%"}, as: "%", bar: atLeast(90)},
+		{what: "resident memory at most in 10,000 steps of 2 KB", of: metric{"cmd/runner-local", "TenThousandSteps", "MiB-RSS-at-most"}, as: "MiB", bar: atMost(60)},
+		{
+			what: "anonymous memory after 10,000 steps over that after 1,000",
+			of:   metric{"cmd/runner-local", "TenThousandSteps", "MiB-after-10000"}, as: times,
+			over: metric{"cmd/runner-local", "TenThousandSteps", "MiB-after-1000"}, bar: atMost(2),
+			beside: []beside{{"MiB-after-10000", "MiB"}},
+		},
+	},
+	"parts": {
+		{what: "one turn of the loop: scripted model, one call, journal in memory", of: metric{"runner/engine", "Step", "µs/step"}, as: "µs", bar: atMost(30)},
+		{
+			what: "heap of an agent after 10,000 steps, most of them hidden, over that after 1,000",
+			of:   metric{"runner/config", "TenThousandSteps", "heap-KiB-after-10000"}, as: times,
+			over: metric{"runner/config", "TenThousandSteps", "heap-KiB-after-1000"}, bar: atMost(1.5),
+			beside: []beside{{"heap-KiB-after-10000", "KiB"}},
+		},
+		{
+			what: "a tool call through ten layers over ten calls without any",
+			of:   metric{"runner/middleware", "ToolCall/through_10_layers", "ns/op"}, as: times,
+			over: metric{"runner/middleware", "ToolCall/ten_times_directly", "ns/op"}, bar: atMost(2),
+		},
+		{what: "what those ten layers allocate for a call", of: metric{"runner/middleware", "ToolCall/through_10_layers", "allocs/op"}, as: "allocations", bar: atMost(0)},
+		{what: "decoding a stream, OpenAI's API", of: metric{"runner/model/openai", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
+		{what: "decoding a stream, Anthropic's API", of: metric{"runner/model/anthropic", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
+		{what: "an event to eight readers", of: metric{"runner/bus", "Publish/to_8_readers", "ns/op"}, as: "ns", bar: atMost(300)},
+	},
+	"elsewhere": {
+		{what: "copying the list of six tools of one layer (published as a middleware stack)", of: metric{"runner/middleware", "ToolsOfOneLayer", "ns/op"}, as: "ns", beside: memory},
+		{what: "a tool call through one layer", of: metric{"runner/middleware", "ToolCall/through_1_layers", "ns/op"}, as: "ns", beside: memory},
+		{what: "a tool call through ten layers, composed once", of: metric{"runner/middleware", "ToolCall/through_10_layers", "ns/op"}, as: "ns", beside: memory},
+		{what: "the same, composed for each call", of: metric{"runner/middleware", "ToolCall/through_10_layers_composed_for_the_call", "ns/op"}, as: "ns", beside: memory},
+		{what: "writing 12 bytes to the state backend in memory (published as a backend's write)", of: metric{"runner/backend/state", "Write/12_bytes_in_memory", "ns/op"}, as: "ns", beside: memory},
+		{what: "writing 12 bytes to the state backend in a directory", of: metric{"runner/backend/state", "Write/12_bytes_in_a_directory", "ns/op"}, as: "ns", beside: memory},
+		{what: "writing 4 KiB to the workspace", of: metric{"runner/backend/disk", "Write", "ns/op"}, as: "ns", beside: memory},
+	},
+	"rest": {
+		{what: "a record in the journal, fsync included", of: metric{"runner/journal", "Append", "ns/op"}, as: "ns"},
+		{what: "reading a journal of 1,000 steps of 20 KB", of: metric{"runner/journal", "Replay", "ns/op"}, as: "ns"},
+		{what: "redaction", of: metric{"runner/redact", "String", "MB/s"}, as: "MB/s"},
+		{what: "Grep over 5,000 files of 4 KiB, an expression", of: metric{"runner/backend/disk", "Grep/expression", "ns/op"}, as: "ns"},
+		{what: "a page of the web as Markdown", of: metric{"runner/tool/web/page", "Read", "MB/s"}, as: "MB/s"},
+		{what: "looking for circles", of: metric{"runner/stuck", "Find", "ns/op"}, as: "ns"},
+	},
+}

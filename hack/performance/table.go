@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A renderer makes tables and notes whose bar is not held.
+type renderer struct {
+	runner, cluster measurements
+	missed          []string
+}
+
+// table is one of the tables, in Markdown. Figures of the cluster are all made
+// by one command, which the page names above them.
+func (r *renderer) table(name string) (string, error) {
+	rows, from := tables[name], &r.runner
+	columns := []string{"what", "figure"}
+	barred := slices.ContainsFunc(rows, func(w row) bool { return w.bar != bar{} })
+	if barred {
+		columns = append(columns, "bar")
+	}
+	if name == "cluster" {
+		from = &r.cluster
+	} else {
+		columns = append(columns, "command")
+	}
+	lines := []string{line(columns), strings.Repeat("|---", len(columns)) + "|"}
+	for _, w := range rows {
+		value, figure, err := w.figure(from)
+		if err != nil {
+			return "", err
+		}
+		cells := []string{w.what, figure}
+		if barred {
+			cells = append(cells, r.held(w, value, figure))
+		}
+		if name != "cluster" {
+			cells = append(cells, "`"+w.command()+"`")
+		}
+		lines = append(lines, line(cells))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
+
+// held is the bar of a row, and whether the figure is on its right side.
+func (r *renderer) held(w row, value float64, figure string) string {
+	told := w.bar.told(w.as)
+	if w.bar.holds(value) {
+		return told
+	}
+	r.missed = append(r.missed, fmt.Sprintf("%s: %s, bar %s", w.what, figure, told))
+	return told + ", **not held**"
+}
+
+// figure is the value of a row, and all of it in words.
+func (w row) figure(m *measurements) (value float64, text string, err error) {
+	value, err = m.of(w.of)
+	if err == nil && w.over != (metric{}) {
+		var by float64
+		by, err = m.of(w.over)
+		value /= by
+	}
+	text = told(value, w.as)
+	for _, more := range w.beside {
+		also, missing := m.of(metric{w.of.pkg, w.of.bench, more.unit})
+		if missing != nil {
+			return 0, "", missing
+		}
+		text += ", " + told(also, more.as)
+	}
+	return value, text, err
+}
+
+// of is the median of what was measured.
+func (m *measurements) of(of metric) (float64, error) {
+	value, ok := m.median(of)
+	if !ok {
+		return 0, fmt.Errorf("nothing was measured of Benchmark%s in ./%s, in %s: was it renamed?", of.bench, of.pkg, of.unit)
+	}
+	return value, nil
+}
+
+// command makes the figure anew.
+func (w row) command() string {
+	bench, _, _ := strings.Cut(w.of.bench, "/")
+	flags := ""
+	if slices.ContainsFunc(append(w.beside, beside{unit: w.of.unit}), func(b beside) bool { return b.unit == "allocs/op" }) {
+		flags = "-benchmem "
+	}
+	return fmt.Sprintf("go test -run '^$' -bench %s %s./%s", bench, flags, w.of.pkg)
+}
