@@ -104,5 +104,6 @@ func marathonOf(b *testing.B, steps int) footprint {
 	if err := c.Wait(); err != nil {
 		b.Fatalf("it ended after %d turns: %v\n%s", m.turns, err, t.log.String())
 	}
+	b.ReportMetric(float64((c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Milliseconds())/float64(steps), "cpu-ms/step")
 	return seen
 }

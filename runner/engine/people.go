@@ -43,12 +43,12 @@ func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 	}
 	defer j.leave()
 	s := j.session
-	st := s.read()
-	if d, known := st.Answers[j.call.ID]; known {
-		return tool.Answer{Text: d.Value, By: d.By}, nil // it was said before a crash
+	said, since := s.before(j.call.ID)
+	if said != nil {
+		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
 	asked := &request{
-		session: s, errand: forAnswer, since: st.Since[j.call.ID],
+		session: s, errand: forAnswer, since: since,
 		Pending: task.Pending{
 			ID: j.call.ID, Kind: task.PendingQuestion, Agent: s.scope.Agent,
 			Question: task.Cut(redact.Printable(s.Redact.String(q.Text)), task.MaxMessage),
@@ -59,6 +59,18 @@ func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 		return tool.Answer{}, err
 	}
 	return tool.Answer{Text: d.Value, By: d.By, Expired: !answered}, nil
+}
+
+// before is what was said to a call before a crash, if anything, and since when
+// it asks.
+func (s *session) before(call string) (*journal.Decision, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.book.Session(s.name)
+	if d, known := st.Answers[call]; known {
+		return &d, time.Time{}
+	}
+	return nil, st.Since[call]
 }
 
 // await asks a person and waits for what they decide; false when nobody did in

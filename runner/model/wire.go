@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
-
-	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // WireID is the id of a call on the wire: nine letters and digits, the one form
@@ -15,13 +12,21 @@ import (
 // the session of the call, whose name is left out.
 func WireID(id string) string {
 	own := id[strings.LastIndexByte(id, '.')+1:]
-	var seq int64
-	var n int
-	if _, err := fmt.Sscanf(own, "s%dc%d", &seq, &n); err == nil && own == step.CallID("", seq, n) && seq <= 9999 && n <= 999 {
-		return fmt.Sprintf("s%04dc%03d", seq, n)
+	first, n, _ := strings.Cut(own, "c")
+	if seq, ok := strings.CutPrefix(first, "s"); ok && number(seq, 4) && number(n, 3) {
+		return "s" + "0000"[len(seq):] + seq + "c" + "000"[len(n):] + n
 	}
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])[:9]
+}
+
+// number says whether a text is a number of at most so many digits, as
+// step.CallID writes it.
+func number(text string, digits int) bool {
+	if text == "" || len(text) > digits || text[0] == '0' && text != "0" {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // maxName is the longest name of a tool that providers accept.

@@ -16,7 +16,8 @@ var (
 	testName  = regexp.MustCompile("`(Test[A-Za-z]+)`")
 	storyName = regexp.MustCompile("`stories/([a-z-]+)(\\*)?`")
 	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Za-z]+)\(`)
-	link      = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	link      = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+	title     = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
 // What reliability.md calls a proof exists.
@@ -56,25 +57,40 @@ func allTests(t *testing.T) map[string]bool {
 
 // Links between pages lead somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	top, err := filepath.Glob(filepath.Join(root, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(append(pages, more...), top...) {
-		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md"} {
+		pages, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("looking for pages: %v", err)
+		}
+		for _, page := range pages {
+			for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+				leads(t, page, m[1], m[2])
 			}
 		}
 	}
+}
+
+// leads follows a link of a page to a file, and to a heading in it.
+func leads(t *testing.T, page, path, heading string) {
+	t.Helper()
+	target := page
+	if path != "" {
+		target = filepath.Join(filepath.Dir(page), path)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		t.Errorf("%s links to %s, which is not there", page, path)
+		return
+	}
+	if heading == "" || info.IsDir() {
+		return
+	}
+	for _, m := range title.FindAllStringSubmatch(read(t, target), -1) {
+		if strings.ToLower(strings.ReplaceAll(m[1], " ", "-")) == heading {
+			return
+		}
+	}
+	t.Errorf("%s links to %s in %s, where no heading is called so", page, heading, target)
 }
 
 func read(t *testing.T, path string) string {

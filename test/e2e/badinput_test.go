@@ -114,7 +114,7 @@ func TestBadAgentsAreNotReady(t *testing.T) {
 	for name, want := range map[string][]string{
 		"in-a-circle":      {v1alpha1.ReasonModelNotReady, "a"},
 		"without-fallback": {v1alpha1.ReasonModelNotReady, "c"},
-		"no-output-schema": {v1alpha1.ReasonOutputSchemaInvalid, "objekt"},
+		"no-output-schema": {v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema: type must be one of"},
 		"no-input-schema":  {v1alpha1.ReasonInputSchemaInvalid, "oneOf"},
 		"no-such-input":    {v1alpha1.ReasonInstructionsInvalid, "language"},
 		"no-such-agent":    {v1alpha1.ReasonAgentNotFound, "nobody"},

@@ -81,7 +81,7 @@ var modelExamples = map[string]example{
 			),
 			"claude-opus-5?SUMMARY OF THE CHAPTERS": {Turns: []modeltest.Turn{says("All is written.")}, After: modeltest.Repeat},
 			"claude-sonnet-5":                       turns(does(call("Write", args{"path": "tide.md", "content": "Tide."})), says("The tide is written.")),
-			"claude-haiku-4-5":                      turns(does(call("Write", args{"path": "contents.md", "content": "the tide and the fog"}))),
+			"claude-haiku-4-5":                      turns(says(`{"path": "contents.md", "content": "the tide and the fog"}`)),
 			"claude-haiku-4-5?about to become too":  {Turns: []modeltest.Turn{says("SUMMARY OF THE CHAPTERS: tide, fog, pilots.")}, After: modeltest.Repeat},
 		},
 		check: func(s *scene) {

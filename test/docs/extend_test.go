@@ -1,0 +1,67 @@
+package docs_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	block  = regexp.MustCompile("(?ms)^```(go|yaml)\n(.*?)^```$")
+	option = regexp.MustCompile(`(?m)^func (With[A-Za-z]+)\(`)
+)
+
+// tight is a text without its white space, which a page may lay out anew.
+func tight(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// The pages on how to extend a runner show parts of the one that is built and
+// tested, and nothing else.
+func TestPagesShowTheExampleRunner(t *testing.T) {
+	shown := map[string][]string{}
+	for kind, pattern := range map[string]string{"go": "*.go", "yaml": "*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, "examples", "custom-runner", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("looking for the example: %v", err)
+		}
+		for _, file := range files {
+			shown[kind] = append(shown[kind], tight(read(t, file)))
+		}
+	}
+	for _, name := range []string{"README", "provider", "tool", "backend", "store", "middleware"} {
+		page := read(t, filepath.Join(root, "docs", "extend", name+".md"))
+		blocks := block.FindAllStringSubmatch(page, -1)
+		if len(blocks) == 0 || 2*len(blocks) != strings.Count(page, "```") {
+			t.Errorf("%s.md has %d blocks of Go and YAML, and %d fences", name, len(blocks), strings.Count(page, "```"))
+		}
+		for _, b := range blocks {
+			if !within(shown[b[1]], tight(b[2])) {
+				t.Errorf("%s.md shows what examples/custom-runner does not have:\n%s", name, b[2])
+			}
+		}
+	}
+}
+
+func within(files []string, text string) bool {
+	for _, file := range files {
+		if strings.Contains(file, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Whatever a runner can be built with is on a page and in the example.
+func TestOptionsAreExplained(t *testing.T) {
+	page := read(t, filepath.Join(root, "docs", "extend", "README.md"))
+	example := read(t, filepath.Join(root, "examples", "custom-runner", "main.go"))
+	options := option.FindAllStringSubmatch(read(t, filepath.Join(root, "runner", "options.go")), -1)
+	if len(options) == 0 {
+		t.Fatal("there are no options")
+	}
+	for _, m := range options {
+		if !strings.Contains(page, "`runner."+m[1]+"`") || !strings.Contains(example, "runner."+m[1]+"(") {
+			t.Errorf("runner.%s is not on the page, or not in the example", m[1])
+		}
+	}
+}
