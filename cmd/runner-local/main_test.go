@@ -25,14 +25,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// program builds runner-local once for all tests.
+// program builds runner-local once for all tests, static as it is released.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "runner-local")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "runner-local")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building: %w: %s", err, out)
 	}

@@ -98,6 +98,9 @@ func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 		if !ok {
 			return engine.Model{}, misconfigured("Agent %s: its Model %q is not among those of the Run", agent.Name, name)
 		}
+		if most := agent.Params.MaxOutputTokens; most > 0 {
+			t.MaxOutput = most
+		}
 		targets = append(targets, t)
 	}
 	r := router.New(targets, router.Options{})

@@ -33,6 +33,7 @@ func (s *session) ask(ctx context.Context) error {
 	defer hangUp()
 	t := &middleware.Turn{Scope: s.scope, Request: s.request()}
 	t.Say = func(text string, note step.Note) error { return s.add(t, text, note) }
+	t.Charge = s.charge
 	resp, err := s.answer(heard, t)
 	if s.turn.fault != nil {
 		return s.turn.fault
@@ -51,6 +52,14 @@ func (s *session) add(t *middleware.Turn, text string, note step.Note) error {
 	steps := s.read().Steps
 	t.Request.Steps = append(t.Request.Steps, steps[len(steps)-1])
 	return nil
+}
+
+// charge counts a model call that a layer made by itself.
+func (s *session) charge(used step.Usage) {
+	s.account.add(func(m *step.Meter) {
+		m.ModelCalls++
+		m.Usage = m.Usage.Plus(used)
+	})
 }
 
 // begin shows that a model is about to be asked, and returns which.

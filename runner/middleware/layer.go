@@ -60,6 +60,9 @@ type Turn struct {
 	Request *model.Request
 	// Say adds a user's step to the session and to the Request.
 	Say func(text string, note step.Note) error
+	// Charge counts a model call that a layer made by itself and what it used:
+	// what next does counts without it.
+	Charge func(used step.Usage)
 }
 
 // A VetoError forbids what was about to happen. Around a tool call the model

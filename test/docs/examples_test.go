@@ -17,12 +17,12 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// examples are the manifests of the examples folder, one for each feature, and
-// the Decisions that go with them.
+// examples are the manifests of the examples folder, one for each feature, the
+// Decisions that go with them, and the one for a runner of one's own.
 func examples(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"*.yaml", "decisions/*.yaml"} {
+	for _, pattern := range []string{"*.yaml", "decisions/*.yaml", "custom-runner/*.yaml"} {
 		found, err := filepath.Glob(filepath.Join(root, "examples", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("looking for examples: %v", err)

@@ -15,7 +15,7 @@ import (
 func looks(n int, delayMS int64) []modeltest.Turn {
 	list := make([]modeltest.Turn, n)
 	for i := range list {
-		list[i] = does(call("Glob", args{"pattern": fmt.Sprintf("*.%d", i)}))
+		list[i] = costing(does(call("Glob", args{"pattern": fmt.Sprintf("*.%d", i)})), 100, 0, 10)
 		list[i].DelayMS = delayMS
 	}
 	return list

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -13,7 +14,7 @@ func (s *Store) Write(ctx context.Context, name string, data []byte, when backen
 	written := backend.Written{Bytes: len(data), Version: text.Version(data)}
 	err := s.change(ctx, name, func(old *Value) ([]byte, error) {
 		written.Created = old == nil
-		return data, mayWrite(old, written.Version, when)
+		return data, mayWrite(old, data, when)
 	})
 	if err != nil && !errors.Is(err, errSame) {
 		return backend.Written{}, failed("write", name, err)
@@ -25,19 +26,17 @@ func (s *Store) Write(ctx context.Context, name string, data []byte, when backen
 var errSame = errors.New("is the same already")
 
 // mayWrite holds a write to the version to which it applies.
-func mayWrite(old *Value, fresh, when backend.Version) error {
-	if old == nil {
-		if when != backend.Any && when != backend.Absent {
-			return backend.ErrChanged
-		}
+func mayWrite(old *Value, data []byte, when backend.Version) error {
+	switch {
+	case old == nil && when != backend.Any && when != backend.Absent:
+		return backend.ErrChanged
+	case old == nil:
 		return nil
-	}
-	switch version := text.Version(old.Data); {
-	case version == fresh:
+	case bytes.Equal(old.Data, data):
 		return errSame
 	case when == backend.Absent:
 		return backend.ErrExists
-	case when != backend.Any && when != version:
+	case when != backend.Any && when != text.Version(old.Data):
 		return backend.ErrChanged
 	}
 	return nil

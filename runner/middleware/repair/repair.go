@@ -42,7 +42,7 @@ func Layer(m model.Model, tools Toolbox) middleware.Layer {
 				if err != nil || resp.Finish == step.FinishLength {
 					return resp, err
 				}
-				r.mend(ctx, &resp)
+				r.mend(ctx, t, &resp)
 				return resp, nil
 			}
 		},
@@ -57,7 +57,7 @@ type repairer struct {
 
 // mend corrects the calls of an answer that need it. A model that cannot be
 // asked corrects nothing.
-func (r repairer) mend(ctx context.Context, resp *model.Response) {
+func (r repairer) mend(ctx context.Context, t *middleware.Turn, resp *model.Response) {
 	for i, c := range resp.Calls {
 		spec, known := r.specs[c.Name]
 		if !known {
@@ -68,7 +68,7 @@ func (r repairer) mend(ctx context.Context, resp *model.Response) {
 			continue
 		}
 		answer, err := model.Collect(r.model.Stream(ctx, question(spec, c.Args, wrong)), nil)
-		resp.Usage = resp.Usage.Plus(answer.Usage)
+		t.Charge(answer.Usage)
 		if err != nil {
 			continue
 		}

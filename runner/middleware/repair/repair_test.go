@@ -66,7 +66,9 @@ func TestLayer(t *testing.T) {
 			core := func(context.Context, *middleware.Turn) (model.Response, error) {
 				return model.Response{Finish: step.FinishCalls, Calls: []model.Call{{Name: tc.name, Args: tc.args}}, Usage: step.Usage{InputTokens: 10}}, nil
 			}
-			resp, err := repair.Layer(m, tools(t)).Model(core)(t.Context(), &middleware.Turn{})
+			var charged step.Usage
+			turn := &middleware.Turn{Charge: func(u step.Usage) { charged = charged.Plus(u) }}
+			resp, err := repair.Layer(m, tools(t)).Model(core)(t.Context(), turn)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,8 +78,8 @@ func TestLayer(t *testing.T) {
 			if len(m.asked) != tc.asked {
 				t.Errorf("the mechanic was asked %d times, want %d", len(m.asked), tc.asked)
 			}
-			if tc.asked > 0 && tc.err == nil && resp.Usage.InputTokens != 15 {
-				t.Errorf("what mending used is not counted: %+v", resp.Usage)
+			if tc.asked > 0 && tc.err == nil && charged.InputTokens != 5 {
+				t.Errorf("what mending used is not counted: %+v", charged)
 			}
 		})
 	}
@@ -88,7 +90,7 @@ func TestTheMechanicIsShownWhatItNeeds(t *testing.T) {
 	core := func(context.Context, *middleware.Turn) (model.Response, error) {
 		return model.Response{Finish: step.FinishCalls, Calls: []model.Call{{Name: "go", Args: `{"miles":"three"}`}}}, nil
 	}
-	if _, err := repair.Layer(m, tools(t)).Model(core)(t.Context(), &middleware.Turn{}); err != nil {
+	if _, err := repair.Layer(m, tools(t)).Model(core)(t.Context(), &middleware.Turn{Charge: func(step.Usage) {}}); err != nil {
 		t.Fatal(err)
 	}
 	said := m.asked[0].Steps[0].Text()
