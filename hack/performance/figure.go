@@ -17,6 +17,7 @@ var scales = map[string]scale{
 	"ns":  {1000, []string{"ns", "µs", "ms", "s"}},
 	"B":   {1024, []string{"B", "KiB", "MiB", "GiB"}},
 	"KiB": {1024, []string{"KiB", "MiB", "GiB"}},
+	"ms":  {1000, []string{"ms", "s"}},
 }
 
 // told is a figure in words, such as 1.25 ms.
@@ -73,8 +74,11 @@ func (b bar) holds(v float64) bool {
 }
 
 func (b bar) told(unit string) string {
-	if b.sign == "" {
+	switch {
+	case b.sign == "":
 		return ""
+	case b == atMost(0):
+		return told(0, unit)
 	}
 	return fmt.Sprintf("%s %s", b.sign, told(b.value, unit))
 }

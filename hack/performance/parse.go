@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Measurements are what one run of the benchmarks printed.
+// measurements are what one run of the benchmarks printed.
 type measurements struct {
 	// Where says when and where it was; CPU on what; Kubernetes which, if any.
 	Where, CPU, Kubernetes string
@@ -30,8 +30,8 @@ const module = "github.com/deckhand-dev/deckhand/"
 var processors = regexp.MustCompile(`-\d+$`)
 
 // parse reads what `go test -bench` prints, and leaves out what it does not know.
-func parse(text string) measurements {
-	m := measurements{values: map[metric][]float64{}}
+func parse(text string) *measurements {
+	m := &measurements{values: map[metric][]float64{}}
 	pkg := ""
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {
@@ -57,7 +57,7 @@ func parse(text string) measurements {
 
 // add takes the figures of one line: a name, how often it ran, and then values
 // with their units.
-func (m measurements) add(pkg string, fields []string) {
+func (m *measurements) add(pkg string, fields []string) {
 	for i := 2; i+1 < len(fields); i += 2 {
 		value, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
@@ -69,7 +69,7 @@ func (m measurements) add(pkg string, fields []string) {
 }
 
 // median is the middle of what was measured; false when nothing was.
-func (m measurements) median(of metric) (float64, bool) {
+func (m *measurements) median(of metric) (float64, bool) {
 	all := slices.Sorted(slices.Values(m.values[of]))
 	if len(all) == 0 {
 		return 0, false

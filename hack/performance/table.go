@@ -8,21 +8,21 @@ import (
 
 // A renderer makes tables and notes whose bar is not held.
 type renderer struct {
-	runner, cluster measurements
+	runner, cluster *measurements
 	missed          []string
 }
 
 // table is one of the tables, in Markdown. Figures of the cluster are all made
 // by one command, which the page names above them.
 func (r *renderer) table(name string) (string, error) {
-	rows, from := tables[name], &r.runner
+	rows, from := tables[name], r.runner
 	columns := []string{"what", "figure"}
 	barred := slices.ContainsFunc(rows, func(w row) bool { return w.bar != bar{} })
 	if barred {
 		columns = append(columns, "bar")
 	}
 	if name == "cluster" {
-		from = &r.cluster
+		from = r.cluster
 	} else {
 		columns = append(columns, "command")
 	}
@@ -48,7 +48,11 @@ func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " 
 
 // held is the bar of a row, and whether the figure is on its right side.
 func (r *renderer) held(w row, value float64, figure string) string {
-	told := w.bar.told(w.as)
+	unit := w.as
+	if w.ratio() {
+		unit = times
+	}
+	told := w.bar.told(unit)
 	if w.bar.holds(value) {
 		return told
 	}
@@ -58,22 +62,28 @@ func (r *renderer) held(w row, value float64, figure string) string {
 
 // figure is the value of a row, and all of it in words.
 func (w row) figure(m *measurements) (value float64, text string, err error) {
-	value, err = m.of(w.of)
-	if err == nil && w.over != (metric{}) {
-		var by float64
-		by, err = m.of(w.over)
-		value /= by
+	if value, err = m.of(w.of); err != nil {
+		return 0, "", err
 	}
 	text = told(value, w.as)
 	for _, more := range w.beside {
-		also, missing := m.of(metric{w.of.pkg, w.of.bench, more.unit})
-		if missing != nil {
-			return 0, "", missing
+		also, err := m.of(metric{w.of.pkg, w.of.bench, more.unit})
+		if err != nil {
+			return 0, "", err
 		}
 		text += ", " + told(also, more.as)
 	}
-	return value, text, err
+	if !w.ratio() {
+		return value, text, nil
+	}
+	by, err := m.of(w.over)
+	if err != nil {
+		return 0, "", err
+	}
+	return value / by, fmt.Sprintf("%s (%s over %s)", told(value/by, times), text, told(by, w.as)), nil
 }
+
+func (w row) ratio() bool { return w.over != metric{} }
 
 // of is the median of what was measured.
 func (m *measurements) of(of metric) (float64, error) {

@@ -27,7 +27,7 @@ func Clean(name string) (string, error) {
 		return "", &PathError{Op: "resolve", Path: name, Err: ErrBadName}
 	case strings.HasPrefix(name, "/"), strings.HasPrefix(path.Clean(name), "~"), climbs(name):
 		return "", &PathError{Op: "resolve", Path: name, Err: ErrEscapes}
-	case slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
+	case len(name) > maxName && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
 		return "", &PathError{Op: "resolve", Path: name, Err: ErrBadName}
 	}
 	return path.Clean(name), nil
@@ -36,7 +36,7 @@ func Clean(name string) (string, error) {
 // climbs reports whether a component of the path is "..", written with slashes
 // of either kind.
 func climbs(name string) bool {
-	return slices.Contains(strings.FieldsFunc(name, func(c rune) bool { return c == '/' || c == '\\' }), "..")
+	return strings.Contains(name, "..") && slices.Contains(strings.FieldsFunc(name, func(c rune) bool { return c == '/' || c == '\\' }), "..")
 }
 
 // Compare orders paths as a tree is read: directory by directory, names within

@@ -64,7 +64,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	if err := b.rehearse(); err != nil {
 		return Built{}, err
 	}
-	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: b.models.of(p.Snapshot, p.Snapshot.Agent), values: in.values})
+	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), values: in.values})
 	if err != nil {
 		return Built{}, err
 	}
@@ -116,7 +116,7 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 // before anything is paid for.
 func (b *builder) rehearse() error {
 	for _, a := range b.agents {
-		if _, err := b.actor(a, cast{files: b.files.ForSession(), models: b.models.of(b.Snapshot, a), rehearsal: true}); err != nil {
+		if _, err := b.actor(a, cast{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), rehearsal: true}); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (b *builder) child(d tool.Delegation) (*engine.Actor, error) {
 	if !ok {
 		return nil, misconfigured("Agent %q is not among those of the Run", d.Agent)
 	}
-	names := b.models.of(b.Snapshot, agent)
+	names := modelsOf(b.Snapshot, agent)
 	if route := agent.Routes[task.RouteSubagent]; d.Own && len(route) > 0 {
 		names = route
 	}

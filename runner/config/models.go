@@ -120,8 +120,8 @@ func (m *models) price(name string, u step.Usage) step.Usage {
 	return u
 }
 
-// of is the Model of an agent: its own, or the first of the snapshot.
-func (m *models) of(s task.Snapshot, agent task.Agent) []string {
+// modelsOf are the Models of an agent: its own, or the first of the snapshot.
+func modelsOf(s task.Snapshot, agent task.Agent) []string {
 	if len(agent.Models) > 0 {
 		return agent.Models
 	}

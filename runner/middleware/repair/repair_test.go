@@ -36,7 +36,8 @@ func tools(t *testing.T) *tool.Registry {
 	t.Helper()
 	box, err := tool.NewRegistry(tool.Typed(tool.Spec{Tool: step.Tool{Name: "go"}}, func(context.Context, tool.Call, struct {
 		Miles int `json:"miles"`
-	}) (tool.Result, error) {
+	},
+	) (tool.Result, error) {
 		return tool.Result{}, nil
 	}))
 	if err != nil {
