@@ -111,11 +111,11 @@ deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 		--set runner.image.repository=$(REGISTRY)/runner,runner.image.tag=$(TAG) \
 		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
 
-e2e: cluster-up cluster-load deploy bin/tools/gotestsum ## Run the user stories on the real cluster
-	$(GOTESTSUM) -- -tags=e2e -count=1 -timeout=20m ./test/e2e/...
+e2e: cluster-up cluster-load deploy bin/tools/gotestsum ## Run the user stories and the examples on the real cluster
+	$(GOTESTSUM) -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
 e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where Deckhand is installed
-	$(GOTESTSUM) -- -tags=e2e -count=1 -timeout=20m ./test/e2e/...
+	$(GOTESTSUM) -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
 	hack/demo.sh

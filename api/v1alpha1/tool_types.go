@@ -7,7 +7,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || has(self.agent)",message="mode is for agent"
 // +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.builtin) && self.builtin in ['HttpRequest', 'Browse'])",message="hosts are for the built-in tools HttpRequest and Browse"
-// +kubebuilder:validation:XValidation:rule="(!has(self.endpoint) && !has(self.credentials)) || (has(self.builtin) && self.builtin == 'WebSearch')",message="endpoint and credentials are for the built-in tool WebSearch"
+// +kubebuilder:validation:XValidation:rule="(!has(self.endpoint) && !has(self.credentials)) || (has(self.builtin) && self.builtin == 'WebSearch') || has(self.custom)",message="endpoint and credentials are for the built-in tool WebSearch and for custom tools"
 type Tool struct {
 	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
 	// Glob and Grep in the workspace. Think: a place to think in between calls, for
@@ -57,15 +57,15 @@ type Tool struct {
 	// +optional
 	Hosts []Host `json:"hosts,omitempty"`
 
-	// endpoint is the base URL of the search. Default: that of Tavily, whose API it
-	// speaks.
+	// endpoint is the base URL of the search, or what a custom tool makes of it.
+	// Default: that of Tavily, whose API the search speaks.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// credentials names the Secret that holds the key of the search. A missing
-	// Secret or key shows on the Run: reason SecretMissing.
+	// credentials names the Secret that holds the key of the search, or of a custom
+	// tool. A missing Secret or key shows on the Run: reason SecretMissing.
 	// +optional
 	Credentials *SecretKey `json:"credentials,omitempty"`
 }

@@ -2,23 +2,35 @@ package main_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
+
+// program is runner, built once as it is released.
+var program = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "runner")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "runner")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building: %w: %s", err, out)
+	}
+	return os.ReadFile(path)
+})
 
 // BenchmarkImage is the program as an image has it, compressed as registries
 // send it: all that is pulled but for the base.
 func BenchmarkImage(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "runner")
-	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("building: %v: %s", err, out)
-	}
-	program, err := os.ReadFile(path)
+	program, err := program()
 	if err != nil {
 		b.Fatal(err)
 	}

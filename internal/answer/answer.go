@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -35,22 +36,50 @@ func Final(d *v1alpha1.Decision) bool {
 	return c != nil && c.Status != metav1.ConditionUnknown
 }
 
+// Owner is the Run that a Decision was found to be for; empty: none yet. Another
+// Run may have its name by now.
+func Owner(d *v1alpha1.Decision) types.UID {
+	for _, o := range d.OwnerReferences {
+		if o.Kind == "Run" && o.Name == d.Spec.Run {
+			return o.UID
+		}
+	}
+	return ""
+}
+
 // Judge says what becomes of a Decision on a Run; nil: there is none of that
 // name.
 func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
 		return refused("Run %q not found in namespace %s", d.Spec.Run, d.Namespace)
 	}
+	if uid := Owner(d); uid != "" && uid != run.UID {
+		return refused("It is for an earlier Run %s, which is gone", run.Name)
+	}
 	if v, acted := actedOn(run, d); acted {
 		return v
 	}
-	switch {
-	case run.Status.CompletionTime != nil:
+	if run.Status.CompletionTime != nil {
 		return refused("Run %s has finished and takes no more decisions", run.Name)
-	case !reported(run):
-		return waiting("Waiting for the runner of Run %s to report", run.Name)
-	case d.Spec.Type == v1alpha1.DecisionMessage:
+	}
+	if d.Spec.Type == v1alpha1.DecisionMessage {
+		if !reported(run) {
+			return waiting("Waiting for the runner of Run %s to report", run.Name)
+		}
 		return onItsWay("")
+	}
+	return toRequests(run, d)
+}
+
+// toRequests judges a Decision that answers what the current attempt asks. The
+// next attempt may ask something else under the same id, so what was said to one
+// that is gone is not for it.
+func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
+	switch {
+	case !reported(run):
+		return refused("Run %s asks nothing now: its runner has not reported yet; to tell it something use the type Message", run.Name)
+	case d.CreationTimestamp.Before(&run.Status.Attempt.StartedAt):
+		return refused("It was made before attempt %d of Run %s began, which asks anew; %s", run.Status.Attempt.Number, run.Name, asks(run))
 	case d.Spec.Request == "":
 		return toTheOnly(run, d.Spec.Type)
 	}

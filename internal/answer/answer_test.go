@@ -3,8 +3,10 @@ package answer_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
@@ -28,6 +30,21 @@ func finished(run *v1alpha1.Run) *v1alpha1.Run {
 	now := metav1.NewTime(gen.Noon)
 	run.Status.CompletionTime = &now
 	return run
+}
+
+func begun(run *v1alpha1.Run, at time.Time) *v1alpha1.Run {
+	run.Status.Attempt.StartedAt = metav1.NewTime(at)
+	return run
+}
+
+func made(d *v1alpha1.Decision, at time.Time) *v1alpha1.Decision {
+	d.CreationTimestamp = metav1.NewTime(at)
+	return d
+}
+
+func owned(d *v1alpha1.Decision, by types.UID) *v1alpha1.Decision {
+	d.OwnerReferences = []metav1.OwnerReference{{Kind: "Run", Name: d.Spec.Run, UID: by}}
+	return d
 }
 
 func decision(kind v1alpha1.DecisionType, request string) *v1alpha1.Decision {
@@ -61,7 +78,13 @@ func TestJudge(t *testing.T) {
 		"no Run":                           {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a`, "-"},
 		"a Run that goes":                  {deleted, decision(toAnswer, "s3c1"), `False Run "x" not found`, "-"},
 		"a Run that is not started":        {gen.Run(), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
-		"an attempt that has not reported": {unreported, decision(toAnswer, "s3c1"), "Unknown Waiting for the runner", "-"},
+		"an attempt that has not reported": {unreported, decision(toSay, ""), "Unknown Waiting for the runner", "-"},
+		"an answer to one that has not":    {unreported, decision(toAnswer, "s3c1"), "False Run x asks nothing now: its runner has not reported yet", "-"},
+		"an answer to the attempt before":  {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon.Add(-time.Second)), "False It was made before attempt 2 of Run x began, which asks anew; it waits for s3c1", "-"},
+		"an answer as soon as it began":    {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon), onItsWay, "s3c1"},
+		"a message to the attempt before":  {begun(asking(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},
+		"one for this very Run":            {asking(), owned(decision(toSay, ""), asking().UID), onItsWay, ""},
+		"one for a Run of that name":       {decided(asking(), "d", ""), owned(decision(toSay, ""), "another"), "False It is for an earlier Run x, which is gone", "-"},
 		"a finished Run":                   {finished(asking(question)), decision(toAnswer, "s3c1"), "False Run x has finished", "-"},
 		"an answer to a question":          {asking(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
 		"an answer to nothing":             {asking(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it asks nothing now", "-"},

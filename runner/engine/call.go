@@ -134,7 +134,7 @@ func (j *job) cut(cause error) (tool.Result, error) {
 		return tool.Result{}, cause
 	case end.Reason != task.ReasonInterrupted:
 		return tool.Fail("Interrupted: " + end.Message), nil
-	case j.effect() == tool.Resumable:
+	case j.effect(j.call.Args) == tool.Resumable:
 		return tool.Result{}, ErrInterrupted
 	}
 	return tool.Fail(resultShutdown), nil

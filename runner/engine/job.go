@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -121,13 +122,13 @@ func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 			return tool.Result{Error: wrong}, nil
 		}
 	}
-	if j.changes() {
+	if j.changes(c.Args) {
 		if err := s.beginEffects(ctx); err != nil {
 			return tool.Result{}, j.fail(err)
 		}
 	}
 	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
-		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Effect: string(j.effect()),
+		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Effect: string(j.effect(c.Args)),
 	}})
 	if err != nil {
 		return tool.Result{}, j.fail(fmt.Errorf("recording call %s: %w", j.call.ID, err))
@@ -146,19 +147,16 @@ func (j *job) fail(err error) error {
 	return err
 }
 
-// effect is the effect class of the job's tool. Ending the session changes
-// nothing but the session.
-func (j *job) effect() tool.Effect {
-	switch {
-	case j.spec.Ends:
+// effect is the effect class of a call with these arguments, which layers may
+// have changed. Ending the session changes nothing but the session.
+func (j *job) effect(args json.RawMessage) tool.Effect {
+	if j.spec.Ends {
 		return tool.ReadOnly
-	case j.spec.Effect == "":
-		return tool.Once
 	}
-	return j.spec.Effect
+	return tool.EffectOf(j.tool, args)
 }
 
-func (j *job) changes() bool { return j.effect() != tool.ReadOnly }
+func (j *job) changes(args json.RawMessage) bool { return j.effect(args) != tool.ReadOnly }
 
 // beginEffects makes sure that the operator knows, before anything happens,
 // that this work can no longer simply be done again.

@@ -268,3 +268,54 @@ func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 		}
 	})
 }
+
+// A verb is a tool that only reads unless its arguments say otherwise.
+type verb struct{ toy }
+
+func (verb) EffectOf(args json.RawMessage) tool.Effect {
+	if strings.Contains(string(args), "POST") {
+		return tool.Once
+	}
+	return tool.ReadOnly
+}
+
+// A verbs is a toolbox with a verb in it.
+type verbs struct{ box }
+
+func (v verbs) Find(name string) (tool.Tool, bool) {
+	for _, t := range v.box {
+		if t.spec.Name == name {
+			return verb{t}, true
+		}
+	}
+	return nil, false
+}
+
+func TestTheEffectOfACallIsThatOfItsFinalArguments(t *testing.T) {
+	change := middleware.Layer{Name: "change", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+		return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+			c.Args = json.RawMessage(strings.ReplaceAll(string(c.Args), "PATCH", "POST"))
+			return next(ctx, c)
+		}
+	}}
+	cases := map[string]struct{ method, want string }{
+		"what only reads is no effect":       {"GET", ""},
+		"what changes something is one":      {"POST", task.EffectsBegun},
+		"also where a layer makes it change": {"PATCH", task.EffectsBegun},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tools := box{echo("Send", tool.Once)}
+			s := newStage(tools, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
+			s.Actor.Tools = verbs{tools}
+			stack, err := middleware.Build(change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Actor.Stack = stack
+			if out := s.run(t); out.Progress.Effects != tc.want {
+				t.Errorf("ended %s: effects are %q, want %q", out.Reason, out.Progress.Effects, tc.want)
+			}
+		})
+	}
+}

@@ -63,7 +63,6 @@ var toolCases = map[string]ruleCase{
 	"a search has an endpoint and a key":           {agent, `spec: {tools: [{builtin: WebSearch, endpoint: "https://search.example", credentials: {secretName: tavily}}]}`, ``},
 	"an endpoint of a search is a URL":             {agent, `spec: {tools: [{builtin: WebSearch, endpoint: search.example}]}`, "write https://host"},
 	"a request has no endpoint":                    {agent, `spec: {tools: [{builtin: HttpRequest, endpoint: "https://a.b"}]}`, "endpoint and credentials are for the built-in tool WebSearch"},
-	"a custom tool has no credentials":             {agent, `spec: {tools: [{custom: x, credentials: {secretName: s}}]}`, "endpoint and credentials are for the built-in tool WebSearch"},
 	"tools are at most 64":                         {agent, `spec: {tools: [` + strings.Repeat("{custom: x}, ", 65) + `]}`, "must have at most 64 items"},
 	"sixty-four tools are told apart in good time": {agent, `spec: {tools: [` + many(64) + `]}`, ``},
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -23,14 +24,17 @@ import (
 var peopleExamples = map[string]example{
 	"hooks.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("Write", args{"path": "letter.txt", "content": "Dear pilots"})),
+			modeltest.Turn{Text: "I rite.", Calls: []modeltest.Call{call("Write", args{"path": "letter.txt", "content": "Dear pilots"})}},
 			does(call("Read", args{"path": "letter.txt"}), call("Edit", args{"path": "letter.txt", "old_string": "a", "new_string": "b"})),
 			says("Done."),
 		)},
 		pages: map[string]page{
-			"POST hooks/policy": {ContentType: "application/json", Body: `{"allow": false, "reason": "letters are not edited"}`},
-			"POST hooks/sign":   {ContentType: "application/json", Body: `{"args": {"path": "letter.txt", "content": "Dear pilots. Signed: the harbor"}}`},
-			"POST hooks/tide":   {ContentType: "application/json", Body: `{"say": "The tide turns at noon."}`},
+			"POST hooks/policy":    {ContentType: "application/json", Body: `{"allow": false, "reason": "letters are not edited"}`},
+			"POST hooks/sign":      {ContentType: "application/json", Body: `{"args": {"path": "letter.txt", "content": "Dear pilots. Signed: the harbor"}}`},
+			"POST hooks/brief":     {ContentType: "application/json", Body: `{"prompt": "Write a short letter to the pilots into letter.txt."}`},
+			"POST hooks/proofread": {ContentType: "application/json", Body: `{"text": "I write."}`},
+			"POST hooks/report":    {Status: 204},
+			"POST hooks/tide":      {ContentType: "application/json", Body: `{"say": "The tide turns at noon."}`},
 		},
 		check: func(s *scene) {
 			s.says("hooks")
@@ -40,7 +44,16 @@ var peopleExamples = map[string]example{
 			} else {
 				s.has("the veto", veto.Text(), "policy", "letters are not edited")
 			}
-			s.has("a request", s.asked("POST models/claude/")[0].Body, "The tide turns at noon.")
+			s.has("the first request", s.asked("POST models/claude/")[0].Body, "Write a short letter to the pilots", "The tide turns at noon.")
+			s.has("the second request", s.asked("POST models/claude/")[1].Body, "I write.")
+			s.has("what is told of the end", s.asked("POST hooks/report")[0].Body, `"point":"AfterSession"`, `"reason":"Finished"`)
+			var did []string
+			for _, h := range s.results("hooks", "Write")[0].Hooks {
+				did = append(did, h.Name+" "+string(h.Did))
+			}
+			if !slices.Equal(did, []string{"sign Changed", "audit Failed"}) {
+				s.t.Errorf("hooks of the call did %q", did)
+			}
 			asked := s.asked("POST hooks/policy")
 			if len(asked) != 1 || asked[0].Header["Authorization"][0] != "Bearer "+key {
 				s.t.Fatalf("the hook was asked %+v", asked)

@@ -3,17 +3,17 @@ package decision
 import (
 	"context"
 	"fmt"
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
 )
 
-// act makes the Run the owner, so that the Decision goes when it goes.
+// act makes the Run the owner, so that the Decision goes when it goes. One that
+// another Run of that name owns is about to go with that.
 func (r *Reconciler) act(ctx context.Context, w world) error {
-	if w.run == nil || slices.ContainsFunc(w.decision.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.run.UID }) {
+	if w.run == nil || answer.Owner(w.decision) != "" {
 		return nil
 	}
 	owned := w.decision.DeepCopy()

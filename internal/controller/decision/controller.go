@@ -18,7 +18,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 )
 
-// +kubebuilder:rbac:groups=deckhand.dev,resources=decisions,verbs=get;list;watch;patch
+// Some clusters let only who may delete an object say who owns it; nothing here
+// deletes a Decision.
+// +kubebuilder:rbac:groups=deckhand.dev,resources=decisions,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=deckhand.dev,resources=decisions/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch
 

@@ -61,7 +61,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 
 func (c *cluster) world() world {
 	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
-	w.decisions, w.granted = sorted(c.decided)
+	w.decisions, w.granted = sorted(c.run, c.decided)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
 			w.pods = append(w.pods, *pod.DeepCopy())

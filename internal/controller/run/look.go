@@ -35,7 +35,7 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 		return w, nil // nobody has asked anything, and nobody is there to be told
 	}
 	decisions, err := r.decisions(ctx, run)
-	w.decisions, w.granted = sorted(decisions)
+	w.decisions, w.granted = sorted(run, decisions)
 	return w, err
 }
 

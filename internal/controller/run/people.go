@@ -105,15 +105,16 @@ func toSay(w world, told task.Signals) []task.Decision {
 }
 
 // sorted are the Decisions of which nothing is known yet, and the sum of what
-// those granted that a runner acted on.
-func sorted(decisions []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
+// those granted that a runner of this Run acted on: what an earlier Run of its
+// name was granted may still be there.
+func sorted(run *v1alpha1.Run, decisions []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
 	for i := range decisions {
 		d := &decisions[i]
 		if !answer.Final(d) {
 			open = append(open, *d)
 			continue
 		}
-		if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
+		if answer.Owner(d) == run.UID && meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
 			g := decisionForRunner(d, "")
 			granted.Steps += g.Steps
 			granted.Tokens += g.Tokens

@@ -294,17 +294,19 @@ func TestSignalsAreBounded(t *testing.T) {
 }
 
 // What was granted holds for the attempts that follow; what was refused, or is
-// still on its way, does not count.
+// still on its way, or was granted to an earlier Run of that name, does not count.
 func TestGrantsOutliveAnAttempt(t *testing.T) {
 	cost := v1alpha1.Money("1USD")
 	c := newCluster(t, gen.Run(), gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = &cost }))
 	two, tokens := v1alpha1.Money("2USD"), v1alpha1.Tokens("1M")
-	for i, applied := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+	for i, applied := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown, metav1.ConditionTrue} {
 		grants("limit-steps-1", int32(10+i))(c)
 		d := &c.decided[i]
 		d.Spec.Grant.Tokens, d.Spec.Grant.Cost = &tokens, &two
 		d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: applied}}
+		d.OwnerReferences = []metav1.OwnerReference{{Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
 	}
+	c.decided[4].OwnerReferences[0].UID = "another"
 	got := taskOf(c.world(), 1).Limits
 	want := task.Limits{Steps: 30 + 21, Tokens: 4_000_000, CostMicroUSD: 5_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 604800}
 	if diff := cmp.Diff(want, got); diff != "" {

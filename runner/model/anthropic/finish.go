@@ -96,7 +96,7 @@ func (a *answer) bills(err error) (step.Usage, bool) {
 // cost is what this request cost: what was told, or an estimate.
 func (a *answer) cost(err error) step.Usage {
 	u := a.usage.convert()
-	if a.told && err == nil {
+	if a.told && err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
 	}
 	if u.InputTokens == 0 {

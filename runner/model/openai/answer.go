@@ -175,18 +175,36 @@ func (a *answer) count(u *usage) {
 func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
 	a.say(a.inline(a.inliner.end()))
 	finish, err := a.end()
-	if a.usage == nil {
-		a.usage = &step.Usage{InputTokens: input, OutputTokens: model.EstimateTokens(a.said), Estimated: true}
-	}
+	usage := a.bill(input, err)
 	a.keep()
 	for _, d := range a.take() {
 		if !yield(d, nil) {
 			return
 		}
 	}
-	if yield(model.Delta{Finish: finish, Usage: a.usage}, nil) && err != nil {
+	if yield(model.Delta{Finish: finish, Usage: &usage}, nil) && err != nil {
 		yield(model.Delta{}, err)
 	}
+}
+
+// bill is what the answer cost: what was told, or an estimate. Of an answer that
+// broke off, what was told is how far it had come then; and some tell zeros.
+func (a *answer) bill(input int64, err error) step.Usage {
+	var u step.Usage
+	if a.usage != nil {
+		u = *a.usage
+	}
+	if err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
+		return u
+	}
+	if u.InputTokens == 0 {
+		u.InputTokens = input
+	}
+	if said := model.EstimateTokens(a.said); said > u.OutputTokens {
+		u.OutputTokens, u.CostMicroUSD, u.Priced = said, 0, u.Priced && u.CostMicroUSD == 0
+	}
+	u.Estimated = true
+	return u
 }
 
 // end is how the answer finished, or why it is none.
