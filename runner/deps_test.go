@@ -39,7 +39,8 @@ func ours(imported []string) []string {
 var mayImport = map[string][]string{
 	"runner/step":       {},
 	"runner/model":      {"runner/step"},
-	"runner/tool":       {"runner/step"},
+	"runner/schema":     {},
+	"runner/tool":       {"runner/step", "runner/schema"},
 	"runner/backend":    {},
 	"runner/journal":    {"runner/step", "runner/window"},
 	"runner/window":     {"runner/step", "runner/model"},

@@ -112,9 +112,9 @@ type Hook struct {
 	// +required
 	Name string `json:"name"`
 
-	// point is when it is asked: BeforeSession and AfterSession once a Run,
-	// BeforeModel and AfterModel at each turn, BeforeTool and AfterTool at each
-	// call.
+	// point is when it is asked: BeforeSession and AfterSession once a session, that
+	// of the Run or of a call by another agent; BeforeModel and AfterModel at each
+	// turn, BeforeTool and AfterTool at each call.
 	// +kubebuilder:validation:Enum=BeforeSession;AfterSession;BeforeModel;AfterModel;BeforeTool;AfterTool
 	// +required
 	Point HookPoint `json:"point"`
@@ -140,8 +140,9 @@ type Hook struct {
 	Timeout Duration `json:"timeout,omitempty"`
 
 	// failurePolicy is what follows when the hook cannot be asked or answers
-	// nonsense. Fail: the same as when it forbids. Ignore: the work goes on. Default
-	// Fail.
+	// nonsense. Fail: a call is not made, or its result withheld; before or after
+	// anything else it ends the attempt, reason ToolUnavailable, which is tried
+	// again. Ignore: the work goes on. Default Fail.
 	// +kubebuilder:validation:Enum=Fail;Ignore
 	// +kubebuilder:default=Fail
 	// +optional

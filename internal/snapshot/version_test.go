@@ -4,9 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func of(t *testing.T, agent *v1alpha1.Agent, o snapshot.Objects) *snapshot.Version {
@@ -66,5 +70,28 @@ func TestForgedVersionIsRefused(t *testing.T) {
 		if _, err := snapshot.Read(cm, v.Hash); err == nil {
 			t.Errorf("a forged %s is taken", key)
 		}
+	}
+}
+
+// A Run that began before its operator was replaced goes on: what it started with
+// was written when an Agent had one Model and reached no other.
+func TestAVersionOfTheFirstFormatIsRead(t *testing.T) {
+	runner := `{"version":1,"agent":{"name":"fixer","instructions":"You fix.","tools":[{"builtin":"Files"}],"parallelTools":10,"events":"Full"},` +
+		`"models":[{"name":"sonnet","provider":"OpenAICompatible","model":"s","endpoint":"https://m/v1","secret":"anthropic","key":"api-key","params":{"maxOutputTokens":100}}]}`
+	sources := `{"agent":"fixer","agentSpec":{"instructions":"You fix.","model":"sonnet","tools":[{"builtin":"Files"}],"limits":{"steps":7}},` +
+		`"model":"sonnet","modelSpec":{"provider":"OpenAICompatible","model":"s","endpoint":"https://m/v1","credentials":{"secretName":"anthropic","key":"api-key"}}}`
+	hash := task.Hash([]byte(task.Hash([]byte(sources)) + task.Hash([]byte(runner))))
+	v, err := snapshot.Read(&corev1.ConfigMap{Data: map[string]string{"snapshot.json": runner, "sources.json": sources}}, hash)
+	if err != nil {
+		t.Fatalf("reading it: %v", err)
+	}
+	if string(v.Runner) != runner || v.RunnerHash != task.Hash([]byte(runner)) {
+		t.Error("the runner is not given what it was")
+	}
+	if diff := cmp.Diff([]snapshot.Secret{{Name: "anthropic", Keys: []string{"api-key"}}}, snapshot.Secrets(v.Snapshot)); diff != "" {
+		t.Errorf("its Secrets -want +got:\n%s", diff)
+	}
+	if limits := snapshot.LimitsOf(v.Sources.AgentSpec.Limits); limits.Steps != 7 || limits.Depth != 3 {
+		t.Errorf("its limits are %+v", limits)
 	}
 }

@@ -209,6 +209,29 @@ func TestARegistryCanBeAddedTo(t *testing.T) {
 	}
 }
 
+// The name that an Agent gives a custom tool is its name, whatever the tool calls
+// itself; several tools cannot have one name.
+func TestACustomToolHasTheNameThatTheAgentGivesIt(t *testing.T) {
+	r := config.NewRegistry()
+	r.Tool("Wait", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
+	r.Tool("Both", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("one"), idle("two")}, nil })
+	p := parts(t)
+	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Wait", Name: "pause", TimeoutSeconds: 7}, {Custom: "Wait"}, {Custom: "Both"}}
+	built, err := r.Build(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, timeout := range map[string]time.Duration{"pause": 7 * time.Second, "wait": time.Hour, "one": time.Hour, "two": time.Hour} {
+		if found, ok := built.Engine.Actor.Tools.Find(name); !ok || found.Spec().Timeout != timeout {
+			t.Errorf("%s is not there as it should be", name)
+		}
+	}
+	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Both", Name: "x"}}
+	if _, err = r.Build(t.Context(), p); !strings.Contains(misconfigured(err), "Both is 2 tools, which cannot share the name x; remove name") {
+		t.Errorf("Build() = %v", err)
+	}
+}
+
 // idle is a tool that does nothing.
 func idle(name string) tool.Tool {
 	spec := tool.Spec{Timeout: time.Hour}

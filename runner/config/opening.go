@@ -21,10 +21,12 @@ type input struct {
 // or, without a prompt, what the parameters say.
 func inputOf(t task.Task, agent task.Agent) (input, error) {
 	in := input{prompt: t.Prompt, values: t.Parameters}
-	if len(in.values) == 0 {
-		in.values, _ = json.Marshal(map[string]string{"prompt": t.Prompt}) // a string: cannot fail
-	}
-	if len(agent.InputSchema) > 0 {
+	if len(agent.InputSchema) == 0 {
+		in.values = withPrompt(t)
+	} else {
+		if len(in.values) == 0 {
+			in.values = json.RawMessage("{}")
+		}
 		if err := schema.Validate(agent.InputSchema, in.values); err != nil {
 			return in, misconfigured("The parameters of the Run do not fit the input.schema of Agent %s: %w", agent.Name, err)
 		}
@@ -39,6 +41,20 @@ func inputOf(t task.Task, agent task.Agent) (input, error) {
 	}
 	in.prompt = bound
 	return in, nil
+}
+
+// withPrompt are the values of an agent that has no schema for them: a prompt, by
+// default that of the Run, beside what else there is.
+func withPrompt(t task.Task) json.RawMessage {
+	values := map[string]json.RawMessage{}
+	if len(t.Parameters) > 0 && (json.Unmarshal(t.Parameters, &values) != nil || values == nil) {
+		return t.Parameters // no object: what is bound says so
+	}
+	if _, said := values["prompt"]; !said {
+		values["prompt"], _ = json.Marshal(t.Prompt) // a string: cannot fail
+	}
+	all, _ := json.Marshal(values) // JSON already: cannot fail
+	return all
 }
 
 // promptIn is what values alone tell an agent: their prompt where they have

@@ -53,6 +53,28 @@ func TestParametersReachInstructionsAndPrompt(t *testing.T) {
 	}
 }
 
+// An agent without a schema takes a prompt, said either way, and may be given
+// more beside it.
+func TestThePromptIsAnInputOfAnAgentWithoutASchema(t *testing.T) {
+	cases := map[string]struct{ prompt, parameters, want string }{
+		"a prompt":                   {"Go.", "", "Do: Go."},
+		"a prompt beside parameters": {"Go.", `{"color":"red"}`, "Do: Go."},
+		"a prompt as a parameter":    {"", `{"prompt":"Go."}`, "Do: Go."},
+		"both":                       {"Go.", `{"prompt":"Run."}`, "Do: Run."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			built := build(t, func(p *config.Parts) {
+				p.Snapshot.Agent.Instructions = "Do: ${{ input.prompt }}"
+				p.Task.Prompt, p.Task.Parameters = tc.prompt, json.RawMessage(tc.parameters)
+			})
+			if got := built.Engine.Actor.Agent.Instructions; !strings.HasPrefix(got, tc.want) {
+				t.Errorf("the instructions are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestParametersThatDoNotFitAreToldWithTheirPath(t *testing.T) {
 	p := parts(t)
 	p.Snapshot.Agent.InputSchema = json.RawMessage(topics)

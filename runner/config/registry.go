@@ -112,7 +112,7 @@ func (r *Registry) Layer(f LayerFactory) { r.layers = append(r.layers, f) }
 // /workspace, /tmp or /memories.
 func (r *Registry) Backend(path string, f BackendFactory) { r.backends[path] = f }
 
-// Store replaces the store that sessions are copied to, which is in memory.
+// Store adds a store that sessions are copied to; without it they are not.
 func (r *Registry) Store(f StoreFactory) { r.store = f }
 
 // Listener adds somebody who is told of events; one that is slow misses some.

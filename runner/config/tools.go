@@ -50,7 +50,13 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
 	}
-	return made, nil
+	if entry.Name == "" {
+		return made, nil
+	}
+	if len(made) != 1 {
+		return nil, misconfigured("Agent %s: %s is %d tools, which cannot share the name %s; remove name", agent.Name, what, len(made), entry.Name)
+	}
+	return []tool.Tool{renamed{made[0], entry.Name}}, nil
 }
 
 // factory is who makes the tools of an entry, and what people call it.
@@ -93,6 +99,22 @@ func ending(agent task.Agent) ([]tool.Tool, error) {
 	return []tool.Tool{finish, talk.Reject()}, nil
 }
 
+// A renamed tool has the name that the Agent gave it.
+type renamed struct {
+	tool.Tool
+	name string
+}
+
+// Spec implements [tool.Tool].
+func (r renamed) Spec() tool.Spec {
+	s := r.Tool.Spec()
+	s.Name = r.name
+	return s
+}
+
+// EffectOf implements [tool.Classifier] for a tool that does.
+func (r renamed) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(r.Tool, args) }
+
 // A bounded tool has the timeout that the Agent gave it.
 type bounded struct {
 	tool.Tool
@@ -107,12 +129,7 @@ func (b bounded) Spec() tool.Spec {
 }
 
 // EffectOf implements [tool.Classifier] for a tool that does.
-func (b bounded) EffectOf(args json.RawMessage) tool.Effect {
-	if c, ok := b.Tool.(tool.Classifier); ok {
-		return c.EffectOf(args)
-	}
-	return b.Tool.Spec().Effect
-}
+func (b bounded) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(b.Tool, args) }
 
 // within bounds tools; 0 leaves each its own bound.
 func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {

@@ -489,7 +489,7 @@ func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, er
 			{Reset: true}, // before a word
 			{Text: "I th"},
 			{Reset: true, Usage: &step.Usage{InputTokens: 10}},
-			{Text: "I think."},
+			{Model: "another", Text: "I think."},
 			{Finish: step.FinishStop, Usage: &step.Usage{InputTokens: 20, OutputTokens: 2}},
 		} {
 			if !yield(d, nil) {
@@ -506,7 +506,7 @@ func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 	if out.Text != "I think." {
 		t.Errorf("text %q", out.Text)
 	}
-	if p := out.Progress; p.Counts.ModelCalls != 3 || p.Counts.Errors != 2 || p.Usage.InputTokens != 20 {
+	if p := out.Progress; p.Counts.ModelCalls != 3 || p.Counts.Errors != 2 || p.Usage.InputTokens != 20 || p.Model != "another" {
 		t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
 	}
 	var told []step.EventType

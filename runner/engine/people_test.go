@@ -333,7 +333,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 		end := s.running(t.Context())
 		synctest.Wait()
 		p := s.desk.last()
-		if p.State != stateGrant || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
+		if p.State != "AwaitingAnswer" || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
 			t.Fatalf("told %+v", p)
 		}
 		time.Sleep(time.Hour)

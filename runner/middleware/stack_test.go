@@ -114,6 +114,25 @@ func TestLayersStandInTheirOrder(t *testing.T) {
 	expect(t, stop, d)
 }
 
+// Sorting few is always stable: only many show whether it is meant.
+func TestManyLayersOfOnePriorityKeepTheirOrder(t *testing.T) {
+	var d diary
+	var layers []middleware.Layer
+	var want []string
+	for i := range 200 {
+		layers = append(layers, d.layer(fmt.Sprint(i), i%3))
+	}
+	for priority := range 3 {
+		for i := priority; i < 200; i += 3 {
+			want = append(want, fmt.Sprintf("start %d", i))
+		}
+	}
+	if err := build(t, layers...).Start(t.Context(), &middleware.Opening{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, want, d)
+}
+
 func TestBuildLeavesWhatItIsGivenAsItIs(t *testing.T) {
 	given := []middleware.Layer{{Name: "b", Priority: 2}, {Name: "a", Priority: 1}}
 	build(t, given...)

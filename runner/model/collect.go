@@ -49,6 +49,7 @@ type assembler struct {
 	calls  map[int]*call
 	finish step.Finish
 	usage  step.Usage
+	before step.Usage // what was spent before the last reset
 	model  string
 }
 
@@ -66,7 +67,7 @@ type call struct {
 
 func (a *assembler) add(d Delta) {
 	if d.Reset {
-		*a = assembler{model: a.model}
+		a.reset(d)
 	}
 	if d.Model != "" {
 		a.model = d.Model
@@ -94,6 +95,25 @@ func (a *assembler) add(d Delta) {
 	if d.Finish != "" {
 		a.finish = d.Finish
 	}
+}
+
+// reset voids what came so far, but not what that cost.
+func (a *assembler) reset(d Delta) {
+	spent := a.usage
+	if d.Usage != nil {
+		spent = *d.Usage
+	}
+	spent.ContextTokens = 0
+	*a = assembler{model: a.model, usage: spent, before: spent}
+}
+
+// total is what the whole cost. Of the window only the last try took anything.
+func (a *assembler) total() step.Usage {
+	u := a.usage
+	if a.before != (step.Usage{}) && u.ContextTokens == 0 {
+		u.ContextTokens = max(u.InputTokens+u.OutputTokens-a.before.InputTokens-a.before.OutputTokens, 0)
+	}
+	return u
 }
 
 // part is the open part of that kind, or a new one.
@@ -125,7 +145,7 @@ func (a *assembler) call(d CallDelta) {
 }
 
 func (a *assembler) response() Response {
-	r := Response{Model: a.model, Finish: a.finish, Usage: a.usage}
+	r := Response{Model: a.model, Finish: a.finish, Usage: a.total()}
 	for _, p := range a.parts {
 		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
 	}

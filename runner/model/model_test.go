@@ -62,6 +62,35 @@ func TestCollect(t *testing.T) {
 			[]model.Delta{{Text: "No"}, piece(0, "a", ""), {Reset: true, Usage: &step.Usage{InputTokens: 3}}, {Text: "Yes"}, finish},
 			model.Response{Finish: step.FinishStop, Parts: []step.Part{{Kind: step.PartText, Text: "Yes"}}, Usage: step.Usage{InputTokens: 3}},
 		},
+		"a reset that tells no usage does not void what was told": {
+			[]model.Delta{{Text: "No", Usage: &step.Usage{InputTokens: 3}}, {Reset: true}, {Text: "Yes"}, finish},
+			model.Response{Finish: step.FinishStop, Parts: []step.Part{{Kind: step.PartText, Text: "Yes"}}, Usage: step.Usage{InputTokens: 3}},
+		},
+		"of the window only the last try took anything": {
+			[]model.Delta{
+				{Text: "No"},
+				{Reset: true, Usage: &step.Usage{InputTokens: 90, OutputTokens: 9}},
+				{Text: "No"},
+				{Reset: true, Usage: &step.Usage{InputTokens: 190, OutputTokens: 19}},
+				{Text: "Yes", Usage: &step.Usage{InputTokens: 290, OutputTokens: 24}},
+				finish,
+			},
+			model.Response{
+				Finish: step.FinishStop, Parts: []step.Part{{Kind: step.PartText, Text: "Yes"}},
+				Usage: step.Usage{InputTokens: 290, OutputTokens: 24, ContextTokens: 105},
+			},
+		},
+		"an answer of several requests says itself what it took": {
+			[]model.Delta{
+				{Reset: true, Usage: &step.Usage{InputTokens: 90}},
+				{Text: "Yes", Usage: &step.Usage{InputTokens: 290, OutputTokens: 24, ContextTokens: 60}},
+				finish,
+			},
+			model.Response{
+				Finish: step.FinishStop, Parts: []step.Part{{Kind: step.PartText, Text: "Yes"}},
+				Usage: step.Usage{InputTokens: 290, OutputTokens: 24, ContextTokens: 60},
+			},
+		},
 		"the last usage counts": {
 			[]model.Delta{{Usage: &step.Usage{InputTokens: 3}}, {Usage: &step.Usage{InputTokens: 4}}, finish},
 			model.Response{Finish: step.FinishStop, Usage: step.Usage{InputTokens: 4}},

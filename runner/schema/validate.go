@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,5 +24,8 @@ func Validate(schema, value json.RawMessage) error {
 	if json.Unmarshal(value, &v) != nil {
 		return errors.New("the value is not JSON")
 	}
-	return resolved.Validate(v)
+	if err := resolved.Validate(v); err != nil {
+		return errors.New(cmp.Or(Explain(&s, v), err.Error()))
+	}
+	return nil
 }

@@ -17,6 +17,9 @@ type Usage struct {
 	// Priced is true when the whole of this usage has a known price: an unpriced
 	// cost is shown as empty, never as 0.
 	Priced bool `json:"priced,omitempty"`
+	// ContextTokens is how much of the model's window the last of several requests
+	// took with its answer, where the rest is their sum; 0: there was but one, or nobody knows.
+	ContextTokens int64 `json:"contextTokens,omitempty"`
 	// Estimated is true when some of the counts are our estimate, because a
 	// stream was cut before the provider told.
 	Estimated bool `json:"estimated,omitempty"`
@@ -28,15 +31,27 @@ func (u Usage) Total() int64 {
 	return u.InputTokens - u.CacheReadTokens + u.OutputTokens
 }
 
+// Context is how much of the model's window a request and its answer took, as
+// far as this tells; 0: it does not.
+func (u Usage) Context() int64 {
+	switch {
+	case u.ContextTokens > 0:
+		return u.ContextTokens
+	case u.InputTokens > 0:
+		return u.InputTokens + u.OutputTokens
+	}
+	return 0
+}
+
 // Plus adds two usages. The sum is priced only when both are; adding to the
 // zero Usage keeps the other's price.
 func (u Usage) Plus(v Usage) Usage {
-	priced := u.Priced && v.Priced
+	priced, context := u.Priced && v.Priced, int64(0)
 	switch {
 	case u == Usage{}:
-		priced = v.Priced
+		priced, context = v.Priced, v.ContextTokens
 	case v == Usage{}:
-		priced = u.Priced
+		priced, context = u.Priced, u.ContextTokens
 	}
 	return Usage{
 		InputTokens:      u.InputTokens + v.InputTokens,
@@ -46,6 +61,7 @@ func (u Usage) Plus(v Usage) Usage {
 		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
 		CostMicroUSD:     u.CostMicroUSD + v.CostMicroUSD,
 		Priced:           priced,
+		ContextTokens:    context,
 		Estimated:        u.Estimated || v.Estimated,
 	}
 }

@@ -13,8 +13,10 @@ import (
 
 // A past is what counts of the end of a session.
 type past struct {
-	// turns are those with calls, the last first.
-	turns []turn
+	// turns are those with calls, the last first; outcomes are theirs, one behind
+	// the other, since this is asked before every answer.
+	turns    []turn
+	outcomes []outcome
 	// said is how often the last text was said in a row without a call.
 	said   int
 	saying string
@@ -32,7 +34,7 @@ type outcome struct {
 
 // look goes back from the end of a session to where it began anew.
 func look(steps []step.Step) *past {
-	p := &past{}
+	p := &past{turns: make([]turn, 0, recent), outcomes: make([]outcome, 0, recent)}
 	called, onlySummaries := false, true
 	end := len(steps) // the results of an assistant's step are those up to here
 	for i := len(steps) - 1; i >= 0 && !begins(&steps[i]) && len(p.turns) < recent; i-- {
@@ -46,7 +48,7 @@ func look(steps []step.Step) *past {
 			// person breaks no circle.
 		case len(s.Calls) > 0:
 			called = true
-			p.turns = append(p.turns, turnOf(s, steps[i+1:end]))
+			p.turns = append(p.turns, p.turnOf(s, steps[i+1:end]))
 		case !called:
 			called = !p.say(s)
 		}
@@ -75,8 +77,8 @@ func (p *past) say(s *step.Step) bool {
 }
 
 // turnOf ties calls to their results. A call without one is left out.
-func turnOf(s *step.Step, results []step.Step) turn {
-	t := make(turn, 0, len(s.Calls))
+func (p *past) turnOf(s *step.Step, results []step.Step) turn {
+	from := len(p.outcomes)
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		at := i // where it is, as a rule
@@ -84,10 +86,10 @@ func turnOf(s *step.Step, results []step.Step) turn {
 			at = slices.IndexFunc(results, func(r step.Step) bool { return r.CallID == c.ID })
 		}
 		if at >= 0 {
-			t = append(t, outcome{c, &results[at]})
+			p.outcomes = append(p.outcomes, outcome{c, &results[at]})
 		}
 	}
-	return t
+	return slices.Clip(p.outcomes[from:])
 }
 
 // repeats is how many of the last turns are each the same as the one so many

@@ -52,7 +52,7 @@ type Progress struct {
 // Pending is one request to a person.
 type Pending struct {
 	// ID is that of the call that waits, or of a reached limit: limit-<name>-<n>,
-	// n being how much of it was used up. It becomes part of the name of a
+	// n being the limit. It becomes part of the name of a
 	// Kubernetes object, which one request has to itself: lower-case letters,
 	// digits, "-" and ".", not used twice by one attempt, at most MaxRequest bytes.
 	ID string `json:"id"`

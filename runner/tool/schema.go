@@ -6,16 +6,18 @@ import (
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/deckhand-dev/deckhand/runner/schema"
 )
 
-// A schema holds the arguments of one tool to its Spec's Input. It is compiled
+// A checker holds the arguments of one tool to its Spec's Input. It is compiled
 // when it is first needed: most tools of a session are never called.
-type schema struct {
+type checker struct {
 	compiled func() *jsonschema.Resolved
 }
 
-func newSchema(input json.RawMessage) *schema {
-	return &schema{compiled: sync.OnceValue(func() *jsonschema.Resolved {
+func newChecker(input json.RawMessage) *checker {
+	return &checker{compiled: sync.OnceValue(func() *jsonschema.Resolved {
 		var s jsonschema.Schema
 		if json.Unmarshal(input, &s) != nil {
 			return nil
@@ -31,7 +33,7 @@ func newSchema(input json.RawMessage) *schema {
 // check returns what the model is told of arguments that do not fit. A schema
 // that does not compile, as an MCP server may send one, lets all objects pass:
 // the server checks them itself.
-func (s *schema) check(name string, args json.RawMessage) *Error {
+func (s *checker) check(name string, args json.RawMessage) *Error {
 	var value any
 	if err := json.Unmarshal(args, &value); err != nil {
 		return notJSON(err.Error())
@@ -48,8 +50,8 @@ func (s *schema) check(name string, args json.RawMessage) *Error {
 	if err == nil {
 		return nil
 	}
-	if words := explain(r.Schema(), object, ""); words != "" {
-		return invalid(name, words)
+	if words := schema.Explain(r.Schema(), object); words != "" {
+		return invalid(name, words+".")
 	}
 	return invalid(name, err.Error())
 }

@@ -23,12 +23,12 @@ func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Res
 	if spec.Input == nil {
 		spec.Input = inputOf[In]()
 	}
-	return &typed[In]{spec: spec, schema: newSchema(spec.Input), f: f}
+	return &typed[In]{spec: spec, schema: newChecker(spec.Input), f: f}
 }
 
 type typed[In any] struct {
 	spec   Spec
-	schema *schema
+	schema *checker
 	f      func(context.Context, Call, In) (Result, error)
 }
 

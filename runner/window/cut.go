@@ -35,21 +35,33 @@ type Cut struct {
 func Plan(visible []step.Step, used, trigger int64) (Cut, bool) {
 	first, tail := bounds(visible)
 	head := visible[first:tail]
-	if len(head) == 0 {
-		return Cut{}, false
+	if !slices.ContainsFunc(head, func(s step.Step) bool { return s.Note != step.NoteSummary }) {
+		return within(visible, first) // a summary of a summary makes no room
 	}
 	through := head[len(head)-1].Seq
-	var freed int64
-	for i := range head {
-		freed += gain(&head[i])
-	}
+	freed := gains(head)
 	if freed >= worth && used-freed <= trigger/100*clearedPercent {
 		return Cut{Through: through, Clear: true}, true
 	}
-	if !slices.ContainsFunc(head, func(s step.Step) bool { return s.Note != step.NoteSummary }) {
-		return Cut{}, false // a summary of a summary makes no room
-	}
 	return Cut{Through: through}, true
+}
+
+// within clears the first results of a turn that is larger than what is kept: so
+// many calls at once can fill a window by themselves.
+func within(visible []step.Step, first int) (Cut, bool) {
+	end := len(visible) - keep
+	if end <= first || gains(visible[first:end]) < worth {
+		return Cut{}, false
+	}
+	return Cut{Through: visible[end-1].Seq, Clear: true}, true
+}
+
+// gains is how many tokens clearing steps frees.
+func gains(steps []step.Step) (freed int64) {
+	for i := range steps {
+		freed += gain(&steps[i])
+	}
+	return freed
 }
 
 // bounds says where in a session that begins which may go, and where it ends.

@@ -37,10 +37,10 @@ func Used(req *model.Request) int64 {
 		if s.Note == step.NoteSummary {
 			break
 		}
-		if s.Role != step.RoleAssistant || s.Usage.InputTokens <= 0 {
+		used := s.Usage.Context()
+		if s.Role != step.RoleAssistant || used == 0 {
 			continue
 		}
-		used := s.Usage.InputTokens + s.Usage.OutputTokens
 		if after := req.Steps[i+1:]; len(after) > 0 {
 			used += model.EstimateInput(&model.Request{Steps: after})
 		}

@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,9 @@ func TestUsed(t *testing.T) {
 		"told twice: the last counts": {told(told(session(), 1, step.Usage{InputTokens: 1}), 3, usage), func(req *model.Request) int64 {
 			return 7_300 + estimate(&model.Request{Steps: req.Steps[4:]})
 		}},
+		"told as the sum of several tries: the last counts": {
+			told(session(), 3, step.Usage{InputTokens: 70_000, OutputTokens: 3_000, ContextTokens: 7_300})[:4], func(*model.Request) int64 { return 7_300 },
+		},
 		"told, and nothing came": {told(session(), 3, usage)[:4], func(*model.Request) int64 { return 7_300 }},
 		"told before a summary": {
 			append(told(session(), 3, usage), step.Step{Role: step.RoleUser, Note: step.NoteSummary}), estimate,
@@ -171,6 +175,25 @@ func TestPlan(t *testing.T) {
 		"all that there is belongs to one turn": {
 			build: func(k *talk) { k.turn("1", "2", "3", "4", "5", "6", "7", "8", "9") },
 			used:  100_000, trigger: 100_000, want: "nothing",
+		},
+		"one turn fills the window: its first results are cleared": {
+			build: func(k *talk) {
+				k.turn(slices.Repeat([]string{tokens(16_000)}, 10)...)
+			},
+			used: 160_000, trigger: 100_000, want: "clear through 6",
+		},
+		"so it is behind a summary": {
+			build: func(k *talk) {
+				turns(k, 3, 10)
+				*k = window.Apply(*k, window.Cut{Through: 7}, "so far so good")
+				(*k)[1].Seq = 2
+				k.turn(slices.Repeat([]string{tokens(16_000)}, 10)...)
+			},
+			used: 160_000, trigger: 100_000, want: "clear through 7",
+		},
+		"one turn whose first results are not worth it": {
+			build: func(k *talk) { k.turn(slices.Repeat([]string{tokens(3_000)}, 10)...) },
+			used:  160_000, trigger: 10, want: "nothing",
 		},
 		"a short session": {
 			build: func(k *talk) { turns(k, 3, 90_000) },

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
@@ -125,10 +126,26 @@ var toolExamples = map[string]example{
 					s.t.Errorf("%q is not in the order of the calls: %s", text, second)
 				}
 			}
-			started, finished := s.events("parallel-calls", step.EventCallStarted), s.events("parallel-calls", step.EventCallFinished)
-			if started[3].N > finished[0].N {
-				s.t.Errorf("the fourth call began as event %d, after the first had ended as %d", started[3].N, finished[0].N)
+			fourth, first := s.ofCall("parallel-calls", step.EventCallStarted, "s2c4"), s.ofCall("parallel-calls", step.EventCallFinished, "s2c1")
+			if fourth.N > first.N {
+				s.t.Errorf("the fourth call began as event %d, after the first had ended as %d", fourth.N, first.N)
 			}
 		},
 	},
+}
+
+// ofCall is the event of one type that is about a call.
+func (s *scene) ofCall(run string, of step.EventType, id string) step.Event {
+	s.t.Helper()
+	for _, e := range s.events(run, of) {
+		var data struct{ ID string }
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			s.t.Fatal(err)
+		}
+		if data.ID == id {
+			return e
+		}
+	}
+	s.t.Fatalf("no event %s of the call %s", of, id)
+	return step.Event{}
 }

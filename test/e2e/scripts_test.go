@@ -21,6 +21,16 @@ type args map[string]any
 
 func turns(t ...modeltest.Turn) modeltest.Dialogue { return modeltest.Dialogue{Turns: t} }
 
+// endless are turns that each look for something else, so that none goes round
+// in circles.
+func endless(n int) []modeltest.Turn {
+	list := looks(n, 50)
+	for i := range list {
+		list[i].Usage = nil // as long as it is
+	}
+	return list
+}
+
 // slowly is a turn that takes seconds to say.
 func slowly(text string) modeltest.Turn { return modeltest.Turn{Text: text, DelayMS: 400} }
 
@@ -60,7 +70,7 @@ var scripts = map[string]modeltest.Dialogue{
 		{Kind: modeltest.FaultReset},
 	}}),
 	"web-page": turns(modeltest.Turn{Text: "never", Faults: []modeltest.Fault{{Kind: modeltest.FaultHTML, Times: -1}}}),
-	"endless":  {Turns: []modeltest.Turn{{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}, DelayMS: 50}}, After: modeltest.Repeat},
+	"endless":  {Turns: endless(500)},
 	"parrot":   turns(modeltest.Turn{Text: "My key is " + key + ", is it not?"}),
 	"typed": turns(
 		modeltest.Turn{Text: "I would say seven."},

@@ -14,6 +14,10 @@ import (
 // Priority puts the layer close to the model: others see what it mended.
 const Priority = 450
 
+// maxMended is how many calls of one answer are mended. Each costs a call of a
+// model, which no limit sees before the next turn.
+const maxMended = 8
+
 // maxArgs is how much of broken arguments is shown to the model.
 const maxArgs = 32 << 10
 
@@ -58,15 +62,17 @@ type repairer struct {
 // mend corrects the calls of an answer that need it. A model that cannot be
 // asked corrects nothing.
 func (r repairer) mend(ctx context.Context, t *middleware.Turn, resp *model.Response) {
+	asked := 0
 	for i, c := range resp.Calls {
 		spec, known := r.specs[c.Name]
-		if !known {
+		if !known || asked == maxMended || ctx.Err() != nil {
 			continue
 		}
 		wrong := r.tools.Check(c.Name, r.tools.Read(c.Name, c.Args))
 		if wrong == nil {
 			continue
 		}
+		asked++
 		answer, err := model.Collect(r.model.Stream(ctx, question(spec, c.Args, wrong)), nil)
 		t.Charge(answer.Usage)
 		if err != nil {

@@ -86,6 +86,27 @@ func TestLayer(t *testing.T) {
 	}
 }
 
+// A model that writes nothing right does not make another one work without end.
+func TestOnlySoManyCallsOfAnAnswerAreMended(t *testing.T) {
+	m := &mechanic{says: `{"miles":3}`}
+	core := func(context.Context, *middleware.Turn) (model.Response, error) {
+		resp := model.Response{Finish: step.FinishCalls}
+		for range 256 {
+			resp.Calls = append(resp.Calls, model.Call{Name: "go", Args: `{"miles":"three"}`})
+		}
+		return resp, nil
+	}
+	charged := 0
+	turn := &middleware.Turn{Charge: func(step.Usage) { charged++ }}
+	resp, err := repair.Layer(m, tools(t)).Model(core)(t.Context(), turn)
+	if err != nil || len(m.asked) != 8 || charged != 8 {
+		t.Errorf("asked %d times, charged %d times, error %v", len(m.asked), charged, err)
+	}
+	if resp.Calls[7].Args != `{"miles":3}` || resp.Calls[8].Args != `{"miles":"three"}` {
+		t.Errorf("the calls are %v", resp.Calls[7:9])
+	}
+}
+
 func TestTheMechanicIsShownWhatItNeeds(t *testing.T) {
 	m := &mechanic{says: "{}"}
 	core := func(context.Context, *middleware.Turn) (model.Response, error) {

@@ -18,10 +18,21 @@ func (w *writer) assistant(group []step.Step) []any {
 		a := assistantTurn{writer: w, step: s, own: w.own(s), placed: map[int]bool{}}
 		list = append(list, a.content()...)
 	}
-	if list == nil {
-		list = []any{say(nothing)}
+	if len(list) == 0 || isThought(list[len(list)-1]) { // both are refused
+		list = append(list, say(nothing))
 	}
 	return list
+}
+
+// isThought reports whether a block is of thinking.
+func isThought(b any) bool {
+	switch b := b.(type) {
+	case *block:
+		return b.Type == typeThinking
+	case json.RawMessage:
+		return areThoughts([]json.RawMessage{b})
+	}
+	return false
 }
 
 // own reports whether this model wrote a step.

@@ -110,6 +110,11 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 			[]step.Step{user, byMain([]step.Part{textPart("\n\n")}), user},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"text","text":"(no output)"}]},` + hello + `]`,
 		},
+		"an answer does not end with thinking": {
+			[]step.Step{user, byMain([]step.Part{thought("Hm.", "sig")}), user, byMain([]step.Part{{Kind: step.PartThinking, Provider: json.RawMessage(`[{"type":"redacted_thinking","data":"x"}]`)}}), user},
+			`[` + hello + `,{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"text","text":"(no output)"}]},` + hello +
+				`,{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"(no output)"}]},` + hello + `]`,
+		},
 		"arguments are objects": {
 			[]step.Step{user, byMain(nil, call("s2c1", "a", `"{\"x\": "`), call("s2c2", "b", `[1]`), call("s2c3", "c", ``), call("s2c4", "d", `null`), call("s2c5", "e", `""`)), result("s2c1", "1"), result("s2c2", "2"), result("s2c3", "3"), result("s2c4", "4"), result("s2c5", "5")},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"tool_use","id":"s0002c001","name":"a","input":{"_":"{\"x\": "}},{"type":"tool_use","id":"s0002c002","name":"b","input":{"_":[1]}},{"type":"tool_use","id":"s0002c003","name":"c","input":{}},{"type":"tool_use","id":"s0002c004","name":"d","input":{}},{"type":"tool_use","id":"s0002c005","name":"e","input":{}}]},` +

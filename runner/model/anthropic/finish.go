@@ -90,7 +90,15 @@ func (a *answer) bills(err error) (step.Usage, bool) {
 	if !a.begun && !incomplete && err != nil {
 		return a.spent, a.pauses > 0
 	}
-	return a.spent.Plus(a.cost(err)), true
+	last := a.cost(err)
+	all := a.spent.Plus(last)
+	if n := len(a.usage.Iterations); n > 1 {
+		it := a.usage.Iterations[n-1]
+		all.ContextTokens = int64(it.Input + it.CacheRead + it.CacheWrite + it.Output)
+	} else if a.pauses > 0 {
+		all.ContextTokens = last.InputTokens + last.OutputTokens
+	}
+	return all, true
 }
 
 // cost is what this request cost: what was told, or an estimate.

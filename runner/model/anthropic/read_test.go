@@ -147,7 +147,7 @@ func TestWhatAnAnswerCost(t *testing.T) {
 		},
 		"what the provider did besides is part of it": {
 			start(`{"input_tokens":20}`) + stop(`{"input_tokens":20,"output_tokens":7,"iterations":[{"type":"compaction","input_tokens":100,"cache_read_input_tokens":5,"output_tokens":50},{"type":"message","input_tokens":20,"output_tokens":7}]}`),
-			step.Usage{InputTokens: 125, CacheReadTokens: 5, OutputTokens: 57},
+			step.Usage{InputTokens: 125, CacheReadTokens: 5, OutputTokens: 57, ContextTokens: 27},
 		},
 		"a gateway's price": {
 			start(`{"input_tokens":10}`) + stop(`{"output_tokens":7,"cost":0.0042}`),
@@ -156,6 +156,10 @@ func TestWhatAnAnswerCost(t *testing.T) {
 		"absurd numbers overflow nothing": {
 			start(`{"input_tokens":1e99,"cache_read_input_tokens":-5}`) + stop(`{"output_tokens":99999999999999999999}`),
 			step.Usage{InputTokens: 0, OutputTokens: 1_000_000_000},
+		},
+		"nothing is told but that something is": {
+			start(`{}`) + text(0, "twelve chars") + stop(`{"input_tokens":0,"output_tokens":0}`),
+			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true},
 		},
 		"nothing is told in the end": {
 			start(`{"input_tokens":10,"output_tokens":1}`) + text(0, "twelve chars") + event("message_stop", ""),

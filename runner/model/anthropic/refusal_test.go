@@ -248,7 +248,7 @@ func TestAnAnswerThatPausesIsAskedToGoOn(t *testing.T) {
 	if diff := gocmp.Diff(want, parts(t, got.Parts)); diff != "" {
 		t.Errorf("parts -want +got:\n%s", diff)
 	}
-	if got.Finish != step.FinishCalls || len(got.Calls) != 1 || got.Usage != (step.Usage{InputTokens: 20, OutputTokens: 10}) {
+	if got.Finish != step.FinishCalls || len(got.Calls) != 1 || got.Usage != (step.Usage{InputTokens: 20, OutputTokens: 10, ContextTokens: 15}) {
 		t.Errorf("finish %q, calls %v, usage %+v", got.Finish, got.Calls, got.Usage)
 	}
 	again := messages(t, (*asked)[1])
@@ -275,7 +275,7 @@ func TestAPauseThatEndsBadly(t *testing.T) {
 		usage  step.Usage
 	}{
 		"the provider is too busy then": {answering(529, "application/json", refusal("overloaded_error", "Overloaded")), model.Transient, step.Usage{InputTokens: 10, OutputTokens: 5}},
-		"the rest is cut":               {streaming(begin, text(0, "Hi")), model.Transient, step.Usage{InputTokens: 20, OutputTokens: 6, Estimated: true}},
+		"the rest is cut":               {streaming(begin, text(0, "Hi")), model.Transient, step.Usage{InputTokens: 20, OutputTokens: 6, ContextTokens: 11, Estimated: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

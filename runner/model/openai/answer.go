@@ -201,7 +201,10 @@ func (a *answer) bill(input int64, err error) step.Usage {
 		u.InputTokens = input
 	}
 	if said := model.EstimateTokens(a.said); said > u.OutputTokens {
-		u.OutputTokens, u.CostMicroUSD, u.Priced = said, 0, u.Priced && u.CostMicroUSD == 0
+		u.OutputTokens = said
+		if err != nil {
+			u.CostMicroUSD, u.Priced = 0, false // what was told is the price of less
+		}
 	}
 	u.Estimated = true
 	return u

@@ -95,6 +95,21 @@ func TestBody(t *testing.T) {
 			},
 			want: `{"tools":[{"type":"function","function":{"name":"Ls","description":"Lists <dirs> & files.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}],` + plain + `}`,
 		},
+		"models of OpenAI that think refuse to be told how to draw": {
+			change: func(r *model.Request) { r.Params.Temperature, r.Params.TopP = &zero, &one },
+			mod:    func(o *openai.Options) { o.Provider, o.Model = openai.ProviderOpenAI, "gpt-5-mini" },
+			want:   `{` + strings.Replace(plain, `"m"`, `"gpt-5-mini"`, 1) + `}`,
+		},
+		"the later ones take it while they do not think": {
+			change: func(r *model.Request) { r.Params.Temperature, r.Params.Reasoning = &zero, model.ReasoningOff },
+			mod:    func(o *openai.Options) { o.Provider, o.Model = openai.ProviderOpenAI, "gpt-5.4" },
+			want:   `{"temperature":0,"reasoning_effort":"none",` + strings.Replace(plain, `"m"`, `"gpt-5.4"`, 1) + `}`,
+		},
+		"the others take it": {
+			change: func(r *model.Request) { r.Params.Temperature = &zero },
+			mod:    func(o *openai.Options) { o.Provider, o.Model = openai.ProviderOpenAI, "gpt-4.1" },
+			want:   `{"temperature":0,` + strings.Replace(plain, `"m"`, `"gpt-4.1"`, 1) + `}`,
+		},
 		"a name that the client's checks know is no matter": {
 			change: func(r *model.Request) { r.Params.Temperature, r.Params.MaxOutputTokens = &zero, 5 },
 			mod:    func(o *openai.Options) { o.Model = "gpt-5-at-home" },

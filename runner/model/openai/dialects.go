@@ -19,6 +19,7 @@ var dialects = map[string]dialect{
 		endpoint:   "https://api.openai.com/v1",
 		maxTokens:  "max_completion_tokens",
 		reasoning:  byModel[levels]{"": efforts},
+		sampling:   thinkersOfOpenAI,
 		cacheKey:   "prompt_cache_key",
 		echo:       echoNothing,
 		brokenArgs: argsVerbatim,
@@ -31,6 +32,7 @@ var dialects = map[string]dialect{
 		dated:      &azureDated,
 		maxTokens:  "max_completion_tokens",
 		reasoning:  byModel[levels]{"": efforts},
+		sampling:   thinkersOfOpenAI,
 		cacheKey:   "prompt_cache_key",
 		echo:       echoNothing,
 		brokenArgs: argsEmpty,
@@ -111,9 +113,17 @@ var azureDated = dialect{
 	keyHeader:  "Api-Key",
 	maxTokens:  "max_completion_tokens",
 	reasoning:  byModel[levels]{"": efforts},
+	sampling:   thinkersOfOpenAI,
 	echo:       echoNothing,
 	brokenArgs: argsEmpty,
 	inline:     true,
+}
+
+// thinkersOfOpenAI are its models that think, which refuse to be told how to draw
+// tokens; the later ones only while they think.
+var thinkersOfOpenAI = byModel[sampling]{
+	"": samplingSent, "o1": samplingFixed, "o3": samplingFixed, "o4": samplingFixed,
+	"gpt-5": samplingFixed, "gpt-5.": samplingUnlessThinking, "gpt-5-chat": samplingSent,
 }
 
 // efforts is how OpenAI, and most who imitate it, are told how hard to think.

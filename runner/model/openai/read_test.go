@@ -152,7 +152,7 @@ func TestUsage(t *testing.T) {
 		},
 		"numbers made to do harm": {
 			`{"usage":{"prompt_tokens":9e99,"completion_tokens":-5,"prompt_tokens_details":{"cached_tokens":1e30},"cost":1e12,"completion_tokens_details":null}}`,
-			step.Usage{CostMicroUSD: 1e12, Priced: true},
+			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 1, CostMicroUSD: 1e12, Priced: true, Estimated: true},
 		},
 	}
 	for name, tc := range cases {
@@ -170,6 +170,42 @@ func TestUsageThatNobodyToldIsEstimated(t *testing.T) {
 	want := step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true}
 	if diff := gocmp.Diff(want, r.Usage); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+// What was told before an answer broke off is not all that it cost.
+func TestUsageOfACutAnswerIsAtLeastWhatCame(t *testing.T) {
+	told := func(usage string) string {
+		return `data: {"choices":[{"delta":{"content":"twelve bytes"}}],"usage":` + usage + `}`
+	}
+	cases := map[string]struct {
+		lines []string
+		want  step.Usage
+	}{
+		"told in the beginning, then cut": {
+			[]string{told(`{"prompt_tokens":100,"completion_tokens":1,"cost":0.5,"prompt_tokens_details":{"cached_tokens":64}}`)},
+			step.Usage{InputTokens: 100, CacheReadTokens: 64, OutputTokens: 3, Estimated: true},
+		},
+		"told as it grows, then cut": {
+			[]string{told(`{"prompt_tokens":100,"completion_tokens":9,"cost":0.5}`)},
+			step.Usage{InputTokens: 100, OutputTokens: 9, CostMicroUSD: 500_000, Priced: true, Estimated: true},
+		},
+		"zeros, and a whole answer": {
+			[]string{told(`{"prompt_tokens":0,"completion_tokens":0}`), stop, done},
+			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true},
+		},
+		"an empty object, and a whole answer": {
+			[]string{told(`{}`), stop, done},
+			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, err := collect(t, streaming(tc.lines...))
+			if diff := gocmp.Diff(tc.want, r.Usage); diff != "" || (err == nil) != (len(tc.lines) > 1) {
+				t.Errorf("error %v, -want +got:\n%s", err, diff)
+			}
+		})
 	}
 }
 

@@ -54,6 +54,8 @@ func (a *asking) try(ctx context.Context, t *Target) error {
 		}
 		if d.Usage != nil {
 			a.used = *d.Usage
+		}
+		if d.Usage != nil || d.Reset && a.spent != (step.Usage{}) {
 			sum := a.spent.Plus(a.used)
 			d.Usage = &sum
 		}

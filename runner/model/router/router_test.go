@@ -205,6 +205,22 @@ func TestWhenAllFailTheLastErrorAndTheWholeCostAreTold(t *testing.T) {
 	}
 }
 
+// A cut answer is paid, though nobody after it said a word.
+func TestWhatACutAnswerCostOutlivesModelsThatAreAway(t *testing.T) {
+	a, b := does(breaks(3)), does(fails(busy), fails(busy))
+	list := targets(a, b)
+	list[1].Model = retry.New(b, retry.Options{Retries: 1, Sleep: func(context.Context, time.Duration) error { return nil }})
+	deltas, got, err := ask(t, router.New(list, router.Options{}))
+	if err == nil || len(b.asked) != 2 || got.Usage.InputTokens != 3 {
+		t.Errorf("asked %d times, usage %+v, error %v", len(b.asked), got.Usage, err)
+	}
+	for i, d := range deltas {
+		if d.Reset && (d.Usage == nil || d.Usage.InputTokens != 3) {
+			t.Errorf("delta %d tells %+v", i, d.Usage)
+		}
+	}
+}
+
 // The retries of a Model are its own: only when they are spent, the next one is
 // asked, and their costs are all in the sum.
 func TestRetriesComeBeforeTheNextModel(t *testing.T) {
