@@ -306,7 +306,7 @@ type Counts struct {
 	// toolCalls is the number of executed tool calls.
 	// +optional
 	ToolCalls int64 `json:"toolCalls,omitempty"`
-	// errors is the number of tool calls that failed.
+	// errors is the number of model calls and tool calls that failed.
 	// +optional
 	Errors int64 `json:"errors,omitempty"`
 }

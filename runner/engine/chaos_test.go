@@ -120,7 +120,7 @@ func forbids() *middleware.Stack {
 // actor is any of the agents.
 func (c *chaos) actor(name string) *Actor {
 	a := &Actor{
-		Agent: task.Agent{Name: name, ParallelTools: 1 + c.below(4), Limits: task.Limits{Steps: 6, DurationSeconds: 1200}},
+		Agent: task.Agent{Name: name, ParallelTools: 1 + c.below(4), Limits: task.Limits{Steps: 6, DurationSeconds: 1200, Depth: 3}},
 		Model: Model{Model: c, Name: "m", Window: 8000, MaxOutput: 500}, Tools: c.tools(), Stack: forbids(),
 	}
 	if c.below(3) == 0 {

@@ -53,8 +53,8 @@ func (j *job) only() bool {
 // child is the session that a call opens, or why it may not.
 func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 	scope := step.Scope{Depth: s.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
-	if int64(scope.Depth) > s.Task.Limits.Depth {
-		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.Task.Limits.Depth)}
+	if int64(scope.Depth) > s.deepest {
+		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.deepest)}
 	}
 	if s.Actors == nil {
 		return nil, &tool.Error{Message: resultNoAgents}
@@ -65,6 +65,10 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 	}
 	child := newSession(s.run, d.Call, scope, *actor)
 	child.prompt = d.Prompt
+	child.deepest = s.deepest
+	if l := actor.Agent.Limits; l != (task.Limits{}) {
+		child.deepest = min(s.deepest, int64(scope.Depth)+l.Depth) // the lower of both
+	}
 	child.account = s.account.open(actor.Agent.Limits, child.read().Used)
 	return child, nil
 }

@@ -38,7 +38,7 @@ func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
 		"its last text":     {plays("b", reads, calls("Read {}"), says("well read")), "well read"},
 		"its output":        {strict, `{"ok":true}`},
 		"why it rejects":    {plays("b", reads, calls("reject {}")), "Error: The agent b rejected the work: ended"},
-		"its own limit":     {bounded, "Error: The agent b ended without a result (StepLimit). Used 1 of 1 steps; raise limits.steps of the Agent, which a Run can only lower, or give the Run less to do\n- The last that it said: so far so good"},
+		"its own limit":     {bounded, "Error: The agent b ended without a result (StepLimit). Used 1 of 1 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do\n- The last that it said: so far so good"},
 		"its model's fault": {plays("b", reads, fails(&model.UnavailableError{Status: 503, Message: "busy"})), "Error: The agent b ended without a result (ModelUnavailable). Model m-b: the model endpoint is unavailable (HTTP 503): busy; if this does not pass, check the Model's endpoint"},
 		"its long window":   {plays("b", reads, fails(&model.ContextTooLongError{Message: "too long"})), "Error: The agent b ended without a result (ContextTooLong). " + fmt.Sprintf(endOverflow, &model.ContextTooLongError{Message: "too long"})},
 		"nobody":            {nil, `Error: there is no agent "b"`},
@@ -134,6 +134,17 @@ func TestAgentsCallOnlySoDeep(t *testing.T) {
 		t.Errorf("the third is told %q", got)
 	}
 	wholeTree(t, s)
+}
+
+func TestAnAgentMayLowerTheDepthBelowIt(t *testing.T) {
+	again := `agent {"agent":"b","prompt":"deeper"}`
+	b := plays("b", box{agentTool()}, calls(again), says("alone then"))
+	b.Agent.Limits = task.Limits{Steps: 5}
+	s := delegating(cast{"b": b}, calls(again), says("ok"))
+	s.run(t)
+	if got := scriptOf(b).asked[1].Steps[2].Text(); got != "Error: "+fmt.Sprintf(resultDeep, 1) {
+		t.Errorf("it is told %q", got)
+	}
 }
 
 func TestTheSameAgentWithAFreshSession(t *testing.T) {

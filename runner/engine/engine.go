@@ -76,7 +76,7 @@ func newRun(c Config) *run {
 		}()
 	}
 	r.root = newSession(r, "", step.Scope{}, c.Actor)
-	r.root.prompt = c.Task.Prompt
+	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth
 	return r
 }
 
@@ -140,8 +140,9 @@ func (r *run) interrupted() bool {
 	}
 }
 
-// stop says whether somebody asked the Run to end.
-func (r *run) stop() bool { return r.Stop != nil && r.Stop() }
+// stop says whether somebody asked the Run to end. What waited is cancelled by
+// then, so that nobody can take it back.
+func (r *run) stop() bool { return r.stopped.Err() != nil || r.Stop != nil && r.Stop() }
 
 // commit returns once the operator knows how far the work has come, or cannot
 // any more: nothing is begun while this waits, so an interruption ends the wait

@@ -1,15 +1,16 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -81,20 +82,20 @@ func TestACallThatWasBegunIsNotToldAsNotExecuted(t *testing.T) {
 	}
 }
 
-// Who asks a Run to stop may think better of it: then the model is asked, not
-// cancelled over and over.
-func TestAStopThatIsTakenBackIsNotASpin(t *testing.T) {
+// Who asks a Run to stop may think better of it, when what waited is cancelled
+// already: the Run ends all the same, and does not ask a model over and over
+// whose every answer is cancelled.
+func TestAStopThatIsTakenBackEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(nil, turn{finish: step.FinishStop, text: "done"}, says("done"), says("done"))
+		cut := turn{during: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		s := newStage(nil, cut, cut, cut, says("done"))
 		stopping := make(chan struct{})
-		close(stopping)
 		s.Stopping = stopping
-		var asked atomic.Int64
-		s.Stop = func() bool { asked.Add(1); return false }
-		s.Began = time.Now()
+		s.Stop = func() bool { return false } // again
+		time.AfterFunc(time.Second, func() { close(stopping) })
 		out := s.run(t)
-		if n := len(s.script.asked); n > 1 || out.Reason == "" {
-			t.Errorf("asked %d times, ended %s", n, out.Reason)
+		if n := len(s.script.asked); n != 1 || out.Reason != task.ReasonStopped {
+			t.Errorf("asked %d times, ended %s: %s", n, out.Reason, out.Message)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func reached(used step.Meter, l task.Limits) *gauge {
 
 // end is the end that a limit brings.
 func (g gauge) end() *task.EndError {
-	return task.End(g.reason, "Used %s of %s %s; raise limits.%s of the Agent, which a Run can only lower, or give the Run less to do",
+	return task.End(g.reason, "Used %s of %s %s; raise limits.%s of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do",
 		g.show(g.used), g.show(g.max), g.name, g.name)
 }
 

@@ -69,11 +69,11 @@ func TestNext(t *testing.T) {
 		},
 		"a reached limit ends the Run before the next turn": {
 			view: view{State: talk(user("go")), reached: reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent, which a Run can only lower, or give the Run less to do"}},
+			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
 		},
 		"a reached cost limit says so in money": {
 			view: view{State: talk(user("go")), reached: reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent, which a Run can only lower, or give the Run less to do"}},
+			want: action{kind: end, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
 		},
 		"finish ends the Run with its output": {
 			view: view{State: finish, schema: true},

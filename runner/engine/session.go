@@ -23,6 +23,7 @@ type session struct {
 	Actor
 	name    string // the call that opened it; empty: the Run's own
 	scope   step.Scope
+	deepest int64 // the depth at which sessions below it end
 	account *account
 	prompt  string // the first that its agent is told
 	system  string

@@ -183,8 +183,9 @@ func (s *session) settleBelow(call string) error {
 		below.account = s.account.open(task.Limits{}, st.Used)
 		last := st.Steps[len(st.Steps)-1]
 		below.scope = last.Scope
+		open := st.Open() // the last result closes the turn, and with it what is known of it
 		for i, c := range last.Calls {
-			if _, done := st.Results[c.ID]; done {
+			if !contains(open, c.ID) {
 				continue
 			}
 			j := &job{session: below, call: c, seq: last.Seq + int64(i) + 1}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,10 +12,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
+// maxAnswer bounds what is kept of one answer, in bytes: many times what a model
+// may say at once. What keeps it, tells of it and sends it back takes several
+// times as much memory.
+const maxAnswer = 4 << 20
+
 // Collect assembles a stream into a whole answer, showing each delta to seen
 // as it comes (seen may be nil). A stream that ends without a finish is an
 // *IncompleteError that carries what arrived. Beside an error the Response is
-// what arrived too; its Usage is what the failed answer cost.
+// what arrived too; its Usage is what the failed answer cost. An answer without
+// end is no model's.
 func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error) {
 	var a assembler
 	for d, err := range stream {
@@ -24,7 +31,12 @@ func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error)
 		if seen != nil {
 			seen(d)
 		}
-		a.add(d)
+		if a.add(d); a.size > maxAnswer {
+			return a.failed(&NotAModelError{
+				ContentType: fmt.Sprintf("more than %d MiB of text and calls at once", maxAnswer>>20),
+				Message:     "see what it sends, or lower the Model's maxOutputTokens",
+			})
+		}
 	}
 	r := a.response()
 	if r.Finish == "" {
@@ -51,6 +63,7 @@ type assembler struct {
 	usage  step.Usage
 	before step.Usage // what was spent before the last reset
 	model  string
+	size   int // of what is kept, in bytes
 }
 
 type part struct {
@@ -74,16 +87,20 @@ func (a *assembler) add(d Delta) {
 	}
 	if d.Thinking != "" || d.Signature != "" || d.Provider != nil {
 		p := a.part(step.PartThinking)
+		a.size += len(d.Thinking) + len(d.Signature)
 		p.text.WriteString(d.Thinking)
 		p.signature.WriteString(d.Signature)
 		if d.Provider != nil {
+			a.size += len(d.Provider) - len(p.provider)
 			p.provider = d.Provider
 		}
 	}
 	if d.Text != "" {
+		a.size += len(d.Text)
 		a.part(step.PartText).text.WriteString(d.Text)
 	}
 	if d.Opaque != nil {
+		a.size += len(d.Opaque)
 		a.parts = append(a.parts, &part{kind: step.PartOpaque, provider: d.Opaque})
 	}
 	if d.Call != nil {
@@ -136,11 +153,14 @@ func (a *assembler) call(d CallDelta) {
 		a.calls[d.Index] = c
 	}
 	if d.Name != "" {
+		a.size += len(d.Name) - len(c.name)
 		c.name = d.Name
 	}
 	if d.Replace {
+		a.size -= c.args.Len()
 		c.args.Reset()
 	}
+	a.size += len(d.Args)
 	c.args.WriteString(d.Args)
 }
 

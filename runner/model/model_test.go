@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,6 +124,43 @@ func TestCollectKeepsWhatArrivedBeforeAnError(t *testing.T) {
 			want := model.Response{Parts: []step.Part{{Kind: step.PartText, Text: "Hi"}}, Usage: usage}
 			if diff := cmp.Diff([]model.Response{want, want}, []model.Response{got, incomplete.Partial}); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// However an answer without end is made up, only so much of it is kept.
+func TestCollectBoundsAnAnswer(t *testing.T) {
+	long := strings.Repeat("x", 64<<10)
+	cases := map[string]struct {
+		delta func(i int) model.Delta
+		ends  bool // it is an answer, however long it takes
+	}{
+		"text":       {delta: func(int) model.Delta { return model.Delta{Text: long} }},
+		"thinking":   {delta: func(int) model.Delta { return model.Delta{Thinking: long} }},
+		"signatures": {delta: func(int) model.Delta { return model.Delta{Signature: long} }},
+		"opaque":     {delta: func(int) model.Delta { return model.Delta{Opaque: json.RawMessage(long)} }},
+		"arguments":  {delta: func(int) model.Delta { return piece(0, "a", long) }},
+		"many calls": {delta: func(i int) model.Delta { return piece(i, long, "") }},
+		"what is replaced": {ends: true, delta: func(int) model.Delta {
+			return model.Delta{Provider: json.RawMessage(long), Call: &model.CallDelta{Args: long, Replace: true}}
+		}},
+		"what is asked again": {ends: true, delta: func(int) model.Delta { return model.Delta{Reset: true, Text: long} }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			read := 0
+			_, err := model.Collect(func(yield func(model.Delta, error) bool) {
+				for read < 1000 && yield(tc.delta(read), nil) {
+					read++
+				}
+				if read == 1000 {
+					yield(model.Delta{Finish: step.FinishStop}, nil)
+				}
+			}, nil)
+			endless, bounded := errors.AsType[*model.NotAModelError](err)
+			if bounded == tc.ends || tc.ends && err != nil || bounded && (read < 63 || read > 64 || !strings.Contains(endless.Error(), "more than 4 MiB")) {
+				t.Errorf("after %d pieces: %v", read, err)
 			}
 		})
 	}

@@ -186,8 +186,9 @@ type Signals struct {
 	// ReportSeconds is how often progress is worth a write; 0 means 10.
 	ReportSeconds int `json:"reportSeconds,omitempty"`
 	// Decisions are what people decided and the runner has not yet acted on,
-	// oldest first.
+	// oldest first; Said is when they were last said, in Unix seconds.
 	Decisions []Decision `json:"decisions,omitempty"`
+	Said      int64      `json:"said,omitempty"`
 }
 
 // A Decision is what a person decided.

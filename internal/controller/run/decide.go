@@ -244,8 +244,9 @@ const settleInTime = time.Second
 
 func underway(w world) (plan, bool) {
 	p := w.progress()
+	heard := unheardIn(w, signals(w.pod()))
 	if reason, message := waitsFor(w); reason != "" {
-		return waiting(reason, message, 0), true
+		return waiting(reason, message, heard), true
 	}
 	// The runner's clock may be off; one that is ahead must not hold this back.
 	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age >= 0 && age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
@@ -258,7 +259,7 @@ func underway(w world) (plan, bool) {
 	if w.attempt() > 1 {
 		text += fmt.Sprintf(" (%s, %s before it)", count(w.run.Status.Failures, "failure"), count(w.run.Status.Disruptions, "disruption"))
 	}
-	return waiting(v1alpha1.ReasonRunning, text, overrunIn(w)), true
+	return waiting(v1alpha1.ReasonRunning, text, sooner(overrunIn(w), heard)), true
 }
 
 func count(n int32, noun string) string {

@@ -79,11 +79,31 @@ func unsaid(w world) (plan, bool) {
 	}
 	told := signals(pod)
 	want := toSay(w, told)
-	if slices.Equal(told.Decisions, want) {
+	if slices.Equal(told.Decisions, want) && unheardIn(w, told) != resay {
 		return plan{}, false
 	}
-	told.Decisions = want
+	told.Decisions, told.Said = want, 0
+	if len(want) > 0 {
+		told.Said = w.now.Unix()
+	}
 	return plan{signal: pod, say: told, wake: retell}, true
+}
+
+// resay is how long the runner may take to hear what it is told before it is
+// told again. A kubelet brings an annotation that changes within a second, as a
+// rule; one that missed the change brings it with the next.
+const resay = 20 * time.Second
+
+// unheardIn is when the runner is to be told again what it has not acted on: 0
+// where there is nothing, resay when it is time.
+func unheardIn(w world, told task.Signals) time.Duration {
+	if len(told.Decisions) == 0 {
+		return 0
+	}
+	if left := resay - w.now.Sub(time.Unix(told.Said, 0)); left > 0 {
+		return min(left, resay-1)
+	}
+	return resay
 }
 
 // toSay are the Decisions that the runner waits for and has not acted on, oldest

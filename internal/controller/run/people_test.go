@@ -61,6 +61,20 @@ var peopleStories = map[string]story{
 			at(5*hour+9*minute, "x-1 exits 0", exits(1, 0)),
 		},
 	},
+	"asks-and-hears-late": {
+		title: "a runner that has not heard an answer is told again",
+		agent: mayAskPeople,
+		run:   short,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(60*second, "the agent asks", reports(1, awaits("AwaitingAnswer", question("s3c1", "Which branch?")), used(minute))),
+			at(120*second, "a person answers", answers("s3c1", "main")),
+			at(170*second, "the runner acts on it", reports(1, acts("x.s3c1"), used(minute))),
+			at(180*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(180*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"asks-and-hangs": {
 		title: "after an answer limits.duration goes on where it was",
 		agent: mayAskPeople,

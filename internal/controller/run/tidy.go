@@ -73,8 +73,8 @@ func retention(pod *corev1.Pod) time.Duration {
 
 // sooner is the lesser of two wakes, where 0 means never.
 func sooner(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
 	return min(a, b)
 }

@@ -304,6 +304,9 @@ func (w *witness) verdict() told {
 		got.Usage.CacheWriteTokens += number("cache_creation_input_tokens")
 		got.Usage.InputTokens += number("input_tokens") + number("cache_read_input_tokens") + number("cache_creation_input_tokens")
 		got.Usage.OutputTokens += number("output_tokens")
+		if len(parts) > 1 { // of the window only the last takes anything
+			got.Usage.ContextTokens = number("input_tokens") + number("cache_read_input_tokens") + number("cache_creation_input_tokens") + number("output_tokens")
+		}
 	}
 	details, _ := w.usage["output_tokens_details"].(map[string]any)
 	thought, _ := details["thinking_tokens"].(float64)

@@ -12,8 +12,11 @@ import (
 // chat is what the client library appends to a base.
 const chat = "/chat/completions"
 
+// deployments is where Azure has the deployments of a resource.
+const deployments = "/openai/deployments/"
+
 // address is the base of the chat's address and its query. A Model may name the
-// whole address too.
+// whole address too, or that of a deployment.
 func (d *dialect) address(o Options) (base, query string, err error) {
 	if o.Endpoint == "" && d.place != placeHere {
 		return "", "", errors.New("the endpoint is empty: write your resource's, such as https://name.openai.azure.com")
@@ -22,7 +25,7 @@ func (d *dialect) address(o Options) (base, query string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	whole := strings.HasSuffix(base, chat)
+	whole := strings.HasSuffix(base, chat) || strings.Contains(base, deployments)
 	base = strings.TrimSuffix(base, chat)
 	if d.place == placeHere {
 		return base, query, nil
@@ -31,7 +34,7 @@ func (d *dialect) address(o Options) (base, query string, err error) {
 		base = strings.TrimSuffix(strings.TrimSuffix(base, "/v1"), "/openai")
 		base += map[place]string{
 			placeVersionOne: "/openai/v1",
-			placeDeployment: "/openai/deployments/" + url.PathEscape(d.deployed(o)),
+			placeDeployment: deployments + url.PathEscape(d.deployed(o)),
 		}[d.place]
 	}
 	if o.APIVersion != "" && !strings.Contains(query, "api-version=") {

@@ -46,6 +46,7 @@ func TestAddressOfAzure(t *testing.T) {
 		"a version asks for a deployment":                {openai.Options{Endpoint: here, Deployment: "d", APIVersion: "2024-10-21"}, here + "/openai/deployments/d/chat/completions?api-version=2024-10-21"},
 		"a deployment is named like its model":           {openai.Options{Endpoint: here + "/openai", APIVersion: "2024-10-21"}, here + "/openai/deployments/m/chat/completions?api-version=2024-10-21"},
 		"the whole of a deployment's address":            {openai.Options{Endpoint: here + "/openai/deployments/x/chat/completions?api-version=1", APIVersion: "2"}, here + "/openai/deployments/x/chat/completions?api-version=1"},
+		"a deployment's address without the chat":        {openai.Options{Endpoint: here + "/openai/deployments/x", APIVersion: "2024-10-21"}, here + "/openai/deployments/x/chat/completions?api-version=2024-10-21"},
 		"a gateway in front of it":                       {openai.Options{Endpoint: "https://gw/team?sub=1", Deployment: "d", APIVersion: "v&x"}, "https://gw/team/openai/deployments/d/chat/completions?sub=1&api-version=v%26x"},
 		"a deployment cannot lead to another place":      {openai.Options{Endpoint: here, Deployment: "../../x?y#z", APIVersion: "1"}, here + "/openai/deployments/..%2F..%2Fx%3Fy%23z/chat/completions?api-version=1"},
 		"a version preview is for the newer API's query": {openai.Options{Endpoint: here + "?api-version=preview"}, here + "/openai/v1/chat/completions?api-version=preview"},

@@ -19,7 +19,7 @@ import (
 
 // How often and how long, unless Options say otherwise.
 const (
-	DefaultRetries = 3
+	DefaultRetries = 4
 	DefaultBase    = 500 * time.Millisecond
 	DefaultMaxWait = time.Minute
 )
@@ -29,7 +29,7 @@ const maxRetries = 100
 
 // keyPause is how long to wait for a credential that is not there. A kubelet
 // takes up to a minute and a half to bring a Secret that changed.
-const keyPause = 30 * time.Second
+const keyPause = 25 * time.Second
 
 // Options say how often and how long to wait. The zero value is the default.
 type Options struct {

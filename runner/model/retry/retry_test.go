@@ -81,26 +81,26 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		waits []time.Duration
 		fails bool
 	}{
-		"nothing after a whole answer":              {tries: []try{fine}},
-		"a failure":                                 {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
-		"an incomplete answer":                      {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
-		"a key that is gone for a while":            {tries: []try{{err: &model.NoCredentialError{}}, fine}, waits: []time.Duration{30 * second}},
-		"a rate limit, when the provider says":      {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
-		"a failure, when the provider says":         {tries: []try{{err: &model.UnavailableError{RetryAfter: 3 * second}}, fine}, waits: []time.Duration{3 * second}},
-		"a rate limit of just a minute":             {tries: []try{limited(60 * second), fine}, waits: []time.Duration{60 * second}},
-		"not a rate limit of more":                  {tries: []try{limited(61 * second)}, fails: true},
-		"not what the provider says is final":       {tries: []try{{err: &model.UnavailableError{Final: true}}}, fails: true},
-		"not a wrong key":                           {tries: []try{{err: &model.UnauthorizedError{Status: 401}}}, fails: true},
-		"not a bad request":                         {tries: []try{{err: &model.BadRequestError{Status: 400}}}, fails: true},
-		"not a request that is too long":            {tries: []try{{err: &model.ContextTooLongError{}}}, fails: true},
-		"not the wrong endpoint":                    {tries: []try{{err: &model.NotAModelError{}}}, fails: true},
-		"not the end of the caller's context":       {tries: []try{{err: context.Canceled}}, fails: true},
-		"four tries in all, with waits that double": {tries: []try{{err: busy}, {err: busy}, {err: busy}, {err: busy}}, waits: []time.Duration{second / 2, second, 2 * second}, fails: true},
-		"a failure, but not if asked for an hour":   {tries: []try{{err: &model.UnavailableError{Status: 503, RetryAfter: time.Hour}}}, fails: true},
-		"not a rate limit that is final":            {tries: []try{{err: &model.RateLimitedError{Final: true, RetryAfter: second}}}, fails: true},
-		"what another decorator wrapped":            {tries: []try{{err: &model.SourceError{Model: "m", Err: busy}}, fine}, waits: []time.Duration{second / 2}},
-		"not a refusal, which is a whole answer":    {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
-		"not an answer that the output limit ends":  {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
+		"nothing after a whole answer":             {tries: []try{fine}},
+		"a failure":                                {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
+		"an incomplete answer":                     {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
+		"a key that is gone for a while":           {tries: []try{{err: &model.NoCredentialError{}}, fine}, waits: []time.Duration{25 * second}},
+		"a rate limit, when the provider says":     {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
+		"a failure, when the provider says":        {tries: []try{{err: &model.UnavailableError{RetryAfter: 3 * second}}, fine}, waits: []time.Duration{3 * second}},
+		"a rate limit of just a minute":            {tries: []try{limited(60 * second), fine}, waits: []time.Duration{60 * second}},
+		"not a rate limit of more":                 {tries: []try{limited(61 * second)}, fails: true},
+		"not what the provider says is final":      {tries: []try{{err: &model.UnavailableError{Final: true}}}, fails: true},
+		"not a wrong key":                          {tries: []try{{err: &model.UnauthorizedError{Status: 401}}}, fails: true},
+		"not a bad request":                        {tries: []try{{err: &model.BadRequestError{Status: 400}}}, fails: true},
+		"not a request that is too long":           {tries: []try{{err: &model.ContextTooLongError{}}}, fails: true},
+		"not the wrong endpoint":                   {tries: []try{{err: &model.NotAModelError{}}}, fails: true},
+		"not the end of the caller's context":      {tries: []try{{err: context.Canceled}}, fails: true},
+		"four tries more, with waits that double":  {tries: []try{{err: busy}, {err: busy}, {err: busy}, {err: busy}, {err: busy}}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}, fails: true},
+		"a failure, but not if asked for an hour":  {tries: []try{{err: &model.UnavailableError{Status: 503, RetryAfter: time.Hour}}}, fails: true},
+		"not a rate limit that is final":           {tries: []try{{err: &model.RateLimitedError{Final: true, RetryAfter: second}}}, fails: true},
+		"what another decorator wrapped":           {tries: []try{{err: &model.SourceError{Model: "m", Err: busy}}, fine}, waits: []time.Duration{second / 2}},
+		"not a refusal, which is a whole answer":   {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
+		"not an answer that the output limit ends": {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -193,10 +193,10 @@ func TestHowLongItTakesToGiveUp(t *testing.T) {
 		tries       int
 		least, most time.Duration
 	}{
-		"a provider that is down":                            {busy, 4, 0, 3500 * time.Millisecond},
-		"a rate limit that names its time":                   {&model.RateLimitedError{RetryAfter: time.Minute}, 4, 3 * time.Minute, 3 * time.Minute},
+		"a provider that is down":                            {busy, 5, 0, 7500 * time.Millisecond},
+		"a rate limit that names its time":                   {&model.RateLimitedError{RetryAfter: time.Minute}, 5, 4 * time.Minute, 4 * time.Minute},
 		"a rate limit that would hold the agent for an hour": {&model.RateLimitedError{RetryAfter: time.Hour}, 1, 0, 0},
-		"a credential that does not come":                    {&model.NoCredentialError{}, 4, 90 * time.Second, 90 * time.Second},
+		"a credential that does not come":                    {&model.NoCredentialError{}, 5, 100 * time.Second, 100 * time.Second},
 		"a request that is wrong":                            {&model.BadRequestError{}, 1, 0, 0},
 	}
 	for name, tc := range cases {
@@ -216,7 +216,7 @@ func TestHowLongItTakesToGiveUp(t *testing.T) {
 
 func TestTriesAreBounded(t *testing.T) {
 	never := func(context.Context, time.Duration) error { return nil }
-	for retries, want := range map[int]int{0: 4, -1: 1, 1: 2, 1 << 40: 101} {
+	for retries, want := range map[int]int{0: 5, -1: 1, 1: 2, 1 << 40: 101} {
 		m := &always{err: busy}
 		_, _ = model.Collect(retry.New(m, retry.Options{Retries: retries, Sleep: never}).Stream(t.Context(), nil), nil)
 		if m.asked != want {

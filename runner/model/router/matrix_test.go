@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/model/router"
@@ -19,24 +20,29 @@ type speaker struct {
 	provider, model, apiVersion string
 	// delta is how it thinks.
 	delta string
+	// messages says that it speaks the wire of Anthropic's Messages.
+	messages bool
 }
 
 // secret is in all thinking: no other Model may read it.
 const secret = "SECRET"
 
 var speakers = map[string]speaker{
-	"OpenAI":               {provider: openai.ProviderOpenAI, model: "gpt-5", delta: `{}`},
-	"Azure":                {provider: openai.ProviderAzure, model: "gpt-5", delta: `{}`},
-	"Azure, dated":         {provider: openai.ProviderAzure, model: "gpt-5", apiVersion: "2024-10-21", delta: `{}`},
-	"OpenRouter":           {provider: openai.ProviderOpenRouter, model: "z-ai/glm-4.6", delta: `{"reasoning":"SECRET"}`},
-	"OpenRouter's Claude":  {provider: openai.ProviderOpenRouter, model: "anthropic/claude", delta: `{"reasoning":"SECRET","reasoning_details":[{"type":"reasoning.text","text":"SECRET","signature":"SECRET"}]}`},
-	"OpenRouter's Gemini":  {provider: openai.ProviderOpenRouter, model: "google/gemini", delta: `{"extra_content":{"google":{"thought_signature":"SECRET"}},"reasoning_details":[{"type":"reasoning.encrypted","data":"SECRET"}]}`},
-	"Ollama":               {provider: openai.ProviderOllama, model: "qwen3:8b", delta: `{"reasoning":"SECRET"}`},
-	"Ollama, in the text":  {provider: openai.ProviderOllama, model: "qwen3:8b", delta: `{"content":"<think>SECRET</think>"}`},
-	"DeepSeek":             {provider: openai.ProviderDeepSeek, model: "deepseek-v4-pro", delta: `{"reasoning_content":"SECRET"}`},
-	"Kimi":                 {provider: openai.ProviderKimi, model: "kimi-k2.6", delta: `{"reasoning_content":"SECRET"}`},
-	"a compatible one":     {provider: openai.ProviderOpenAICompatible, model: "m", delta: `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"SECRET"}]}]}`},
-	"a Model of Anthropic": {}, // speaks another wire: its turn is in claude below
+	"OpenAI":              {provider: openai.ProviderOpenAI, model: "gpt-5", delta: `{}`},
+	"Azure":               {provider: openai.ProviderAzure, model: "gpt-5", delta: `{}`},
+	"Azure, dated":        {provider: openai.ProviderAzure, model: "gpt-5", apiVersion: "2024-10-21", delta: `{}`},
+	"OpenRouter":          {provider: openai.ProviderOpenRouter, model: "z-ai/glm-4.6", delta: `{"reasoning":"SECRET"}`},
+	"OpenRouter's Claude": {provider: openai.ProviderOpenRouter, model: "anthropic/claude", delta: `{"reasoning":"SECRET","reasoning_details":[{"type":"reasoning.text","text":"SECRET","signature":"SECRET"}]}`},
+	"OpenRouter's Gemini": {provider: openai.ProviderOpenRouter, model: "google/gemini", delta: `{"extra_content":{"google":{"thought_signature":"SECRET"}},"reasoning_details":[{"type":"reasoning.encrypted","data":"SECRET"}]}`},
+	"Ollama":              {provider: openai.ProviderOllama, model: "qwen3:8b", delta: `{"reasoning":"SECRET"}`},
+	"Ollama, in the text": {provider: openai.ProviderOllama, model: "qwen3:8b", delta: `{"content":"<think>SECRET</think>"}`},
+	"DeepSeek":            {provider: openai.ProviderDeepSeek, model: "deepseek-v4-pro", delta: `{"reasoning_content":"SECRET"}`},
+	"Kimi":                {provider: openai.ProviderKimi, model: "kimi-k2.6", delta: `{"reasoning_content":"SECRET"}`},
+	"a compatible one":    {provider: openai.ProviderOpenAICompatible, model: "m", delta: `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"SECRET"}]}]}`},
+	"Anthropic":           {provider: anthropic.ProviderAnthropic, model: "claude-sonnet-4-5", messages: true},
+	"DeepSeek's Messages": {provider: anthropic.ProviderDeepSeek, model: "deepseek-v4-pro", messages: true},
+	"Kimi's Messages":     {provider: anthropic.ProviderKimi, model: "kimi-k2.6", messages: true},
+	"compatible Messages": {provider: anthropic.ProviderAnthropicCompatible, model: "m", messages: true},
 }
 
 // claude is a turn of a Model on the wire of Anthropic's Messages, as it is
@@ -56,7 +62,7 @@ var claude = step.Step{
 func turn(t *testing.T, name string) step.Step {
 	t.Helper()
 	s := claude
-	if sp := speakers[name]; sp.provider != "" {
+	if sp := speakers[name]; !sp.messages {
 		s = sp.turn(t)
 	}
 	s.Seq, s.Model = 2, name
@@ -95,6 +101,13 @@ func (s speaker) turn(t *testing.T) step.Step {
 // at is the speaker at an endpoint.
 func (s speaker) at(t *testing.T, url, name string) model.Model {
 	t.Helper()
+	if s.messages {
+		m, err := anthropic.New(anthropic.Options{Provider: s.provider, Model: s.model, Name: name, Endpoint: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
 	m, err := openai.New(openai.Options{Provider: s.provider, Model: s.model, APIVersion: s.apiVersion, Name: name, Endpoint: url + "/v1"})
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +122,8 @@ func TestEachModelsTurnCanBeSentToEachOther(t *testing.T) {
 	for from := range speakers {
 		recorded := turn(t, from)
 		for to, sp := range speakers {
-			if sp.provider == "" {
-				continue
+			if sp.messages && from == to {
+				continue // which signs its thinking, and tests that itself
 			}
 			t.Run(from+" to "+to, func(t *testing.T) {
 				sent := replay(t, recorded, to)
@@ -128,7 +141,9 @@ func TestEachModelsTurnCanBeSentToEachOther(t *testing.T) {
 // replay is what a speaker is sent when it takes over after a turn.
 func replay(t *testing.T, recorded step.Step, to string) string {
 	t.Helper()
-	script := modeltest.NewServer(modeltest.Script{Models: map[string]modeltest.Dialogue{
+	// DeepSeek and Kimi demand thinking with each call, and sign none.
+	unsigned := speakers[to].provider == anthropic.ProviderDeepSeek || speakers[to].provider == anthropic.ProviderKimi
+	script := modeltest.NewServer(modeltest.Script{Unsigned: unsigned, Models: map[string]modeltest.Dialogue{
 		modeltest.AnyModel: {Turns: []modeltest.Turn{{Text: "Hi"}}, After: modeltest.Repeat},
 	}})
 	server := httptest.NewServer(script)

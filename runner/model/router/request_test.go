@@ -60,6 +60,32 @@ func TestAModelIsSentWhatItCanRead(t *testing.T) {
 	}
 }
 
+// What a Model is sent only grows at its end, whoever answers in between: so its
+// cache holds when it has the word again.
+func TestASessionOfSeveralModelsOnlyGrowsAtItsEnd(t *testing.T) {
+	var session []step.Step
+	for i := range 100 {
+		seq := int64(2*i + 1)
+		session = append(session,
+			step.Step{Seq: seq, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "Go on."}}},
+			step.Step{Seq: seq + 1, Role: step.RoleAssistant, Model: []string{"a", "b", "b", ""}[i%4], Parts: []step.Part{
+				{Kind: step.PartThinking, Text: "Hm.", Signature: "sig"},
+				{Kind: step.PartOpaque, Provider: json.RawMessage(`{"type":"x"}`)},
+				{Kind: step.PartText, Text: "Here."},
+			}})
+	}
+	var before *model.Request
+	for n := 1; n <= len(session); n += 2 {
+		sent := got(t, model.Params{}, &model.Request{System: "Be brief.", Steps: session[:n:n], CacheKey: "k"})
+		if before != nil {
+			if diff := cmp.Diff(before.Steps, sent.Steps[:len(before.Steps)]); diff != "" {
+				t.Fatalf("with %d steps: -before +now:\n%s", n, diff)
+			}
+		}
+		before = sent
+	}
+}
+
 func TestParamsOfARequestGoOverThoseOfTheModel(t *testing.T) {
 	zero, half := 0.0, 0.5
 	cases := map[string]struct{ request, own, want model.Params }{
