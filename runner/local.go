@@ -142,5 +142,8 @@ func (t *localTask) fillIn() {
 	}
 	for _, a := range agents {
 		a.ParallelTools = cmp.Or(a.ParallelTools, 10)
+		if a.Limits != (task.Limits{}) {
+			a.Limits.Depth = cmp.Or(a.Limits.Depth, 3)
+		}
 	}
 }

@@ -36,6 +36,11 @@ func written(change func(map[string]any)) []byte {
 	return data
 }
 
+// limit sets a limit of a task.
+func limit(name string, value int64) func(map[string]any) {
+	return func(m map[string]any) { m["limits"] = map[string]any{"steps": 3, name: value} }
+}
+
 func TestRead(t *testing.T) {
 	cases := map[string]struct {
 		change   func(map[string]any)
@@ -49,6 +54,8 @@ func TestRead(t *testing.T) {
 		"a snapshot that was swapped": {snapshot: snapshot + " ", want: "its hash is"},
 		"a Run without a UID":         {change: func(m map[string]any) { m["run"] = map[string]any{"name": "r"} }, want: "no uid"},
 		"no limit of steps":           {change: func(m map[string]any) { delete(m, "limits") }, want: "limits.steps"},
+		"a limit below zero":          {change: limit("durationSeconds", -5), want: "limits.durationSeconds is -5; 0 means no limit"},
+		"a limit of all time":         {change: limit("waitSeconds", 1<<62), want: "the most is 3153600000"},
 		"an attempt that cannot be":   {change: func(m map[string]any) { m["attempt"] = 0 }, want: "the first is 1"},
 	}
 	for name, tc := range cases {

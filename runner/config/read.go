@@ -66,5 +66,32 @@ func check(t task.Task, s task.Snapshot) error {
 	case len(s.Models) == 0:
 		return errors.New("reading the snapshot: the Agent has no Model")
 	}
+	if err := checkLimits(t.Limits); err != nil {
+		return fmt.Errorf("reading the task: %w", err)
+	}
+	for _, a := range s.Agents {
+		if err := checkLimits(a.Limits); err != nil {
+			return fmt.Errorf("reading the snapshot: the agent %s: %w", a.Name, err)
+		}
+	}
+	return nil
+}
+
+// maxSeconds is a hundred years: a time.Duration holds less than three times that.
+const maxSeconds = 100 * 365 * 24 * 60 * 60
+
+// checkLimits refuses limits that nobody can reach, or that all have.
+func checkLimits(l task.Limits) error {
+	for name, value := range map[string]int64{
+		"steps": l.Steps, "modelCalls": l.ModelCalls, "toolCalls": l.ToolCalls, "tokens": l.Tokens,
+		"costMicroUSD": l.CostMicroUSD, "durationSeconds": l.DurationSeconds, "depth": l.Depth, "waitSeconds": l.WaitSeconds,
+	} {
+		if value < 0 {
+			return fmt.Errorf("limits.%s is %d; 0 means no limit", name, value)
+		}
+	}
+	if most := max(l.DurationSeconds, l.WaitSeconds); most > maxSeconds {
+		return fmt.Errorf("limits.durationSeconds or limits.waitSeconds is %d; the most is %d", most, maxSeconds)
+	}
 	return nil
 }

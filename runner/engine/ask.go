@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type exchange struct {
 	number int64 // as people count
 	tries  int   // how often the model was asked; layers may ask again
 	fault  error // of the runner; no layer makes it go away
+	heard  bool  // the model has answered, whatever layers make of it
 	used   int64 // the estimated size of the request
 }
 
@@ -39,9 +41,18 @@ func (s *session) ask(ctx context.Context) error {
 		return s.turn.fault
 	}
 	if err != nil {
-		return s.unanswered(heard, &s.Model, err)
+		return errors.Join(s.counted(), s.unanswered(heard, &s.Model, err))
 	}
 	return s.answered(began, resp)
+}
+
+// counted records what an answer used that a layer made nothing of: else it
+// would be charged once more, by estimate, to whoever takes up the session.
+func (s *session) counted() error {
+	if !s.turn.heard {
+		return nil
+	}
+	return s.record(journal.Record{Kind: journal.KindMeter})
 }
 
 // add lets a layer say something to the model before its turn.
@@ -124,6 +135,7 @@ func (s *session) consult(ctx context.Context, m *Model, req *model.Request) (mo
 		resp.Usage = estimate(m, req, resp)
 	}
 	s.account.add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
+	s.turn.heard = true
 	return resp, nil
 }
 

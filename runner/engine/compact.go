@@ -93,7 +93,7 @@ func (s *session) summarize(ctx context.Context, steps []step.Step) (string, err
 	}
 	took := s.Now().Sub(began)
 	s.board.done(task.Recent{Step: s.turn.number, Kind: task.KindModel, Name: s.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
-	if strings.TrimSpace(text.String()) == "" {
+	if strings.TrimSpace(text.String()) == "" || resp.Finish == step.FinishRefusal {
 		return noSummary, nil
 	}
 	return s.Redact.String(text.String()), nil

@@ -315,6 +315,7 @@ func TestASummaryIsWithoutSecretsAndNeverEmpty(t *testing.T) {
 	}{
 		"without secrets": {says("the key is " + canary), "the key is ‹secret:s/k›"},
 		"never empty":     {calls("Page {}"), noSummary},
+		"never a refusal": {turn{text: "I cannot help with that.", finish: step.FinishRefusal}, noSummary},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -71,6 +71,9 @@ func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 	if end, ok := asEnd(denied(err)); ok {
 		return end
 	}
+	if s.turn.heard {
+		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
+	}
 	return modelEnd(m, err)
 }
 

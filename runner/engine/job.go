@@ -71,19 +71,26 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 	}
 }
 
-// refused says why a call is not begun; nil when it is.
+// refused says why a call is not begun; nil when it is. One that was begun in an
+// earlier attempt may have partly happened, and is told as such.
 func (j *job) refused(ctx context.Context) *tool.Error {
+	why := ""
 	switch {
 	case j.refusal != nil:
 		return j.refusal
 	case j.session.ended():
-		return &tool.Error{Message: resultEnded}
+		why = resultEnded
 	case j.session.stop():
-		return &tool.Error{Message: resultStopped}
+		why = resultStopped
 	case ctx.Err() != nil:
-		return &tool.Error{Message: resultLimit}
+		why = resultLimit
+	default:
+		return nil
 	}
-	return nil
+	if intent, begun := j.session.read().Intents[j.call.ID]; begun && intent.Effect != string(tool.ReadOnly) {
+		why = resultLost
+	}
+	return &tool.Error{Message: why}
 }
 
 // make makes the call through the layers around it. Their veto is a result.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -317,5 +318,34 @@ func TestTheEffectOfACallIsThatOfItsFinalArguments(t *testing.T) {
 				t.Errorf("ended %s: effects are %q, want %q", out.Reason, out.Progress.Effects, tc.want)
 			}
 		})
+	}
+}
+
+func TestWhatAnAnswerUsedIsCountedOnceAlsoWhereALayerFailsBehindIt(t *testing.T) {
+	broken := middleware.Layer{Name: "broken", Model: func(next middleware.ModelFunc) middleware.ModelFunc {
+		return func(ctx context.Context, turn *middleware.Turn) (model.Response, error) {
+			resp, err := next(ctx, turn)
+			return resp, errors.Join(err, errors.New("it broke"))
+		}
+	}}
+	s := newStage(nil, turn{text: "hello", finish: step.FinishStop, usage: step.Usage{InputTokens: 10, OutputTokens: 1}})
+	stack, err := middleware.Build(broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Actor.Stack = stack
+	out := s.run(t)
+	if out.Reason != task.ReasonRunnerFailed || !strings.Contains(out.Message, "layer") || !strings.Contains(out.Message, "it broke") {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	book, err := journal.Replay(s.journal.Read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked := book.Session("").Asked; asked != nil {
+		t.Errorf("whoever takes it up is charged %d tokens once more", asked.InputTokens)
+	}
+	if got := book.Meter.Usage.InputTokens; got != 10 {
+		t.Errorf("%d tokens are counted", got)
 	}
 }

@@ -440,9 +440,42 @@ func TestSecretsStayInside(t *testing.T) {
 	_ = l.Stop(t.Context(), middleware.Closing{Text: secret})
 	user := step.Step{Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: secret}}}
 	_, _ = l.Model(func(context.Context, *middleware.Turn) (model.Response, error) {
-		return model.Response{Parts: user.Parts, Calls: []model.Call{{Args: secret}}}, nil
+		return model.Response{Parts: user.Parts, Calls: []model.Call{{Name: secret, Args: secret}, {Args: `{"key":"\u0073\u0033cr3t-value"}`}}}, nil
 	})(t.Context(), &middleware.Turn{Request: &model.Request{Steps: []step.Step{user}}})
-	if got := fmt.Sprint(s.asked, r.Render(), r.Hooks); len(s.asked) != 6 || strings.Contains(got, secret) {
+	if got := fmt.Sprint(s.asked, r.Render(), r.Hooks); len(s.asked) != 6 || strings.Contains(got, secret) || strings.Contains(got, `\u0073`) {
 		t.Errorf("asked %d times; all that was said:\n%s", len(s.asked), got)
+	}
+}
+
+// A result that is there is not kept waiting for by a hook that hangs, when the
+// pod is about to end.
+func TestAResultWaitsForItsHooksOnlyALittleOnceAllElseHasEnded(t *testing.T) {
+	cases := map[string]struct {
+		ignore bool
+		want   string
+	}{
+		"a hook that must be asked":  {false, "Error: The call was executed, but the hook h could not be asked at AfterTool: the work ended before it answered, so its result is withheld"},
+		"one that need not be asked": {true, "done"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				hangs := transport(func(r *http.Request) (*http.Response, error) {
+					cancel()
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				})
+				hooks := []task.Hook{{Name: "h", Point: hook.AfterTool, URL: "http://hook", TimeoutSeconds: 30, Ignore: tc.ignore}, {Name: "i", Point: hook.AfterTool, URL: "http://hook", TimeoutSeconds: 30, Ignore: tc.ignore}}
+				began := time.Now()
+				r, err := hook.Layer(hooks, hook.Options{Transport: hangs}).Tool(func(context.Context, *tool.Call) (tool.Result, error) {
+					return tool.Result{Text: "done"}, nil
+				})(ctx, &tool.Call{Name: "rm", Args: json.RawMessage("{}")})
+				if err != nil || time.Since(began) != 3*time.Second || r.Render() != tc.want {
+					t.Errorf("after %s: %v, %q", time.Since(began), err, r.Render())
+				}
+				expect(t, "what the hook did", "h AfterTool Failed the work ended before it answered", did(r.Hooks)[0])
+			})
+		})
 	}
 }

@@ -201,17 +201,36 @@ func text(parts []step.Part) string {
 func (a *asker) calls(calls []model.Call) []call {
 	all := make([]call, len(calls))
 	for i, c := range calls {
-		all[i] = call{Name: c.Name, Args: a.args(c.Args)}
+		all[i] = call{Name: a.Redact(c.Name), Args: a.args(c.Args)}
 	}
 	return all
 }
 
 // args are arguments without secrets: as JSON where they are, else as a string.
 func (a *asker) args(written string) json.RawMessage {
-	clean := a.Redact(written)
+	clean := a.Redact(plain(written))
 	if json.Valid([]byte(clean)) {
 		return json.RawMessage(clean)
 	}
 	quoted, _ := json.Marshal(clean) // a string: cannot fail
 	return quoted
+}
+
+// plain is JSON without escapes where there need be none: behind them a secret
+// is not known as one. Anything else stays as it is.
+func plain(written string) string {
+	if !strings.Contains(written, `\`) || !json.Valid([]byte(written)) {
+		return written
+	}
+	dec := json.NewDecoder(strings.NewReader(written))
+	dec.UseNumber()
+	var value any
+	if dec.Decode(&value) != nil {
+		return written
+	}
+	again, err := json.Marshal(value)
+	if err != nil {
+		return written
+	}
+	return string(again)
 }

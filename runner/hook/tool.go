@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -17,6 +18,12 @@ import (
 
 // maxResult bounds what a hook is told of a result.
 const maxResult = 256 << 10
+
+// lastFor is how long hooks may take over a result when everything else has
+// ended.
+const lastFor = 3 * time.Second
+
+var errNoTime = errors.New("the work ended before it answered")
 
 // What the model reads of a call that a hook forbids.
 const (
@@ -62,7 +69,9 @@ func (a *asker) tool(next middleware.ToolFunc) middleware.ToolFunc {
 		if err != nil {
 			return res, err
 		}
-		return a.afterTool(context.WithoutCancel(ctx), &made, res), nil
+		ctx, cancel := lasting(ctx)
+		defer cancel()
+		return a.afterTool(ctx, &made, res), nil
 	}
 }
 
@@ -124,15 +133,31 @@ func (a *asker) rewrite(c *tool.Call, answer []byte) (bool, error) {
 	return true, nil
 }
 
+// lasting is ctx for who has to finish all the same: it ends a little later. A
+// pod that is about to end does not wait for as long as a hook likes.
+func lasting(ctx context.Context) (context.Context, func()) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	off := context.AfterFunc(ctx, func() {
+		time.AfterFunc(lastFor, func() { cancel(errNoTime) })
+	})
+	return longer, func() { off(); cancel(nil) }
+}
+
 // afterTool asks what becomes of a result. The call is made, whatever ends in
-// the meantime: it is asked to the end.
+// the meantime: it is asked to the end, as long as there is time.
 func (a *asker) afterTool(ctx context.Context, c *tool.Call, r tool.Result) tool.Result {
 	for _, h := range a.concerned(AfterTool, c.Name) {
 		text := a.Redact(r.Render())
 		question := afterTool{a.about(h, c), result{Text: task.Cut(text, maxResult), IsError: r.Error != nil, Truncated: len(text) > maxResult}}
 		did, err := a.consult(ctx, h, question, func(answer []byte) (bool, error) { return reword(&r, answer) })
+		if errors.Is(err, errNoTime) {
+			did.Did, did.Reason = step.HookFailed, errNoTime.Error()
+		}
 		r.Hooks = append(r.Hooks, did)
 		switch {
+		case errors.Is(err, errNoTime) && h.Ignore:
+		case errors.Is(err, errNoTime):
+			return withHooks(tool.Fail(fmt.Sprintf(resultUnasked, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: err})), r.Hooks)
 		case err != nil:
 			return withHooks(tool.Fail(fmt.Sprintf(resultUnasked, err)), r.Hooks)
 		case did.Did == step.HookVetoed:

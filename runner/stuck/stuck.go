@@ -94,16 +94,19 @@ func compacts(p *past) (Finding, bool) {
 	return Finding{Compacting, p.summaries, fmt.Sprintf("the session was summarized %d times in a row and nothing was done in between", p.summaries)}, true
 }
 
-// fails counts the failures of each tool since it last did what it should.
+// fails counts, for each tool, the turns in which it failed since it last did
+// what it should: a turn that tries six things at once has not tried again.
 func fails(p *past) (Finding, bool) {
 	streaks, over := map[string]int{}, map[string]bool{}
 	for _, t := range p.turns {
-		for _, o := range slices.Backward(t) {
-			switch name := o.call.Name; {
-			case !o.result.IsError:
-				over[name] = true
-			case !over[name]:
-				streaks[name]++
+		for _, o := range t {
+			if !o.result.IsError {
+				over[o.call.Name] = true
+			}
+		}
+		for i, o := range t {
+			if !over[o.call.Name] && !slices.ContainsFunc(t[:i], func(earlier outcome) bool { return earlier.call.Name == o.call.Name }) {
+				streaks[o.call.Name]++
 			}
 		}
 	}
@@ -116,5 +119,5 @@ func fails(p *past) (Finding, bool) {
 	if streaks[worst] < failures {
 		return Finding{}, false
 	}
-	return Finding{ToolFails, streaks[worst], fmt.Sprintf("calling %s failed %d times in a row, with whatever arguments", cut(worst), streaks[worst])}, true
+	return Finding{ToolFails, streaks[worst], fmt.Sprintf("calling %s failed in %d turns in a row, with whatever arguments", cut(worst), streaks[worst])}, true
 }

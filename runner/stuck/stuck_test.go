@@ -193,7 +193,15 @@ func TestFind(t *testing.T) {
 		"one tool fails six times in one turn": {func(k *talk) {
 			k.person()
 			k.does(numbered(wrong, 1), numbered(wrong, 2), numbered(wrong, 3), numbered(wrong, 4), numbered(wrong, 5), numbered(wrong, 6))
+		}, ""},
+		"one tool fails twice in each of six turns": {func(k *talk) {
+			k.person()
+			k.times(6, func(i int) { k.does(numbered(wrong, 2*i), numbered(wrong, 2*i+1)) })
 		}, "ToolFails 6"},
+		"one tool fails twice in each of five turns": {func(k *talk) {
+			k.person()
+			k.times(5, func(i int) { k.does(numbered(wrong, 2*i), numbered(wrong, 2*i+1)) })
+		}, ""},
 		"failures of several tools": {func(k *talk) {
 			k.person()
 			k.times(10, func(i int) { d := numbered(wrong, i); d.name = fmt.Sprint("t", i%2); k.does(d) })
@@ -259,7 +267,7 @@ func TestAFindingIsInWords(t *testing.T) {
 		"a long text":    {func(k *talk) { k.times(3, func(int) { k.says(long) }) }, `the same was said 3 times in a row and nothing was done: "` + long[:120] + `…"`},
 		"taking turns":   {func(k *talk) { k.times(3, func(int) { k.does(ls); k.does(read) }) }, "calling ls and read in turn gave the same results, 6 turns in all"},
 		"summaries":      {func(k *talk) { k.times(10, func(int) { k.told(step.NoteSummary) }) }, "the session was summarized 10 times in a row and nothing was done in between"},
-		"failures":       {func(k *talk) { k.times(7, func(i int) { k.does(numbered(wrong, i)) }) }, "calling edit failed 7 times in a row, with whatever arguments"},
+		"failures":       {func(k *talk) { k.times(7, func(i int) { k.does(numbered(wrong, i)) }) }, "calling edit failed in 7 turns in a row, with whatever arguments"},
 		"a hostile name": {func(k *talk) { k.times(4, func(int) { k.does(deed{long, `{}`, ""}) }) }, "calling " + long[:120] + "… gave the same result 4 times in a row, with the same arguments"},
 	}
 	for name, tc := range cases {
