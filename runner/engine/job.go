@@ -74,7 +74,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 // refused says why a call is not begun; nil when it is. One that was begun in an
 // earlier attempt may have partly happened, and is told as such.
 func (j *job) refused(ctx context.Context) *tool.Error {
-	why := ""
+	var why string
 	switch {
 	case j.refusal != nil:
 		return j.refusal

@@ -162,13 +162,17 @@ func (b *Book) decide(r Record) {
 	if d.Refused != "" {
 		return
 	}
-	b.Granted.Steps += d.Steps
-	b.Granted.Tokens += d.Tokens
-	b.Granted.CostMicroUSD += d.CostMicroUSD
+	b.Granted.Steps = more(b.Granted.Steps, d.Steps)
+	b.Granted.Tokens = more(b.Granted.Tokens, d.Tokens)
+	b.Granted.CostMicroUSD = more(b.Granted.CostMicroUSD, d.CostMicroUSD)
 	if r.Kind == KindDecide && d.Request != "" {
 		b.Session(r.Session).answer(d)
 	}
 }
+
+// more is what was granted with what is granted now. A sum that overflows adds
+// nothing, nor does less than nothing.
+func more(granted, now int64) int64 { return max(granted, granted+max(now, 0)) }
 
 func (b *Book) mark(r Record) {
 	switch {

@@ -100,24 +100,33 @@ func fails(p *past) (Finding, bool) {
 	streaks, over := map[string]int{}, map[string]bool{}
 	for _, t := range p.turns {
 		for _, o := range t {
-			if !o.result.IsError {
-				over[o.call.Name] = true
-			}
+			over[o.call.Name] = over[o.call.Name] || !o.result.IsError
 		}
 		for i, o := range t {
-			if !over[o.call.Name] && !slices.ContainsFunc(t[:i], func(earlier outcome) bool { return earlier.call.Name == o.call.Name }) {
+			if !over[o.call.Name] && !calls(t[:i], o.call.Name) {
 				streaks[o.call.Name]++
 			}
 		}
 	}
+	worst := most(streaks)
+	if streaks[worst] < failures {
+		return Finding{}, false
+	}
+	return Finding{ToolFails, streaks[worst], fmt.Sprintf("calling %s failed in %d turns in a row, with whatever arguments", cut(worst), streaks[worst])}, true
+}
+
+// calls says whether one of these outcomes is of that tool.
+func calls(t turn, name string) bool {
+	return slices.ContainsFunc(t, func(o outcome) bool { return o.call.Name == name })
+}
+
+// most is the tool with the longest streak.
+func most(streaks map[string]int) string {
 	worst := ""
 	for name, n := range streaks {
 		if n > streaks[worst] || n == streaks[worst] && name < worst {
 			worst = name
 		}
 	}
-	if streaks[worst] < failures {
-		return Finding{}, false
-	}
-	return Finding{ToolFails, streaks[worst], fmt.Sprintf("calling %s failed in %d turns in a row, with whatever arguments", cut(worst), streaks[worst])}, true
+	return worst
 }
