@@ -27,6 +27,7 @@ func Main(options ...Option) int {
 	// The runner, the sandbox and fetch share a group; each may change the files
 	// of the others.
 	syscall.Umask(0o002)
+	fitMemory(memoryFile)
 	return attempt(inPod(), registry(options))
 }
 

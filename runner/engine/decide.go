@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -34,6 +36,9 @@ func (r *run) hear(by *session) ([]task.Decision, error) {
 	}
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
+	// What names a request goes before what only may be an answer.
+	said = slices.Clone(said)
+	slices.SortStableFunc(said, func(a, b task.Decision) int { return cmp.Compare(urgency(a), urgency(b)) })
 	var messages []task.Decision
 	for _, d := range said {
 		if r.acted(d.Name) {
@@ -46,7 +51,7 @@ func (r *run) hear(by *session) ([]task.Decision, error) {
 			err = r.decide(q, d)
 		case refused != "":
 			err = r.refuse(by, d, refused)
-		case d.Type == task.DecisionMessage:
+		case d.Type == task.DecisionMessage && !slices.ContainsFunc(messages, func(m task.Decision) bool { return m.Name == d.Name }):
 			messages = append(messages, d)
 		}
 		if err != nil {
@@ -54,6 +59,14 @@ func (r *run) hear(by *session) ([]task.Decision, error) {
 		}
 	}
 	return messages, nil
+}
+
+// urgency orders decisions that are heard at once: messages come last.
+func urgency(d task.Decision) int {
+	if d.Type == task.DecisionMessage {
+		return 1
+	}
+	return 0
 }
 
 func (r *run) acted(decision string) bool {
@@ -67,11 +80,13 @@ func (r *run) acted(decision string) bool {
 func (r *run) match(d task.Decision) (*request, string) {
 	switch d.Type {
 	case task.DecisionMessage:
-		// A message to a Run that only waits answers what it waits for.
-		if r.crew.idle() {
-			return r.room.first(task.PendingQuestion), ""
+		// A message to a Run that only waits answers the question that it waits for,
+		// unless there are several.
+		if !r.crew.idle() {
+			return nil, ""
 		}
-		return nil, ""
+		q, _ := r.room.only(task.PendingQuestion)
+		return q, ""
 	case task.DecisionAnswer, task.DecisionGrant:
 	default:
 		return nil, fmt.Sprintf(refusedType, d.Type)
@@ -109,16 +124,6 @@ func kindOf(d task.Decision) string {
 	return task.PendingQuestion
 }
 
-// first is the oldest request of a kind that is not decided; nil: none.
-func (m *room) first(kind string) *request {
-	for _, q := range m.open {
-		if q.Kind == kind {
-			return q
-		}
-	}
-	return nil
-}
-
 // only is the one request of a kind.
 func (m *room) only(kind string) (*request, string) {
 	var found *request
@@ -150,7 +155,7 @@ func (q *request) fits(d task.Decision) (*request, string) {
 
 // decide records a decision and then acts on it.
 func (r *run) decide(q *request, d task.Decision) error {
-	said := journal.Decision{Name: d.Name, By: d.By, Request: q.ID, Type: d.Type}
+	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: q.ID, Type: d.Type}
 	if q.gauge == nil {
 		said.Value = r.Redact.String(task.Cut(d.Value, maxResult))
 	} else {
@@ -169,9 +174,15 @@ func (r *run) decide(q *request, d task.Decision) error {
 	return nil
 }
 
+// maxField bounds a field of a decision: what the API lets through.
+const maxField = 512
+
+// field is a field of a decision as it is recorded: without secrets, bounded.
+func (r *run) field(text string) string { return task.Cut(r.Redact.String(text), maxField) }
+
 // refuse records that nothing comes of a decision.
 func (r *run) refuse(by *session, d task.Decision, why string) error {
-	said := journal.Decision{Name: d.Name, By: d.By, Request: d.Request, Type: d.Type, Refused: task.Cut(why, maxRefused)}
+	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: r.field(d.Request), Type: r.field(d.Type), Refused: task.Cut(why, maxRefused)}
 	if err := by.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}

@@ -74,7 +74,9 @@ func (s *session) plan(calls []step.Call) (jobs, endings []*job) {
 			endings = append(endings, j)
 			continue
 		}
-		if _, begun := st.Intents[c.ID]; !begun { // one that was begun before goes on
+		if intent, begun := st.Intents[c.ID]; begun { // it goes on
+			j.begun = intent.Effect != string(tool.ReadOnly)
+		} else {
 			s.reserve(j)
 		}
 		jobs = append(jobs, j)

@@ -95,7 +95,7 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 	}()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	shown := s.showState("nothing yet")
+	s.tellNow()
 	settled := time.NewTimer(steady)
 	defer settled.Stop()
 	for {
@@ -105,7 +105,7 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 			settled.Reset(steady)
 			continue
 		case <-settled.C:
-			shown = s.showState(shown)
+			s.showState()
 			continue
 		case <-timer.C:
 		case <-s.Interrupted:

@@ -31,6 +31,9 @@ type job struct {
 	path    string // that its arguments name, cleaned; empty: none
 	// refusal says why the call is not executed; nil when it is.
 	refusal *tool.Error
+	// begun says that it was begun in an earlier attempt, may have changed
+	// something, and was not begun again yet.
+	begun   bool
 	surplus bool // a limit of calls refuses it: it does not count
 	taken   bool // it is reserved in the account
 	done    chan struct{}
@@ -66,31 +69,27 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 			return
 		}
 	}
+	if j.begun && res.Error != nil { // whatever forbids it now: it may have partly happened
+		res.Error = &tool.Error{Message: resultLost}
+	}
 	if err := j.settle(res, began); err != nil {
 		fail(err)
 	}
 }
 
-// refused says why a call is not begun; nil when it is. One that was begun in an
-// earlier attempt may have partly happened, and is told as such.
+// refused says why a call is not begun; nil when it is.
 func (j *job) refused(ctx context.Context) *tool.Error {
-	var why string
 	switch {
 	case j.refusal != nil:
 		return j.refusal
 	case j.session.ended():
-		why = resultEnded
+		return &tool.Error{Message: resultEnded}
 	case j.session.stop():
-		why = resultStopped
+		return &tool.Error{Message: resultStopped}
 	case ctx.Err() != nil:
-		why = resultLimit
-	default:
-		return nil
+		return &tool.Error{Message: resultLimit}
 	}
-	if intent, begun := j.session.read().Intents[j.call.ID]; begun && intent.Effect != string(tool.ReadOnly) {
-		why = resultLost
-	}
-	return &tool.Error{Message: why}
+	return nil
 }
 
 // make makes the call through the layers around it. Their veto is a result.
@@ -140,6 +139,7 @@ func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, j.fail(fmt.Errorf("recording call %s: %w", j.call.ID, err))
 	}
+	j.begun = false
 	j.started(c.Args)
 	res, err := j.invoke(ctx, c)
 	if err != nil {

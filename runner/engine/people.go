@@ -85,7 +85,7 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 	defer func() { back(); s.Report.Report(s.progress) }()
 	timer := time.NewTimer(expires.Sub(s.Now()))
 	defer timer.Stop()
-	shown := s.showState("nothing yet")
+	s.tellNow()
 	settled := time.NewTimer(steady)
 	defer settled.Stop()
 	for {
@@ -104,7 +104,7 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 		case <-change:
 			settled.Reset(steady)
 		case <-settled.C:
-			shown = s.showState(shown)
+			s.showState()
 		case <-timer.C:
 			return s.expire(q)
 		case <-s.Interrupted:
@@ -118,13 +118,11 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 }
 
 // showState has the operator know at once what the Run waits for, where that is
-// another than was shown.
-func (r *run) showState(shown string) string {
-	state := r.crew.state()
-	if state != shown {
+// another than it was told last.
+func (r *run) showState() {
+	if r.crew.state() != r.board.state() {
 		r.tellNow()
 	}
-	return state
 }
 
 // post shows a request, or finds it where another branch already asks the same.
@@ -184,10 +182,11 @@ func (r *run) expire(q *request) (journal.Decision, bool, error) {
 func (s *session) listen(messages []task.Decision) error {
 	for _, d := range messages {
 		st := s.said(task.Cut(d.Value, maxResult), step.NoteMessage)
-		if err := s.recordStep(st, &journal.Decision{Name: d.Name, By: d.By, Type: d.Type}); err != nil {
+		said := journal.Decision{Name: d.Name, By: s.field(d.By), Type: d.Type}
+		if err := s.recordStep(st, &said); err != nil {
 			return err
 		}
-		s.showDecided(s, journal.Decision{Name: d.Name, By: d.By, Type: d.Type})
+		s.showDecided(s, said)
 	}
 	return nil
 }

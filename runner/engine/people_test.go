@@ -472,3 +472,45 @@ func (r refusesDecisions) Append(rec journal.Record) error {
 	}
 	return r.Memory.Append(rec)
 }
+
+// Of two questions one is answered: the Run waits for the other, and says so.
+func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
+		end := s.running(t.Context())
+		time.Sleep(time.Second)
+		c.say(answers("r.s2c2", "s2c2", "a.go"))
+		time.Sleep(time.Second)
+		if p := s.desk.last(); p.State != stateAnswer || len(p.Pending) != 1 || p.Pending[0].ID != "s2c1" {
+			t.Errorf("state %q, pending %+v", p.State, p.Pending)
+		}
+		c.say(answers("r.s2c1", "s2c1", "main"))
+		if out := end(); out.Reason != task.ReasonFinished {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+// What names a request goes before a message that was said with it, and a
+// message answers neither of two questions.
+func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
+		end := s.running(t.Context())
+		time.Sleep(time.Second)
+		c.say(message("a", "hello"))
+		time.Sleep(time.Second)
+		if p := s.desk.last(); len(p.Pending) != 2 || len(p.Decided) != 0 {
+			t.Errorf("the message answers one of two: %+v", p)
+		}
+		c.say(answers("r.s2c2", "s2c2", "a.go"))
+		c.say(answers("r.s2c1", "s2c1", "main"))
+		end()
+		want := "tool: ann says main\ntool: ann says a.go\nuser: hello\nassistant: ok"
+		if got := s.told(t); !strings.Contains(got, want) {
+			t.Errorf("the session is\n%s", got)
+		}
+	})
+}

@@ -26,6 +26,22 @@ type board struct {
 	shown   task.Progress
 	effects sync.Mutex // held while the beginning of effects is being told
 	warned  map[string]bool
+	told    string // the state that the operator was told last
+}
+
+// tell notes the state that the operator is told.
+func (b *board) tell(state string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = state
+	return state
+}
+
+// state is the one that the operator was told last.
+func (b *board) state() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.told
 }
 
 func newBoard(c Config) *board {
@@ -117,7 +133,7 @@ func (r *run) progress() task.Progress {
 		used = r.meter.root.read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.crew.state()
+	p.State = r.board.tell(r.crew.state())
 	p.Pending, p.Decided = r.pending(), r.decided()
 	return p
 }

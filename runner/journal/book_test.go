@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,5 +152,16 @@ func TestANudgeIsRemembered(t *testing.T) {
 				t.Errorf("Nudged = %t", got)
 			}
 		})
+	}
+}
+
+// A grant beyond all numbers adds nothing, and takes nothing of those before it.
+func TestGrantsDoNotOverflow(t *testing.T) {
+	grants := func(steps int64) Record {
+		return Record{Kind: KindDecide, Decision: &Decision{Name: fmt.Sprint(steps), Type: "Grant", Steps: steps, Tokens: -steps}}
+	}
+	b := page(t, grants(5), grants(math.MaxInt64), grants(-7), grants(2))
+	if want := (Grant{Steps: 7, Tokens: 7}); b.Granted != want {
+		t.Errorf("granted %+v, want %+v", b.Granted, want)
 	}
 }
