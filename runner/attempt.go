@@ -22,7 +22,11 @@ import (
 func attempt(p place, registry *config.Registry) int {
 	ctx, begun, release := interruption(context.Background())
 	defer release()
-	w := &work{place: p, registry: registry, began: p.now(), begun: begun, operator: newOperator()}
+	o := newOperator()
+	if p.byHand {
+		o.decode = config.Decode
+	}
+	w := &work{place: p, registry: registry, began: p.now(), begun: begun, operator: o}
 	if err := w.read(); err != nil {
 		p.log.Error("Cannot take the task", "error", err)
 		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})

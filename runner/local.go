@@ -68,6 +68,7 @@ func (f localFlags) place() place {
 		task:      f.read,
 		key:       f.key,
 		signals:   f.signals,
+		byHand:    true,
 		state:     f.state,
 		workspace: f.workspace,
 		stdout:    os.Stdout,
@@ -111,6 +112,11 @@ func (f localFlags) read() (input, error) {
 		return input{}, fmt.Errorf("reading the task %s: %w", f.task, err)
 	}
 	t.fillIn()
+	for _, k := range config.Secrets(t.Snapshot) {
+		if _, err := f.key(k)(); err != nil {
+			return input{}, fmt.Errorf("reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
+		}
+	}
 	snapshot, err := json.Marshal(t.Snapshot)
 	if err != nil {
 		return input{}, fmt.Errorf("encoding the snapshot: %w", err)

@@ -15,6 +15,7 @@ type place struct {
 	// key says how a key of a Secret is read.
 	key       func(task.SecretKey) func() (string, error)
 	signals   string // empty: nobody signals
+	byHand    bool   // a person writes them, and wants to be told of typos
 	state     string
 	workspace string
 	last      string // the termination message; empty: nobody reads one

@@ -67,11 +67,13 @@ func while(ctx context.Context, begun <-chan struct{}) (context.Context, context
 // operator is what the operator last said through the signals file, and so
 // what people decided.
 type operator struct {
-	last  string // the file as it was last read
-	stop  atomic.Bool
-	once  sync.Once
-	ended chan struct{} // closed when stop is heard
-	every atomic.Int64  // seconds
+	last string // the file as it was last read
+	// decode reads a file. One of a newer operator may say more than is known here.
+	decode func([]byte, any) error
+	stop   atomic.Bool
+	once   sync.Once
+	ended  chan struct{} // closed when stop is heard
+	every  atomic.Int64  // seconds
 
 	mu        sync.Mutex
 	decisions []task.Decision
@@ -79,7 +81,7 @@ type operator struct {
 }
 
 func newOperator() *operator {
-	return &operator{ended: make(chan struct{}), said: make(chan struct{})}
+	return &operator{decode: json.Unmarshal, ended: make(chan struct{}), said: make(chan struct{})}
 }
 
 // Decisions implements [engine.People].
@@ -134,14 +136,13 @@ func (o *operator) read(path string, log *slog.Logger) {
 	o.hear(data, log)
 }
 
-// hear takes in what was said. A newer operator may say more than is known
-// here.
+// hear takes in what was said.
 func (o *operator) hear(data []byte, log *slog.Logger) {
 	if len(data) == 0 {
 		return
 	}
 	var s task.Signals
-	if err := json.Unmarshal(data, &s); err != nil {
+	if err := o.decode(data, &s); err != nil {
 		log.Error("The signals cannot be read", "error", err)
 		return
 	}

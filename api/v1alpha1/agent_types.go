@@ -215,7 +215,8 @@ const (
 // Route names another Model for a use.
 type Route struct {
 	// for is the use: Summarize (what no longer fits the window), Subagent (those
-	// of the tool Task) or Repair (of arguments that are no JSON).
+	// of the tool Task) or Repair (of arguments that do
+	// not fit their tool).
 	// +kubebuilder:validation:Enum=Summarize;Subagent;Repair
 	// +required
 	For RouteUse `json:"for"`

@@ -87,6 +87,9 @@ const (
 	ReasonTooManySecrets = "TooManySecrets"
 	// ReasonToolNameTaken (False): two tools would have one name.
 	ReasonToolNameTaken = "ToolNameTaken"
+	// ReasonHookToolNotFound (False): a hook is for a tool that the agent does not
+	// have, so it would never be asked.
+	ReasonHookToolNotFound = "HookToolNotFound"
 	// ReasonInstructionsInvalid (False): the instructions name an input that
 	// input.schema does not have.
 	ReasonInstructionsInvalid = "InstructionsInvalid"
@@ -222,7 +225,7 @@ const (
 var ReadyReasons = []string{
 	ReasonReady, ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonFallbackCycle,
 	ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady, ReasonTooManyAgents, ReasonTooManySecrets,
-	ReasonToolNameTaken, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
+	ReasonToolNameTaken, ReasonHookToolNotFound, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
 	ReasonParametersInvalid, ReasonTooLarge,
 }
 

@@ -312,7 +312,8 @@ func TestFlags(t *testing.T) {
 		"nothing":                   {nil, task.ExitBadTask, []string{"say --task FILE, --workspace DIR and --state DIR"}},
 		"a word too many":           {append(places, "now"), task.ExitBadTask, []string{`"now" is no flag`}},
 		"a variable that is not":    {append(places, "--key-env", "NO_SUCH_KEY"), task.ExitBadTask, []string{"NO_SUCH_KEY", "not set"}},
-		"no word of where keys are": {places, task.ExitConfig, []string{"key api-key of the Secret keys", "--key-file FILE or --key-env NAME", "--secrets DIR"}},
+		"no word of where keys are": {places, task.ExitBadTask, []string{"key api-key of the Secret keys", "--key-file FILE or --key-env NAME", "--secrets DIR"}},
+		"a file that is not":        {append(places, "--key-file", "no-such-key"), task.ExitBadTask, []string{"key api-key of the Secret keys", "open no-such-key"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -103,7 +104,10 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if err := binding.Check(agent.Spec.Instructions, InputSchema(agent.Spec)); err != nil {
 		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
 	}
-	return checkNames(agent.Spec.Tools)
+	if p := checkNames(agent.Spec.Tools); p != nil {
+		return p
+	}
+	return checkHooks(agent.Spec)
 }
 
 // checkUse checks a Model that an Agent names, and those that answer in its
@@ -191,6 +195,27 @@ func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 				return &NotReadyError{v1alpha1.ReasonToolNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, as is %s; give it another name", describe(t), name, by)}
 			}
 			taken[key] = describe(t)
+		}
+	}
+	return nil
+}
+
+// checkHooks looks for hooks of tools that the agent does not have: such a hook
+// would never be asked, and whoever relies on it not know. A runner of one's own
+// may bring tools that are not listed.
+func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
+	if spec.PodTemplate != nil && spec.PodTemplate.RunnerImage != "" {
+		return nil
+	}
+	there := slices.Clone(everybodys)
+	for _, t := range spec.Tools {
+		there = append(there, namesOf(t)...)
+	}
+	for _, h := range spec.Hooks {
+		for _, name := range h.Tools {
+			if !slices.Contains(there, string(name)) {
+				return &NotReadyError{v1alpha1.ReasonHookToolNotFound, fmt.Sprintf("spec.hooks: %s is for the tool %s, which the agent does not have; the model calls its tools %s", h.Name, name, strings.Join(there, ", "))}
+			}
 		}
 	}
 	return nil

@@ -113,7 +113,14 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			bent(func(s *v1alpha1.AgentSpec) { s.Instructions = "Review ${{ input.file }}." }), gen.Objects(),
 			v1alpha1.ReasonInstructionsInvalid, "file",
 		},
-		"a custom tool called like a file tool":  {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
+		"a custom tool called like a file tool": {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
+		"a hook of a tool that is called otherwise": {
+			bent(func(s *v1alpha1.AgentSpec) {
+				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}, {Builtin: v1alpha1.BuiltinAsk}}
+				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"Write", "Ask"}}}
+			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
+			"spec.hooks: veto is for the tool Ask, which the agent does not have; the model calls its tools finish, reject, Read, Write, Edit, Ls, Glob, Grep, ask",
+		},
 		"a custom tool called like everybody's":  {tools(v1alpha1.Tool{Custom: "finish"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "as is one that every agent has"},
 		"an Agent that is not there":             {named("fixer", "b"), gen.Objects(), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by fixer)`},
 		"an Agent of an Agent that is not there": {named("fixer", "b"), with(agents{named("b", "c")}), v1alpha1.ReasonAgentNotFound, `Agent "c" not found in namespace team-a (named by fixer -> b); create it, or remove it from spec.tools of b`},

@@ -82,10 +82,36 @@ func (b *builder) layers(agent task.Agent) ([]middleware.Layer, error) {
 	return all, nil
 }
 
+// heeded holds hooks to the tools that there are: one for another would never be
+// asked, and whoever relies on it not know.
+func heeded(agent task.Agent, box *tool.Registry) error {
+	for _, h := range agent.Hooks {
+		for _, name := range h.Tools {
+			if _, ok := box.Find(name); !ok {
+				return misconfigured("Agent %s: the hook %s is for the tool %s, which the agent does not have; the model calls its tools %s",
+					agent.Name, h.Name, name, called(box))
+			}
+		}
+	}
+	return nil
+}
+
+// called are the names of tools, for people.
+func called(box *tool.Registry) string {
+	var all []string
+	for _, s := range box.Specs() {
+		all = append(all, s.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
 // bound adds the layers that know the agent's tools: its hooks, and who repairs
 // arguments.
 func (b *builder) bound(agent task.Agent, box *tool.Registry, layers []middleware.Layer) ([]middleware.Layer, error) {
 	layers = slices.Clone(layers)
+	if err := heeded(agent, box); err != nil {
+		return nil, err
+	}
 	if len(agent.Hooks) > 0 {
 		layers = append(layers, hook.Layer(agent.Hooks, hook.Options{
 			Run: b.Task.Run, User: b.Task.User, Key: b.Key, Redact: b.Redact,

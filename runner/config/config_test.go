@@ -119,6 +119,12 @@ func TestBuild(t *testing.T) {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Think"}, {Builtin: "Think"}} },
 			want:   `Agent fixer: two tools are named "think"`,
 		},
+		"a hook of a tool that is not there": {
+			change: func(p *config.Parts) {
+				p.Snapshot.Agent.Hooks = []task.Hook{{Name: "veto", Point: "BeforeTool", URL: "http://hooks", Tools: []string{"Write"}}}
+			},
+			want: "Agent fixer: the hook veto is for the tool Write, which the agent does not have; the model calls its tools finish, reject",
+		},
 		"a provider that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Models[0].Provider = "Acme" },
 			want:   `Model m: this runner has no provider "Acme"; it has Anthropic, AnthropicCompatible, Azure, DeepSeek, Kimi, Ollama, OpenAI, OpenAICompatible, OpenRouter`,
