@@ -40,7 +40,8 @@ func AwaitKeys(ctx context.Context, keys []task.SecretKey, namespace string, rea
 		value, err := await(ctx, k, read(k))
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = task.End(task.ReasonSecretMissing,
-				"Secret %s has no key %s in namespace %s; once it is there, the Run goes on by itself within two minutes", k.Secret, k.Key, namespace)
+				"Secret %s has no key %s in namespace %s; create it (kubectl create secret generic %s --from-literal=%s=…, if there is no such Secret); once it is there, the Run goes on by itself within two minutes",
+				k.Secret, k.Key, namespace, k.Secret, k.Key)
 		}
 		if err != nil {
 			return secrets, err

@@ -44,7 +44,7 @@ func TestBadAnswers(t *testing.T) {
 		want     string
 		says     []string // in the message
 	}{
-		"a stream without an end":      {"flood", nil, "False Misconfigured", []string{"32 MiB"}},
+		"a stream without an end":      {"flood", nil, "False Misconfigured", []string{"4 MiB"}},
 		"a stream of garbage":          {"garbage", nil, "False ModelUnavailable", nil},
 		"a hook that hangs":            {"", hook("hangs", ""), "False ToolUnavailable", []string{"hostile", "2s"}},
 		"a hook that answers nonsense": {"", hook("nonsense", ""), "False ToolUnavailable", []string{"hostile", "no JSON object"}},
