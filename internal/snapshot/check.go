@@ -65,8 +65,29 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 		if p := checkPrices(a, o); p != nil {
 			return nil, notReady(a, p)
 		}
+		if p := checkImage(agent, a); p != nil {
+			return nil, p
+		}
 	}
 	return others, checkPrices(agent, o)
+}
+
+// checkImage holds an Agent that works in the pod of another to its runner: an
+// image of its own would bring tools and models that are not there.
+func checkImage(agent, other *v1alpha1.Agent) *NotReadyError {
+	wanted := runnerImage(other.Spec)
+	if wanted == "" || wanted == runnerImage(agent.Spec) {
+		return nil
+	}
+	return &NotReadyError{v1alpha1.ReasonAgentNotReady, fmt.Sprintf(
+		"Agent %q wants the runner image %s, but would work in the pod of this one, whose image is another; set podTemplate.runnerImage here to the same", other.Name, wanted)}
+}
+
+func runnerImage(spec v1alpha1.AgentSpec) string {
+	if spec.PodTemplate == nil {
+		return ""
+	}
+	return spec.PodTemplate.RunnerImage
 }
 
 func notReady(a *v1alpha1.Agent, p *NotReadyError) *NotReadyError {
@@ -204,7 +225,7 @@ func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 // would never be asked, and whoever relies on it not know. A runner of one's own
 // may bring tools that are not listed.
 func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
-	if spec.PodTemplate != nil && spec.PodTemplate.RunnerImage != "" {
+	if runnerImage(spec) != "" {
 		return nil
 	}
 	there := slices.Clone(everybodys)

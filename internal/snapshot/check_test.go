@@ -128,6 +128,13 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			named("fixer", "b"), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Model = "b", "gone" })}, gen.Model()),
 			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: Model "gone" not found`,
 		},
+		"an Agent that needs another runner": {
+			named("fixer", "b"), with(agents{gen.Agent(func(a *v1alpha1.Agent) {
+				a.Name, a.Spec.Tools = "b", nil
+				a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "acme/runner:1"}
+			})}, gen.Model()),
+			v1alpha1.ReasonAgentNotReady, `Agent "b" wants the runner image acme/runner:1`,
+		},
 		"more Agents than fit": {named("fixer", "a00"), with(row(snapshot.MaxAgents)), v1alpha1.ReasonTooManyAgents, "more than 16 other Agents"},
 		"more Secrets than fit": {
 			bent(func(s *v1alpha1.AgentSpec) {

@@ -15,11 +15,11 @@ const maxRefused = 128
 // Why the runner does not act on a decision.
 const (
 	refusedLate    = "nobody decided in time"
-	refusedUnknown = "nothing waits for %q"
+	refusedUnknown = "nothing waits for %q any more; see status.progress.pending"
 	refusedNone    = "nothing is asked"
 	refusedMany    = "several things are asked; name one of them as its request"
-	refusedKind    = "%s is a %s, which type %s does not answer"
-	refusedLittle  = "it grants no %s"
+	refusedKind    = "%s is a %s, not for type %s; create another Decision, of another name and without request"
+	refusedLittle  = "it grants no %s; create another Decision, of another name and without request"
 	refusedType    = "this runner knows no decision of the type %q"
 )
 

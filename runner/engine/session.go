@@ -170,7 +170,7 @@ func (s *session) ended() bool {
 
 // end tells the layers and the journal how the session ended, where it did.
 func (s *session) end(ctx context.Context, out Outcome) Outcome {
-	if out.Text == "" {
+	if out.Text == "" && out.Output == nil { // an output is the answer, not what was said on the way to it
 		out.Text = lastText(s.read().Steps)
 	}
 	if s.account == nil || !out.Reason.Commits() {
