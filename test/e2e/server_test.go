@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,10 +57,28 @@ func serve(ctx context.Context, namespace string, script modeltest.Script, pages
 		}
 	}
 	return until(ctx, func(ctx context.Context) (bool, error) {
-		var d appsv1.Deployment
-		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: modelsName}, &d)
-		return err == nil && d.Status.AvailableReplicas > 0, err
+		for _, name := range append(names, modelsName) {
+			if there, err := leads(ctx, namespace, name); !there || err != nil {
+				return false, err
+			}
+		}
+		return true, nil
 	})
+}
+
+// leads says whether a Service leads to somebody: before that, connections to it
+// are refused.
+func leads(ctx context.Context, namespace, service string) (bool, error) {
+	var slices discoveryv1.EndpointSliceList
+	err := cluster.admin.List(ctx, &slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service})
+	for _, s := range slices.Items {
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready != nil && *e.Conditions.Ready {
+				return true, nil
+			}
+		}
+	}
+	return false, err
 }
 
 // deployment is the server, as the restricted Pod Security Standard wants it.
