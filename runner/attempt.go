@@ -224,7 +224,7 @@ func (w *work) close() {
 	if w.events != nil {
 		w.events.Close(closeFor)
 		w.audience.close(closeFor)
-		w.copies.close(copyFor)
+		w.copies.close(copyFor, w.log)
 	}
 	if w.reporter != nil {
 		w.reporter.Close()

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -76,12 +77,15 @@ func (c *copies) ended(reason string) {
 	c.status = reason
 }
 
-// close has the store take what is left, and how the Run stands.
-func (c *copies) close(patience time.Duration) {
+// close has the store take what is left, and how the Run stands. What it did
+// not take is said in the log: a store that is down is no failure of the Run.
+func (c *copies) close(patience time.Duration, log *slog.Logger) {
 	if c == nil || c.feed == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c.feed.Close(ctx, c.status)
+	if s := c.feed.Close(ctx, c.status); s.Missing > 0 || s.Err != nil {
+		log.Warn("The store of sessions did not take everything", "stored", s.Stored, "missing", s.Missing, "failures", s.Failures, "error", s.Err)
+	}
 }
