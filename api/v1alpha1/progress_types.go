@@ -1,0 +1,248 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RunProgress is what the runner tells of itself, within bounds: the last
+// steps, exact counts, and in the end a committed result. The transcript is in
+// the pod's log.
+type RunProgress struct {
+	// version is that of the contract between operator and runner.
+	// +optional
+	Version int32 `json:"version,omitempty"`
+	// attempt is the number of the attempt that wrote this.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+	// sequence grows with each report: milliseconds of the runner's clock.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// effects is Begun from before the first call that may change something.
+	// +kubebuilder:validation:Enum=Begun
+	// +optional
+	Effects Effects `json:"effects,omitempty"`
+	// state is what the Run waits for, as a reason of Succeeded=Unknown; empty
+	// while it works.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	State string `json:"state,omitempty"`
+	// model is the name of the Model that answered last.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Model string `json:"model,omitempty"`
+	// step is the step under way.
+	// +optional
+	Step *CurrentStep `json:"step,omitempty"`
+	// counts are exact over all attempts.
+	// +optional
+	Counts Counts `json:"counts,omitempty"`
+	// usage is what the Run used over all attempts.
+	// +optional
+	Usage Usage `json:"usage,omitempty"`
+	// recent are the last steps, at most 20, oldest first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Recent []RecentStep `json:"recent,omitempty"`
+	// pending is what people are asked, at most 10, oldest first. A Decision named
+	// <run>.<id> answers one.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Pending []PendingRequest `json:"pending,omitempty"`
+	// decided are the last Decisions that the runner acted on, at most 20, oldest
+	// first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Decided []DecidedRequest `json:"decided,omitempty"`
+	// result is how the attempt ended.
+	// +optional
+	Result *Result `json:"result,omitempty"`
+}
+
+// Effects says whether anything may have been changed.
+type Effects string
+
+// EffectsBegun means that something may have been changed.
+const EffectsBegun Effects = "Begun"
+
+// CurrentStep is the step under way.
+type CurrentStep struct {
+	// number of the step, from 1.
+	// +optional
+	Number int64 `json:"number,omitempty"`
+	// kind is Model or Tool.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// name of the Model or tool.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
+	// startedAt is when the step began.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+}
+
+// Counts are exact, however long the Run.
+type Counts struct {
+	// steps is the number of turns of the model.
+	// +optional
+	Steps int64 `json:"steps,omitempty"`
+	// modelCalls is the number of requests to models, retries included.
+	// +optional
+	ModelCalls int64 `json:"modelCalls,omitempty"`
+	// toolCalls is the number of executed tool calls.
+	// +optional
+	ToolCalls int64 `json:"toolCalls,omitempty"`
+	// errors is the number of model calls and tool calls that failed.
+	// +optional
+	Errors int64 `json:"errors,omitempty"`
+}
+
+// Usage is what the Run used.
+type Usage struct {
+	// inputTokens is all input, cache included.
+	// +optional
+	InputTokens int64 `json:"inputTokens,omitempty"`
+	// cacheReadTokens is the part of the input read from a prompt cache.
+	// +optional
+	CacheReadTokens int64 `json:"cacheReadTokens,omitempty"`
+	// cacheWriteTokens is the part of the input written to a prompt cache.
+	// +optional
+	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
+	// outputTokens is all output, reasoning included.
+	// +optional
+	OutputTokens int64 `json:"outputTokens,omitempty"`
+	// reasoningTokens is the part of the output spent on reasoning.
+	// +optional
+	ReasoningTokens int64 `json:"reasoningTokens,omitempty"`
+	// totalTokens is what limits.tokens counts: input not read from a cache plus
+	// output.
+	// +optional
+	TotalTokens int64 `json:"totalTokens,omitempty"`
+	// cost is the price of it all; empty where a price is not known.
+	// +kubebuilder:validation:MaxLength=24
+	// +optional
+	Cost string `json:"cost,omitempty"`
+	// costMicroUSD is the same in millionths of a US dollar.
+	// +optional
+	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
+	// durationSeconds is how long runners were alive.
+	// +optional
+	DurationSeconds int64 `json:"durationSeconds,omitempty"`
+}
+
+// RecentStep is one of the last steps, in a line.
+type RecentStep struct {
+	// step is its number.
+	// +optional
+	Step int64 `json:"step,omitempty"`
+	// kind is Model or Tool.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// name of the Model or tool.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
+	// +optional
+	Name string `json:"name,omitempty"`
+	// summary says in a line what was said or done.
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 200",message="must be at most 200 bytes"
+	// +optional
+	Summary string `json:"summary,omitempty"`
+	// durationMs is how long it took, in milliseconds.
+	// +optional
+	DurationMs int64 `json:"durationMs,omitempty"`
+}
+
+// PendingRequest is what a person is asked.
+type PendingRequest struct {
+	// id names the request; a Decision says it in spec.request.
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	ID string `json:"id,omitempty"`
+	// kind is Question or Limit.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// agent is who asks, where it is not the Run's own.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Agent string `json:"agent,omitempty"`
+	// question is what is asked, at most 1 KiB.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
+	// +optional
+	Question string `json:"question,omitempty"`
+	// askedAt is since when it waits.
+	// +optional
+	AskedAt *metav1.Time `json:"askedAt,omitempty"`
+	// expiresAt is until when it waits.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// DecidedRequest is a Decision that the runner acted on.
+type DecidedRequest struct {
+	// name is that of the Decision.
+	// +kubebuilder:validation:MaxLength=144
+	// +optional
+	Name string `json:"name,omitempty"`
+	// request is what it answered.
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	Request string `json:"request,omitempty"`
+	// refused says why the runner could not act on it; empty when it did.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
+	// +optional
+	Refused string `json:"refused,omitempty"`
+}
+
+// Result is how an attempt ended. It counts only when it is committed; an exit
+// code alone never means success.
+type Result struct {
+	// committed is true once the runner stands by this result.
+	// +optional
+	Committed bool `json:"committed,omitempty"`
+	// reason is a reason of the condition Succeeded.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message says what happened and what to do next.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
+	// +optional
+	Message string `json:"message,omitempty"`
+	// text is the agent's last word, at most 8 KiB.
+	// +kubebuilder:validation:MaxLength=8192
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8192",message="must be at most 8 KiB"
+	// +optional
+	Text string `json:"text,omitempty"`
+	// output is the agent's answer as JSON, valid against output.schema, at most
+	// 16 KiB.
+	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 16384",message="must be at most 16 KiB"
+	// +optional
+	Output string `json:"output,omitempty"`
+	// files are what the tools made or changed in the workspace, at most 20.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Files []File `json:"files,omitempty"`
+}
+
+// File is a file that the Run made or changed.
+type File struct {
+	// path as the agent sees it: /workspace/notes/a.txt.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="must be at most 256 bytes"
+	// +optional
+	Path string `json:"path,omitempty"`
+	// size in bytes.
+	// +optional
+	Size int64 `json:"size,omitempty"`
+}
