@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
 		"Glob":       testGlob,
 		"GlobErrors": testGlobErrors,
 		"Grep":       testGrep,
+		"GrepBounds": testGrepBounds,
 		"GrepErrors": testGrepErrors,
 		"Paths":      testPaths,
 		"Cancelled":  testCancelled,
