@@ -3,7 +3,6 @@ package anthropic_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
 	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -25,25 +25,9 @@ func says(role step.Role, text string) step.Step {
 	return step.Step{Role: role, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
 }
 
-// roundTrip is a network of one answer.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// answering is an endpoint that always answers this.
-func answering(status int, contentType, body string, headers ...string) roundTrip {
-	h := http.Header{"Content-Type": {contentType}}
-	for i := 0; i+1 < len(headers); i += 2 {
-		h.Set(headers[i], headers[i+1])
-	}
-	return func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
-	}
-}
-
 // streaming is an endpoint that streams these events.
-func streaming(events ...string) roundTrip {
-	return answering(http.StatusOK, "text/event-stream", strings.Join(events, ""))
+func streaming(events ...string) wiretest.RoundTrip {
+	return wiretest.Answering(http.StatusOK, "text/event-stream", strings.Join(events, ""))
 }
 
 // at is a Model of Anthropic's behind a network.
@@ -104,7 +88,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 func sent(t *testing.T, mods ...func(*anthropic.Options)) *http.Request {
 	t.Helper()
 	var got *http.Request
-	_, _ = collect(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	_, _ = collect(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		got = r
 		return nil, errors.New("enough")
 	}), mods...)
@@ -176,7 +160,7 @@ func TestHeaders(t *testing.T) {
 func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	var got []string
-	m := at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		got = append(got, r.Header.Get("X-Api-Key"))
 		return nil, errors.New("enough")
 	}), func(o *anthropic.Options) { o.Key = endpoint.KeyFile(path) })
@@ -193,14 +177,14 @@ func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
 
 // Retrying is a decorator's work: here one request is one request.
 func TestNothingIsRetried(t *testing.T) {
-	for name, network := range map[string]roundTrip{
-		"a failure":    answering(500, "application/json", `{"error":{"message":"no"}}`, "X-Should-Retry", "true"),
-		"a rate limit": answering(429, "application/json", `{"error":{"message":"no"}}`, "Retry-After", "0"),
+	for name, network := range map[string]wiretest.RoundTrip{
+		"a failure":    wiretest.Answering(500, "application/json", `{"error":{"message":"no"}}`, "X-Should-Retry", "true"),
+		"a rate limit": wiretest.Answering(429, "application/json", `{"error":{"message":"no"}}`, "Retry-After", "0"),
 		"no network":   func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			requests := 0
-			_, err := collect(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			_, err := collect(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				requests++
 				return network(r)
 			}))
@@ -214,7 +198,7 @@ func TestNothingIsRetried(t *testing.T) {
 func TestTheCallersEndIsNoFailureOfTheModel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := model.Collect(at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	r, err := model.Collect(at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	})).Stream(ctx, ask), nil)
 	if !errors.Is(err, context.Canceled) || model.Transient(err) || r.Usage != (step.Usage{}) {

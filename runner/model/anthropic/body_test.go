@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -21,7 +22,7 @@ import (
 func written(t *testing.T, req *model.Request, mods ...func(*anthropic.Options)) string {
 	t.Helper()
 	var body []byte
-	m := at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		body, _ = io.ReadAll(r.Body)
 		return nil, errors.New("enough")
 	}), mods...)

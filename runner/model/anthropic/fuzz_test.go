@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -24,9 +25,9 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(`{"type":"message","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn"}`))
 	f.Add([]byte(blockDelta(0, `{"type":"text_delta","text":"\u00e4\ud83d\ude00"}`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := recording{Status: 200, Headers: map[string][]string{"Content-Type": {"text/event-stream"}}}
+		r := wiretest.Recording{Status: 200, Headers: map[string][]string{"Content-Type": {"text/event-stream"}}}
 		got, err := answered(t, r, bytes.NewReader(data))
-		again, errAgain := answered(t, r, &chopped{data, 3})
+		again, errAgain := answered(t, r, &wiretest.Chopped{Data: data, Size: 3})
 		if diff := gocmp.Diff(got, again); diff != "" || (err == nil) != (errAgain == nil) {
 			t.Fatalf("in pieces: %v and %v, -whole +pieces:\n%s", err, errAgain, diff)
 		}

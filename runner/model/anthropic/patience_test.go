@@ -1,8 +1,6 @@
 package anthropic_test
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,40 +8,19 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 )
 
 // tick is an event that keeps a stream alive.
 const tick = "event: ping\ndata: {\"type\": \"ping\"}\n\n"
 
-// dripping is an endpoint that writes a piece every so often. When the pieces
-// are used up it keeps the connection open without a word.
-func dripping(every time.Duration, pieces ...string) roundTrip {
-	return func(r *http.Request) (*http.Response, error) {
-		reader, writer := io.Pipe()
-		go func() {
-			for _, piece := range pieces {
-				select {
-				case <-time.After(every): // in the bubble's time
-				case <-r.Context().Done():
-					return
-				}
-				if _, err := io.WriteString(writer, piece); err != nil {
-					return
-				}
-			}
-		}()
-		context.AfterFunc(r.Context(), func() { writer.CloseWithError(r.Context().Err()) })
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: reader}, nil
-	}
-}
-
 func TestPatience(t *testing.T) {
-	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
+	silent := wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	})
 	pausing := func(r *http.Request) (*http.Response, error) {
-		return dripping(100*time.Second, begin, text(0, "Wait."), end("pause_turn"))(r)
+		return wiretest.Dripping(100*time.Second, begin, text(0, "Wait."), end("pause_turn"))(r)
 	}
 	cases := map[string]struct {
 		network http.RoundTripper
@@ -51,11 +28,11 @@ func TestPatience(t *testing.T) {
 		after   time.Duration
 	}{
 		"an endpoint that never answers is left after the idle time":    {silent, "not a byte came for 2m0s", 2 * time.Minute},
-		"a stream that falls silent is left after the idle time":        {dripping(time.Second, begin+text(0, "Hi")), "not a byte came for 2m0s", 121 * time.Second},
-		"a byte now and then, even of a ping, is enough":                {dripping(119*time.Second, tick, tick, begin+text(0, "Hi"), end("end_turn")), "", 476 * time.Second},
-		"no call takes longer than the whole time":                      {dripping(100*time.Second, strings.Split(strings.Repeat(tick+"|", 20), "|")...), "the call took too long", 15 * time.Minute},
-		"nor do all the requests that its pauses lead to":               {roundTrip(pausing), "the call took too long", 15 * time.Minute},
-		"once it said that it finished, its end is waited for 5 s only": {dripping(time.Second, begin+text(0, "Hi"), finish("end_turn")), "", 7 * time.Second},
+		"a stream that falls silent is left after the idle time":        {wiretest.Dripping(time.Second, begin+text(0, "Hi")), "not a byte came for 2m0s", 121 * time.Second},
+		"a byte now and then, even of a ping, is enough":                {wiretest.Dripping(119*time.Second, tick, tick, begin+text(0, "Hi"), end("end_turn")), "", 476 * time.Second},
+		"no call takes longer than the whole time":                      {wiretest.Dripping(100*time.Second, strings.Split(strings.Repeat(tick+"|", 20), "|")...), "the call took too long", 15 * time.Minute},
+		"nor do all the requests that its pauses lead to":               {wiretest.RoundTrip(pausing), "the call took too long", 15 * time.Minute},
+		"once it said that it finished, its end is waited for 5 s only": {wiretest.Dripping(time.Second, begin+text(0, "Hi"), finish("end_turn")), "", 7 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

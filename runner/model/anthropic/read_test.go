@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -254,7 +255,7 @@ func TestWhatHasToGoBackIsKept(t *testing.T) {
 }
 
 func TestADocumentIsReadToo(t *testing.T) {
-	got, err := collect(t, answering(200, "application/json", ` {"id":"msg_1","type":"message","role":"assistant","content":[
+	got, err := collect(t, wiretest.Answering(200, "application/json", ` {"id":"msg_1","type":"message","role":"assistant","content":[
 		{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"text","text":"Hi"},
 		{"type":"tool_use","id":"t","name":"weather","input":{"city":"Bonn"}}],
 		"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":5}}`))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -23,7 +24,7 @@ func refusal(kind, message string) string {
 
 func TestRefusalsAreTyped(t *testing.T) {
 	json := func(status int, body string, headers ...string) http.RoundTripper {
-		return answering(status, "application/json", body, headers...)
+		return wiretest.Answering(status, "application/json", body, headers...)
 	}
 	cases := map[string]struct {
 		network http.RoundTripper
@@ -48,12 +49,12 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a failure":               {json(500, refusal("api_error", "oops")), &model.UnavailableError{Status: 500, Message: "oops"}},
 		"a timeout":               {json(504, refusal("timeout_error", "late")), &model.UnavailableError{Status: 504, Message: "late"}},
 		"too busy":                {json(529, refusal("overloaded_error", "Overloaded"), "Retry-After-Ms", "1500"), &model.UnavailableError{Status: 529, RetryAfter: 1500 * time.Millisecond, Message: "Overloaded"}},
-		"a gateway's page":        {answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: "<html>Bad gateway</html>"}},
+		"a gateway's page":        {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: "<html>Bad gateway</html>"}},
 		"200 with an error":       {json(200, refusal("overloaded_error", "Overloaded")), &model.UnavailableError{Status: 529, Message: "Overloaded"}},
 		"200 with something else": {json(200, `{"data":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"data":[]}`}},
 		"200 from another wire":   {json(200, `{"choices":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"choices":[]}`}},
-		"a web page":              {answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
-		"a redirect":              {answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
+		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
+		"a redirect":              {wiretest.Answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
 		"a window that was full":  {streaming(begin, end("model_context_window_exceeded")), &model.ContextTooLongError{Message: "the model's window was full before it said anything"}},
 	}
 	for name, tc := range cases {
@@ -114,8 +115,8 @@ func TestAnAnswerThatIsNotWholeIsIncomplete(t *testing.T) {
 		"an end but not a word":          streaming(begin, event("message_stop", "")),
 		"an event cut in the middle":     streaming(begin, text(0, "Hi"), finish("end_turn")[:60]),
 		"an event that is no JSON":       streaming(begin, "data: pardon?\n\n", end("end_turn")),
-		"a document cut":                 answering(200, "application/json", `{"type":"message","content":[{"type":"te`),
-		"a document of nothing":          answering(200, "application/json", `{"type":"message","content":[]}`),
+		"a document cut":                 wiretest.Answering(200, "application/json", `{"type":"message","content":[{"type":"te`),
+		"a document of nothing":          wiretest.Answering(200, "application/json", `{"type":"message","content":[]}`),
 		"only keep-alives, then EOF":     streaming(": a\n\n", ": b\n\n"),
 		"a beginning that says it ended": streaming(`data: {"type":"message_start","message":{"content":[],"stop_reason":"end_turn"}}` + "\n\n"),
 		"[DONE] without a reason":        streaming(begin, "data: [DONE]\n\n"),
@@ -138,13 +139,13 @@ func TestAnAnswerThatIsNotWholeIsIncomplete(t *testing.T) {
 func TestNoErrorHoldsTheKey(t *testing.T) {
 	const key = "sk-ant-0123456789abcdef"
 	cases := map[string]http.RoundTripper{
-		"an error body":          answering(401, "application/json", refusal("authentication_error", "invalid "+key)),
-		"escapes in it":          answering(401, "application/json", refusal("authentication_error", `\u0073k-ant-0123456789abcdef`)),
-		"a page cut in the key":  answering(200, "text/html", "<html>"+strings.Repeat(" ", 4<<10-16)+key),
-		"a content type":         answering(200, "text/"+key, "<html>"),
+		"an error body":          wiretest.Answering(401, "application/json", refusal("authentication_error", "invalid "+key)),
+		"escapes in it":          wiretest.Answering(401, "application/json", refusal("authentication_error", `\u0073k-ant-0123456789abcdef`)),
+		"a page cut in the key":  wiretest.Answering(200, "text/html", "<html>"+strings.Repeat(" ", 4<<10-16)+key),
+		"a content type":         wiretest.Answering(200, "text/"+key, "<html>"),
 		"an error in the stream": streaming("event: error\ndata: " + refusal("api_error", key) + "\n\n"),
 		"a broken event":         streaming("data: " + key + "\n\n"),
-		"a network error":        roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New(key) }),
+		"a network error":        wiretest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New(key) }),
 	}
 	for name, network := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestAnAnswerOf2GiBIsNotBuffered(t *testing.T) {
 			t.Parallel()
 			reader, writer := io.Pipe()
 			go func() { writer.CloseWithError(repeat(writer, tc.start, tc.piece)) }()
-			_, err := collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
+			_, err := collect(t, wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: reader}, nil
 			}))
 			var notAModel *model.NotAModelError
@@ -215,7 +216,7 @@ func TestAnAnswerOfTooManyCallsCountsAsCut(t *testing.T) {
 
 // in is a network that answers each request with the next of these, and what it
 // was asked.
-func in(t *testing.T, answers ...roundTrip) (roundTrip, *[]string) {
+func in(t *testing.T, answers ...wiretest.RoundTrip) (wiretest.RoundTrip, *[]string) {
 	t.Helper()
 	var asked []string
 	return func(r *http.Request) (*http.Response, error) {
@@ -225,7 +226,7 @@ func in(t *testing.T, answers ...roundTrip) (roundTrip, *[]string) {
 		}
 		asked = append(asked, string(body))
 		if len(asked) > len(answers) {
-			return answering(400, "application/json", refusal("invalid_request_error", "asked too often"))(r)
+			return wiretest.Answering(400, "application/json", refusal("invalid_request_error", "asked too often"))(r)
 		}
 		return answers[len(asked)-1](r)
 	}, &asked
@@ -270,11 +271,11 @@ func TestAnAnswerPausesEightTimesAtMost(t *testing.T) {
 func TestAPauseThatEndsBadly(t *testing.T) {
 	first := streaming(begin, text(0, "Wait."), end("pause_turn"))
 	cases := map[string]struct {
-		second roundTrip
+		second wiretest.RoundTrip
 		want   func(error) bool
 		usage  step.Usage
 	}{
-		"the provider is too busy then": {answering(529, "application/json", refusal("overloaded_error", "Overloaded")), model.Transient, step.Usage{InputTokens: 10, OutputTokens: 5}},
+		"the provider is too busy then": {wiretest.Answering(529, "application/json", refusal("overloaded_error", "Overloaded")), model.Transient, step.Usage{InputTokens: 10, OutputTokens: 5}},
 		"the rest is cut":               {streaming(begin, text(0, "Hi")), model.Transient, step.Usage{InputTokens: 20, OutputTokens: 6, ContextTokens: 11, Estimated: true}},
 	}
 	for name, tc := range cases {
@@ -294,7 +295,7 @@ func TestAPauseThatEndsBadly(t *testing.T) {
 // Some providers bind thinking to all that was said before it: where something
 // of that is hidden they refuse it, and it is not sent again.
 func TestThinkingThatIsRefusedIsNotSentAgain(t *testing.T) {
-	bound := answering(400, "application/json", refusal("invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."))
+	bound := wiretest.Answering(400, "application/json", refusal("invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."))
 	fine := streaming(hi)
 	network, asked := in(t, bound, fine, fine, fine)
 	m := at(t, network)

@@ -1,85 +1,25 @@
 package anthropic_test
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A recording is one exchange with a real provider.
-type recording struct {
-	File    string      `json:"file"`
-	I       int         `json:"i"`
-	Host    string      `json:"host"`
-	Kind    string      `json:"kind"`
-	Stream  bool        `json:"stream"`
-	Status  int         `json:"status"`
-	Headers http.Header `json:"headers"`
-	Raw     []byte      `json:"raw"`
-}
-
-func (r recording) name() string { return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I) }
-
 // isForeign reports whether the answer is of another API that happens to call its
 // objects messages: OpenAI's threads.
-func (r recording) isForeign() bool { return r.Host == "api.openai.com" }
-
-// recordings are the recorded answers on this wire, or the test is skipped: they
-// are not part of the repository.
-func recordings(t *testing.T) []recording {
-	t.Helper()
-	list, err := readRecordings()
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no recordings: DECKHAND_RECORDINGS names their folder")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-var readRecordings = sync.OnceValues(func() ([]recording, error) {
-	dir := cmp.Or(os.Getenv("DECKHAND_RECORDINGS"), "../../../../shared/recordings")
-	file, err := os.Open(filepath.Join(dir, "exchanges.jsonl.gz"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, err
-	}
-	var list []recording
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var r recording
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, err
-		}
-		if r.Kind == "anthropic" {
-			list = append(list, r)
-		}
-	}
-	return list, lines.Err()
-})
+func isForeign(r wiretest.Recording) bool { return r.Host == "api.openai.com" }
 
 // told is what an answer says, as far as two decoders must agree.
 type told struct {
@@ -91,15 +31,9 @@ type told struct {
 }
 
 // answered is the whole of an answer with the given body.
-func answered(t testing.TB, r recording, body io.Reader) (told, error) {
+func answered(t testing.TB, r wiretest.Recording, body io.Reader) (told, error) {
 	t.Helper()
-	header := http.Header{}
-	for name, values := range r.Headers {
-		header[http.CanonicalHeaderKey(name)] = values
-	}
-	response, err := collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: r.Status, Header: header, Body: io.NopCloser(body)}, nil
-	}))
+	response, err := collect(t, r.Served(body))
 	return tell(response), err
 }
 
@@ -121,20 +55,20 @@ func tell(r model.Response) told {
 		}
 	}
 	for _, c := range r.Calls {
-		w.Calls = append(w.Calls, model.Call{Name: c.Name, Args: canonicalJSON(c.Args)})
+		w.Calls = append(w.Calls, model.Call{Name: c.Name, Args: wiretest.CanonicalJSON(c.Args)})
 	}
 	return w
 }
 
 func TestRecordedAnswersAreReadWhole(t *testing.T) {
 	decoded, errs, foreign := map[bool]int{}, 0, 0
-	for _, r := range recordings(t) {
+	for _, r := range wiretest.Recordings(t, "anthropic") {
 		switch {
-		case r.isForeign():
+		case isForeign(r):
 			foreign++
 			_, err := answered(t, r, bytes.NewReader(r.Raw))
 			if _, ok := errors.AsType[*model.NotAModelError](err); !ok {
-				t.Errorf("%s is of another API, but: %v", r.name(), err)
+				t.Errorf("%s is of another API, but: %v", r.Name(), err)
 			}
 			continue
 		case r.Status != http.StatusOK:
@@ -143,13 +77,13 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 		}
 		want := independently(t, r)
 		for _, size := range []int{1, 7, 4096} {
-			got, err := answered(t, r, &chopped{r.Raw, size})
+			got, err := answered(t, r, &wiretest.Chopped{Data: r.Raw, Size: size})
 			if err != nil {
-				t.Errorf("%s in pieces of %d: %v", r.name(), size, err)
+				t.Errorf("%s in pieces of %d: %v", r.Name(), size, err)
 				continue
 			}
 			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.name(), size, diff)
+				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.Name(), size, diff)
 			}
 		}
 		decoded[r.Stream]++
@@ -157,32 +91,16 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 	t.Logf("decoded %d streamed and %d plain answers, %d errors; refused %d of another API", decoded[true], decoded[false], errs, foreign)
 }
 
-// everyByte is up to which size an answer is cut at each of its bytes. The cuts
-// of a larger one are spread over it, unless DECKHAND_EVERY_BYTE is set: that
-// takes minutes.
-const everyByte = 10 << 10
-
-// stride is how far the cuts of an answer are apart.
-func (r recording) stride() int {
-	switch {
-	case testing.Short() || !r.Stream:
-		return len(r.Raw)/100 + 1
-	case len(r.Raw) > everyByte && os.Getenv("DECKHAND_EVERY_BYTE") == "":
-		return len(r.Raw)/1000 + 1
-	}
-	return 1
-}
-
 // A prefix of an answer is the whole answer or an error, wherever it ends.
 func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 	prefixes, whole := 0, 0
-	for _, r := range recordings(t) {
-		if r.Status != http.StatusOK || r.isForeign() {
+	for _, r := range wiretest.Recordings(t, "anthropic") {
+		if r.Status != http.StatusOK || isForeign(r) {
 			continue
 		}
 		want := independently(t, r)
 		want.Usage = step.Usage{} // comes last
-		for end := len(r.Raw) - 1; end >= 0; end -= r.stride() {
+		for end := len(r.Raw) - 1; end >= 0; end -= r.Stride() {
 			prefixes++
 			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
 			cost := got.Usage
@@ -191,9 +109,9 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 			case err == nil && diff == "":
 				whole++
 			case err == nil:
-				t.Errorf("%s cut at %d is taken for whole: -want +got:\n%s", r.name(), end, diff)
+				t.Errorf("%s cut at %d is taken for whole: -want +got:\n%s", r.Name(), end, diff)
 			case !model.Transient(err) || got.Finish != "" || !cost.Estimated:
-				t.Errorf("%s cut at %d: finish %q, cost %+v, %v", r.name(), end, got.Finish, cost, err)
+				t.Errorf("%s cut at %d: finish %q, cost %+v, %v", r.Name(), end, got.Finish, cost, err)
 			}
 		}
 	}
@@ -205,26 +123,26 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 		400: &model.ContextTooLongError{Message: "prompt is too long: 3333404 tokens > 200000 maximum", Window: 200000},
 		404: &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5"},
 	}
-	for _, r := range recordings(t) {
+	for _, r := range wiretest.Recordings(t, "anthropic") {
 		if r.Status == http.StatusOK {
 			continue
 		}
 		_, err := answered(t, r, bytes.NewReader(r.Raw))
 		if diff := gocmp.Diff(want[r.Status], err); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", r.name(), diff)
+			t.Errorf("%s: -want +got:\n%s", r.Name(), diff)
 		}
 	}
 }
 
 // independently decodes an answer with nothing that the adapter uses: generic
 // values, and the simplest rules that the recordings obey.
-func independently(t *testing.T, r recording) told {
+func independently(t *testing.T, r wiretest.Recording) told {
 	t.Helper()
 	w := witness{blocks: map[float64]map[string]any{}, usage: map[string]any{}}
 	if !r.Stream {
 		var v map[string]any
 		if err := json.Unmarshal(r.Raw, &v); err != nil {
-			t.Fatalf("%s: %v", r.name(), err)
+			t.Fatalf("%s: %v", r.Name(), err)
 		}
 		for i, b := range v["content"].([]any) {
 			w.blocks[float64(i)] = b.(map[string]any)
@@ -239,7 +157,7 @@ func independently(t *testing.T, r recording) told {
 		}
 		var v map[string]any
 		if err := json.Unmarshal(data, &v); err != nil {
-			t.Fatalf("%s: %v", r.name(), err)
+			t.Fatalf("%s: %v", r.Name(), err)
 		}
 		w.see(v)
 	}
@@ -288,7 +206,7 @@ func (w *witness) verdict() told {
 				data, _ := json.Marshal(b["input"])
 				args = string(data)
 			}
-			got.Calls = append(got.Calls, model.Call{Name: str(b["name"]), Args: canonicalJSON(args)})
+			got.Calls = append(got.Calls, model.Call{Name: str(b["name"]), Args: wiretest.CanonicalJSON(args)})
 		default:
 			got.Opaque = append(got.Opaque, str(b["type"]))
 		}
@@ -315,28 +233,3 @@ func (w *witness) verdict() told {
 }
 
 func str(v any) string { s, _ := v.(string); return s }
-
-// chopped gives at most size bytes a read.
-type chopped struct {
-	data []byte
-	size int
-}
-
-func (c *chopped) Read(p []byte) (int, error) {
-	if len(c.data) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, c.data[:min(c.size, len(c.data))])
-	c.data = c.data[n:]
-	return n, nil
-}
-
-// canonicalJSON is JSON in one spelling; what is no JSON stays.
-func canonicalJSON(s string) string {
-	var v any
-	if json.Unmarshal([]byte(s), &v) != nil {
-		return s
-	}
-	data, _ := json.Marshal(v)
-	return strings.TrimSpace(string(data))
-}

@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -19,7 +20,7 @@ import (
 func body(t *testing.T, req *model.Request, mods ...func(*openai.Options)) string {
 	t.Helper()
 	var sent []byte
-	m := at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		sent, _ = io.ReadAll(r.Body)
 		if int64(len(sent)) != r.ContentLength {
 			t.Errorf("Content-Length %d for %d bytes", r.ContentLength, len(sent))

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 )
 
 // endless is a network whose answer never ends by itself: start, and then 2 GiB
 // of a piece, unless nobody reads.
-func endless(start, piece string) roundTrip {
+func endless(start, piece string) wiretest.RoundTrip {
 	return func(*http.Request) (*http.Response, error) {
 		reader, writer := io.Pipe()
 		go func() { writer.CloseWithError(pour(writer, start, piece)) }()
@@ -50,15 +51,15 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 	const most = 384 << 20
 	chunk := func(inner string) string { return `data: {"choices":[` + inner + `]}` + "\n\n" }
 	// A chunk of 3 MB says very many small things.
-	many := func(before, piece, after string) roundTrip {
-		return answering(http.StatusOK, "text/event-stream", chunk(before+strings.Repeat(piece+",", 3<<20/(len(piece)+1))+piece+after))
+	many := func(before, piece, after string) wiretest.RoundTrip {
+		return wiretest.Answering(http.StatusOK, "text/event-stream", chunk(before+strings.Repeat(piece+",", 3<<20/(len(piece)+1))+piece+after))
 	}
 	notAModel := func(err error) bool {
 		_, ok := errors.AsType[*model.NotAModelError](err)
 		return ok && strings.Contains(err.Error(), "MiB")
 	}
 	cases := map[string]struct {
-		network roundTrip
+		network wiretest.RoundTrip
 		want    func(error) bool
 	}{
 		"one line":             {endless(`data: {"choices":[{"delta":{"content":"`, "aaaaaaaa"), notAModel},
@@ -76,7 +77,7 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 		"very many parts":      {many(`{"delta":{"content":[`, `{"text":"a"}`, "]}}"), model.Transient},
 		"details without end":  {endless("", chunk(`{"delta":{"reasoning_details":[{"type":"a"},{"type":"b"}]}}`)), model.Transient},
 		"brackets":             {endless("", "data: "+strings.Repeat("[", 1<<20)+"\n"), model.Transient},
-		"deep parts":           {answering(http.StatusOK, "text/event-stream", chunk(`{"delta":{"content":`+strings.Repeat(`[{"thinking":`, 4000)+strings.Repeat(" ", 1<<20)+"1"+strings.Repeat("}]", 4000)+`}}`)), model.Transient},
+		"deep parts":           {wiretest.Answering(http.StatusOK, "text/event-stream", chunk(`{"delta":{"content":`+strings.Repeat(`[{"thinking":`, 4000)+strings.Repeat(" ", 1<<20)+"1"+strings.Repeat("}]", 4000)+`}}`)), model.Transient},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -54,7 +55,7 @@ func TestAddressOfAzure(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			asked := ""
-			_, _ = collect(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			_, _ = collect(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				asked = r.URL.String()
 				return nil, http.ErrAbortHandler
 			}), func(o *openai.Options) {
@@ -103,7 +104,7 @@ func TestKimiAnswers(t *testing.T) {
 	t.Run("cut anywhere it is incomplete, or whole", func(t *testing.T) {
 		all := strings.Join(whole, "\n")
 		for end := range len(all) {
-			got, err := collect(t, answering(http.StatusOK, "text/event-stream", all[:end]), kimi)
+			got, err := collect(t, wiretest.Answering(http.StatusOK, "text/event-stream", all[:end]), kimi)
 			got.Usage = step.Usage{}
 			if want := want; err == nil {
 				want.Usage = step.Usage{}
@@ -116,7 +117,7 @@ func TestKimiAnswers(t *testing.T) {
 		}
 	})
 	for status, kind := range map[int]string{500: "server_error", 502: "bad_gateway", 503: "engine_overloaded_error", 504: "timeout", 429: "rate_limit_reached_error"} {
-		_, err := collect(t, answering(status, "application/json", `{"error":{"message":"The engine is currently overloaded","type":"`+kind+`"}}`), kimi)
+		_, err := collect(t, wiretest.Answering(status, "application/json", `{"error":{"message":"The engine is currently overloaded","type":"`+kind+`"}}`), kimi)
 		if !model.Transient(err) {
 			t.Errorf("status %d: %v is not transient", status, err)
 		}

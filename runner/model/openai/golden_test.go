@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -77,7 +78,7 @@ func TestWhatEachProviderIsSent(t *testing.T) {
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			network := roundTrip(func(req *http.Request) (*http.Response, error) {
+			network := wiretest.RoundTrip(func(req *http.Request) (*http.Response, error) {
 				got.WriteString(req.Method + " " + req.URL.String() + "\n")
 				for _, header := range []string{"Authorization", "Api-Key"} {
 					if value := req.Header.Get(header); value != "" {

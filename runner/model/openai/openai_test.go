@@ -3,7 +3,6 @@ package openai_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -24,25 +24,9 @@ func says(role step.Role, text string) step.Step {
 	return step.Step{Role: role, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
 }
 
-// roundTrip is a network of one answer.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// answering is an endpoint that always answers this.
-func answering(status int, contentType, body string, headers ...string) roundTrip {
-	h := http.Header{"Content-Type": {contentType}}
-	for i := 0; i+1 < len(headers); i += 2 {
-		h.Set(headers[i], headers[i+1])
-	}
-	return func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
-	}
-}
-
 // streaming is an endpoint that streams these lines.
-func streaming(lines ...string) roundTrip {
-	return answering(http.StatusOK, "text/event-stream", strings.Join(lines, "\n"))
+func streaming(lines ...string) wiretest.RoundTrip {
+	return wiretest.Answering(http.StatusOK, "text/event-stream", strings.Join(lines, "\n"))
 }
 
 // at is a compatible Model behind a network.
@@ -100,7 +84,7 @@ func TestEndpoint(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			asked := ""
-			network := roundTrip(func(r *http.Request) (*http.Response, error) {
+			network := wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				asked = r.URL.String()
 				return nil, errors.New("enough")
 			})
@@ -116,7 +100,7 @@ func TestEndpoint(t *testing.T) {
 func sent(t *testing.T, mods ...func(*openai.Options)) http.Header {
 	t.Helper()
 	var header http.Header
-	_, _ = collect(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	_, _ = collect(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		header = r.Header
 		return nil, errors.New("enough")
 	}), mods...)
@@ -142,7 +126,7 @@ func TestHeaders(t *testing.T) {
 func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	var got []string
-	m := at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		got = append(got, r.Header.Get("Authorization"))
 		return nil, errors.New("enough")
 	}), func(o *openai.Options) { o.Key = openai.KeyFile(path) })
@@ -174,16 +158,16 @@ func TestNoErrorHoldsTheKey(t *testing.T) {
 	const key = "sk-live-0123456789abcdef"
 	page := "<html>" + strings.Repeat(" ", 4<<10-16) + key
 	cases := map[string]http.RoundTripper{
-		"an error body":          answering(401, "application/json", `{"error":{"message":"Incorrect API key: `+key+`"}}`),
-		"escapes in it":          answering(401, "application/json", `{"error":{"message":"\u0073k-live-0123456789abcdef"}}`),
-		"plain text":             answering(500, "text/plain", key),
-		"a page":                 answering(200, "text/html", "<html>"+key),
-		"a page cut in the key":  answering(200, "text/html", page),
-		"a content type":         answering(200, "text/"+key, "<html>"),
-		"a redirect":             answering(302, "text/html", "", "Location", "https://evil/?k="+key),
+		"an error body":          wiretest.Answering(401, "application/json", `{"error":{"message":"Incorrect API key: `+key+`"}}`),
+		"escapes in it":          wiretest.Answering(401, "application/json", `{"error":{"message":"\u0073k-live-0123456789abcdef"}}`),
+		"plain text":             wiretest.Answering(500, "text/plain", key),
+		"a page":                 wiretest.Answering(200, "text/html", "<html>"+key),
+		"a page cut in the key":  wiretest.Answering(200, "text/html", page),
+		"a content type":         wiretest.Answering(200, "text/"+key, "<html>"),
+		"a redirect":             wiretest.Answering(302, "text/html", "", "Location", "https://evil/?k="+key),
 		"an error in the stream": streaming(`data: {"error":{"message":"`+key+`"}}`, ""),
 		"a broken chunk":         streaming(`data: `+key, ""),
-		"a network error":        roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New(key) }),
+		"a network error":        wiretest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New(key) }),
 	}
 	for name, network := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -197,9 +181,9 @@ func TestNoErrorHoldsTheKey(t *testing.T) {
 
 func TestNoRedirectIsFollowed(t *testing.T) {
 	requests := 0
-	_, err := collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
+	_, err := collect(t, wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
 		requests++
-		return answering(http.StatusPermanentRedirect, "", "", "Location", "https://elsewhere/v1")(nil)
+		return wiretest.Answering(http.StatusPermanentRedirect, "", "", "Location", "https://elsewhere/v1")(nil)
 	}), withKey("sk-1"))
 	var notAModel *model.NotAModelError
 	if !errors.As(err, &notAModel) || !strings.Contains(err.Error(), "https://elsewhere/v1") || requests != 1 {
@@ -210,7 +194,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 func TestTheCallersEndIsNoFailureOfTheModel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := model.Collect(at(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+	_, err := model.Collect(at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	})).Stream(ctx, ask), nil)
 	if !errors.Is(err, context.Canceled) || model.Transient(err) {

@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -83,7 +84,7 @@ func TestAwkwardStreams(t *testing.T) {
 func TestAnAnswerThatIsNotStreamedIsReadToo(t *testing.T) {
 	body := "{\n \"choices\": [{\"message\": {\"content\": \"Hi\", \"tool_calls\": [{\"id\":\"a\",\"function\":{\"name\":\"weather\",\"arguments\":\"{\\\"city\\\":\\\"Bonn\\\"}\"}}]}, \"finish_reason\": \"tool_calls\"}],\n \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 4}\n}\n"
 	for _, contentType := range []string{"application/json", "text/event-stream", ""} {
-		r, err := collect(t, answering(http.StatusOK, contentType, body))
+		r, err := collect(t, wiretest.Answering(http.StatusOK, contentType, body))
 		want := model.Response{
 			Parts: []step.Part{{Kind: step.PartText, Text: "Hi"}}, Calls: weather, Finish: step.FinishCalls,
 			Usage: step.Usage{InputTokens: 3, OutputTokens: 4},
@@ -218,7 +219,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(delta(`{"reasoning_details":[{"type":"a","text":"b"},7,null]}`)+"\n"+stop), 4096)
 	f.Fuzz(func(t *testing.T, body []byte, size int) {
 		one := func(reader io.Reader) (model.Response, error) {
-			return collect(t, roundTrip(func(*http.Request) (*http.Response, error) {
+			return collect(t, wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(reader)}, nil
 			}))
 		}
@@ -226,7 +227,7 @@ func FuzzStream(f *testing.F) {
 		if err == nil && r.Finish == "" {
 			t.Error("an answer without a finish")
 		}
-		chopped, err2 := one(&chopped{body, max(size&0xfff, 1)})
+		chopped, err2 := one(&wiretest.Chopped{Data: body, Size: max(size&0xfff, 1)})
 		if diff := gocmp.Diff(r, chopped); diff != "" || (err == nil) != (err2 == nil) {
 			t.Errorf("the pieces matter: %v, %v:\n%s", err, err2, diff)
 		}

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 )
 
@@ -19,7 +20,7 @@ func atNoon(o *openai.Options) { o.Now = func() time.Time { return noon } }
 
 func TestRefusalsAreTyped(t *testing.T) {
 	json := func(status int, body string, headers ...string) http.RoundTripper {
-		return answering(status, "application/json", body, headers...)
+		return wiretest.Answering(status, "application/json", body, headers...)
 	}
 	cases := map[string]struct {
 		network http.RoundTripper
@@ -68,7 +69,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a limit not to be retried":   {json(429, `{}`, "X-Should-Retry", "false"), &model.RateLimitedError{Final: true, Message: "{}"}},
 		"a timeout":                   {json(408, ``), &model.UnavailableError{Status: 408, Message: "Request Timeout"}},
 		"a conflict":                  {json(409, ``), &model.UnavailableError{Status: 409, Message: "Conflict"}},
-		"a failure":                   {answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: "<html>Bad gateway</html>"}},
+		"a failure":                   {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: "<html>Bad gateway</html>"}},
 		"too busy":                    {json(529, `{"error":{"message":"Overloaded"}}`, "Retry-After", "3"), &model.UnavailableError{Status: 529, RetryAfter: 3 * time.Second, Message: "Overloaded"}},
 		"a failure not to be retried": {json(500, `{"message":"no"}`, "X-Should-Retry", "false"), &model.UnavailableError{Status: 500, Final: true, Message: "no"}},
 		"a refusal to be retried":     {json(400, `{"message":"again"}`, "X-Should-Retry", "true"), &model.UnavailableError{Status: 400, Message: "again"}},
@@ -77,8 +78,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 			&model.BadRequestError{Status: 400, Message: "filtered"},
 		},
 		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"models":[]}`}},
-		"a web page":              {answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
-		"a plain text":            {answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{ContentType: "text/plain", Message: "It works! [31m"}},
+		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
+		"a plain text":            {wiretest.Answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{ContentType: "text/plain", Message: "It works! [31m"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +134,8 @@ func TestAnAnswerThatIsNotWholeIsIncomplete(t *testing.T) {
 		"no finish":                  streaming(delta(`{"content":"Hi"}`), ""),
 		"a chunk cut in the middle":  streaming(delta(`{"content":"Hi"}`), delta(`{"content":"Hi"}`)[:30]),
 		"an end but not a word":      streaming(done),
-		"a document cut":             answering(200, "application/json", `{"choices":[{"message":{"content":"Hi`),
-		"a document of nothing":      answering(200, "application/json", `{"choices":[]}`),
+		"a document cut":             wiretest.Answering(200, "application/json", `{"choices":[{"message":{"content":"Hi`),
+		"a document of nothing":      wiretest.Answering(200, "application/json", `{"choices":[]}`),
 		"a chunk that is no JSON":    streaming("data: pardon?", stop, done),
 		"only keep-alives, then EOF": streaming(": a", ": b", ""),
 	}

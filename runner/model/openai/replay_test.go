@@ -1,84 +1,25 @@
 package openai_test
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
-
-// A recording is one exchange with a real provider.
-type recording struct {
-	File    string      `json:"file"`
-	I       int         `json:"i"`
-	Kind    string      `json:"kind"`
-	Stream  bool        `json:"stream"`
-	Status  int         `json:"status"`
-	Headers http.Header `json:"headers"`
-	Raw     []byte      `json:"raw"`
-}
-
-func (r recording) name() string {
-	return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I)
-}
-
-// recordings are the recorded chat answers, or the test is skipped: they are
-// not part of the repository.
-func recordings(t *testing.T) []recording {
-	t.Helper()
-	list, err := readRecordings()
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no recordings: DECKHAND_RECORDINGS names their folder")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-var readRecordings = sync.OnceValues(func() ([]recording, error) {
-	dir := cmp.Or(os.Getenv("DECKHAND_RECORDINGS"), "../../../../shared/recordings")
-	file, err := os.Open(filepath.Join(dir, "exchanges.jsonl.gz"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, err
-	}
-	var list []recording
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var r recording
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, err
-		}
-		if r.Kind == "chat" {
-			list = append(list, r)
-		}
-	}
-	return list, lines.Err()
-})
 
 // told is what an answer says, as far as two decoders must agree.
 type told struct {
@@ -89,13 +30,11 @@ type told struct {
 }
 
 // answered is the whole of an answer with the given body.
-func answered(t *testing.T, r recording, body io.Reader) (told, error) {
+func answered(t *testing.T, r wiretest.Recording, body io.Reader) (told, error) {
 	t.Helper()
 	m, err := openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: "http://endpoint/v1",
-		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: r.Status, Header: canonical(r.Headers), Body: io.NopCloser(body)}, nil
-		}),
+		Transport: r.Served(body),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -109,26 +48,26 @@ func answered(t *testing.T, r recording, body io.Reader) (told, error) {
 		whole.In, whole.Out, whole.Read = 0, 0, 0
 	}
 	for _, c := range response.Calls {
-		whole.Calls = append(whole.Calls, model.Call{Name: c.Name, Args: canonicalJSON(c.Args)})
+		whole.Calls = append(whole.Calls, model.Call{Name: c.Name, Args: wiretest.CanonicalJSON(c.Args)})
 	}
 	return whole, err
 }
 
 func TestRecordedAnswersAreReadWhole(t *testing.T) {
 	decoded := map[string]int{}
-	for _, r := range recordings(t) {
+	for _, r := range wiretest.Recordings(t, "chat") {
 		if r.Status != http.StatusOK {
 			continue
 		}
 		want := independently(t, r)
 		for _, size := range []int{1, 7, 4096} {
-			got, err := answered(t, r, &chopped{r.Raw, size})
+			got, err := answered(t, r, &wiretest.Chopped{Data: r.Raw, Size: size})
 			if err != nil {
-				t.Errorf("%s in pieces of %d: %v", r.name(), size, err)
+				t.Errorf("%s in pieces of %d: %v", r.Name(), size, err)
 				continue
 			}
 			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.name(), size, diff)
+				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.Name(), size, diff)
 			}
 		}
 		decoded[map[bool]string{true: "streamed", false: "plain"}[r.Stream]]++
@@ -136,36 +75,28 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 	t.Logf("decoded %d streamed and %d plain answers", decoded["streamed"], decoded["plain"])
 }
 
-// A prefix of an answer is the whole answer or an error. Short answers are cut
-// after every byte; the cuts are spread over long ones, which take minutes unless
-// DECKHAND_EVERY_BYTE is set.
+// A prefix of an answer is the whole answer or an error, wherever it ends.
 func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
-	const cuts, short = 24, 256
-	everyByte := os.Getenv("DECKHAND_EVERY_BYTE") != ""
 	prefixes, whole := 0, 0
-	for _, r := range recordings(t) {
+	for _, r := range wiretest.Recordings(t, "chat") {
 		if r.Status != http.StatusOK {
 			continue
 		}
 		want := independently(t, r)
 		want.In, want.Out, want.Read = 0, 0, 0 // usage comes last
-		stride := max(len(r.Raw)/cuts, 1)
-		if everyByte || len(r.Raw) <= short {
-			stride = 1
-		}
-		for end := len(r.Raw) - 1; end >= 0; end -= stride {
+		for end := len(r.Raw) - 1; end >= 0; end -= r.Stride() {
 			prefixes++
 			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
 			if err != nil {
 				if !model.Transient(err) {
-					t.Errorf("%s cut at %d: %v is not transient", r.name(), end, err)
+					t.Errorf("%s cut at %d: %v is not transient", r.Name(), end, err)
 				}
 				continue
 			}
 			whole++
 			got.In, got.Out, got.Read = 0, 0, 0
 			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%s cut at %d is taken for whole: -want +got:\n%s", r.name(), end, diff)
+				t.Errorf("%s cut at %d is taken for whole: -want +got:\n%s", r.Name(), end, diff)
 			}
 		}
 	}
@@ -173,21 +104,21 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 }
 
 func TestRecordedErrorsAreTyped(t *testing.T) {
-	for _, r := range recordings(t) {
+	for _, r := range wiretest.Recordings(t, "chat") {
 		if r.Status == http.StatusOK {
 			continue
 		}
 		_, err := answered(t, r, bytes.NewReader(r.Raw))
 		var bad *model.BadRequestError
 		if !errors.As(err, &bad) || bad.Status != r.Status || bad.Message == "" {
-			t.Errorf("%s: got %#v", r.name(), err)
+			t.Errorf("%s: got %#v", r.Name(), err)
 		}
 	}
 }
 
 // independently decodes an answer with nothing that the adapter uses: generic
 // values, and the simplest rules that the recordings obey.
-func independently(t *testing.T, r recording) told {
+func independently(t *testing.T, r wiretest.Recording) told {
 	t.Helper()
 	var docs [][]byte
 	if r.Stream {
@@ -204,7 +135,7 @@ func independently(t *testing.T, r recording) told {
 	for _, doc := range docs {
 		var v map[string]any
 		if err := json.Unmarshal(doc, &v); err != nil {
-			t.Fatalf("%s: %v", r.name(), err)
+			t.Fatalf("%s: %v", r.Name(), err)
 		}
 		w.see(v)
 	}
@@ -309,7 +240,7 @@ func (w *witness) verdict() told {
 		w.Text = w.Text[len(m[0]):]
 	}
 	for _, key := range w.order {
-		w.Calls = append(w.Calls, model.Call{Name: w.names[key], Args: canonicalJSON(cmp.Or(w.args[key], "{}"))})
+		w.Calls = append(w.Calls, model.Call{Name: w.names[key], Args: wiretest.CanonicalJSON(cmp.Or(w.args[key], "{}"))})
 	}
 	w.Finish = step.FinishStop
 	switch {
@@ -324,39 +255,6 @@ func (w *witness) verdict() told {
 }
 
 func str(v any) string { s, _ := v.(string); return s }
-
-// chopped gives at most size bytes a read.
-type chopped struct {
-	data []byte
-	size int
-}
-
-func (c *chopped) Read(p []byte) (int, error) {
-	if len(c.data) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, c.data[:min(c.size, len(c.data))])
-	c.data = c.data[n:]
-	return n, nil
-}
-
-func canonical(h http.Header) http.Header {
-	list := http.Header{}
-	for name, values := range h {
-		list[http.CanonicalHeaderKey(name)] = values
-	}
-	return list
-}
-
-// canonicalJSON is JSON in one spelling; what is no JSON stays.
-func canonicalJSON(s string) string {
-	var v any
-	if json.Unmarshal([]byte(s), &v) != nil {
-		return s
-	}
-	data, _ := json.Marshal(v)
-	return string(data)
-}
 
 // text joins the parts of one kind.
 func text(r model.Response, kind step.PartKind) string {
