@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -79,9 +78,18 @@ type AgentSpec struct {
 	// Agent not Ready, reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(''))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue('')))) == n))",message="each tool may be listed once: give one of the two another name"
+	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",message="each tool may be listed once: give one of the two another name"
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
+
+	// policy decides which calls are made: the answer of the first rule that a call
+	// matches. No rule: Allow. Approvals of tools are asked after these. A rule
+	// that does not compile makes the Agent not Ready, reason PolicyInvalid. A call
+	// of an agent that this one gave work to must pass that one's policy too.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Policy []PolicyRule `json:"policy,omitempty"`
 
 	// hooks are asked over HTTP, in the order listed, before or after what the
 	// agent does; each may change it or forbid it.
@@ -112,6 +120,12 @@ type AgentSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Workspace Workspace `json:"workspace,omitempty"`
+
+	// sandbox is where commands of the agent run: a container that holds no
+	// credential. Required where a tool needs one; without such a tool there is
+	// none.
+	// +optional
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
 
 	// events is how much of a Run reaches the pod's log: Full, Steps (no
 	// streamed deltas) or None. Default Full.
@@ -259,48 +273,6 @@ type Output struct {
 	Schema runtime.RawExtension `json:"schema"`
 }
 
-// Workspace is where the agent's files live: /workspace.
-type Workspace struct {
-	// durability is what a lost pod costs. Pod: its files and its journal, so a
-	// lost Run starts again only if it had changed nothing, and else ends with
-	// reason PodLost. Default Pod.
-	// +kubebuilder:validation:Enum=Pod
-	// +kubebuilder:default=Pod
-	// +optional
-	Durability Durability `json:"durability,omitempty"`
-
-	// size bounds the files; the journal has as much for itself. Default 1Gi. A
-	// Run that passes it loses its pod.
-	// +kubebuilder:default="1Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
-	// +optional
-	Size *resource.Quantity `json:"size,omitempty"`
-
-	// instructions is Auto, to tell the model what the AGENTS.md at the root of the
-	// workspace says, or Ignore. Default Auto.
-	// +kubebuilder:validation:Enum=Auto;Ignore
-	// +kubebuilder:default=Auto
-	// +optional
-	Instructions InstructionsFile `json:"instructions,omitempty"`
-}
-
-// InstructionsFile is what is done with the AGENTS.md of a workspace.
-type InstructionsFile string
-
-// What is done with the AGENTS.md of a workspace.
-const (
-	InstructionsAuto   InstructionsFile = "Auto"
-	InstructionsIgnore InstructionsFile = "Ignore"
-)
-
-// Durability is what a lost pod costs.
-type Durability string
-
-// The durabilities.
-const (
-	DurabilityPod Durability = "Pod"
-)
-
 // Events is how much of a Run reaches the pod's log.
 type Events string
 
@@ -321,7 +293,39 @@ type PodTemplate struct {
 	// +optional
 	RunnerImage string `json:"runnerImage,omitempty"`
 
-	// imagePullSecrets are for the runner's image.
+	// runAsUser is the user and group of every container of the pod, and of its
+	// files; not root. Default 65532.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// labels are set on the pod, beside those of its Run.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// caBundle names the ConfigMap, in the same namespace, with certificates that
+	// are trusted beside the usual ones, for networks with a CA of their own.
+	// Default: the chart's runner.caBundle. While it is missing the pod does not
+	// start, reason Pending.
+	// +optional
+	CABundle *ConfigMapKey `json:"caBundle,omitempty"`
+
+	// proxy is the HTTP proxy by which the runner reaches models, tools and Git.
+	// Default: the chart's runner.proxy.
+	// +optional
+	Proxy *Proxy `json:"proxy,omitempty"`
+
+	// imageMirror replaces the registry of every image of the pod:
+	// mirror.example.com/hub takes golang:1.26 from
+	// mirror.example.com/hub/library/golang:1.26. Default: the chart's imageMirror.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ImageMirror string `json:"imageMirror,omitempty"`
+
+	// imagePullSecrets are for the images of the pod, beside the chart's
+	// runner.imagePullSecrets.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional

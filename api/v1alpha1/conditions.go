@@ -4,9 +4,8 @@ package v1alpha1
 // do. A reason is an answer to "why", in the condition that it stands in.
 //
 // Some are reserved for what is not built yet, so that whoever switches over
-// reasons can do it once: AwaitingApproval, AwaitingChild, Paused; NodeFailed,
-// IterationLimit, PublishFailed, SandboxAltered, NothingToContinue and
-// DecisionMismatch.
+// reasons can do it once: AwaitingChild; NodeFailed, IterationLimit and
+// NothingToContinue.
 
 // Conditions of a Run.
 const (
@@ -28,7 +27,7 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// Conditions of a Model and an Agent.
+// Conditions of a Model, a Toolset and an Agent.
 const (
 	// ConditionReady is True when the object is well formed and everything it
 	// names exists, False when not, Unknown until the operator has seen it.
@@ -90,6 +89,21 @@ const (
 	// ReasonHookToolNotFound (False): a hook is for a tool that the agent does not
 	// have, so it would never be asked.
 	ReasonHookToolNotFound = "HookToolNotFound"
+	// ReasonToolsetNotFound (False): a tool names a Toolset that is not there.
+	ReasonToolsetNotFound = "ToolsetNotFound"
+	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready.
+	ReasonToolsetNotReady = "ToolsetNotReady"
+	// ReasonTooManyToolsets (False): more Toolsets can be reached in one pod than it
+	// holds.
+	ReasonTooManyToolsets = "TooManyToolsets"
+	// ReasonToolsetInvalid (False): a Toolset cannot work as written; the message
+	// names the field.
+	ReasonToolsetInvalid = "ToolsetInvalid"
+	// ReasonSandboxMissing (False): a tool needs spec.sandbox, which is not there.
+	ReasonSandboxMissing = "SandboxMissing"
+	// ReasonPolicyInvalid (False): an expression of policy, or of an approval, does
+	// not compile; the message says which, where and why.
+	ReasonPolicyInvalid = "PolicyInvalid"
 	// ReasonInstructionsInvalid (False): the instructions name an input that
 	// input.schema does not have.
 	ReasonInstructionsInvalid = "InstructionsInvalid"
@@ -105,6 +119,8 @@ const (
 	ReasonTooLarge = "TooLarge"
 	// ReasonPodDurability (Durable=False): files and journal live in the pod.
 	ReasonPodDurability = "PodDurability"
+	// ReasonVolumeDurability (Durable=True): they live on a claim of the Run.
+	ReasonVolumeDurability = "VolumeDurability"
 )
 
 // Reasons of Succeeded=Unknown: the Run is active.
@@ -225,7 +241,8 @@ const (
 var ReadyReasons = []string{
 	ReasonReady, ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonFallbackCycle,
 	ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady, ReasonTooManyAgents, ReasonTooManySecrets,
-	ReasonToolNameTaken, ReasonHookToolNotFound, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
+	ReasonToolNameTaken, ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonTooManyToolsets, ReasonToolsetInvalid,
+	ReasonSandboxMissing, ReasonPolicyInvalid, ReasonHookToolNotFound, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
 	ReasonParametersInvalid, ReasonTooLarge,
 }
 

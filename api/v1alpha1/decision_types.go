@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Decision is what a person says to a Run: the answer to a question, more of
-// what a limit ended, or a message. It is said once, in its author's own name,
+// Decision is what a person says to a Run: yes or no to a call, the answer to a
+// question, more of what a limit ended, or a message. It is said once, in its author's own name,
 // and goes when the Run goes.
 //
 // +kubebuilder:object:root=true
@@ -43,6 +43,9 @@ type Decision struct {
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Decision is fixed: create another one"
 // +kubebuilder:validation:XValidation:rule="has(self.value) == (self.type in ['Answer', 'Message'])",message="value goes with the types Answer and Message: it is what the agent is told"
 // +kubebuilder:validation:XValidation:rule="has(self.grant) == (self.type == 'Grant')",message="grant goes with the type Grant: write grant: {steps: 20}"
+// +kubebuilder:validation:XValidation:rule="!(self.type in ['Approve', 'Deny']) || has(self.request)",message="Approve and Deny name the request that they answer: write request: s3c1"
+// +kubebuilder:validation:XValidation:rule="has(self.digest) == (self.type == 'Approve')",message="digest goes with the type Approve: copy it from status.progress.pending of the Run, so that what runs is what you saw"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.type == 'Approve'",message="scope goes with the type Approve"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Message' || !has(self.request)",message="a Message answers no request: remove request, or use the type Answer"
 type DecisionSpec struct {
 	// run names the Run, in the same namespace.
@@ -62,14 +65,36 @@ type DecisionSpec struct {
 	// +optional
 	Request string `json:"request,omitempty"`
 
-	// type is Answer (to a question), Grant (more of what a limit ended) or Message
+	// type is Approve or Deny (a call), Answer (to a question), Grant (more of what a limit ended) or Message
 	// (to the agent, at its next safe point; while it waits for the answer to a
 	// question it is that answer).
-	// +kubebuilder:validation:Enum=Answer;Grant;Message
+	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +required
 	Type DecisionType `json:"type"`
 
-	// value is the answer or the message, at most 4 KiB.
+	// digest is that of the request, from status.progress.pending of the Run. A call
+	// with another one is not what was approved: the Decision is refused.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the digest of the request: 64 hexadecimal digits"
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// scope is Call, this call alone, or Run: every call of the same tool that the
+	// same rule asks about, for the rest of the Run. Default Call.
+	// +kubebuilder:validation:Enum=Call;Run
+	// +optional
+	Scope DecisionScope `json:"scope,omitempty"`
+
+	// groups are those in whose name it is decided, where a request is for members
+	// of a group only. An admission policy refuses groups that the author is not in.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// value is the answer or the message, at most 4 KiB. Where the question has a
+	// schema it is JSON: '{"env": "staging"}'.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
@@ -81,7 +106,7 @@ type DecisionSpec struct {
 	// +optional
 	Grant *Grant `json:"grant,omitempty"`
 
-	// reason is why, for those who read it later. The agent is not told.
+	// reason is why, for those who read it later. The agent is told that of a Deny.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
@@ -120,9 +145,20 @@ type DecisionType string
 
 // The types of a Decision.
 const (
+	DecisionApprove DecisionType = "Approve"
+	DecisionDeny    DecisionType = "Deny"
 	DecisionAnswer  DecisionType = "Answer"
 	DecisionGrant   DecisionType = "Grant"
 	DecisionMessage DecisionType = "Message"
+)
+
+// DecisionScope is what an approval is good for.
+type DecisionScope string
+
+// What an approval is good for.
+const (
+	ScopeCall DecisionScope = "Call"
+	ScopeRun  DecisionScope = "Run"
 )
 
 // DecisionStatus is what became of a Decision. Once that is known it stays.

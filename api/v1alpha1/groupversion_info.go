@@ -12,6 +12,7 @@ var GroupVersion = schema.GroupVersion{Group: "deckhand.dev", Version: "v1alpha1
 var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Model{}, &ModelList{},
+		&Toolset{}, &ToolsetList{},
 		&Agent{}, &AgentList{},
 		&Run{}, &RunList{},
 		&Decision{}, &DecisionList{},

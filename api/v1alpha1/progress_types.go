@@ -56,6 +56,10 @@ type RunProgress struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Decided []DecidedRequest `json:"decided,omitempty"`
+	// confinement is how commands of the agent are shut in, as it was tried when the
+	// sandbox started.
+	// +optional
+	Confinement *Confinement `json:"confinement,omitempty"`
 	// result is how the attempt ended.
 	// +optional
 	Result *Result `json:"result,omitempty"`
@@ -164,7 +168,7 @@ type PendingRequest struct {
 	// +kubebuilder:validation:MaxLength=80
 	// +optional
 	ID string `json:"id,omitempty"`
-	// kind is Question or Limit.
+	// kind is Approval, Question or Limit.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Kind string `json:"kind,omitempty"`
@@ -177,6 +181,41 @@ type PendingRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Question string `json:"question,omitempty"`
+	// tool is what would be called, of an Approval.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Tool string `json:"tool,omitempty"`
+	// args are the arguments of the call as JSON, at most 1 KiB.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
+	// +optional
+	Args string `json:"args,omitempty"`
+	// argsTruncated is true when they are longer than that; the whole is in the
+	// pod's log, in the event pending.
+	// +optional
+	ArgsTruncated bool `json:"argsTruncated,omitempty"`
+	// digest is that of tool and arguments. A Decision of type Approve repeats it,
+	// and is good for nothing else.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// rule is the rule of the Agent's policy that asks.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Rule string `json:"rule,omitempty"`
+	// groups are those whose members may decide; empty: whoever may create
+	// Decisions.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+	// schema is the JSON Schema of the answer to a question, whose value is then
+	// JSON; empty: any text.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
+	// +optional
+	Schema string `json:"schema,omitempty"`
 	// askedAt is since when it waits.
 	// +optional
 	AskedAt *metav1.Time `json:"askedAt,omitempty"`
@@ -195,6 +234,10 @@ type DecidedRequest struct {
 	// +kubebuilder:validation:MaxLength=80
 	// +optional
 	Request string `json:"request,omitempty"`
+	// digest is that of the call which the runner made, or did not make, for it.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Digest string `json:"digest,omitempty"`
 	// refused says why the runner could not act on it; empty when it did.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
@@ -202,8 +245,33 @@ type DecidedRequest struct {
 	Refused string `json:"refused,omitempty"`
 }
 
+// Confinement is how commands of the agent are shut in: what happened when it
+// was tried, not what was asked for.
+type Confinement struct {
+	// process is Enforced when commands cannot gain rights and cannot look into the
+	// program that starts them, else Unenforced.
+	// +kubebuilder:validation:Enum=Enforced;Unenforced
+	// +optional
+	Process string `json:"process,omitempty"`
+	// files is Enforced when commands cannot replace what connects the sandbox with
+	// the runner, else Unenforced.
+	// +kubebuilder:validation:Enum=Enforced;Unenforced
+	// +optional
+	Files string `json:"files,omitempty"`
+	// network is Enforced when nothing outside the pod was reached; PortsOnly when
+	// ports below 1024 and datagrams were refused but a high port outside answered,
+	// which a NetworkPolicy closes where the cluster enforces one; else Unenforced.
+	// +kubebuilder:validation:Enum=Enforced;PortsOnly;Unenforced
+	// +optional
+	Network string `json:"network,omitempty"`
+	// landlockABI is the version of Landlock that the node's kernel has; 0: none.
+	// +optional
+	LandlockABI int32 `json:"landlockABI,omitempty"`
+}
+
 // Result is how an attempt ended. It counts only when it is committed; an exit
-// code alone never means success.
+// code alone never means success. One that is not committed, with reason Waiting
+// or Paused, says that the runner left on purpose and the next goes on.
 type Result struct {
 	// committed is true once the runner stands by this result.
 	// +optional
@@ -233,6 +301,21 @@ type Result struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Files []File `json:"files,omitempty"`
+	// published is the branch that the work was pushed to.
+	// +optional
+	Published *Published `json:"published,omitempty"`
+}
+
+// Published is a branch that work was pushed to.
+type Published struct {
+	// branch is deckhand/<run>.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Branch string `json:"branch,omitempty"`
+	// commit is its hash; empty when nothing had changed and nothing was pushed.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Commit string `json:"commit,omitempty"`
 }
 
 // File is a file that the Run made or changed.

@@ -110,9 +110,10 @@ type RunSpec struct {
 	// +optional
 	Disruptions *int32 `json:"disruptions,omitempty"`
 
-	// desiredState is Running, or Stopped to end the Run at its next safe point.
-	// A stopped Run does not start again. Default Running.
-	// +kubebuilder:validation:Enum=Running;Stopped
+	// desiredState is Running, Paused to hold the Run at its next safe point until
+	// it is Running again (with durability: Volume its pod goes meanwhile), or
+	// Stopped to end it there. A stopped Run does not start again. Default Running.
+	// +kubebuilder:validation:Enum=Running;Paused;Stopped
 	// +kubebuilder:default=Running
 	// +optional
 	DesiredState DesiredState `json:"desiredState,omitempty"`
@@ -131,6 +132,7 @@ type DesiredState string
 // The states to be desired.
 const (
 	DesiredRunning DesiredState = "Running"
+	DesiredPaused  DesiredState = "Paused"
 	DesiredStopped DesiredState = "Stopped"
 )
 

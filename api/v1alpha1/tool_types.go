@@ -2,8 +2,11 @@ package v1alpha1
 
 // Tool is one thing that an agent may do.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent and custom: write - builtin: Files, or - agent: reviewer"
-// +kubebuilder:validation:XValidation:rule="!has(self.name) || !has(self.builtin)",message="name is for agent and custom: the names of built-in tools are fixed"
+// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent, toolset and custom: write - builtin: Files, or - agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is for agent and custom: the names of built-in tools are fixed, those of a toolset begin with its name"
+// +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset)",message="allow and deny are for toolset"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names all that the agent may call, deny all that it may not: use one of the two"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="the timeout of a toolset is its own: set spec.timeout of the Toolset"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || has(self.agent)",message="mode is for agent"
 // +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.builtin) && self.builtin in ['HttpRequest', 'Browse'])",message="hosts are for the built-in tools HttpRequest and Browse"
@@ -15,8 +18,10 @@ type Tool struct {
 	// WebSearch: a search of the web. Browse: a page of the web as Markdown. Ask: a
 	// question to a person, which waits for the answer. Task: a part of the work
 	// done by the agent itself, in a session of its own. Recall: a search of what
-	// is remembered and of earlier sessions.
-	// +kubebuilder:validation:Enum=Files;Think;HttpRequest;WebSearch;Browse;Ask;Task;Recall
+	// is remembered and of earlier sessions. Shell: commands in the sandbox. Python:
+	// code in an interpreter there that keeps its variables. Both need spec.sandbox;
+	// without it the Agent is not Ready, reason SandboxMissing.
+	// +kubebuilder:validation:Enum=Files;Think;HttpRequest;WebSearch;Browse;Ask;Task;Recall;Shell;Python
 	// +optional
 	Builtin BuiltinTool `json:"builtin,omitempty"`
 
@@ -24,6 +29,32 @@ type Tool struct {
 	// to. While it does not exist this one is not Ready, reason AgentNotFound.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
+
+	// toolset names the Toolset, in the same namespace, whose tools the agent may
+	// call. While it does not exist the Agent is not Ready, reason ToolsetNotFound.
+	// +optional
+	Toolset ObjectName `json:"toolset,omitempty"`
+
+	// allow names the only tools of the toolset that the agent may call, as the
+	// server calls them. One that the server does not offer ends a Run with reason
+	// Misconfigured. Default: all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Allow []string `json:"allow,omitempty"`
+
+	// deny names tools of the toolset that the agent may not call.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Deny []string `json:"deny,omitempty"`
+
+	// approval has a person decide on calls before they are made. Rules of
+	// spec.policy come first.
+	// +optional
+	Approval *Approval `json:"approval,omitempty"`
 
 	// custom names a tool that a runner of your own was built with. One that it
 	// does not have ends a Run with reason Misconfigured.
@@ -83,6 +114,8 @@ const (
 	BuiltinAsk         BuiltinTool = "Ask"
 	BuiltinTask        BuiltinTool = "Task"
 	BuiltinRecall      BuiltinTool = "Recall"
+	BuiltinShell       BuiltinTool = "Shell"
+	BuiltinPython      BuiltinTool = "Python"
 )
 
 // AgentMode is where another agent works.

@@ -128,11 +128,21 @@ type Compacted struct {
 type Pending struct {
 	// ID is what a Decision names as its request.
 	ID string `json:"id"`
-	// Kind is Question or Limit.
+	// Kind is Approval, Question or Limit.
 	Kind string `json:"kind"`
 	// Agent is who asks, where it is not the Run's own.
-	Agent     string `json:"agent,omitempty"`
-	Question  string `json:"question,omitempty"`
+	Agent    string `json:"agent,omitempty"`
+	Question string `json:"question,omitempty"`
+	// Of an Approval: what would be called, its whole arguments, the digest of both,
+	// the rule that asks and the groups whose members may decide.
+	Tool          string   `json:"tool,omitempty"`
+	Args          string   `json:"args,omitempty"`
+	ArgsTruncated bool     `json:"argsTruncated,omitempty"`
+	Digest        string   `json:"digest,omitempty"`
+	Rule          string   `json:"rule,omitempty"`
+	Groups        []string `json:"groups,omitempty"`
+	// Schema is that of the answer to a Question.
+	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }

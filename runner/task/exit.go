@@ -21,10 +21,13 @@ const (
 	ReasonInvalidOutput    Reason = "InvalidOutput"
 	ReasonRunnerFailed     Reason = "RunnerFailed"
 	ReasonStorageFull      Reason = "StorageFull"
+	ReasonPublishFailed    Reason = "PublishFailed"
 	ReasonSecretMissing    Reason = "SecretMissing" // an end without a commit: try again later
 	ReasonMisconfigured    Reason = "Misconfigured"
 	ReasonInterrupted      Reason = "Interrupted" // by SIGTERM; never a condition's reason
 	ReasonFenced           Reason = "Fenced"      // another attempt took over; never a condition's reason
+	ReasonWaiting          Reason = "Waiting"     // for a person, the journal being durable; never a condition's reason
+	ReasonPaused           Reason = "Paused"      // by spec.desiredState, the journal being durable
 )
 
 // Exit codes of a runner. The operator goes by the committed result first and
@@ -49,7 +52,7 @@ func ExitCode(r Reason) int {
 		return ExitCommitted
 	case ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong:
 		return ExitLimit
-	case ReasonRejected, ReasonInvalidOutput, ReasonStorageFull, ReasonStopped, ReasonStuck, ReasonDenied:
+	case ReasonRejected, ReasonInvalidOutput, ReasonStorageFull, ReasonStopped, ReasonStuck, ReasonDenied, ReasonPublishFailed:
 		return ExitWorkFailed
 	case ReasonModelUnavailable, ReasonToolUnavailable:
 		return ExitUnavailable
@@ -57,6 +60,8 @@ func ExitCode(r Reason) int {
 		return ExitConfig
 	case ReasonFenced:
 		return ExitFenced
+	case ReasonWaiting, ReasonPaused:
+		return ExitWaiting
 	case ReasonInterrupted:
 		return ExitInterrupted
 	case ReasonRunnerFailed:
@@ -69,5 +74,5 @@ func ExitCode(r Reason) int {
 var Reasons = []Reason{
 	ReasonFinished, ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong,
 	ReasonStuck, ReasonDenied, ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
-	ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced,
+	ReasonPublishFailed, ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced, ReasonWaiting, ReasonPaused,
 }

@@ -20,6 +20,24 @@ const (
 	// after it, with one file for each key of it.
 	SecretsDir = "/deckhand/secrets"
 
+	// SandboxDir connects the runner with the sandbox: its program, the socket that
+	// the program listens on, and that of the runner's proxy. The container of each
+	// MCP server has a directory of its own below ServersDir, with the same inside.
+	SandboxDir     = "/deckhand/sandbox"
+	SandboxProgram = "bin/sandbox"
+	SandboxSocket  = "run/exec.sock"
+	ProxySocket    = "run/proxy.sock"
+	ServersDir     = "/deckhand/servers"
+
+	// FilesDir holds one directory for each ConfigMap that the workspace begins
+	// with: 0, 1 and so on, in the order of Source.Files. CAFile is the bundle of
+	// certificates that are trusted beside the usual ones.
+	FilesDir = "/deckhand/files"
+	CAFile   = "/deckhand/ca/ca.crt"
+
+	// Home is the home directory of commands.
+	Home = "/home/agent"
+
 	// StateDir holds the journal, Workspace what the model works on.
 	StateDir  = "/deckhand/state"
 	Workspace = "/workspace"
@@ -34,7 +52,13 @@ const (
 	TerminationLog = "/dev/termination-log"
 )
 
+// FetchMode is the one argument that a runner takes in its pod: prepare the
+// workspace, and end.
+const FetchMode = "fetch"
+
 // Names of the environment of a runner.
 const (
 	EnvPodUID = "DECKHAND_POD_UID"
+	// EnvHostIP, of the sandbox, is the address of its node.
+	EnvHostIP = "DECKHAND_HOST_IP"
 )

@@ -16,6 +16,9 @@ const (
 	MaxDecided     = 20
 	MaxRequest     = 80  // of the id of a Pending
 	MaxAsker       = 128 // of the agent of a Pending
+	MaxArgs        = 1 << 10
+	MaxSchema      = 1 << 10
+	MaxRule        = 128
 	MaxRefused     = 128 // of why a Decision was refused
 	MaxFiles       = 20
 	MaxPath        = 256
@@ -46,7 +49,17 @@ type Progress struct {
 	Pending []Pending `json:"pending,omitempty"`
 	// Decided are the last Decisions that the runner acted on, oldest first.
 	Decided []Decided `json:"decided,omitempty"`
-	Result  *Result   `json:"result,omitempty"`
+	// Confinement is how commands are shut in, as it was tried.
+	Confinement *Confinement `json:"confinement,omitempty"`
+	Result      *Result      `json:"result,omitempty"`
+}
+
+// Confinement is how commands of the sandbox are shut in.
+type Confinement struct {
+	Process     string `json:"process,omitempty"` // Enforced or Unenforced, as Files
+	Files       string `json:"files,omitempty"`
+	Network     string `json:"network,omitempty"` // Enforced, PortsOnly or Unenforced
+	LandlockABI int    `json:"landlockABI,omitempty"`
 }
 
 // Pending is one request to a person.
@@ -56,18 +69,31 @@ type Pending struct {
 	// Kubernetes object, which one request has to itself: lower-case letters,
 	// digits, "-" and ".", not used twice by one attempt, at most MaxRequest bytes.
 	ID string `json:"id"`
-	// Kind is Question or Limit.
+	// Kind is Approval, Question or Limit.
 	Kind string `json:"kind"`
 	// Agent is who asks, where it is not the Run's own, cut at MaxAsker.
 	Agent string `json:"agent,omitempty"`
 	// Question is what is asked, cut at MaxMessage.
-	Question  string `json:"question,omitempty"`
+	Question string `json:"question,omitempty"`
+	// Of an Approval: what would be called, its canonical arguments cut at MaxArgs,
+	// the digest of both, the rule that asks, and the groups whose members may
+	// decide.
+	Tool          string   `json:"tool,omitempty"`
+	Args          string   `json:"args,omitempty"`
+	ArgsTruncated bool     `json:"argsTruncated,omitempty"`
+	Digest        string   `json:"digest,omitempty"`
+	Rule          string   `json:"rule,omitempty"`
+	Groups        []string `json:"groups,omitempty"`
+	// Schema is the JSON Schema of the answer to a Question, at most MaxSchema
+	// bytes; empty: any text.
+	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`             // RFC 3339, seconds
 	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds
 }
 
 // The kinds of Pending.
 const (
+	PendingApproval = "Approval"
 	PendingQuestion = "Question"
 	PendingLimit    = "Limit"
 )
@@ -76,6 +102,8 @@ const (
 type Decided struct {
 	Name    string `json:"name"`
 	Request string `json:"request,omitempty"`
+	// Digest is that of the call which was made, or not, for it.
+	Digest string `json:"digest,omitempty"`
 	// Refused says why the runner could not act on it, cut at MaxRefused; empty
 	// when it did.
 	Refused string `json:"refused,omitempty"`
@@ -143,6 +171,15 @@ type Result struct {
 	// Output is JSON, as a string, valid against the Agent's output schema.
 	Output string `json:"output,omitempty"`
 	Files  []File `json:"files,omitempty"`
+	// Published is the branch that the work was pushed to.
+	Published *Published `json:"published,omitempty"`
+}
+
+// Published is a branch that work was pushed to. Commit is empty when nothing had
+// changed.
+type Published struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit,omitempty"`
 }
 
 // File is a file that the Run made or changed.

@@ -16,6 +16,14 @@ type Snapshot struct {
 	Agents []Agent `json:"agents,omitempty"`
 	// Models are all that one of the agents may reach, each once.
 	Models []Model `json:"models"`
+	// Toolsets are all that one of the agents may use, each once, by name.
+	Toolsets []Toolset `json:"toolsets,omitempty"`
+	// Sandbox is where commands run; nil: nowhere.
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
+	// Workspace is what it begins with, and what becomes of it.
+	Workspace Source `json:"workspace,omitzero"`
+	// CABundle says that CAFile is there.
+	CABundle bool `json:"caBundle,omitempty"`
 }
 
 // An Agent is who does the work.
@@ -32,7 +40,9 @@ type Agent struct {
 	// Subagent or Repair.
 	Routes map[string][]string `json:"routes,omitempty"`
 	Tools  []Tool              `json:"tools,omitempty"`
-	Hooks  []Hook              `json:"hooks,omitempty"`
+	// Policy decides which calls are made: the first rule that matches.
+	Policy []Rule `json:"policy,omitempty"`
+	Hooks  []Hook `json:"hooks,omitempty"`
 	// InputSchema, a JSON Schema, types the parameters of a Run and the arguments
 	// of this agent as a tool; empty: {prompt: string}.
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
@@ -61,6 +71,13 @@ type Tool struct {
 	Builtin string `json:"builtin,omitempty"`
 	// Agent names another agent of the Snapshot.
 	Agent string `json:"agent,omitempty"`
+	// Toolset names a Toolset of the Snapshot; Allow names the only tools of it,
+	// Deny those that are left out, as the server calls them.
+	Toolset string   `json:"toolset,omitempty"`
+	Allow   []string `json:"allow,omitempty"`
+	Deny    []string `json:"deny,omitempty"`
+	// Approval has a person decide on its calls.
+	Approval *Approval `json:"approval,omitempty"`
 	// Custom names a tool that this runner was built with.
 	Custom string `json:"custom,omitempty"`
 	// Name is what the model calls an agent; empty: the agent's own name.
@@ -181,7 +198,10 @@ type Meter = step.Meter
 type Signals struct {
 	// Stop asks the runner to end at its next safe point.
 	Stop bool `json:"stop,omitempty"`
-	// At is when Stop was said, in Unix seconds.
+	// Pause asks the runner to hold at its next safe point: with a durable journal
+	// to leave, else to wait.
+	Pause bool `json:"pause,omitempty"`
+	// At is when Stop or Pause was said, in Unix seconds.
 	At int64 `json:"at,omitempty"`
 	// ReportSeconds is how often progress is worth a write; 0 means 10.
 	ReportSeconds int `json:"reportSeconds,omitempty"`
@@ -199,8 +219,13 @@ type Decision struct {
 	// Request is the id of the Pending that it answers; empty for a Message, and
 	// for an Answer to the only question there is.
 	Request string `json:"request,omitempty"`
-	// Type is Answer, Grant or Message.
+	// Type is Approve, Deny, Answer, Grant or Message.
 	Type string `json:"type"`
+	// Digest is that of what an Approve approves; Scope is Call or Run, empty: Call.
+	Digest string `json:"digest,omitempty"`
+	Scope  string `json:"scope,omitempty"`
+	// Reason is why, which the model is told of a Deny.
+	Reason string `json:"reason,omitempty"`
 	// Value is the answer or the message.
 	Value string `json:"value,omitempty"`
 	// Steps, Tokens and CostMicroUSD are what a Grant adds to the limits.
@@ -209,8 +234,13 @@ type Decision struct {
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
 }
 
+// ScopeRun is the Scope of an Approve that is good for the rest of the Run.
+const ScopeRun = "Run"
+
 // The types of a Decision.
 const (
+	DecisionApprove = "Approve"
+	DecisionDeny    = "Deny"
 	DecisionAnswer  = "Answer"
 	DecisionGrant   = "Grant"
 	DecisionMessage = "Message"

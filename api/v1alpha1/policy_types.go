@@ -1,0 +1,68 @@
+package v1alpha1
+
+// PolicyRule says what becomes of the calls that it matches.
+type PolicyRule struct {
+	// name of the rule, for messages and the log.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and -"
+	// +required
+	Name string `json:"name"`
+
+	// when is a CEL expression over tool, args, agent, run and shell that says
+	// whether a call matches: tool == "HttpRequest" && args.method != "GET". Default:
+	// every call does.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	When string `json:"when,omitempty"`
+
+	// answer is Allow, Deny (the model is told why, and goes on) or Ask (a person
+	// decides, reason AwaitingApproval).
+	// +kubebuilder:validation:Enum=Allow;Deny;Ask
+	// +required
+	Answer PolicyAnswer `json:"answer"`
+
+	// reason is what the model is told of a Deny, and a person of an Ask.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 512",message="must be at most 512 bytes"
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// approvers narrow who may decide. Default: whoever may create Decisions.
+	// +optional
+	Approvers *Approvers `json:"approvers,omitempty"`
+}
+
+// PolicyAnswer is what becomes of a call.
+type PolicyAnswer string
+
+// What becomes of a call.
+const (
+	PolicyAllow PolicyAnswer = "Allow"
+	PolicyDeny  PolicyAnswer = "Deny"
+	PolicyAsk   PolicyAnswer = "Ask"
+)
+
+// Approval has a person decide on calls of a tool.
+type Approval struct {
+	// when is a CEL expression that says which calls, as in policy. Default: all.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	When string `json:"when,omitempty"`
+
+	// approvers narrow who may decide. Default: whoever may create Decisions.
+	// +optional
+	Approvers *Approvers `json:"approvers,omitempty"`
+}
+
+// Approvers are those who may decide.
+type Approvers struct {
+	// groups are groups as the API server knows them. A Decision must name one of
+	// them in spec.groups, and its author must be in it.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +required
+	Groups []string `json:"groups"`
+}

@@ -1,0 +1,169 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Workspace is where the agent's files live: /workspace.
+//
+// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retainSeconds))",message="storageClassName, accessMode, retain and retainSeconds are for durability: Volume"
+type Workspace struct {
+	// durability is what a lost pod costs. Pod: its files and its journal, so a
+	// lost Run starts again only if it had changed nothing, and else ends with
+	// reason PodLost. Volume: nothing but the time; files and journal live on a
+	// claim of the Run, each attempt goes on where the one before it stood, and
+	// while a person is waited for there is no pod. Default Pod.
+	// +kubebuilder:validation:Enum=Pod;Volume
+	// +kubebuilder:default=Pod
+	// +optional
+	Durability Durability `json:"durability,omitempty"`
+
+	// size bounds the files. With durability Pod the journal has as much for itself
+	// and a Run that passes it loses its pod; with Volume it is the size of the
+	// claim, journal included, and a full one ends with reason StorageFull. Default
+	// 1Gi.
+	// +kubebuilder:default="1Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+
+	// storageClassName is the class of the claim. Default: the cluster's.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// accessMode is that of the claim: ReadWriteOnce, ReadWriteOncePod or
+	// ReadWriteMany. Default ReadWriteOnce.
+	// +kubebuilder:validation:Enum=ReadWriteOnce;ReadWriteOncePod;ReadWriteMany
+	// +optional
+	AccessMode AccessMode `json:"accessMode,omitempty"`
+
+	// retain says whose claim stays for retainSeconds after the Run has finished:
+	// OnFailure, Always or Never. The claim goes with the Run in any case. Default
+	// OnFailure.
+	// +kubebuilder:validation:Enum=OnFailure;Always;Never
+	// +optional
+	Retain Retain `json:"retain,omitempty"`
+
+	// retainSeconds is how long it stays. Default 86400, a day.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	// +optional
+	RetainSeconds *int32 `json:"retainSeconds,omitempty"`
+
+	// git is the repository that the workspace begins with. Default: none.
+	// +optional
+	Git *Git `json:"git,omitempty"`
+
+	// files are copied into the workspace before the work begins, once.
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Files []WorkspaceFiles `json:"files,omitempty"`
+
+	// instructions is Auto, to tell the model what the AGENTS.md at the root of the
+	// workspace says, or Ignore. Default Auto.
+	// +kubebuilder:validation:Enum=Auto;Ignore
+	// +kubebuilder:default=Auto
+	// +optional
+	Instructions InstructionsFile `json:"instructions,omitempty"`
+}
+
+// Git is a repository that a workspace begins with.
+//
+// +kubebuilder:validation:XValidation:rule="!self.url.matches('^https?://[^/]*@')",message="no credentials in the URL: name a Secret in secretName"
+// +kubebuilder:validation:XValidation:rule="self.?publish.orValue('None') == 'None' || has(self.secretName)",message="to publish a branch takes credentials: name a Secret in secretName"
+type Git struct {
+	// url of the repository: https://host/path, http://host/path, ssh://git@host/path
+	// or git@host:path. A repository that cannot be fetched ends the Run with reason
+	// Misconfigured, or is tried again where the network failed.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?://[^/]+/.+|ssh://([^/@]+@)?[^/]+/.+|[a-zA-Z0-9_.-]+@[a-zA-Z0-9.-]+:.+)$')",message="must be a URL of a repository: write https://host/path or git@host:path"
+	// +required
+	URL string `json:"url"`
+
+	// revision is a branch, a tag or a commit. Default: the repository's own
+	// branch.
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_][a-zA-Z0-9_./+-]*$') && !self.contains('..')",message="must be a branch, a tag or a commit: write main"
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// depth is how many commits are fetched, 0 for all. Default 50.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	Depth *int32 `json:"depth,omitempty"`
+
+	// secretName names the Secret with the credentials, of Kubernetes' own types
+	// basic-auth (username, password) or ssh-auth (ssh-privatekey, and known_hosts).
+	// Commands of the agent never see it. While it is missing the Run waits, reason
+	// SecretMissing.
+	// +optional
+	SecretName ObjectName `json:"secretName,omitempty"`
+
+	// publish is Branch, to push what became of the files to the branch
+	// deckhand/<run> when the agent has finished, or None. It is Deckhand that
+	// pushes, one commit, not the agent. A push that is refused ends the Run with
+	// reason PublishFailed. Default None.
+	// +kubebuilder:validation:Enum=None;Branch
+	// +optional
+	Publish Publish `json:"publish,omitempty"`
+}
+
+// WorkspaceFiles are files that a workspace begins with.
+type WorkspaceFiles struct {
+	// configMap names the ConfigMap, in the same namespace, whose keys become
+	// files. While it is missing the pod does not start, reason Pending.
+	// +required
+	ConfigMap ObjectName `json:"configMap"`
+
+	// path is the folder below /workspace that they are put in.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p in ['', '.', '..', '.git'])",message="must be a folder below /workspace, without / at either end: write docs/rules"
+	// +required
+	Path string `json:"path"`
+}
+
+// InstructionsFile is what is done with the AGENTS.md of a workspace.
+type InstructionsFile string
+
+// What is done with the AGENTS.md of a workspace.
+const (
+	InstructionsAuto   InstructionsFile = "Auto"
+	InstructionsIgnore InstructionsFile = "Ignore"
+)
+
+// Durability is what a lost pod costs.
+type Durability string
+
+// The durabilities.
+const (
+	DurabilityPod    Durability = "Pod"
+	DurabilityVolume Durability = "Volume"
+)
+
+// AccessMode is how a claim may be mounted.
+type AccessMode string
+
+// Retain says whose claim stays for a while.
+type Retain string
+
+// Whose claim stays for a while after the Run has finished.
+const (
+	RetainOnFailure Retain = "OnFailure"
+	RetainAlways    Retain = "Always"
+	RetainNever     Retain = "Never"
+)
+
+// Publish is what becomes of the files of a repository.
+type Publish string
+
+// What becomes of the files of a repository.
+const (
+	PublishNone   Publish = "None"
+	PublishBranch Publish = "Branch"
+)
