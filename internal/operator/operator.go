@@ -23,6 +23,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/decision"
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
 	"github.com/deckhand-dev/deckhand/internal/guard"
 	"github.com/deckhand-dev/deckhand/internal/identity"
 )
@@ -98,6 +99,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	for name, err := range map[string]error{
 		"Model":    model.Setup(mgr, clock),
+		"Toolset":  toolset.Setup(mgr, clock),
 		"Agent":    agent.Setup(ctx, mgr, clock),
 		"Decision": decision.Setup(ctx, mgr, clock),
 		"Run":      run.Setup(ctx, mgr, runs),

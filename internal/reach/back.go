@@ -48,6 +48,21 @@ func ToModel(ctx context.Context, c client.Reader, namespace, name string) (mode
 	return models, back(agentEdges(allAgents.Items), users...), nil
 }
 
+// ToToolset are the names of the Agents that may reach a Toolset.
+func ToToolset(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
+	var agents v1alpha1.AgentList
+	if err := c.List(ctx, &agents, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var users []string
+	for i := range agents.Items {
+		if a := &agents.Items[i]; slices.Contains(snapshot.ToolsetsOf(a.Spec), name) {
+			users = append(users, a.Name)
+		}
+	}
+	return back(agentEdges(agents.Items), users...), nil
+}
+
 // agentEdges are, by the name of an Agent, those that name it.
 func agentEdges(agents []v1alpha1.Agent) map[string][]string {
 	edges := map[string][]string{}

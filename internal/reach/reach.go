@@ -11,11 +11,11 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// FromAgent reads the Agents and Models that an Agent may reach, itself
+// FromAgent reads the Agents, Models and Toolsets that an Agent may reach, itself
 // included. What does not exist is left out.
 func FromAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (snapshot.Objects, error) {
 	o := snapshot.Objects{Agents: map[string]*v1alpha1.Agent{agent.Name: agent}}
-	agents, models := snapshot.AgentsOf(agent.Spec), snapshot.ModelsOf(agent.Spec)
+	agents, models, toolsets := snapshot.AgentsOf(agent.Spec), snapshot.ModelsOf(agent.Spec), snapshot.ToolsetsOf(agent.Spec)
 	// One more than are allowed is enough to know that there are too many.
 	for len(agents) > 0 && len(o.Agents) <= snapshot.MaxAgents+1 {
 		name := agents[0]
@@ -31,9 +31,13 @@ func FromAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (sna
 		if found != nil {
 			agents = append(agents, snapshot.AgentsOf(found.Spec)...)
 			models = append(models, snapshot.ModelsOf(found.Spec)...)
+			toolsets = append(toolsets, snapshot.ToolsetsOf(found.Spec)...)
 		}
 	}
 	var err error
+	if o.Toolsets, err = readToolsets(ctx, c, agent.Namespace, toolsets); err != nil {
+		return o, err
+	}
 	o.Models, err = readModels(ctx, c, agent.Namespace, models)
 	return o, err
 }
@@ -65,6 +69,21 @@ func readModels(ctx context.Context, c client.Reader, namespace string, names []
 		if found != nil {
 			names = append(names, fallbacks(found)...)
 		}
+	}
+	return out, nil
+}
+
+func readToolsets(ctx context.Context, c client.Reader, namespace string, names []string) (map[string]*v1alpha1.Toolset, error) {
+	out := map[string]*v1alpha1.Toolset{}
+	for _, name := range names {
+		if _, read := out[name]; read {
+			continue
+		}
+		found, err := get[v1alpha1.Toolset](ctx, c, namespace, name)
+		if err != nil {
+			return nil, fmt.Errorf("getting Toolset %s: %w", name, err)
+		}
+		out[name] = found
 	}
 	return out, nil
 }

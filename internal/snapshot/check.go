@@ -68,6 +68,12 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 		if p := checkImage(agent, a); p != nil {
 			return nil, p
 		}
+		if p := checkPlace(agent, a); p != nil {
+			return nil, p
+		}
+	}
+	if p := checkSandbox(agent, others, o); p != nil {
+		return nil, p
 	}
 	return others, checkPrices(agent, o)
 }
@@ -126,6 +132,12 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
 	}
 	if p := checkNames(agent.Spec.Tools); p != nil {
+		return p
+	}
+	if p := checkToolsets(agent, o); p != nil {
+		return p
+	}
+	if p := checkPolicy(agent.Spec); p != nil {
 		return p
 	}
 	return checkHooks(agent.Spec)
@@ -197,6 +209,8 @@ var called = map[v1alpha1.BuiltinTool][]string{
 	v1alpha1.BuiltinAsk:         {"ask"},
 	v1alpha1.BuiltinTask:        {"task"},
 	v1alpha1.BuiltinRecall:      {"recall"},
+	v1alpha1.BuiltinShell:       {"shell", "shell_output", "shell_kill"},
+	v1alpha1.BuiltinPython:      {"python"},
 }
 
 // everybodys are the tools that every agent has.
@@ -234,7 +248,7 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 	}
 	for _, h := range spec.Hooks {
 		for _, name := range h.Tools {
-			if !slices.Contains(there, string(name)) {
+			if !slices.Contains(there, string(name)) && !ofToolset(spec, string(name)) {
 				return &NotReadyError{v1alpha1.ReasonHookToolNotFound, fmt.Sprintf("spec.hooks: %s is for the tool %s, which the agent does not have; the model calls its tools %s", h.Name, name, strings.Join(there, ", "))}
 			}
 		}
@@ -247,6 +261,8 @@ func namesOf(t v1alpha1.Tool) []string {
 	switch {
 	case t.Builtin != "":
 		return called[t.Builtin]
+	case t.Toolset != "":
+		return nil // each begins with the name of the Toolset, and no other does
 	case t.Name != "":
 		return []string{t.Name}
 	case t.Agent != "":
@@ -263,4 +279,12 @@ func describe(t v1alpha1.Tool) string {
 		return "agent " + string(t.Agent)
 	}
 	return "custom " + t.Custom
+}
+
+// ofToolset says whether a tool may be one of a Toolset of the agent: what a
+// server offers is not known here.
+func ofToolset(spec v1alpha1.AgentSpec, name string) bool {
+	return slices.ContainsFunc(spec.Tools, func(t v1alpha1.Tool) bool {
+		return t.Toolset != "" && strings.HasPrefix(name, string(t.Toolset)+"__")
+	})
 }

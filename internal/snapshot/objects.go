@@ -16,6 +16,8 @@ const MaxAgents = 16
 type Objects struct {
 	Agents map[string]*v1alpha1.Agent
 	Models map[string]*v1alpha1.Model
+	// Toolsets holds those that its Agents name.
+	Toolsets map[string]*v1alpha1.Toolset
 }
 
 // AgentsOf are the Agents that one names, each once, in order.
@@ -23,6 +25,18 @@ func AgentsOf(spec v1alpha1.AgentSpec) []string {
 	var out []string
 	for _, t := range spec.Tools {
 		if name := string(t.Agent); name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ToolsetsOf are the names of the Toolsets whose tools an Agent may call, each
+// once.
+func ToolsetsOf(spec v1alpha1.AgentSpec) []string {
+	var out []string
+	for _, t := range spec.Tools {
+		if name := string(t.Toolset); name != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

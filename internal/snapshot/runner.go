@@ -43,6 +43,17 @@ func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task
 		}
 		out.Models = append(out.Models, m)
 	}
+	for _, name := range toolsetNames(agent, others) {
+		t, err := toolsetForRunner(o.Toolsets[name])
+		if err != nil {
+			return out, err
+		}
+		out.Toolsets = append(out.Toolsets, t)
+	}
+	if NeedsSandbox(out) {
+		out.Sandbox = sandboxForRunner(agent.Spec.Sandbox)
+	}
+	out.Workspace = sourceForRunner(agent.Spec.Workspace)
 	return out, nil
 }
 
@@ -87,6 +98,7 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 	for _, t := range spec.Tools {
 		a.Tools = append(a.Tools, toolForRunner(t))
 	}
+	a.Policy = policyForRunner(spec.Policy)
 	for _, h := range spec.Hooks {
 		a.Hooks = append(a.Hooks, hookForRunner(h))
 	}
@@ -117,6 +129,10 @@ func toolForRunner(t v1alpha1.Tool) task.Tool {
 	out := task.Tool{
 		Builtin:        string(t.Builtin),
 		Agent:          string(t.Agent),
+		Toolset:        string(t.Toolset),
+		Allow:          t.Allow,
+		Deny:           t.Deny,
+		Approval:       approvalForRunner(t.Approval),
 		Custom:         t.Custom,
 		Name:           t.Name,
 		TimeoutSeconds: seconds(t.Timeout),

@@ -13,7 +13,9 @@ const MaxSecrets = 64
 // A Secret is what an agent uses of a Secret.
 type Secret struct {
 	Name string
-	Keys []string
+	// Keys are those that are mounted; Whole: all there are.
+	Keys  []string
+	Whole bool
 }
 
 // Secrets are those that anything in a snapshot names, each once, by name.
@@ -39,9 +41,36 @@ func Secrets(s task.Snapshot) []Secret {
 			add(h.SecretKey)
 		}
 	}
+	for _, t := range s.Toolsets {
+		for _, a := range authsOf(t) {
+			for _, key := range AuthKeys(a) {
+				add(task.SecretKey{Secret: a.Secret, Key: key})
+			}
+		}
+	}
+	whole := ""
+	if g := s.Workspace.Git; g != nil && g.Secret != "" {
+		whole = g.Secret
+		add(task.SecretKey{Secret: whole})
+	}
 	var out []Secret
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		out = append(out, Secret{Name: name, Keys: slices.Sorted(maps.Keys(keys[name]))})
+		one := Secret{Name: name, Whole: name == whole}
+		if !one.Whole {
+			one.Keys = slices.Sorted(maps.Keys(keys[name]))
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func authsOf(t task.Toolset) []*task.Auth {
+	var out []*task.Auth
+	if t.HTTP != nil && t.HTTP.Auth != nil {
+		out = append(out, t.HTTP.Auth)
+	}
+	if t.Requests != nil && t.Requests.Auth != nil {
+		out = append(out, t.Requests.Auth)
 	}
 	return out
 }

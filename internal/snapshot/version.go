@@ -48,11 +48,24 @@ type Version struct {
 	sources []byte
 }
 
-// Sources are the Agent that a Version was made of. What else it may reach is
-// in the Snapshot as far as a Run depends on it.
+// Sources are the Agent that a Version was made of, and the Toolsets that it and
+// the Agents in its pod name. What else it may reach is in the Snapshot as far as
+// a Run depends on it.
 type Sources struct {
-	Agent     string             `json:"agent"`
-	AgentSpec v1alpha1.AgentSpec `json:"agentSpec"`
+	Agent     string                          `json:"agent"`
+	AgentSpec v1alpha1.AgentSpec              `json:"agentSpec"`
+	Toolsets  map[string]v1alpha1.ToolsetSpec `json:"toolsets,omitempty"`
+}
+
+func sourcesOf(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) Sources {
+	out := Sources{Agent: agent.Name, AgentSpec: agent.Spec}
+	for _, name := range toolsetNames(agent, others) {
+		if out.Toolsets == nil {
+			out.Toolsets = map[string]v1alpha1.ToolsetSpec{}
+		}
+		out.Toolsets[name] = o.Toolsets[name].Spec
+	}
+	return out
 }
 
 // A NotReadyError says why there is no version, for a condition.
@@ -76,7 +89,7 @@ func Of(agent *v1alpha1.Agent, o Objects) (*Version, error) {
 	if secrets := Secrets(runner); len(secrets) > MaxSecrets {
 		return nil, &NotReadyError{v1alpha1.ReasonTooManySecrets, fmt.Sprintf("Its Models, tools and hooks, and those of the Agents that it may reach, name %d Secrets; at most %d are mounted. Keep more keys in one Secret", len(secrets), MaxSecrets)}
 	}
-	v, err := seal(Sources{Agent: agent.Name, AgentSpec: agent.Spec}, runner)
+	v, err := seal(sourcesOf(agent, others, o), runner)
 	if err != nil {
 		return nil, err
 	}

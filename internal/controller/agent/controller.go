@@ -19,7 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/reach"
 )
 
-// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;runs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;toolsets;runs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;delete
 
@@ -57,6 +57,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 		For(&v1alpha1.Agent{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.reachingAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(runFinished)).
 		Complete(quiet.Conflicts(r))
 }
@@ -91,6 +92,15 @@ func (r *Reconciler) reachingAgent(ctx context.Context, changed client.Object) [
 // reachingModel are the Agents that may reach a Model that changed.
 func (r *Reconciler) reachingModel(ctx context.Context, changed client.Object) []reconcile.Request {
 	_, names, err := reach.ToModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	if err != nil {
+		return nil // the cache is closing
+	}
+	return requests(changed.GetNamespace(), names)
+}
+
+// reachingToolset are the Agents that may reach a Toolset that changed.
+func (r *Reconciler) reachingToolset(ctx context.Context, changed client.Object) []reconcile.Request {
+	names, err := reach.ToToolset(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}

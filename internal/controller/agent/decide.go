@@ -59,11 +59,19 @@ func ready(err error) metav1.Condition {
 }
 
 // durable says what a lost pod costs.
-func durable(*v1alpha1.Agent) metav1.Condition {
+func durable(a *v1alpha1.Agent) metav1.Condition {
+	if a.Spec.Workspace.Durability == v1alpha1.DurabilityVolume {
+		return metav1.Condition{
+			Type:    v1alpha1.ConditionDurable,
+			Status:  metav1.ConditionTrue,
+			Reason:  v1alpha1.ReasonVolumeDurability,
+			Message: "Files and journal live on a claim of the Run: a Run whose pod is lost goes on where it stood",
+		}
+	}
 	return metav1.Condition{
 		Type:    v1alpha1.ConditionDurable,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonPodDurability,
-		Message: "Files and journal live in the pod: a Run whose pod is lost starts again only if it had changed nothing, else it ends with reason PodLost",
+		Message: "Files and journal live in the pod: a Run whose pod is lost starts again only if it had changed nothing, else it ends with reason PodLost; workspace: {durability: Volume} makes it go on where it stood",
 	}
 }

@@ -1,0 +1,84 @@
+package snapshot
+
+import (
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	defaultProcesses = 256
+	defaultCommits   = 50
+)
+
+// NeedsSandbox says whether anything in a snapshot runs in a sandbox.
+func NeedsSandbox(s task.Snapshot) bool {
+	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
+		for _, t := range a.Tools {
+			if t.Builtin == string(v1alpha1.BuiltinShell) || t.Builtin == string(v1alpha1.BuiltinPython) {
+				return true
+			}
+		}
+	}
+	for _, t := range s.Toolsets {
+		if t.Stdio != nil && t.Stdio.InSandbox {
+			return true
+		}
+	}
+	return false
+}
+
+func sandboxForRunner(s *v1alpha1.Sandbox) *task.Sandbox {
+	if s == nil {
+		return nil
+	}
+	out := &task.Sandbox{Image: s.Image, Required: s.Confinement == v1alpha1.ConfinementRequired, Processes: defaultProcesses}
+	if s.Processes != nil {
+		out.Processes = int(*s.Processes)
+	}
+	if s.Egress != nil {
+		for _, h := range s.Egress.Hosts {
+			out.Hosts = append(out.Hosts, string(h))
+		}
+	}
+	return out
+}
+
+// sourceForRunner is what a workspace begins with.
+func sourceForRunner(w v1alpha1.Workspace) task.Source {
+	var out task.Source
+	if g := w.Git; g != nil {
+		out.Git = &task.Git{
+			URL: g.URL, Revision: g.Revision, Depth: defaultCommits,
+			Secret: string(g.SecretName), Publish: g.Publish == v1alpha1.PublishBranch,
+		}
+		if g.Depth != nil {
+			out.Git.Depth = int(*g.Depth)
+		}
+	}
+	for _, f := range w.Files {
+		out.Files = append(out.Files, f.Path)
+	}
+	return out
+}
+
+func policyForRunner(rules []v1alpha1.PolicyRule) []task.Rule {
+	var out []task.Rule
+	for _, r := range rules {
+		out = append(out, task.Rule{Name: r.Name, When: r.When, Answer: string(r.Answer), Reason: r.Reason, Groups: groups(r.Approvers)})
+	}
+	return out
+}
+
+func approvalForRunner(a *v1alpha1.Approval) *task.Approval {
+	if a == nil {
+		return nil
+	}
+	return &task.Approval{When: a.When, Groups: groups(a.Approvers)}
+}
+
+func groups(a *v1alpha1.Approvers) []string {
+	if a == nil {
+		return nil
+	}
+	return a.Groups
+}

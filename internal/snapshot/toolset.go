@@ -1,0 +1,120 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// defaultKey is the key of a Secret where nothing else is said.
+const defaultKey = "api-key"
+
+// toolsetNames are the Toolsets that Agents of one pod name, each once, in order.
+func toolsetNames(agent *v1alpha1.Agent, others []*v1alpha1.Agent) []string {
+	var out []string
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		out = append(out, ToolsetsOf(a.Spec)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func toolsetForRunner(t *v1alpha1.Toolset) (task.Toolset, error) {
+	spec := t.Spec
+	out := task.Toolset{
+		Name:           t.Name,
+		ReadOnly:       spec.ReadOnly,
+		Idempotent:     spec.Idempotent,
+		TrustHints:     spec.TrustHints,
+		TimeoutSeconds: seconds(spec.Timeout),
+		Optional:       spec.Required != nil && !*spec.Required,
+		Resources:      slices.Contains(spec.Offer, v1alpha1.OfferResources),
+		Prompts:        slices.Contains(spec.Offer, v1alpha1.OfferPrompts),
+		NoTools:        len(spec.Offer) > 0 && !slices.Contains(spec.Offer, v1alpha1.OfferTools),
+		Stdio:          stdioForRunner(spec.Stdio),
+	}
+	if h := spec.HTTP; h != nil {
+		out.HTTP = &task.HTTPServer{URL: h.URL, Headers: h.Headers, Auth: authForRunner(h.Auth)}
+	}
+	var err error
+	out.Requests, err = requestsForRunner(spec.Requests)
+	if err != nil {
+		return out, fmt.Errorf("Toolset %q: %w", t.Name, err) //nolint:staticcheck // kinds are written so
+	}
+	return out, nil
+}
+
+func stdioForRunner(s *v1alpha1.StdioServer) *task.StdioServer {
+	if s == nil {
+		return nil
+	}
+	out := &task.StdioServer{Command: s.Command, InSandbox: s.RunIn == v1alpha1.RunInSandbox}
+	for _, e := range s.Env {
+		if e.Value == nil || !out.InSandbox {
+			continue // the container has it itself
+		}
+		if out.Env == nil {
+			out.Env = map[string]string{}
+		}
+		out.Env[e.Name] = *e.Value
+	}
+	return out
+}
+
+func authForRunner(a *v1alpha1.Auth) *task.Auth {
+	if a == nil {
+		return nil
+	}
+	out := &task.Auth{
+		Type: string(a.Type), Secret: string(a.SecretName), Key: a.Key,
+		Header: a.Header, TokenURL: a.TokenURL, Scopes: a.Scopes,
+	}
+	if out.Key == "" && (a.Type == v1alpha1.AuthBearer || a.Type == v1alpha1.AuthHeader) {
+		out.Key = defaultKey
+	}
+	return out
+}
+
+func requestsForRunner(r *v1alpha1.Requests) (*task.Requests, error) {
+	if r == nil {
+		return nil, nil //nolint:nilnil // no requests is a fact, not a fault
+	}
+	out := &task.Requests{BaseURL: strings.TrimSuffix(r.BaseURL, "/"), Headers: r.Headers, Auth: authForRunner(r.Auth)}
+	for _, t := range r.Tools {
+		one := task.RequestTool{Name: t.Name, Description: t.Description, Method: t.Method, Path: t.Path, Query: t.Query}
+		for _, f := range []struct {
+			from *runtime.RawExtension
+			to   *[]byte
+			name string
+		}{{t.Body, (*[]byte)(&one.Body), "body"}, {t.Input, (*[]byte)(&one.Input), "input"}} {
+			if f.from == nil {
+				continue
+			}
+			raw, err := compact(f.from.Raw)
+			if err != nil {
+				return nil, fmt.Errorf("compacting %s of %s: %w", f.name, t.Name, err)
+			}
+			*f.to = raw
+		}
+		out.Tools = append(out.Tools, one)
+	}
+	return out, nil
+}
+
+// AuthKeys are the keys of its Secret that an Auth needs.
+func AuthKeys(a *task.Auth) []string {
+	switch {
+	case a == nil:
+		return nil
+	case a.Type == task.AuthBasic:
+		return []string{"username", "password"}
+	case a.Type == task.AuthOAuth:
+		return []string{"client-id", "client-secret"}
+	}
+	return []string{a.Key}
+}
