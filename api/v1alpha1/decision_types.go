@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Applied")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.request) || self.metadata.name == self.spec.run + '.' + self.spec.request",messageExpression="'name it ' + self.spec.run + '.' + self.spec.request + ': one request is decided once'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.request) || self.metadata.name == self.spec.run + '.' + self.spec.request || self.metadata.name.startsWith(self.spec.run + '.' + self.spec.request + '.')",messageExpression="'name it ' + self.spec.run + '.' + self.spec.request + ': one request is decided once; where that one was refused, name the next ' + self.spec.run + '.' + self.spec.request + '.2'"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 144",message="the name of a Decision is at most 144 characters: the status of its Run lists it"
 type Decision struct {
 	metav1.TypeMeta `json:",inline"`
@@ -56,7 +56,8 @@ type DecisionSpec struct {
 	Run string `json:"run"`
 
 	// request is the id of what it answers, from status.progress.pending of the
-	// Run; the Decision is then named <run>.<request>, so that it is decided once.
+	// Run; the Decision is then named <run>.<request>, so that it is decided once
+	// (and the next, where that was refused, <run>.<request>.2).
 	// Without it an Answer is one to the only question that there is, and a Grant
 	// to the only limit.
 	// +kubebuilder:validation:MinLength=1

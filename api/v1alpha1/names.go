@@ -11,11 +11,17 @@ const (
 	LabelAgent = "deckhand.dev/agent"
 	// LabelSnapshot, on a ConfigMap, marks an Agent's version.
 	LabelSnapshot = "deckhand.dev/snapshot"
+	// LabelEgress, on a pod and on the NetworkPolicy that selects it, names what
+	// the pod may reach.
+	LabelEgress = "deckhand.dev/egress"
 
 	// AnnotationTask, on a pod, is the task of its Run.
 	AnnotationTask = "deckhand.dev/task"
-	// AnnotationRetention, on a pod, is how long it stays after its Run finished.
+	// AnnotationRetention, on a pod or a claim, is how long it stays after its Run
+	// finished.
 	AnnotationRetention = "deckhand.dev/retention"
+	// AnnotationRetain, on a claim, says after which Runs it stays at all.
+	AnnotationRetain = "deckhand.dev/retain"
 	// AnnotationSignals, on a pod, is what the operator says to the runner.
 	AnnotationSignals = "deckhand.dev/signals"
 )

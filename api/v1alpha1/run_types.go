@@ -206,6 +206,11 @@ type Attempt struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Agent string `json:"agent"`
+	// claim is the name of the PersistentVolumeClaim that holds files and journal,
+	// the same for all attempts; empty with durability: Pod.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Claim string `json:"claim,omitempty"`
 	// startedAt is when the attempt was claimed.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`

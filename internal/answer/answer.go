@@ -1,7 +1,9 @@
 package answer
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -71,24 +74,40 @@ func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	return toRequests(run, d)
 }
 
-// toRequests judges a Decision that answers what the current attempt asks. The
-// next attempt may ask something else under the same id, so what was said to one
-// that is gone is not for it.
+// toRequests judges a Decision that answers what the Run asks. Where the journal
+// died with the pod the next attempt may ask something else under the same id, so
+// what was said to one that is gone is not for it.
 func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	switch {
+	case durable(run) && run.Status.Progress != nil:
 	case !reported(run):
 		return refused("Run %s asks nothing now: its runner has not reported yet; to tell it something use the type Message", run.Name)
 	case d.CreationTimestamp.Before(&run.Status.Attempt.StartedAt):
 		return refused("It was made before attempt %d of Run %s began, which asks anew; %s", run.Status.Attempt.Number, run.Name, asks(run))
-	case d.Spec.Request == "":
-		return toTheOnly(run, d.Spec.Type)
+	}
+	if d.Spec.Request == "" {
+		return toTheOnly(run, d)
 	}
 	for _, p := range run.Status.Progress.Pending {
 		if p.ID == d.Spec.Request {
-			return toRequest(p, d.Spec.Type)
+			return toRequest(p, d)
 		}
 	}
+	if durable(run) && !released(run) {
+		return onItsWay(d.Spec.Request) // one that goes on may not have asked again yet: the runner knows
+	}
 	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, asks(run))
+}
+
+// durable says whether requests of a Run keep their ids over all its attempts.
+func durable(run *v1alpha1.Run) bool {
+	return run.Status.Attempt != nil && run.Status.Attempt.Claim != ""
+}
+
+// released says whether the runner of the current attempt left to wait.
+func released(run *v1alpha1.Run) bool {
+	p := run.Status.Progress
+	return reported(run) && p.Result != nil && !p.Result.Committed
 }
 
 func onItsWay(request string) Verdict {
@@ -120,35 +139,59 @@ func reported(run *v1alpha1.Run) bool {
 }
 
 // toTheOnly judges a Decision that names no request.
-func toTheOnly(run *v1alpha1.Run, given v1alpha1.DecisionType) Verdict {
+func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
+	var found []v1alpha1.PendingRequest
 	var ids []string
 	for _, p := range run.Status.Progress.Pending {
-		if fitting[p.Kind] == given {
-			ids = append(ids, p.ID)
+		if slices.Contains(fitting[p.Kind], d.Spec.Type) {
+			found, ids = append(found, p), append(ids, p.ID)
 		}
 	}
 	switch len(ids) {
 	case 0:
-		return refused("Run %s waits for no %s now; to tell it something use the type Message", run.Name, given)
+		return refused("Run %s waits for no %s now; to tell it something use the type Message", run.Name, d.Spec.Type)
 	case 1:
-		return onItsWay(ids[0])
+		return toRequest(found[0], d)
 	default:
-		return refused("Run %s waits for more than one %s: name one in spec.request (%s)", run.Name, given, strings.Join(ids, ", "))
+		return refused("Run %s waits for more than one %s: name one in spec.request (%s)", run.Name, d.Spec.Type, strings.Join(ids, ", "))
 	}
 }
 
 // fitting are the types that answer a kind of request.
-var fitting = map[string]v1alpha1.DecisionType{
-	task.PendingQuestion: v1alpha1.DecisionAnswer,
-	task.PendingLimit:    v1alpha1.DecisionGrant,
+var fitting = map[string][]v1alpha1.DecisionType{
+	task.PendingApproval: {v1alpha1.DecisionApprove, v1alpha1.DecisionDeny},
+	task.PendingQuestion: {v1alpha1.DecisionAnswer},
+	task.PendingLimit:    {v1alpha1.DecisionGrant},
 }
 
-func toRequest(p v1alpha1.PendingRequest, given v1alpha1.DecisionType) Verdict {
+// toRequest judges a Decision about one request: who made it, on what, and
+// whether it is an answer at all.
+func toRequest(p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 	want, known := fitting[p.Kind]
-	if known && want != given {
-		return refused("%s is a %s: it wants the type %s, not %s", p.ID, strings.ToLower(p.Kind), want, given)
+	switch {
+	case known && !slices.Contains(want, d.Spec.Type):
+		return refused("%s wants the type %s, being of the kind %s, not %s", p.ID, either(want), p.Kind, d.Spec.Type)
+	case d.Spec.Type == v1alpha1.DecisionApprove && d.Spec.Digest != p.Digest:
+		return refused("%s is another call than the one that was approved: its digest is %s. Look at it in status.progress.pending of the Run and create another Decision, named %s", p.ID, p.Digest, another(d))
+	case len(p.Groups) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
+		return refused("%s is for members of %s to decide: create another Decision, named %s, with one of these that you are in as spec.groups", p.ID, strings.Join(p.Groups, ", "), another(d))
+	case p.Schema != "" && d.Spec.Type == v1alpha1.DecisionAnswer:
+		if err := schema.Validate(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value)); err != nil {
+			return refused("The value does not fit what %s asks for: %v. It must be JSON for the schema %s. Create another Decision, named %s", p.ID, err, Line(p.Schema, task.MaxArgs/2), another(d))
+		}
 	}
 	return onItsWay(p.ID)
+}
+
+// another is a name for a Decision on the same request.
+func another(d *v1alpha1.Decision) string { return d.Name + ".2" }
+
+func either(types []v1alpha1.DecisionType) string {
+	var out []string
+	for _, t := range types {
+		out = append(out, string(t))
+	}
+	return strings.Join(out, " or ")
 }
 
 // asks are the requests that a Run has, for people.

@@ -24,14 +24,17 @@ var rules = []func(world) (plan, bool){
 	expired,     // its deadline has passed
 	stopped,     // a person asked it to stop
 	unguarded,   // the admission policies are missing: no pod is safe
+	held,        // it was paused before it began
 	unresolved,  // its Agent is not there, or not ready: wait
 	unfit,       // what it is given is not what its Agent takes
 	oversized,   // its task does not fit a pod
 	unclaimed,   // nothing in the way: take the first attempt
 	uncreated,   // the attempt has no pod yet: make it, or find it
+	released,    // its runner left on purpose, until somebody decides
 	lost,        // its pod is gone
 	ended,       // its runner ended without a result
 	overrun,     // its runner outlived limits.duration
+	paused,      // a person asked it to hold, or to go on
 	unsaid,      // people decided something that the runner has not been told
 	starting,    // its pod has not started the runner yet
 	underway,    // the runner works
@@ -195,6 +198,9 @@ func nextAttempt(w world, c charge) *v1alpha1.Attempt {
 	if w.version != nil {
 		next.Agent = w.version.Hash
 	}
+	if w.durable() {
+		next.Claim = claimName(w.run.Name)
+	}
 	if last := w.run.Status.Attempt; last != nil {
 		next.Agent = last.Agent
 		if c == chargeNone {
@@ -251,6 +257,9 @@ func underway(w world) (plan, bool) {
 	// The runner's clock may be off; one that is ahead must not hold this back.
 	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age >= 0 && age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
 		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-age), true
+	}
+	if signals(w.pod()).Pause {
+		return waiting(v1alpha1.ReasonRunning, toldPausing, sooner(overrunIn(w), heard)), true
 	}
 	text := fmt.Sprintf("Attempt %d is at work", w.attempt())
 	if pod := w.pod(); pod.DeletionTimestamp != nil {

@@ -78,9 +78,10 @@ func verdictOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) ve
 		said = t.Result
 	}
 	switch end.ExitCode {
-	// A fenced runner has been replaced; that it is the current one's means that
+	// One that waits and could not say so is taken up again. A fenced runner has
+	// been replaced; that it is the current one's means that
 	// its pod was not recorded in time, which is the ground's fault.
-	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, 137:
+	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, 137:
 		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
 	case task.ExitConfig:
 		if said.Reason == task.ReasonSecretMissing {
@@ -134,7 +135,7 @@ func judge(w world, v verdict) plan {
 		return failure(v.reason, v.message)
 	case w.run.Spec.DesiredState == v1alpha1.DesiredStopped:
 		return failure(v1alpha1.ReasonStopped, sentence("Stopped by spec.desiredState", v.message))
-	case w.effects():
+	case w.effects() && !w.durable():
 		return unrepeatable(v)
 	}
 	if p, late := expired(w); late {
@@ -203,6 +204,9 @@ func again(w world, v verdict) plan {
 			p.remove = []corev1.Pod{*pod} // it committed and does not leave
 		}
 		return p
+	}
+	if wantsPause(w) {
+		return waiting(v1alpha1.ReasonPaused, toldPaused, 0)
 	}
 	if left := endedAt(w).Add(pause(w, v.charge)).Sub(w.now); left > 0 {
 		return waiting(reason, message, left)

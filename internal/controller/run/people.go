@@ -12,17 +12,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// awaitsPeople says whether the runner waits for a person, as it last reported.
+// awaitsPeople says whether the runner waits for a person, or is paused by one, as
+// it last reported.
 func awaitsPeople(w world) bool {
 	p := w.progress()
-	return p != nil && (p.State == v1alpha1.ReasonAwaitingAnswer || p.State == v1alpha1.ReasonAwaitingApproval)
-}
-
-// mayAsk says whether any agent of a snapshot may make a person wait.
-func mayAsk(s task.Snapshot) bool {
-	return slices.ContainsFunc(append([]task.Agent{s.Agent}, s.Agents...), func(a task.Agent) bool {
-		return a.Limits.Ask || slices.ContainsFunc(a.Tools, func(t task.Tool) bool { return t.Builtin == string(v1alpha1.BuiltinAsk) })
-	})
+	return p != nil && (p.State == v1alpha1.ReasonAwaitingAnswer || p.State == v1alpha1.ReasonAwaitingApproval || p.State == v1alpha1.ReasonPaused)
 }
 
 // waitsFor is what a runner that reports waits for, as reason and message of
@@ -31,6 +25,8 @@ func waitsFor(w world) (reason, message string) {
 	switch p := w.progress(); p.State {
 	case v1alpha1.ReasonRateLimited:
 		return p.State, "The provider of the model asks to wait; the Run goes on by itself"
+	case v1alpha1.ReasonPaused:
+		return p.State, toldPaused
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
 		text := asking(w.run.Name, p.Pending)
 		if w.attempt() > 1 && len(p.Pending) > 0 {
@@ -167,6 +163,9 @@ func decisionForRunner(d *v1alpha1.Decision, request string) task.Decision {
 		Request: request,
 		Type:    string(d.Spec.Type),
 		Value:   d.Spec.Value,
+		Digest:  d.Spec.Digest,
+		Scope:   string(d.Spec.Scope),
+		Reason:  d.Spec.Reason,
 	}
 	g := d.Spec.Grant
 	if g == nil {

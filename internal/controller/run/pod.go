@@ -121,7 +121,7 @@ func isForeign(key string) bool {
 // podAnnotations carry the task, and ask those who would inject or evict to
 // leave the pod alone: with it goes the work.
 func podAnnotations(w world) map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		v1alpha1.AnnotationTask:                          string(encode(taskOf(w, w.attempt()))),
 		v1alpha1.AnnotationRetention:                     string(w.version.Sources.AgentSpec.PodRetention),
 		"kubectl.kubernetes.io/default-container":        runnerContainer,
@@ -131,6 +131,10 @@ func podAnnotations(w world) map[string]string {
 		"azure.workload.identity/skip-containers":        runnerContainer,
 		"sidecar.istio.io/inject":                        "false",
 	}
+	if said := opening(w); said != nil {
+		out[v1alpha1.AnnotationSignals] = string(encode(said))
+	}
+	return out
 }
 
 // taskOf is what the runner of an attempt is told of its Run.
@@ -142,8 +146,12 @@ func taskOf(w world, attempt int32) task.Task {
 		Prompt:       w.run.Spec.Prompt,
 		Parameters:   parameters(w.run.Spec),
 		User:         w.run.Spec.User,
-		Limits:       raised(w.limits().task, w.granted),
+		Limits:       w.limits().task,
+		Durable:      w.durable(),
 		SnapshotHash: w.version.RunnerHash,
+	}
+	if !t.Durable {
+		t.Limits = raised(t.Limits, w.granted) // a durable journal remembers
 	}
 	p := w.run.Status.Progress
 	if p == nil {

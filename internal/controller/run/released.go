@@ -1,0 +1,131 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	toldPaused  = "Paused by spec.desiredState; set it to Running to go on"
+	toldPausing = "Waiting for the runner to reach a safe point, to pause it"
+)
+
+func wantsPause(w world) bool { return w.run.Spec.DesiredState == v1alpha1.DesiredPaused }
+
+// durable says whether the journal of a Run outlives its pods.
+func (w world) durable() bool {
+	return w.version != nil && w.version.Sources.AgentSpec.Workspace.Durability == v1alpha1.DurabilityVolume
+}
+
+// left is why the runner of the current attempt left on purpose, as it reported
+// itself: Waiting or Paused; empty: it did not.
+func (w world) left() task.Reason {
+	p := w.progress()
+	if p == nil || p.Result == nil || p.Result.Committed || !w.durable() {
+		return ""
+	}
+	switch r := task.Reason(p.Result.Reason); r {
+	case task.ReasonWaiting, task.ReasonPaused:
+		return r
+	default:
+		return ""
+	}
+}
+
+// held keeps a Run that was paused before it began from beginning.
+func held(w world) (plan, bool) {
+	if !wantsPause(w) || w.attempt() > 0 {
+		return plan{}, false
+	}
+	return waiting(v1alpha1.ReasonPaused, toldPaused, 0), true
+}
+
+// released is a Run whose runner left on purpose. It needs no pod, and nothing is
+// charged for one that goes, until there is something to go on with.
+func released(w world) (plan, bool) {
+	left := w.left()
+	if left == "" {
+		return plan{}, false
+	}
+	reason, message := v1alpha1.ReasonPaused, toldPaused
+	if left == task.ReasonWaiting && !wantsPause(w) {
+		reason, message = waitsFor(w)
+	}
+	if pod := w.pod(); alive(pod) {
+		p := waiting(reason, message, leaveGrace)
+		if !w.now.Before(reportedAt(w).Add(leaveGrace)) {
+			p.remove = []corev1.Pod{*pod} // it said that it leaves, and does not
+		}
+		return p, true
+	}
+	if wantsPause(w) {
+		return waiting(reason, message, 0), true
+	}
+	if wait := expiresIn(w); left == task.ReasonWaiting && wait > 0 && len(toSay(w, task.Signals{})) == 0 {
+		return waiting(reason, message, wait), true
+	}
+	p := waiting(v1alpha1.ReasonStarting, "Going on: there is something to go on with", 0)
+	p.claim = nextAttempt(w, chargeNone)
+	now := metav1.NewTime(w.now)
+	p.claim.PendingSince = &now
+	return p, true
+}
+
+// expiresIn is how long the first of the open requests still waits; 0: it does
+// not any more.
+func expiresIn(w world) time.Duration {
+	first := time.Duration(0)
+	for _, p := range w.progress().Pending {
+		if p.ExpiresAt == nil {
+			continue
+		}
+		left := p.ExpiresAt.Sub(w.now)
+		if left <= 0 {
+			return 0
+		}
+		first = sooner(first, left)
+	}
+	return first
+}
+
+// paused has the runner hold at a safe point, or go on.
+func paused(w world) (plan, bool) {
+	pod := w.pod()
+	if w.progress() == nil || !alive(pod) {
+		return plan{}, false
+	}
+	told := signals(pod)
+	if told.Pause == wantsPause(w) {
+		return plan{}, false
+	}
+	told.Pause, told.At = wantsPause(w), w.now.Unix()
+	return plan{signal: pod, say: told, wake: retell}, true
+}
+
+// opening is what the runner of a new attempt is told at once; nil: nothing.
+func opening(w world) *task.Signals {
+	said := task.Signals{Decisions: toSay(w, task.Signals{})}
+	if len(said.Decisions) == 0 {
+		return nil
+	}
+	said.Said = w.now.Unix()
+	return &said
+}
+
+// mayAsk says whether any agent of a snapshot may make a person wait.
+func mayAsk(s task.Snapshot) bool {
+	return slices.ContainsFunc(append([]task.Agent{s.Agent}, s.Agents...), func(a task.Agent) bool {
+		return a.Limits.Ask || slices.ContainsFunc(a.Tools, asksPeople) ||
+			slices.ContainsFunc(a.Policy, func(r task.Rule) bool { return r.Answer == string(v1alpha1.PolicyAsk) })
+	})
+}
+
+func asksPeople(t task.Tool) bool {
+	return t.Builtin == string(v1alpha1.BuiltinAsk) || t.Approval != nil
+}
