@@ -89,10 +89,10 @@ func TestJudge(t *testing.T) {
 		"an answer to a question":          {asking(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
 		"an answer to nothing":             {asking(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it asks nothing now", "-"},
 		"an answer to something else":      {asking(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
-		"an answer to a limit":             {asking(limit), decision(toAnswer, "limit-steps-1"), "False limit-steps-1 is a limit: it wants the type Grant, not Answer", "-"},
-		"a grant to a question":            {asking(question), decision(toGrant, "s3c1"), "False s3c1 is a question: it wants the type Answer, not Grant", "-"},
+		"an answer to a limit":             {asking(limit), decision(toAnswer, "limit-steps-1"), "False limit-steps-1 wants the type Grant, being of the kind Limit, not Answer", "-"},
+		"a grant to a question":            {asking(question), decision(toGrant, "s3c1"), "False s3c1 wants the type Answer, being of the kind Question, not Grant", "-"},
 		"a grant to a limit":               {asking(limit), decision(toGrant, "limit-steps-1"), onItsWay, "limit-steps-1"},
-		"a kind that is not known":         {asking(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
+		"a kind that is not known":         {asking(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Errand"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
 		"an answer to the only question":   {asking(limit, question), decision(toAnswer, ""), onItsWay, "s3c1"},
 		"a grant to the only limit":        {asking(limit, question), decision(toGrant, ""), onItsWay, "limit-steps-1"},
 		"an answer to no question":         {asking(limit), decision(toAnswer, ""), "False Run x waits for no Answer now; to tell it something use the type Message", "-"},
@@ -124,5 +124,80 @@ func TestFinal(t *testing.T) {
 		if answer.Final(d) != want {
 			t.Errorf("Applied=%s: Final() = %t", status, !want)
 		}
+	}
+}
+
+// durably makes a Run one whose journal outlives its pods.
+func durably(run *v1alpha1.Run) *v1alpha1.Run {
+	run.Status.Attempt.Claim = "x-workspace"
+	return run
+}
+
+// left is one whose runner left to wait.
+func left(run *v1alpha1.Run) *v1alpha1.Run {
+	run.Status.Progress.Result = &v1alpha1.Result{Reason: "Waiting"}
+	return run
+}
+
+// next is one whose next attempt has not reported yet.
+func next(run *v1alpha1.Run) *v1alpha1.Run {
+	run.Status.Attempt.Number++
+	return run
+}
+
+func TestJudgeOfApprovals(t *testing.T) {
+	const onItsWay = "Unknown On its way to the runner"
+	call := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}
+	ofLeads := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Groups: []string{"leads", "owners"}}
+	typed := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question", Schema: `{"type":"object","required":["env"],"properties":{"env":{"type":"string"}}}`}
+	says := func(kind v1alpha1.DecisionType, mod func(*v1alpha1.DecisionSpec)) *v1alpha1.Decision {
+		d := decision(kind, "s3c1")
+		d.Name = "x.s3c1"
+		if mod != nil {
+			mod(&d.Spec)
+		}
+		return d
+	}
+	digest := func(text string, groups ...string) func(*v1alpha1.DecisionSpec) {
+		return func(s *v1alpha1.DecisionSpec) { s.Digest, s.Groups = text, groups }
+	}
+	value := func(text string) func(*v1alpha1.DecisionSpec) {
+		return func(s *v1alpha1.DecisionSpec) { s.Value = text }
+	}
+	approve, deny, answers := v1alpha1.DecisionApprove, v1alpha1.DecisionDeny, v1alpha1.DecisionAnswer
+	cases := map[string]struct {
+		run      *v1alpha1.Run
+		decision *v1alpha1.Decision
+		want     string
+	}{
+		"an approval of what was shown":         {asking(call), says(approve, digest("d1")), onItsWay},
+		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False s3c1 is another call than the one that was approved: its digest is d1. Look at it in status.progress.pending of the Run and create another Decision, named x.s3c1.2"},
+		"a denial needs no digest":              {asking(call), says(deny, nil), onItsWay},
+		"an answer to a call":                   {asking(call), says(answers, value("yes")), "False s3c1 wants the type Approve or Deny, being of the kind Approval, not Answer"},
+		"an approval of a question":             {asking(typed), says(approve, digest("d1")), "False s3c1 wants the type Answer"},
+		"in the name of a group that may":       {asking(ofLeads), says(approve, digest("d1", "devs", "owners")), onItsWay},
+		"in the name of no group":               {asking(ofLeads), says(approve, digest("d1")), "False s3c1 is for members of leads, owners to decide: create another Decision, named x.s3c1.2, with one of these that you are in as spec.groups"},
+		"a denial is for the groups as well":    {asking(ofLeads), says(deny, digest("", "devs")), "False s3c1 is for members of leads, owners"},
+		"an answer that fits":                   {asking(typed), says(answers, value(`{"env":"staging"}`)), onItsWay},
+		"an answer that does not":               {asking(typed), says(answers, value(`{"env":1}`)), "False The value does not fit what s3c1 asks for"},
+		"an answer that is no JSON":             {asking(typed), says(answers, value("staging")), "False The value does not fit what s3c1 asks for"},
+		"to the attempt before, on a volume":    {durably(begun(asking(call), gen.Noon)), made(says(approve, digest("d1")), gen.Noon.Add(-time.Hour)), onItsWay},
+		"while the runner is away":              {left(durably(asking(call))), says(approve, digest("d1")), onItsWay},
+		"of nothing while the runner is away":   {left(durably(asking())), says(approve, digest("d1")), "False Run x does not wait for s3c1; it asks nothing now"},
+		"while the next attempt begins":         {next(left(durably(asking(call)))), says(approve, digest("d1")), onItsWay},
+		"of one that has not asked again":       {durably(asking()), says(approve, digest("d1")), onItsWay},
+		"of one that cannot have asked":         {asking(), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
+		"while the next begins, without volume": {next(asking(call)), says(approve, digest("d1")), "False Run x asks nothing now"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := answer.Judge(tc.run, tc.decision)
+			if text := string(got.Applied) + " " + got.Message; !strings.HasPrefix(text, tc.want) {
+				t.Errorf("Judge() = %q, want %q", text, tc.want)
+			}
+			if got.Deliver != (tc.want == onItsWay) {
+				t.Errorf("deliver %t", got.Deliver)
+			}
+		})
 	}
 }

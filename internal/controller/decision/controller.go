@@ -101,6 +101,7 @@ var runSpoke = predicate.Funcs{
 // spoken is the part of a Run that matters to Decisions.
 type spoken struct {
 	completed, deleted bool
+	left               bool // its runner did
 	attempt, reported  int32
 	asked, decided     string
 }
@@ -111,9 +112,9 @@ func spokenBy(r *v1alpha1.Run) spoken {
 		s.attempt = a.Number
 	}
 	if p := r.Status.Progress; p != nil {
-		s.reported = p.Attempt
+		s.reported, s.left = p.Attempt, p.Result != nil
 		for _, a := range p.Pending {
-			s.asked += a.ID + " " + a.Kind + "\n"
+			s.asked += a.ID + " " + a.Kind + " " + a.Digest + "\n"
 		}
 		for _, d := range p.Decided {
 			s.decided += d.Name + "\n"
