@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
 // attempt makes one attempt at a place and returns the exit code.
@@ -39,7 +40,7 @@ func attempt(p place, registry *config.Registry) int {
 	if err != nil {
 		out = w.failed(err)
 	}
-	return w.finish(out)
+	return w.finish(ctx, out)
 }
 
 // A work is one attempt under way. What is nil was not reached.
@@ -50,6 +51,9 @@ type work struct {
 	begun    <-chan struct{} // closed when the pod is about to end
 	end      context.CancelCauseFunc
 	lowSpace atomic.Bool
+	boxes    boxes
+	manifest workspace.Manifest
+	listed   bool // there is a manifest
 	engaged  bool // the engine has told how its work ended
 
 	task     task.Task
@@ -91,6 +95,8 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if err != nil {
 		return engine.Outcome{}, err
 	}
+	w.shutIn(built.Hands.Sandbox)
+	w.takeDown(ctx)
 	if err := w.takeOver(); err != nil {
 		return engine.Outcome{}, err
 	}
@@ -103,7 +109,7 @@ func (w *work) awaitKeys(ctx context.Context) error {
 	ctx, cancel := while(ctx, w.begun)
 	defer cancel()
 	secrets, err := config.AwaitKeys(ctx, config.Secrets(w.snapshot), w.task.Run.Namespace, w.key)
-	w.redact = redact.New(secrets...)
+	w.redact = redact.New(append(secrets, w.credentials()...)...)
 	return err
 }
 
@@ -131,6 +137,7 @@ func (w *work) build(ctx context.Context) (config.Built, error) {
 	w.disk = d
 	built, err := w.registry.Build(ctx, config.Parts{
 		Task: w.task, Snapshot: w.snapshot, Workspace: d, State: w.state, Key: w.learning, Redact: w.redact.String, Now: w.now,
+		Sandbox: w.box(ctx), Server: w.server(), Learn: w.learn, Log: func(text string) { w.log.Warn(text) },
 	})
 	w.built = built
 	return built, err
@@ -181,6 +188,7 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 	c := built.Engine
 	c.Journal, c.Events, c.Report, c.Redact = w.copies, w.events, w.reporter, w.redact
 	c.Interrupted, c.Stop, c.Stopping, c.People = w.begun, w.operator.stop.Load, w.operator.ended, w.operator
+	c.Pause, c.Durable = w.operator, c.Durable && !w.byHand
 	c.LowSpace, c.Now = w.lowSpace.Load, w.now
 	c.Began = w.began
 	go w.announce(ctx)
@@ -226,6 +234,8 @@ func (w *work) close() {
 		w.audience.close(closeFor)
 		w.copies.close(copyFor, w.log)
 	}
+	w.built.Hands.Close()
+	w.boxes.close()
 	if w.reporter != nil {
 		w.reporter.Close()
 	}

@@ -48,15 +48,18 @@ var mayImport = map[string][]string{
 	"runner/task":       {"runner/step", "runner/model"},
 	"runner/redact":     {},
 	"runner/bus":        {},
+	"runner/sandbox":    {"runner/sandbox/internal/frame"},
 	"runner/session":    {"runner/step"},
 	"runner/middleware": {"runner/step", "runner/model", "runner/tool"},
 	"runner/hook":       {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware"},
 	"runner/binding":    {},
+	"runner/digest":     {},
+	"runner/policy":     {"runner/digest", "runner/policy/shell"},
 	"runner/events":     {"runner/bus", "runner/step", "runner/task", "runner/redact"},
 	"runner/report":     {"runner/task"},
 	"runner/engine": {
 		"runner/step", "runner/model", "runner/tool", "runner/journal",
-		"runner/task", "runner/events", "runner/redact", "runner/middleware", "runner/window", "runner/stuck",
+		"runner/task", "runner/events", "runner/redact", "runner/middleware", "runner/window", "runner/stuck", "runner/digest",
 	},
 }
 

@@ -32,8 +32,10 @@ const (
 
 // finish tells the end: first where it cannot fail for lack of a network, then
 // to the Run. It returns the exit code.
-func (w *work) finish(out engine.Outcome) int {
+func (w *work) finish(ctx context.Context, out engine.Outcome) int {
+	published, out := w.publish(ctx, out)
 	result := w.result(out)
+	result.Published = published
 	w.leave(result, out)
 	if w.copies != nil {
 		w.copies.ended(string(out.Reason))
@@ -69,7 +71,7 @@ func (w *work) result(out engine.Outcome) task.Result {
 		Message: task.Cut(redact.Printable(out.Message), task.MaxMessage),
 		Text:    task.Cut(out.Text, task.MaxText),
 		Output:  string(out.Output),
-		Files:   w.changed(),
+		Files:   w.made(w.changed()),
 	}
 	if len(out.Text) > task.MaxText {
 		note := fmt.Sprintf("The text has %d bytes and is cut here.", len(out.Text))
@@ -146,7 +148,7 @@ func (w *work) commit(r task.Result, out engine.Outcome) error {
 		return nil
 	}
 	p, patience := out.Progress, partFor
-	if r.Committed {
+	if r.Committed || out.Reason == task.ReasonWaiting || out.Reason == task.ReasonPaused {
 		p.Result, patience = &r, commitFor
 	}
 	if w.interrupted() {

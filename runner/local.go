@@ -35,7 +35,7 @@ func MainLocal(options ...Option) int {
 // localFlags are what runner-local is told. A key is never a flag: flags are
 // seen by every user of the machine.
 type localFlags struct {
-	task, workspace, state, keyFile, keyEnv, secrets, signals string
+	task, workspace, state, keyFile, keyEnv, secrets, signals, sandbox string
 }
 
 func flags(args []string, usage io.Writer) (localFlags, error) {
@@ -49,6 +49,7 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 	set.StringVar(&f.keyEnv, "key-env", "", "name of the environment variable with the Model's key")
 	set.StringVar(&f.secrets, "secrets", "", "directory with a directory for each Secret and in it a file for each key, where there are several")
 	set.StringVar(&f.signals, "signals", "", "file with what the operator would say, as JSON: {\"stop\":true}, or decisions; it may change meanwhile")
+	set.StringVar(&f.sandbox, "sandbox", "", "directory with the socket run/exec.sock of a sandbox, for Shell and Python: sandbox serve -socket DIR/run/exec.sock")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -71,6 +72,8 @@ func (f localFlags) place() place {
 		byHand:    true,
 		state:     f.state,
 		workspace: f.workspace,
+		sandbox:   f.sandbox,
+		secrets:   f.secrets,
 		stdout:    os.Stdout,
 		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		now:       clock,

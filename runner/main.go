@@ -16,7 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Main is the program of a runner pod. It takes no flags, and it only runs as
+// Main is the program of a runner pod, and, told so by its one argument, of the
+// container that prepares the workspace. It takes no flags, and it only runs as
 // the first process of its container: whoever may exec into the pod must not
 // be able to start a second one with a task of their own.
 func Main(options ...Option) int {
@@ -28,8 +29,23 @@ func Main(options ...Option) int {
 	// of the others.
 	syscall.Umask(0o002)
 	fitMemory(memoryFile)
+	trust(task.CAFile)
+	if len(os.Args) == 2 && os.Args[1] == task.FetchMode {
+		return fetch(inPod())
+	}
 	return attempt(inPod(), registry(options))
 }
+
+// trust has a bundle of certificates trusted beside the system's own, where there
+// is one. It comes before the first connection.
+func trust(bundle string) {
+	if _, err := os.Stat(bundle); err == nil {
+		_ = os.Setenv("SSL_CERT_DIR", systemCertificates+":"+filepath.Dir(bundle)) // a name without "=": cannot fail
+	}
+}
+
+// systemCertificates is where images keep those that they trust.
+const systemCertificates = "/etc/ssl/certs"
 
 // inPod is the place where the operator lays things out.
 func inPod() place {
@@ -41,6 +57,9 @@ func inPod() place {
 		signals:   task.SignalsFile,
 		state:     task.StateDir,
 		workspace: task.Workspace,
+		sandbox:   task.SandboxDir,
+		servers:   task.ServersDir,
+		secrets:   task.SecretsDir,
 		last:      task.TerminationLog,
 		stdout:    os.Stdout,
 		log:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -18,6 +18,9 @@ type place struct {
 	byHand    bool   // a person writes them, and wants to be told of typos
 	state     string
 	workspace string
+	sandbox   string // the directory that it shares with the runner; empty: there is none
+	servers   string // the directory of those of MCP servers; empty: there are none
+	secrets   string // the directory of Secrets
 	last      string // the termination message; empty: nobody reads one
 	stdout    io.Writer
 	log       *slog.Logger

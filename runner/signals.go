@@ -76,12 +76,14 @@ type operator struct {
 	every  atomic.Int64  // seconds
 
 	mu        sync.Mutex
+	paused    bool
+	turned    chan struct{} // closed when that changes
 	decisions []task.Decision
 	said      chan struct{} // closed when a decision comes
 }
 
 func newOperator() *operator {
-	return &operator{decode: json.Unmarshal, ended: make(chan struct{}), said: make(chan struct{})}
+	return &operator{decode: json.Unmarshal, ended: make(chan struct{}), said: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // Decisions implements [engine.People].
@@ -96,6 +98,32 @@ func (o *operator) Said() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.said
+}
+
+// Paused implements [engine.Brake].
+func (o *operator) Paused() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.paused
+}
+
+// Turned implements [engine.Brake].
+func (o *operator) Turned() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.turned
+}
+
+// pause has the work hold, or go on.
+func (o *operator) pause(hold bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.paused == hold {
+		return
+	}
+	o.paused = hold
+	close(o.turned)
+	o.turned = make(chan struct{})
 }
 
 // decide takes over the decisions that were said. One that was said stays
@@ -151,6 +179,7 @@ func (o *operator) hear(data []byte, log *slog.Logger) {
 		o.once.Do(func() { close(o.ended) })
 	}
 	o.every.Store(int64(s.ReportSeconds))
+	o.pause(s.Pause)
 	o.decide(s.Decisions)
 }
 

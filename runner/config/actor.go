@@ -49,18 +49,21 @@ func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := b.toolbox(agent, c.files, layers)
+	box, names, err := b.toolbox(agent, c.files, layers)
 	if err != nil {
 		return nil, err
 	}
 	a.Tools = box
+	if a.Policy, err = b.govern(agent, names); err != nil {
+		return nil, err
+	}
 	if layers, err = b.bound(agent, box, layers); err != nil {
 		return nil, err
 	}
 	if a.Stack, err = middleware.Build(layers...); err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), a.Stack.Instructions())
+	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), strings.Join(b.hands.Notes(), "\n"), a.Stack.Instructions())
 	return a, nil
 }
 

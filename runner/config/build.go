@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -25,6 +28,15 @@ type Parts struct {
 	State string
 	// Key says how a key of a Secret is read, each time anew.
 	Key func(task.SecretKey) func() (string, error)
+	// Sandbox is where commands run; nil: there is none here. Server is where the
+	// MCP server of a Toolset runs that has a container of its own; nil: there are
+	// none.
+	Sandbox sandbox.Sandbox
+	Server  func(toolset string) sandbox.Sandbox
+	// Learn is told secrets that were not known before; Log what people may want to
+	// know. Both may be nil.
+	Learn func(redact.Secret)
+	Log   func(text string)
 	// Redact keeps secrets out of what hooks are told; nil: there are none.
 	Redact func(string) string
 	Now    func() time.Time
@@ -47,6 +59,9 @@ type Built struct {
 	Files *files.Toolset
 	// Sessions is where sessions are copied to.
 	Sessions session.Store
+	// Hands are what the agents share beside files. They are to be closed, though
+	// the rest could not be built.
+	Hands *Hands
 }
 
 // Build makes what follows from the task. What cannot work is a *task.EndError
@@ -55,28 +70,30 @@ type Built struct {
 func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	b, err := r.builder(ctx, p)
 	if err != nil {
-		return Built{}, err
+		return Built{Hands: b.hands}, err
 	}
 	in, err := inputOf(p.Task, p.Snapshot.Agent)
 	if err != nil {
-		return Built{}, err
+		return Built{Hands: b.hands}, err
 	}
 	if err := b.rehearse(); err != nil {
-		return Built{}, err
+		return Built{Hands: b.hands}, err
 	}
 	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), values: in.values})
 	if err != nil {
-		return Built{}, err
+		return Built{Hands: b.hands}, err
 	}
 	t := p.Task
 	t.Prompt = in.prompt
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: b.child,
-			Opening: b.opening(), Evict: b.evict,
+			Opening: b.opening(), Evict: b.evict, Digest: digest.Call,
+			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), Captured: b.hands.Captured,
 		},
 		Files:    b.files,
 		Sessions: b.sessions,
+		Hands:    b.hands,
 	}, nil
 }
 
@@ -89,6 +106,7 @@ type builder struct {
 	places   places
 	files    *files.Toolset // of the Run's own session
 	sessions session.Store
+	hands    *Hands
 	evict    func(ctx context.Context, call step.Call, text string) string
 }
 
@@ -99,17 +117,18 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 	}
 	var err error
 	if b.models, err = r.makeModels(p); err != nil {
-		return nil, err
+		return b, err
 	}
 	if b.places, err = r.placesOf(p); err != nil {
-		return nil, err
+		return b, err
 	}
 	if b.sessions, err = r.openStore(ctx, p.Task.Run); err != nil {
-		return nil, misconfigured("Opening the store of sessions: %w", err)
+		return b, misconfigured("Opening the store of sessions: %w", err)
 	}
 	b.files = files.Over(b.places.all, files.View{Root: "/", Home: task.Workspace, Places: b.places.all.Places()})
 	b.evict = b.evictor()
-	return b, nil
+	b.hands, err = b.grasp(ctx)
+	return b, err
 }
 
 // rehearse makes every agent once, so that what is wrong with one is known

@@ -2,6 +2,8 @@ package config
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
@@ -10,7 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/delegate"
+	"github.com/deckhand-dev/deckhand/runner/tool/python"
 	"github.com/deckhand-dev/deckhand/runner/tool/recall"
+	"github.com/deckhand-dev/deckhand/runner/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/tool/talk"
 	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
@@ -37,7 +41,9 @@ func builtin(r *Registry) {
 		"WebSearch": func(s ToolSpec) ([]tool.Tool, error) {
 			return one(web.Search(web.SearchOptions{Endpoint: s.Entry.Endpoint, Key: s.Key}))
 		},
-		"Recall": remembered,
+		"Recall":      remembered,
+		builtinShell:  commands,
+		builtinPython: code,
 	}
 }
 
@@ -82,6 +88,22 @@ func subagents(s ToolSpec) ([]tool.Tool, error) {
 	}
 	return []tool.Tool{delegate.Task(listed)}, nil
 }
+
+func commands(s ToolSpec) ([]tool.Tool, error) {
+	if s.Hands == nil || s.Hands.shells == nil {
+		return nil, errNoSandbox
+	}
+	return s.Hands.shells.Tools(shell.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second}), nil
+}
+
+func code(s ToolSpec) ([]tool.Tool, error) {
+	if s.Hands == nil || s.Hands.pythons == nil {
+		return nil, errNoSandbox
+	}
+	return []tool.Tool{s.Hands.pythons.Tool(python.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second})}, nil
+}
+
+var errNoSandbox = errors.New("there is no sandbox; the Agent needs one: sandbox: {image: debian:stable-slim}")
 
 // remembered searches what the agent keeps, and its past sessions where a store
 // has them.

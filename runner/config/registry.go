@@ -46,6 +46,8 @@ type ToolSpec struct {
 	Files    *files.Toolset
 	Memories backend.Backend
 	Sessions session.Store
+	// Hands are what runs in the sandbox.
+	Hands *Hands
 	// Key reads the key of the entry; nil where it names none.
 	Key KeyFunc
 }

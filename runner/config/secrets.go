@@ -26,5 +26,10 @@ func Secrets(s task.Snapshot) []task.SecretKey {
 			add(h.SecretKey)
 		}
 	}
+	for _, t := range s.Toolsets {
+		for _, k := range t.Keys() {
+			add(k)
+		}
+	}
 	return all
 }

@@ -14,31 +14,42 @@ import (
 )
 
 // toolbox gathers the tools of an agent, those that its layers bring, and those
-// that every agent has.
-func (b *builder) toolbox(agent task.Agent, of *files.Toolset, layers []middleware.Layer) (*tool.Registry, error) {
+// that every agent has. It returns with them the names of the tools of each entry.
+func (b *builder) toolbox(agent task.Agent, of *files.Toolset, layers []middleware.Layer) (*tool.Registry, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {
-		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	for _, entry := range agent.Tools {
+	called := make([][]string, len(agent.Tools))
+	for i, entry := range agent.Tools {
 		made, err := b.entry(agent, entry, of)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		tools = append(tools, within(made, time.Duration(entry.TimeoutSeconds)*time.Second)...)
+		for _, t := range made {
+			called[i] = append(called[i], t.Spec().Name)
+		}
+		tools = append(tools, within(made, bound(entry))...)
 	}
 	for _, l := range layers {
 		tools = append(tools, l.Tools...)
 	}
 	box, err := tool.NewRegistry(tools...)
 	if err != nil {
-		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	return box, nil
+	return box, called, nil
 }
 
 // entry makes the tools of one entry.
 func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([]tool.Tool, error) {
+	if entry.Toolset != "" {
+		made, err := b.toolset(entry)
+		if err != nil {
+			return nil, misconfigured("Agent %s: %w", agent.Name, err)
+		}
+		return made, nil
+	}
 	factory, what, err := b.factory(agent, entry)
 	if err != nil {
 		return nil, err
@@ -46,6 +57,7 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 	made, err := factory(ToolSpec{
 		Entry: entry, Agent: agent, Agents: b.agents, Run: b.Task.Run, User: b.Task.User,
 		Files: of, Memories: b.places.memories, Sessions: b.sessions, Key: b.key(entry.SecretKey),
+		Hands: b.hands,
 	})
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
@@ -130,6 +142,15 @@ func (b bounded) Spec() tool.Spec {
 
 // EffectOf implements [tool.Classifier] for a tool that does.
 func (b bounded) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(b.Tool, args) }
+
+// bound is the timeout that an Agent gives the tools of an entry; those of the
+// sandbox bound their commands themselves.
+func bound(entry task.Tool) time.Duration {
+	if entry.Builtin == builtinShell || entry.Builtin == builtinPython {
+		return 0
+	}
+	return time.Duration(entry.TimeoutSeconds) * time.Second
+}
 
 // within bounds tools; 0 leaves each its own bound.
 func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {

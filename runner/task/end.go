@@ -30,7 +30,7 @@ func (e *EndError) Unwrap() error { return e.Cause }
 // others leave the Run to be taken up again, or belong to another attempt.
 func (r Reason) Commits() bool {
 	switch r {
-	case ReasonInterrupted, ReasonFenced, ReasonSecretMissing:
+	case ReasonInterrupted, ReasonFenced, ReasonSecretMissing, ReasonWaiting, ReasonPaused:
 		return false
 	default:
 		return true

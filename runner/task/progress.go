@@ -38,7 +38,7 @@ type Progress struct {
 	// until the end; empty while all that was done can be done again.
 	Effects string `json:"effects,omitempty"`
 	// State is what the Run waits for, as a reason of its condition Succeeded:
-	// RateLimited, AwaitingAnswer or AwaitingApproval; empty while it works.
+	// RateLimited, AwaitingAnswer, AwaitingApproval or Paused; empty while it works.
 	State  string   `json:"state,omitempty"`
 	Model  string   `json:"model,omitempty"`
 	Step   *Current `json:"step,omitempty"`

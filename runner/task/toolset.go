@@ -64,6 +64,37 @@ const (
 	AuthOAuth  = "OAuthClientCredentials"
 )
 
+// Keys are those of its Secret that it needs.
+func (a *Auth) Keys() []SecretKey {
+	if a == nil {
+		return nil
+	}
+	names := []string{a.Key}
+	switch a.Type {
+	case AuthBasic:
+		names = []string{"username", "password"}
+	case AuthOAuth:
+		names = []string{"client-id", "client-secret"}
+	}
+	var out []SecretKey
+	for _, name := range names {
+		out = append(out, SecretKey{Secret: a.Secret, Key: name})
+	}
+	return out
+}
+
+// Keys are those of Secrets that the runner sends for the Toolset.
+func (t Toolset) Keys() []SecretKey {
+	var out []SecretKey
+	if t.HTTP != nil {
+		out = append(out, t.HTTP.Auth.Keys()...)
+	}
+	if t.Requests != nil {
+		out = append(out, t.Requests.Auth.Keys()...)
+	}
+	return out
+}
+
 // Requests are tools that are requests to an HTTP API.
 type Requests struct {
 	BaseURL string            `json:"baseURL"`

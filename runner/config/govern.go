@@ -1,0 +1,88 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/policy"
+	policyshell "github.com/deckhand-dev/deckhand/runner/policy/shell"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool/shell"
+)
+
+// A governor has the policy of an agent decide on its calls.
+type governor struct {
+	policy  *policy.Policy
+	run     policy.Run
+	dialect policyshell.Dialect
+	groups  map[string][]string // by rule
+}
+
+// govern compiles the policy of an agent and, behind it, the approvals of its
+// tools; nil where there is neither. names are those of the tools of each entry.
+func (b *builder) govern(agent task.Agent, names [][]string) (engine.Policy, error) {
+	g := governor{
+		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User},
+		groups: map[string][]string{},
+	}
+	var rules []policy.Rule
+	for _, r := range agent.Policy {
+		rules = append(rules, policy.Rule{Name: r.Name, When: r.When, Answer: policy.Answer(r.Answer), Reason: r.Reason})
+		g.groups[r.Name] = r.Groups
+	}
+	for i, t := range agent.Tools {
+		if t.Approval == nil || len(names[i]) == 0 {
+			continue
+		}
+		r := policy.Approval(names[i][0], t.Approval.When)
+		r.Tools = names[i]
+		rules = append(rules, r)
+		g.groups[r.Name] = t.Approval.Groups
+	}
+	if len(rules) == 0 {
+		return nil, nil //nolint:nilnil // no policy is a fact, not a fault
+	}
+	var err error
+	if g.policy, err = policy.Compile(rules, nil); err != nil {
+		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+	}
+	if box := b.hands.Sandbox; box != nil {
+		g.dialect = dialect(box.Shell)
+	}
+	return g, nil
+}
+
+// dialect is the language of the shell of an image.
+func dialect(program string) policyshell.Dialect {
+	if strings.HasPrefix(path.Base(program), "bash") {
+		return policyshell.Bash
+	}
+	return policyshell.POSIX
+}
+
+// Decide implements [engine.Policy].
+func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) engine.Verdict {
+	call := policy.Call{
+		Tool: c.Name, Args: c.Args, Run: g.run, Dialect: g.dialect,
+		Agent: policy.Agent{Name: by.Agent, Depth: by.Depth},
+	}
+	if c.Name == shell.Name {
+		var said struct {
+			Command string `json:"command"`
+		}
+		if err := json.Unmarshal(c.Args, &said); err == nil {
+			call.Shell = said.Command
+		}
+	}
+	v := g.policy.Decide(ctx, call)
+	reason := v.Reason
+	if len(v.Hidden) > 0 && v.Answer == policy.Ask {
+		reason += " (it does not show what it runs: " + strings.Join(v.Hidden, "; ") + ")"
+	}
+	return engine.Verdict{Answer: engine.Answer(v.Answer), Rule: v.Rule, Reason: reason, Groups: slices.Clone(g.groups[v.Rule])}
+}

@@ -1,0 +1,270 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/mcp"
+	"github.com/deckhand-dev/deckhand/runner/tool/python"
+	"github.com/deckhand-dev/deckhand/runner/tool/shell"
+)
+
+// Names of the tools that run in the sandbox, as an Agent lists them.
+const (
+	builtinShell  = "Shell"
+	builtinPython = "Python"
+)
+
+// Hands are what the agents of a Run share beside files: the sandbox with its
+// shells and interpreters, and the servers of their Toolsets. What no agent uses
+// is nil.
+type Hands struct {
+	// Sandbox is what the sandbox is; nil: there is none.
+	Sandbox *sandbox.Description
+
+	state   string
+	shells  *shell.Shells
+	pythons *python.Interpreters
+	mu      sync.Mutex
+	servers map[string]*mcp.Server
+	sets    map[string]task.Toolset
+}
+
+// grasp takes up what the agents of a Run use. It waits for the sandbox and for
+// the servers.
+func (b *builder) grasp(ctx context.Context) (*Hands, error) {
+	h := &Hands{servers: map[string]*mcp.Server{}, sets: map[string]task.Toolset{}}
+	if b.State != "" {
+		h.state = filepath.Join(b.State, "hands")
+	}
+	if err := b.enter(ctx, h); err != nil {
+		return h, err
+	}
+	return h, b.connect(ctx, h)
+}
+
+// enter makes what runs in the sandbox, where anything does.
+func (b *builder) enter(ctx context.Context, h *Hands) error {
+	want := b.Snapshot.Sandbox
+	switch {
+	case want == nil:
+		return nil
+	case b.Sandbox == nil:
+		return misconfigured("There is no sandbox here, and some tool needs one")
+	}
+	is, err := b.Sandbox.Describe(ctx)
+	if err != nil {
+		return task.End(task.ReasonToolUnavailable, "The sandbox, of the image %s: %w", want.Image, err)
+	}
+	h.Sandbox = &is
+	if c := is.Confinement; want.Required && (c.Network != sandbox.Enforced || c.Files != sandbox.Enforced || c.Process != sandbox.Enforced) {
+		return misconfigured("sandbox.confinement is Required, but on this node process is %s, files are %s and network is %s (Landlock ABI %d); choose other nodes with podTemplate.nodeSelector, a cluster that enforces NetworkPolicies, or BestEffort",
+			c.Process, c.Files, c.Network, c.LandlockABI)
+	}
+	box := crowd{b.Sandbox, want.Processes}
+	if b.uses(builtinShell) {
+		if _, err := shell.Find(is); err != nil {
+			return misconfigured("The image %s of the sandbox has no shell, which the tool Shell needs: name an image with bash or sh in sandbox.image", want.Image)
+		}
+		h.shells, err = shell.New(box, shell.Options{
+			Shell: is.Shell, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
+		})
+		if err != nil {
+			return fmt.Errorf("making the shells: %w", err)
+		}
+	}
+	if !b.uses(builtinPython) {
+		return nil
+	}
+	if _, err := python.Find(is); err != nil {
+		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another in sandbox.image, python:3 for one", want.Image)
+	}
+	h.pythons, err = python.New(box, python.Options{
+		Python: is.Python, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
+	})
+	if err != nil {
+		return fmt.Errorf("making the interpreters: %w", err)
+	}
+	return nil
+}
+
+// A crowd bounds how many processes a command may have at once.
+type crowd struct {
+	sandbox.Sandbox
+	processes int
+}
+
+// Start implements [sandbox.Sandbox].
+func (c crowd) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+	if cmd.Limits.Processes == 0 {
+		cmd.Limits.Processes = c.processes
+	}
+	return c.Sandbox.Start(ctx, cmd)
+}
+
+// maxOverflow is how much of an output that is cut is kept, in bytes.
+const maxOverflow = 16 << 20
+
+// overflow keeps the whole of an output that is cut where the model finds it.
+func (b *builder) overflow(ctx context.Context, name string, text io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(text, maxOverflow))
+	if err != nil {
+		return "", fmt.Errorf("reading the output: %w", err)
+	}
+	whole := strings.ReplaceAll(strings.ToValidUTF8(string(data), "\uFFFD"), "\x00", "\uFFFD")
+	if b.Redact != nil {
+		whole = b.Redact(whole)
+	}
+	if _, err := b.places.results.Write(ctx, name, []byte(whole), backend.Any); err != nil {
+		return "", fmt.Errorf("keeping the output: %w", err)
+	}
+	return path.Join(task.Results, name), nil
+}
+
+// uses says whether any agent of the Run lists a builtin.
+func (b *builder) uses(builtin string) bool {
+	for _, a := range b.agents {
+		if slices.ContainsFunc(a.Tools, func(t task.Tool) bool { return t.Builtin == builtin }) {
+			return true
+		}
+	}
+	return false
+}
+
+// connect connects to all servers at once.
+func (b *builder) connect(ctx context.Context, h *Hands) error {
+	var all sync.WaitGroup
+	failed := make([]error, len(b.Snapshot.Toolsets))
+	for i, t := range b.Snapshot.Toolsets {
+		h.sets[t.Name] = t
+		if t.Requests != nil {
+			continue
+		}
+		all.Go(func() { failed[i] = b.connectOne(ctx, h, t) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+func (b *builder) connectOne(ctx context.Context, h *Hands, t task.Toolset) error {
+	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Log: b.Log, Now: b.Now}
+	if t.Stdio != nil {
+		o.Sandbox = b.Sandbox
+		if !t.Stdio.InSandbox && b.Server != nil {
+			o.Sandbox = b.Server(t.Name)
+		}
+		if o.Sandbox == nil {
+			return misconfigured("There is no container for the server of Toolset %s here", t.Name)
+		}
+	}
+	s, err := mcp.Connect(ctx, o)
+	if err != nil {
+		return task.End(task.ReasonToolUnavailable, "Toolset %s: %w", t.Name, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.servers[t.Name] = s
+	return nil
+}
+
+// readKey reads a key of a Secret anew.
+func (p Parts) readKey(k task.SecretKey) (string, error) { return p.Key(k)() }
+
+// toolset makes the tools of a Toolset for an agent.
+func (b *builder) toolset(entry task.Tool) ([]tool.Tool, error) {
+	set, known := b.hands.sets[entry.Toolset]
+	if !known {
+		return nil, misconfigured("Toolset %q is not among those of the Run", entry.Toolset)
+	}
+	if set.Requests == nil {
+		return b.hands.servers[entry.Toolset].Tools(entry.Allow, entry.Deny)
+	}
+	made, err := b.requests(set)
+	if err != nil {
+		return nil, err
+	}
+	return chosen(set.Name, made, entry)
+}
+
+// chosen are the tools that an agent may call.
+func chosen(set string, made []tool.Tool, entry task.Tool) ([]tool.Tool, error) {
+	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Spec().Name, set+"__") }
+	for _, wanted := range entry.Allow {
+		if !slices.ContainsFunc(made, func(t tool.Tool) bool { return name(t) == wanted }) {
+			return nil, misconfigured("Toolset %s has no tool %s, which allow names; it has %s", set, wanted, namesOf(made))
+		}
+	}
+	return slices.DeleteFunc(made, func(t tool.Tool) bool {
+		return len(entry.Allow) > 0 && !slices.Contains(entry.Allow, name(t)) || slices.Contains(entry.Deny, name(t))
+	}), nil
+}
+
+func namesOf(tools []tool.Tool) string {
+	var all []string
+	for _, t := range tools {
+		all = append(all, t.Spec().Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Lost are what an earlier runner had running, in words for the model.
+func (h *Hands) Lost() []string {
+	var out []string
+	if h.shells != nil {
+		out = append(out, h.shells.Lost()...)
+	}
+	if h.pythons != nil {
+		out = append(out, h.pythons.Lost()...)
+	}
+	return out
+}
+
+// Captured is what a call printed before its runner was lost.
+func (h *Hands) Captured(call string) string {
+	if h.state == "" {
+		return ""
+	}
+	return shell.Captured(h.state, call)
+}
+
+// Busy says whether a command still runs in the background.
+func (h *Hands) Busy() bool { return h.shells != nil && h.shells.Running() > 0 }
+
+// Notes are what the model is told of servers that are not there.
+func (h *Hands) Notes() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
+		if note := h.servers[name].Note(); note != "" {
+			out = append(out, note)
+		}
+	}
+	return out
+}
+
+// Close ends everything that still runs.
+func (h *Hands) Close() {
+	if h == nil {
+		return
+	}
+	for _, s := range h.servers {
+		s.Close()
+	}
+	if h.pythons != nil {
+		h.pythons.Close()
+	}
+	if h.shells != nil {
+		h.shells.Close()
+	}
+}

@@ -1,0 +1,147 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/workspace"
+)
+
+const (
+	// secretPatience is how long the credentials of a repository are waited for.
+	secretPatience = 15 * time.Second
+	secretPoll     = 500 * time.Millisecond
+)
+
+// fetch prepares the workspace of a Run, once, and returns the exit code. It has
+// no way to the Run's status: its last word is its termination message.
+func fetch(p place) int {
+	ctx, _, release := interruption(context.Background())
+	defer release()
+	t, err := p.fetch(ctx)
+	if err == nil {
+		return task.ExitCommitted
+	}
+	end := endOf(err)
+	p.log.Error("The workspace is not prepared", "error", err)
+	if p.last != "" {
+		_ = report.Terminate(p.last, task.Termination{Version: task.Version, Attempt: t.Attempt, Result: task.Result{
+			Reason: end.Reason, Message: task.Cut(redact.Printable(end.Message), task.MaxMessage),
+		}}) // what cannot be left is in the log
+	}
+	return task.ExitCode(end.Reason)
+}
+
+// endOf is what an error of preparing or publishing ends an attempt with. What a
+// person must change is not tried again; everything else is.
+func endOf(err error) *task.EndError {
+	if end, is := errors.AsType[*task.EndError](err); is {
+		return end
+	}
+	if refused, is := errors.AsType[*workspace.RefusedError](err); is {
+		return &task.EndError{Reason: task.ReasonMisconfigured, Message: "Preparing the workspace: " + refused.Message, Cause: err}
+	}
+	return &task.EndError{Reason: task.ReasonToolUnavailable, Message: "Preparing the workspace: " + err.Error(), Cause: err}
+}
+
+func (p place) fetch(ctx context.Context) (task.Task, error) {
+	in, err := p.task()
+	if err != nil {
+		return task.Task{}, err
+	}
+	t, s, err := config.Read(in.task, in.snapshot)
+	if err != nil {
+		return t, task.End(task.ReasonMisconfigured, "%w", err)
+	}
+	repository, err := p.repository(ctx, t, s.Workspace.Git)
+	if err != nil {
+		return t, err
+	}
+	files := make([]workspace.Files, 0, len(s.Workspace.Files))
+	for i, at := range s.Workspace.Files {
+		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
+	}
+	return t, workspace.Fetch(ctx, workspace.Options{
+		Workspace: p.workspace, State: p.state, Git: repository, Files: files,
+		Log: func(text string) { p.log.Info(text) },
+	})
+}
+
+// repository is a repository with its credentials, once those are there; nil:
+// there is none.
+func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*workspace.Git, error) {
+	if g == nil {
+		return nil, nil //nolint:nilnil // no repository is a fact, not a fault
+	}
+	out := &workspace.Git{URL: g.URL, Revision: g.Revision, Depth: g.Depth}
+	out.CABundle, _ = os.ReadFile(task.CAFile) // it need not be there
+	if g.Secret == "" {
+		return out, nil
+	}
+	out.Credentials = filepath.Join(p.secrets, g.Secret)
+	ctx, cancel := context.WithTimeout(ctx, secretPatience)
+	defer cancel()
+	poll := time.NewTicker(secretPoll)
+	defer poll.Stop()
+	for len(visible(out.Credentials)) == 0 {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, context.Cause(ctx)
+			}
+			return nil, task.End(task.ReasonSecretMissing, "Secret %s is not there, or empty, in namespace %s; create it (kubectl create secret generic %s --type=kubernetes.io/basic-auth --from-literal=username=… --from-literal=password=…); once it is there, the Run goes on by itself within two minutes",
+				g.Secret, t.Run.Namespace, g.Secret)
+		}
+	}
+	return out, nil
+}
+
+// visible are the keys of a mounted Secret.
+func visible(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if e.Name()[0] != '.' { // those are the kubelet's
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// credentials are the keys of the Secret of a repository, for the redactor.
+func (w *work) credentials() []redact.Secret {
+	g := w.snapshot.Workspace.Git
+	if g == nil || g.Secret == "" {
+		return nil
+	}
+	var out []redact.Secret
+	for _, key := range visible(filepath.Join(w.secrets, g.Secret)) {
+		value, err := config.KeyFile(filepath.Join(w.secrets, g.Secret, key))()
+		if err == nil && key != "username" {
+			out = append(out, redact.Secret{Name: g.Secret, Key: key, Value: []byte(value)})
+		}
+	}
+	return out
+}
+
+// errPublish keeps a failure to publish apart from one of the work.
+func errPublish(err error) *task.EndError {
+	message := err.Error()
+	if refused, is := errors.AsType[*workspace.RefusedError](err); is {
+		message = refused.Message
+	}
+	return &task.EndError{Reason: task.ReasonPublishFailed, Message: fmt.Sprintf("The work is done, but could not be published: %s", message), Cause: err}
+}

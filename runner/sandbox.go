@@ -1,0 +1,140 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/sandbox/egress"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/workspace"
+)
+
+// boxes are the connections to the containers beside the runner's.
+type boxes struct {
+	mu   sync.Mutex
+	open []*sandbox.Client
+}
+
+// dial makes a client of the container that shares a directory.
+func (b *boxes) dial(dir string) sandbox.Sandbox {
+	c := sandbox.Dial(filepath.Join(dir, task.SandboxSocket))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = append(b.open, c)
+	return c
+}
+
+func (b *boxes) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.open {
+		_ = c.Close() // it is over either way
+	}
+}
+
+// box is the sandbox of the Run; nil: there is none. With it goes the way out for
+// its commands.
+func (w *work) box(ctx context.Context) sandbox.Sandbox {
+	want := w.snapshot.Sandbox
+	if want == nil || w.sandbox == "" {
+		return nil
+	}
+	go func() {
+		err := egress.Serve(ctx, filepath.Join(w.sandbox, task.ProxySocket), egress.Options{
+			Hosts: want.Hosts,
+			Log:   func(host string, allowed bool) { w.log.Warn("A command reaches out", "host", host, "allowed", allowed) },
+		})
+		if err != nil && ctx.Err() == nil {
+			w.log.Error("Commands have no way out", "error", err)
+		}
+	}()
+	return w.boxes.dial(w.sandbox)
+}
+
+// server finds the container of the MCP server of a Toolset; nil: there are none.
+func (w *work) server() func(toolset string) sandbox.Sandbox {
+	if w.servers == "" {
+		return nil
+	}
+	return func(toolset string) sandbox.Sandbox { return w.boxes.dial(filepath.Join(w.servers, toolset)) }
+}
+
+// learn has the redactor know a secret that somebody got.
+func (w *work) learn(s redact.Secret) { w.redact.Add(s) }
+
+// confined has every report tell how commands are shut in.
+type confined struct {
+	reporter
+	is *task.Confinement
+}
+
+// Report implements [engine.Reporter].
+func (c confined) Report(now func() task.Progress) { c.reporter.Report(c.with(now)) }
+
+// Commit implements [engine.Reporter].
+func (c confined) Commit(ctx context.Context, now func() task.Progress) error {
+	return c.reporter.Commit(ctx, c.with(now))
+}
+
+func (c confined) with(now func() task.Progress) func() task.Progress {
+	return func() task.Progress {
+		p := now()
+		p.Confinement = c.is
+		return p
+	}
+}
+
+// shutIn is a reporter that tells how commands are shut in, where there is a
+// sandbox.
+func (w *work) shutIn(is *sandbox.Description) {
+	if is == nil {
+		return
+	}
+	c := is.Confinement
+	w.reporter = confined{w.reporter, &task.Confinement{Process: c.Process, Files: c.Files, Network: c.Network, LandlockABI: c.LandlockABI}}
+}
+
+// takeDown takes down which files there are, where commands may make more.
+func (w *work) takeDown(ctx context.Context) {
+	if w.snapshot.Sandbox == nil {
+		return
+	}
+	root, err := os.OpenRoot(w.workspace)
+	if err != nil {
+		w.log.Warn("Files that commands make will not be listed", "error", err)
+		return
+	}
+	defer root.Close()
+	if w.manifest, err = workspace.Begin(ctx, root, w.state); err != nil {
+		w.log.Warn("Files that commands make will not be listed", "error", err)
+		return
+	}
+	w.listed = true
+}
+
+// made are the files that commands made, behind those that are known already.
+func (w *work) made(known []task.File) []task.File {
+	if !w.listed {
+		return known
+	}
+	root, err := os.OpenRoot(w.workspace)
+	if err != nil {
+		return known
+	}
+	defer root.Close()
+	found, _, err := workspace.Artifacts(context.Background(), root, w.manifest)
+	if err != nil {
+		w.log.Warn("Listing the files that commands made failed", "error", err)
+	}
+	for _, f := range found {
+		if !slices.ContainsFunc(known, func(k task.File) bool { return k.Path == f.Path }) {
+			known = append(known, f)
+		}
+	}
+	return known
+}
