@@ -1,0 +1,180 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+)
+
+const (
+	// maxDepth is how deep directories may lie in each other.
+	maxDepth = 200
+	// maxCheckout is how many files a commit may have.
+	maxCheckout = 1_000_000
+	// maxLink bounds the text of a symbolic link, in bytes.
+	maxLink = 4096
+)
+
+// A checkout writes the files of a commit.
+type checkout struct {
+	store *Store
+	root  *os.Root
+	under string // the directory in root that they are written to
+	index index.Index
+	notes []string
+}
+
+// CheckOut writes the files of a clone to an empty directory of a root, as bytes,
+// with a .git of their own beside them: a repository at the same commit and with
+// the same history, whose origin is the URL. It shares nothing with the Store.
+// Submodules stay empty directories; the notes, for the log, say so.
+func (s *Store) CheckOut(ctx context.Context, root *os.Root, under string, h Head, url string) (notes []string, err error) {
+	data, err := s.whole(plumbing.CommitObject, plumbing.NewHash(h.Commit))
+	if err != nil {
+		return nil, err
+	}
+	c := &checkout{store: s, root: root, under: under, index: index.Index{Version: 2}}
+	if err := c.directory(ctx, "", plumbing.NewHash(field(data, "tree"))); err != nil {
+		return nil, during("checking out "+h.Commit, full(err))
+	}
+	if err := c.dotGit(ctx, h, url); err != nil {
+		return nil, during("making the repository of the workspace", full(err))
+	}
+	return c.notes, nil
+}
+
+// directory writes one tree. The names are those of the repository, and are
+// trusted no further than that they are names.
+func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash) error {
+	if depth(dir) > maxDepth {
+		return Refused("The repository has directories more than %d deep.", maxDepth)
+	}
+	entries, err := c.store.tree(tree)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !isName(e.name) {
+			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", words(e.name), words("/"+dir))
+		}
+		if err := c.entry(ctx, path.Join(dir, e.name), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checkout) entry(ctx context.Context, name string, e entry) error {
+	at := path.Join(c.under, name)
+	switch {
+	case e.mode == filemode.Dir:
+		if err := MakeDir(c.root, at); err != nil {
+			return err
+		}
+		return c.directory(ctx, name, e.hash)
+	case e.mode == filemode.Submodule:
+		c.notes = append(c.notes, fmt.Sprintf("The submodule %s is not fetched", words(name)))
+		c.record(name, e, nil)
+		return MakeDir(c.root, at)
+	case e.mode == filemode.Symlink:
+		return c.link(name, e)
+	case e.isFile():
+		return c.file(name, e)
+	default:
+		return Refused("The repository has %q with the mode %o, which git does not know.", words(name), uint32(e.mode))
+	}
+}
+
+func (c *checkout) link(name string, e entry) error {
+	r, size, err := c.store.object(plumbing.BlobObject, e.hash)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if size > maxLink {
+		return Refused("The repository has a symbolic link, %q, that is longer than %d bytes.", words(name), maxLink)
+	}
+	target, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	at := path.Join(c.under, name)
+	if err := c.root.Symlink(string(target), at); err != nil {
+		return err
+	}
+	return c.written(name, e)
+}
+
+func (c *checkout) file(name string, e entry) error {
+	r, _, err := c.store.object(plumbing.BlobObject, e.hash)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	perm := fs.FileMode(0o664)
+	if e.mode == filemode.Executable {
+		perm = 0o775
+	}
+	if err := WriteFile(c.root, path.Join(c.under, name), r, perm); err != nil {
+		return err
+	}
+	return c.written(name, e)
+}
+
+// written records a file in the index.
+func (c *checkout) written(name string, e entry) error {
+	if len(c.index.Entries) >= maxCheckout {
+		return Refused("The repository has more than %d files.", maxCheckout)
+	}
+	info, err := c.root.Lstat(path.Join(c.under, name))
+	if err != nil {
+		return err
+	}
+	c.record(name, e, info)
+	return nil
+}
+
+func (c *checkout) record(name string, e entry, info fs.FileInfo) {
+	line := &index.Entry{Name: name, Mode: e.mode, Hash: e.hash}
+	if e.mode == filemode.Deprecated {
+		line.Mode = filemode.Regular
+	}
+	if info != nil {
+		line.ModifiedAt, line.Size = info.ModTime(), uint32(info.Size()) //nolint:gosec // git keeps the lower 32 bits
+	}
+	c.index.Entries = append(c.index.Entries, line)
+}
+
+// MakeDir makes a directory that the group may write to, whatever the umask.
+func MakeDir(root *os.Root, name string) error {
+	if err := root.Mkdir(name, 0o775); err != nil {
+		return err
+	}
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	return root.Chmod(name, info.Mode()|0o775) // setgid, if it came from above, stays
+}
+
+// WriteFile makes a file with just these permissions, whatever the umask. It
+// fails where something of the name is there already.
+func WriteFile(root *os.Root, name string, from io.Reader, perm fs.FileMode) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Chmod(perm), f.Close())
+}

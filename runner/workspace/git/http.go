@@ -1,0 +1,167 @@
+package git
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+)
+
+// agent is how we call ourselves.
+const agent = "deckhand"
+
+// httpWire speaks git's smart protocol over HTTP.
+type httpWire struct {
+	at     location
+	basic  string // of the header Authorization; empty: none
+	client *http.Client
+}
+
+func overHTTP(at location, c credentials, bundle []byte) (wire, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(bundle) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificates of the system: %w", err)
+		}
+		if !pool.AppendCertsFromPEM(bundle) {
+			return nil, Refused("The CA bundle has no certificate in it that can be read: it must be PEM, beginning with -----BEGIN CERTIFICATE-----.")
+		}
+		config.RootCAs = pool
+	}
+	return &httpWire{at: at, basic: c.basic(), client: &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         dial,
+			TLSClientConfig:     config,
+			TLSHandshakeTimeout: greeting,
+			DisableCompression:  true, // packs are compressed, and bounds are of what was sent
+			ForceAttemptHTTP2:   true,
+		},
+		// A credential goes where the spec says and nowhere else; so a redirect is an
+		// answer, not a way.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// httpTalk is a conversation of two requests.
+type httpTalk struct {
+	*httpWire
+	service    service
+	advertised *packp.AdvRefs
+}
+
+func (w *httpWire) open(ctx context.Context, s service) (talk, error) {
+	res, err := w.do(ctx, http.MethodGet, "/info/refs?service="+string(s), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if want := "application/x-" + string(s) + "-advertisement"; res.Header.Get("Content-Type") != want {
+		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is that of a repository, as one would clone it.", w.at.text, words(res.Header.Get("Content-Type")))
+	}
+	advertised, err := readRefs(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &httpTalk{httpWire: w, service: s, advertised: advertised}, nil
+}
+
+// readRefs reads what a server tells of its refs; of an empty repository none.
+func readRefs(body io.Reader) (*packp.AdvRefs, error) {
+	advertised := packp.NewAdvRefs()
+	err := advertised.Decode(io.LimitReader(body, maxRefs))
+	if err != nil && !errors.Is(err, packp.ErrEmptyAdvRefs) {
+		return nil, fmt.Errorf("reading the refs of the git server: %w", err)
+	}
+	return advertised, nil
+}
+
+func (t *httpTalk) refs() *packp.AdvRefs { return t.advertised }
+
+func (t *httpTalk) Close() error {
+	t.client.CloseIdleConnections()
+	return nil
+}
+
+func (t *httpTalk) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
+	res, err := t.do(ctx, http.MethodPost, "/"+string(t.service), func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(body), length
+		r.Header.Set("Content-Type", "application/x-"+string(t.service)+"-request")
+		r.Header.Set("Accept", "application/x-"+string(t.service)+"-result")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}
+
+// do sends a request, and makes an error of every answer but the wanted one.
+func (w *httpWire) do(ctx context.Context, method, path string, fill func(*http.Request)) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, w.at.scheme+"://"+w.at.host+w.at.path+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the git server: %w", err)
+	}
+	r.Header.Set("User-Agent", "git/"+agent) // some servers answer only to a git
+	if w.basic != "" {
+		r.Header.Set("Authorization", w.basic)
+	}
+	if fill != nil {
+		fill(r)
+	}
+	res, err := w.client.Do(r)
+	if err != nil {
+		return nil, w.unreached(err)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	said, _ := io.ReadAll(io.LimitReader(res.Body, maxWords))
+	return nil, errors.Join(w.refused(res, string(said)), res.Body.Close())
+}
+
+// unreached is why there is no answer.
+func (w *httpWire) unreached(err error) error {
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", w.at.text, words(bad.Err.Error()))
+	}
+	if sent, ok := errors.AsType[*url.Error](err); ok {
+		err = sent.Err // without the URL of the service, which says no more than ours
+	}
+	return fmt.Errorf("reaching %s: %w", w.at.text, err)
+}
+
+// refused is what an answer other than 200 means.
+func (w *httpWire) refused(res *http.Response, said string) error {
+	switch code := res.StatusCode; {
+	case code >= 300 && code < 400:
+		return Refused("%s redirects to %s, and no redirect is followed, so that credentials go nowhere else: if that is right, make it the URL of the repository.", w.at.text, target(res))
+	case code == http.StatusUnauthorized && w.basic == "":
+		return Refused("%s asks for credentials, and there are none: name a Secret of type kubernetes.io/basic-auth.", w.at.text)
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return Refused("%s does not accept the credentials for this (%s): check that the token in the Secret is valid and may do it.", w.at.text, words(res.Status+" "+said))
+	case code == http.StatusNotFound, code == http.StatusGone:
+		return Refused("There is no repository at %s, or the credentials may not see it (%s): check the URL and the Secret.", w.at.text, words(res.Status))
+	case code == http.StatusRequestEntityTooLarge:
+		return Refused("%s does not take as much as was sent (%s): raise its limit, or have the agent leave less behind.", w.at.text, words(res.Status))
+	default:
+		return fmt.Errorf("%s answered %s", w.at.text, words(res.Status+" "+said))
+	}
+}
+
+// target is where a redirect leads, as the URL of a repository.
+func target(res *http.Response) string {
+	to, err := res.Location()
+	if err != nil {
+		return "nowhere"
+	}
+	path, _, _ := strings.Cut(to.Path, "/info/refs")
+	return words((&url.URL{Scheme: to.Scheme, Host: to.Host, Path: path}).String())
+}

@@ -1,0 +1,122 @@
+package git
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+const (
+	ignoreFile = ".gitignore"
+	// maxIgnore bounds one .gitignore, in bytes, and maxRules all rules together.
+	maxIgnore = 1 << 20
+	maxRules  = 20_000
+)
+
+// A rule is one line of a .gitignore.
+type rule struct {
+	under   string // the directory that it holds below; empty: everywhere
+	pattern string
+	literal bool // the pattern has nothing to be matched, only compared
+	bare    bool // it is for the last name of a path, at any depth
+	dirs    bool // it is for directories only
+	again   bool // what it matches is not ignored after all
+}
+
+// rules say what is ignored in one directory and below, the weightiest last.
+type rules struct {
+	list []rule
+	// all is set below a directory that is ignored as a whole.
+	all bool
+}
+
+// with adds those of a directory's own .gitignore.
+func (r rules) with(dir string, text []byte) rules {
+	list := slices.Clip(r.list) // directories beside this one add to the same list
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		if len(list) >= maxRules {
+			break
+		}
+		if next, ok := parseRule(dir, strings.TrimRight(string(line), "\r\n")); ok {
+			list = append(list, next)
+		}
+	}
+	return rules{list: list, all: r.all}
+}
+
+// parseRule reads a line as git does.
+func parseRule(dir, line string) (rule, bool) {
+	r := rule{under: dir}
+	if strings.HasPrefix(line, "#") {
+		return r, false
+	}
+	line = trimSpaces(line)
+	if rest, ok := strings.CutPrefix(line, "!"); ok {
+		r.again, line = true, rest
+	}
+	if rest, ok := strings.CutSuffix(line, "/"); ok {
+		r.dirs, line = true, rest
+	}
+	r.bare = !strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	if line == "" {
+		return r, false
+	}
+	if strings.HasSuffix(line, "/**") { // what is in the directory, not the directory
+		line += "/*"
+	}
+	r.literal = !strings.ContainsAny(line, `*?[\`)
+	r.pattern = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(line) // no alternatives here
+	if r.literal {
+		r.pattern = line
+	}
+	return r, r.literal || doublestar.ValidatePattern(r.pattern)
+}
+
+// trimSpaces drops the spaces at the end that no backslash keeps.
+func trimSpaces(line string) string {
+	trimmed := strings.TrimRight(line, " ")
+	slashes := len(trimmed) - len(strings.TrimRight(trimmed, `\`))
+	if slashes%2 == 1 && len(trimmed) < len(line) {
+		trimmed += " "
+	}
+	return trimmed
+}
+
+// ignore says whether the path of a file or directory is ignored, whose own
+// directory is not.
+func (r rules) ignore(name string, mode fs.FileMode) bool {
+	if r.all {
+		return true
+	}
+	for _, one := range slices.Backward(r.list) {
+		if one.matches(name, mode) {
+			return !one.again
+		}
+	}
+	return false
+}
+
+func (r rule) matches(name string, mode fs.FileMode) bool {
+	if r.dirs && !mode.IsDir() {
+		return false
+	}
+	if r.under != "" {
+		rest, ok := strings.CutPrefix(name, r.under+"/")
+		if !ok {
+			return false
+		}
+		name = rest
+	}
+	if r.bare {
+		name = path.Base(name)
+	}
+	if r.literal {
+		return name == r.pattern
+	}
+	return doublestar.MatchUnvalidated(r.pattern, name)
+}

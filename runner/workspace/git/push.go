@@ -1,0 +1,156 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+// maxBuffer is up to which size a request is sent with its length, in bytes;
+// larger ones are sent in pieces, as git does.
+const maxBuffer = 1 << 20
+
+// Push brings a branch to a commit, never by force. The tip that the branch has
+// on the server, empty if there is no such branch, is given to choose, which
+// returns the commit that is to come after it, or the same, or none, to leave it
+// as it is. The server moves the branch only if it still has that tip. The
+// parent of the commit must be there already.
+func (r *Remote) Push(ctx context.Context, s *Store, branch string, choose func(tip string) (string, error)) error {
+	if err := r.push(ctx, s, branch, choose); err != nil {
+		return hide(fmt.Errorf("publishing to %s: %w", r.at.text, err), r.secrets)
+	}
+	return nil
+}
+
+func (r *Remote) push(ctx context.Context, s *Store, branch string, choose func(string) (string, error)) error {
+	name := plumbing.NewBranchReferenceName(branch)
+	if err := name.Validate(); err != nil {
+		return Refused("%q is no name that git allows for a branch.", words(branch))
+	}
+	t, err := r.wire.open(ctx, receivePack)
+	if err != nil {
+		return err
+	}
+	command := &packp.Command{Name: name, Old: t.refs().References[string(name)]}
+	tip := ""
+	if !command.Old.IsZero() {
+		tip = command.Old.String()
+	}
+	commit, err := choose(tip)
+	if err == nil && commit != "" && commit != tip {
+		command.New = plumbing.NewHash(commit)
+		err = r.send(ctx, t, s, command)
+	}
+	return errors.Join(err, ctx.Err(), t.Close())
+}
+
+// send sends the command with the objects that the server does not have, and
+// reads what became of it.
+func (r *Remote) send(ctx context.Context, t talk, s *Store, command *packp.Command) error {
+	objects, err := s.missing(command.New)
+	if err != nil {
+		return err
+	}
+	request := packp.NewReferenceUpdateRequest()
+	request.Commands = []*packp.Command{command}
+	for _, one := range []capability.Capability{capability.ReportStatus, capability.Sideband64k} {
+		if t.refs().Capabilities.Supports(one) {
+			_ = request.Capabilities.Set(one) // fails for one that takes arguments
+		}
+	}
+	var head bytes.Buffer
+	if err := request.Encode(&head); err != nil {
+		return fmt.Errorf("asking for the branch: %w", err)
+	}
+	pack, w := io.Pipe()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		w.CloseWithError(s.writePack(ctx, w, objects))
+	}()
+	defer func() {
+		_ = pack.Close() // ends the writing, where nobody reads any more
+		<-written
+	}()
+	body, length, err := measure(io.MultiReader(&head, pack))
+	if err != nil {
+		return err
+	}
+	answer, err := t.ask(ctx, body, length)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	return r.verdict(request, answer)
+}
+
+// missing are the objects of a commit that who has its parent has not.
+func (s *Store) missing(commit plumbing.Hash) ([]plumbing.Hash, error) {
+	data, err := s.whole(plumbing.CommitObject, commit)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.treeOf(field(data, "parent"))
+	if err != nil {
+		return nil, err
+	}
+	d := &diff{store: s, seen: map[plumbing.Hash]bool{}}
+	d.send(commit)
+	err = d.trees(before, plumbing.NewHash(field(data, "tree")))
+	return d.objects, err
+}
+
+// measure finds the length of a small body; that of a larger one is -1.
+func measure(body io.Reader) (io.Reader, int64, error) {
+	start := make([]byte, maxBuffer)
+	n, err := io.ReadFull(body, start)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return bytes.NewReader(start[:n]), int64(n), nil
+	case err != nil:
+		return nil, 0, err
+	default:
+		return io.MultiReader(bytes.NewReader(start), body), -1, nil
+	}
+}
+
+// verdict reads what became of a push.
+func (r *Remote) verdict(request *packp.ReferenceUpdateRequest, answer io.Reader) error {
+	told := &complaints{}
+	report := packp.NewReportStatus()
+	if err := report.Decode(banded(request.Capabilities, answer, told)); err != nil {
+		return said(fmt.Errorf("reading what became of the branch: %w", errors.Join(err, telling(told))))
+	}
+	if report.UnpackStatus != "ok" {
+		return Refused("%s did not take the commit (%s).", r.at.text, because(report.UnpackStatus, told))
+	}
+	for _, one := range report.CommandStatuses {
+		if one.Status != "ok" {
+			return Refused("%s did not take the branch %q (%s): change what forbids it there, or delete the branch if it is of an older Run.", r.at.text, one.ReferenceName.Short(), because(one.Status, told))
+		}
+	}
+	if len(report.CommandStatuses) == 0 {
+		return fmt.Errorf("%s did not say what became of the branch", r.at.text)
+	}
+	return nil
+}
+
+// because is a verdict with what the server told besides, which may be the words
+// of a hook.
+func because(verdict string, told *complaints) string {
+	return strings.Join(strings.Fields(words(verdict)+" "+told.String()), " ")
+}
+
+func telling(told *complaints) error {
+	if said := told.String(); said != "" {
+		return errors.New(said)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package git
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+const (
+	headsPrefix = "refs/heads/"
+	tagsPrefix  = "refs/tags/"
+)
+
+// minAbbreviation is the shortest commit that is taken for one, in digits.
+const minAbbreviation = 4
+
+// A goal is what a clone asks a server for.
+type goal struct {
+	wants []plumbing.Hash
+	// ref is the branch or tag that was named; empty: a commit was.
+	ref plumbing.ReferenceName
+	// commit is what is to be checked out, a tag's object or the beginning of a
+	// commit's name in hexadecimal.
+	commit string
+	depth  int
+	// notes are for the log.
+	notes []string
+}
+
+// resolve finds what a revision stands for: as git does, a branch before a tag
+// before a commit.
+func resolve(adv *packp.AdvRefs, revision string, depth int) (goal, error) {
+	if format := adv.Capabilities.Get(capability.Capability("object-format")); len(format) > 0 && format[0] != "sha1" {
+		return goal{}, Refused("The repository names its commits by %s; only sha1 is supported.", words(format[0]))
+	}
+	if len(adv.References) == 0 {
+		return goal{}, Refused("The repository is empty: push a first commit to it.")
+	}
+	if depth > 0 && !adv.Capabilities.Supports(capability.Shallow) {
+		return goal{}, Refused("The git server cannot give a part of the history: leave the depth out.")
+	}
+	if revision == "" {
+		return head(adv, depth)
+	}
+	for _, prefix := range []string{headsPrefix, tagsPrefix, "refs/", ""} {
+		name := prefix + revision
+		if at, ok := adv.References[name]; ok && strings.HasPrefix(name, "refs/") {
+			return goal{wants: []plumbing.Hash{at}, ref: plumbing.ReferenceName(name), commit: at.String(), depth: depth}, nil
+		}
+	}
+	if isCommit(revision) {
+		return commitOf(adv, strings.ToLower(revision), depth), nil
+	}
+	return goal{}, notThere(adv, revision)
+}
+
+// notThere says which branches there are instead.
+func notThere(adv *packp.AdvRefs, revision string) error {
+	const most = 10
+	var branches []string
+	for name := range adv.References {
+		if short, ok := strings.CutPrefix(name, headsPrefix); ok {
+			branches = append(branches, words(short))
+		}
+	}
+	slices.Sort(branches)
+	if len(branches) > most {
+		branches = append(branches[:most], "and others")
+	}
+	return Refused("The repository has no branch, tag or commit %q. Its branches are: %s.", words(revision), strings.Join(branches, ", "))
+}
+
+// head is the default branch.
+func head(adv *packp.AdvRefs, depth int) (goal, error) {
+	if adv.Head == nil {
+		return goal{}, Refused("The repository has no default branch: name the revision to use.")
+	}
+	g := goal{wants: []plumbing.Hash{*adv.Head}, commit: adv.Head.String(), depth: depth}
+	for _, link := range adv.Capabilities.Get(capability.SymRef) {
+		if to, ok := strings.CutPrefix(link, "HEAD:"); ok && adv.References[to] == *adv.Head {
+			g.ref = plumbing.ReferenceName(to)
+		}
+	}
+	return g, nil
+}
+
+// isCommit says whether a revision may be a commit, in whole or in part.
+func isCommit(revision string) bool {
+	if len(revision) < minAbbreviation || len(revision) > 40 {
+		return false
+	}
+	_, err := hex.DecodeString(revision + strings.Repeat("0", len(revision)%2))
+	return err == nil
+}
+
+// commitOf asks for a commit: for itself where the server allows that, else for
+// everything, to look for it there.
+func commitOf(adv *packp.AdvRefs, revision string, depth int) goal {
+	all := make([]plumbing.Hash, 0, len(adv.References))
+	for name, at := range adv.References {
+		if len(revision) == 40 && at.String() == revision {
+			return goal{wants: []plumbing.Hash{at}, commit: revision, depth: depth}
+		}
+		if strings.HasPrefix(name, headsPrefix) || strings.HasPrefix(name, tagsPrefix) {
+			all = append(all, at)
+		}
+	}
+	if len(revision) == 40 && (adv.Capabilities.Supports(capability.AllowReachableSHA1InWant) || adv.Capabilities.Supports("allow-any-sha1-in-want")) {
+		return goal{wants: []plumbing.Hash{plumbing.NewHash(revision)}, commit: revision, depth: depth}
+	}
+	g := goal{wants: all, commit: revision}
+	if depth > 0 {
+		g.notes = []string{"The git server gives a commit only with all of its history, so the depth has no effect"}
+	}
+	return g
+}

@@ -1,0 +1,287 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+)
+
+// Limits bound a Snapshot.
+type Limits struct {
+	// Bytes is of all files that are new or changed, together.
+	Bytes int64
+	// Files is of those that are published; a workspace may have ten times as many
+	// names that are not.
+	Files int
+}
+
+// Placed is a file that was put into the workspace and is no work of its own.
+type Placed struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+	Hash string `json:"hash"`
+}
+
+// A Basis is what a Snapshot is compared with.
+type Basis struct {
+	// Commit says what is tracked and what is ignored.
+	Commit string
+	// Placed are left as they are in Commit for as long as they are as placed.
+	Placed []Placed
+}
+
+// A walk goes once through the files of a workspace. Others may change them
+// meanwhile in any way; everything is reached through the root.
+type walk struct {
+	store  *Store
+	root   *os.Root
+	limits Limits
+	placed map[string]version
+
+	bytes int64
+	files int
+	names int
+}
+
+// Snapshot makes a tree of the files of a workspace, and returns its name. Left
+// out are every .git, what the .gitignore files of the basis ignore unless it is
+// tracked there, and what is neither a file nor a link. Submodules stay as they
+// are in the basis.
+func (s *Store) Snapshot(ctx context.Context, root *os.Root, on Basis, limits Limits) (string, error) {
+	if err := s.tidy(); err != nil {
+		return "", fmt.Errorf("tidying the repository: %w", err)
+	}
+	base, err := s.treeOf(on.Commit)
+	if err != nil {
+		return "", err
+	}
+	w := &walk{store: s, root: root, limits: limits, placed: map[string]version{}}
+	for _, p := range on.Placed {
+		w.placed[p.Path] = version{size: p.Size, hash: plumbing.NewHash(p.Hash)}
+	}
+	tree, err := w.directory(ctx, place{tree: base})
+	if err != nil {
+		return "", during("reading the workspace", err)
+	}
+	if tree.IsZero() { // everything was deleted
+		tree, err = s.putBytes(plumbing.TreeObject, nil)
+	}
+	return tree.String(), err
+}
+
+// treeOf is the tree of a commit.
+func (s *Store) treeOf(commit string) (plumbing.Hash, error) {
+	data, err := s.whole(plumbing.CommitObject, plumbing.NewHash(commit))
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return plumbing.NewHash(field(data, "tree")), nil
+}
+
+// A place is a directory of the workspace, with what the basis has there.
+type place struct {
+	dir   string
+	tree  plumbing.Hash // zero: the basis has no such directory
+	rules rules
+	had   map[string]entry
+}
+
+// enter reads what the basis says of a directory: what it had, and what it
+// ignored.
+func (w *walk) enter(p place) (place, error) {
+	if depth(p.dir) > maxDepth {
+		return p, Refused("The workspace has directories more than %d deep: remove them.", maxDepth)
+	}
+	entries, err := w.store.tree(p.tree)
+	if err != nil {
+		return p, err
+	}
+	p.had = byName(entries)
+	ignored, ok := p.had[ignoreFile]
+	if !ok || !ignored.isFile() {
+		return p, nil
+	}
+	r, _, err := w.store.object(plumbing.BlobObject, ignored.hash)
+	if err != nil {
+		return p, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxIgnore))
+	if err != nil {
+		return p, fmt.Errorf("reading the %s of the repository: %w", ignoreFile, err)
+	}
+	p.rules = p.rules.with(p.dir, text)
+	return p, nil
+}
+
+// directory is the tree of one directory; zero when there is nothing in it.
+func (w *walk) directory(ctx context.Context, p place) (plumbing.Hash, error) {
+	p, err := w.enter(p)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	at := path.Join(".", p.dir)
+	seen, err := w.root.Lstat(at)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	f, err := openSame(w.root, at, seen, dirFlags)
+	if err != nil {
+		return plumbing.ZeroHash, unreadable(p.dir, err)
+	}
+	defer f.Close()
+	var entries []entry
+	for name, err := range Names(f) {
+		if err != nil {
+			return plumbing.ZeroHash, unreadable(p.dir, err)
+		}
+		e, ok, err := w.entry(ctx, p, name)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		if ok {
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) == 0 {
+		return plumbing.ZeroHash, nil
+	}
+	return w.unless(p.tree, plumbing.TreeObject, encodeTree(entries))
+}
+
+// unless writes an object, unless it is the one that is known.
+func (w *walk) unless(known plumbing.Hash, kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	if plumbing.ComputeHash(kind, data) == known {
+		return known, nil
+	}
+	return w.store.putBytes(kind, data)
+}
+
+// entry is what one name becomes; false: it is left out.
+func (w *walk) entry(ctx context.Context, p place, name string) (entry, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return entry{}, false, err
+	}
+	const spare = 10
+	if w.names++; w.names/spare > w.limits.Files {
+		return entry{}, false, Refused("The workspace has more than %d files and directories: remove what is not needed.", spare*w.limits.Files)
+	}
+	if isDotGit(name) {
+		return entry{}, false, nil
+	}
+	at := path.Join(p.dir, name)
+	info, err := w.root.Lstat(at)
+	if err != nil {
+		return gone(at, err)
+	}
+	had, tracked := p.had[name]
+	if tracked && had.mode == filemode.Submodule && info.IsDir() {
+		return had, true, nil
+	}
+	if info.IsDir() {
+		return w.below(ctx, p, at, had)
+	}
+	if (!tracked || had.mode == filemode.Dir) && p.rules.ignore(at, info.Mode()) {
+		return entry{}, false, nil
+	}
+	e, ok, err := w.leaf(ctx, at, info, had)
+	if err != nil {
+		return gone(at, err)
+	}
+	return e, ok, nil
+}
+
+// gone leaves out what was deleted since it was listed.
+func gone(name string, err error) (entry, bool, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return entry{}, false, nil
+	}
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return entry{}, false, err
+	}
+	return entry{}, false, unreadable(name, err)
+}
+
+// below is a directory in a directory. What the basis tracks stays tracked in one
+// that is ignored; nothing else does.
+func (w *walk) below(ctx context.Context, p place, at string, had entry) (entry, bool, error) {
+	next := place{dir: at, rules: p.rules}
+	if had.mode == filemode.Dir {
+		next.tree = had.hash
+	}
+	if p.rules.ignore(at, fs.ModeDir) {
+		if next.tree.IsZero() {
+			return entry{}, false, nil
+		}
+		next.rules.all = true
+	}
+	tree, err := w.directory(ctx, next)
+	if err != nil {
+		return gone(at, err)
+	}
+	return entry{name: path.Base(at), mode: filemode.Dir, hash: tree}, !tree.IsZero(), nil
+}
+
+// leaf is a file or a link.
+func (w *walk) leaf(ctx context.Context, at string, info fs.FileInfo, had entry) (entry, bool, error) {
+	e := entry{name: path.Base(at), mode: modeOf(info, had)}
+	if e.mode == filemode.Empty {
+		return e, false, nil
+	}
+	if w.files++; w.files > w.limits.Files {
+		return e, false, Refused("The workspace has more than %d files to publish: remove what is not to be published, or add it to .gitignore in the repository.", w.limits.Files)
+	}
+	var err error
+	if e.mode == filemode.Symlink {
+		e.hash, err = w.link(at, had)
+		return e, err == nil, err
+	}
+	known, err := w.known(at, had)
+	if err != nil {
+		return e, false, err
+	}
+	e.hash, err = w.blob(ctx, at, known)
+	if err == nil && e.hash == w.placed[at].hash {
+		return had, had.name != "", nil
+	}
+	return e, err == nil, err
+}
+
+// modeOf is how git keeps a file; Empty: not at all.
+func modeOf(info fs.FileInfo, had entry) filemode.FileMode {
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		return filemode.Symlink
+	case !mode.IsRegular():
+		return filemode.Empty
+	case mode&0o100 != 0:
+		return filemode.Executable
+	case had.mode == filemode.Deprecated:
+		return filemode.Deprecated
+	default:
+		return filemode.Regular
+	}
+}
+
+// known are the versions of a file that are no news.
+func (w *walk) known(at string, had entry) ([]version, error) {
+	var all []version
+	if had.isFile() {
+		size, err := w.store.storage.EncodedObjectSize(had.hash)
+		if err != nil {
+			return nil, fmt.Errorf("reading blob %s: %w", had.hash, err)
+		}
+		all = append(all, version{size: size, hash: had.hash})
+	}
+	if v, ok := w.placed[at]; ok {
+		all = append(all, v)
+	}
+	return all, nil
+}
