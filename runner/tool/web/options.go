@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
 // Options are what HttpRequest and Browse are made of.
@@ -37,11 +39,11 @@ func (o Options) reach() (reach, error) {
 	}
 	r := reach{hosts: list, allow: o.Allow}
 	if r.allow == nil {
-		farthest := public
+		farthest := address.Public
 		if len(list) > 0 {
-			farthest = within
+			farthest = address.Within
 		}
-		r.allow = func(a netip.Addr) bool { return zoneOf(a) >= farthest }
+		r.allow = func(a netip.Addr) bool { return address.Of(a) >= farthest }
 	}
 	return r, nil
 }

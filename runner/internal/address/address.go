@@ -1,21 +1,21 @@
-package web
+package address
 
 import (
 	"net/netip"
 	"slices"
 )
 
-// A zone is how far away an address is.
-type zone int
+// A Zone is how far away an address is.
+type Zone int
 
 const (
-	// never is what no tool reaches: this machine, its link, metadata services,
+	// Never is what no tool reaches: this machine, its link, metadata services,
 	// and what leads to nobody.
-	never zone = iota
-	// within is what a list of hosts opens: the cluster and its surroundings.
-	within
-	// public is everything else.
-	public
+	Never Zone = iota
+	// Within is what a list of hosts opens: the cluster and its surroundings.
+	Within
+	// Public is everything else.
+	Public
 )
 
 // The registries behind these lists are IANA's of special-purpose addresses, and
@@ -71,8 +71,8 @@ func prefixes(all ...string) []netip.Prefix {
 	return parsed
 }
 
-// zoneOf judges an address.
-func zoneOf(a netip.Addr) zone {
+// Of judges an address.
+func Of(a netip.Addr) Zone {
 	a = a.Unmap().WithZone("")
 	if contains(embedding, a) {
 		full := a.As16()
@@ -80,13 +80,13 @@ func zoneOf(a netip.Addr) zone {
 	}
 	switch {
 	case !a.IsValid(), contains(neverNets, a):
-		return never
+		return Never
 	case contains(withinNets, a):
-		return within
+		return Within
 	case a.Is4(), contains(publicNets, a):
-		return public
+		return Public
 	}
-	return never
+	return Never
 }
 
 func contains(nets []netip.Prefix, a netip.Addr) bool {

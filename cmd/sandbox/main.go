@@ -1,0 +1,13 @@
+//go:build linux
+
+// Command sandbox is the first process of a container in which an agent's
+// programs run, and what puts itself there.
+package main
+
+import (
+	"os"
+
+	"github.com/deckhand-dev/deckhand/runner/sandbox/server"
+)
+
+func main() { os.Exit(server.Main(os.Args[1:], os.Stderr)) }

@@ -1,0 +1,234 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
+)
+
+const (
+	// maxTold bounds the memory of which hosts were told.
+	maxTold = 1024
+	// maxAddresses is how many addresses of one name are tried.
+	maxAddresses = 4
+)
+
+// A proxy connects programs to hosts that they may reach.
+type proxy struct {
+	Options
+
+	hosts   []host
+	forward *httputil.ReverseProxy
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func newProxy(o Options) (*proxy, error) {
+	hosts, err := readHosts(o.Hosts)
+	if err != nil {
+		return nil, fmt.Errorf("reading the hosts of the egress proxy: %w", err)
+	}
+	if o.Resolve == nil {
+		o.Resolve = resolve
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: reachTime}).DialContext
+	}
+	p := &proxy{Options: o, hosts: hosts, told: map[string]bool{}}
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host },
+		FlushInterval: -1, // what streams goes on streaming
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, err) },
+		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Transport: &http.Transport{
+			DialContext:            func(ctx context.Context, _, to string) (net.Conn, error) { return p.reach(ctx, to) },
+			DisableKeepAlives:      true, // nothing is left over from one host to the next
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: maxHeaders,
+			ResponseHeaderTimeout:  answerTime,
+		},
+	}
+	return p, nil
+}
+
+func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name) //nolint:wrapcheck // reach does
+}
+
+// ServeHTTP serves one request of a program.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodConnect:
+		p.connect(w, r)
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		p.forward.ServeHTTP(w, r)
+	default:
+		http.Error(w, "this is a proxy: ask it to CONNECT to a host and port, or for a whole http:// URL", http.StatusBadRequest)
+	}
+}
+
+// A refusal is why a host is not reached.
+type refusal struct{ text string }
+
+func (e *refusal) Error() string { return e.text }
+
+// refuse says why there is no connection.
+func refuse(w http.ResponseWriter, err error) {
+	if no, ok := errors.AsType[*refusal](err); ok {
+		http.Error(w, no.text, http.StatusForbidden)
+		return
+	}
+	http.Error(w, "the host was not reached: "+err.Error(), http.StatusBadGateway)
+}
+
+// reach connects to a host of the list at a public address.
+func (p *proxy) reach(ctx context.Context, to string) (net.Conn, error) {
+	named, port, err := net.SplitHostPort(to)
+	if err != nil || !isPort(port) {
+		return nil, &refusal{fmt.Sprintf("%.300q is no host and port", to)}
+	}
+	name, ok := canonical(named)
+	if !ok {
+		return nil, &refusal{fmt.Sprintf("%.300q is no host name", named)}
+	}
+	allowed := slices.ContainsFunc(p.hosts, func(h host) bool { return h.matches(name, port) })
+	p.tell(name, allowed)
+	if !allowed {
+		return nil, &refusal{fmt.Sprintf("%s at port %s is not among the hosts that this sandbox may reach; to open it, add the host to sandbox.egress.hosts of the Agent", name, port)}
+	}
+	public, err := p.addresses(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return p.dial(ctx, public, port)
+}
+
+// addresses are the public ones of a name.
+func (p *proxy) addresses(ctx context.Context, name string) ([]netip.Addr, error) {
+	all, err := p.lookup(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("resolving %s: %w", name, err)
+	}
+	public := slices.DeleteFunc(slices.Clone(all), func(a netip.Addr) bool { return address.Of(a) != address.Public })
+	if len(public) == 0 {
+		return nil, &refusal{name + " leads to no public address; addresses of this machine, of the cluster and of other private networks are not reached from a sandbox"}
+	}
+	return public[:min(len(public), maxAddresses)], nil
+}
+
+// lookup resolves a name; an address is its own.
+func (p *proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return p.Resolve(ctx, name)
+}
+
+// dial connects to the first address that answers.
+func (p *proxy) dial(ctx context.Context, addresses []netip.Addr, port string) (net.Conn, error) {
+	var failed error
+	for _, a := range addresses {
+		conn, err := p.Dial(ctx, "tcp", net.JoinHostPort(a.Unmap().String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, fmt.Errorf("connecting: %w", failed)
+}
+
+// tell says once of each host that it was asked for.
+func (p *proxy) tell(name string, allowed bool) {
+	if p.Log == nil {
+		return
+	}
+	p.mu.Lock()
+	before := p.told[name] || len(p.told) >= maxTold
+	if !before {
+		p.told[name] = true
+	}
+	p.mu.Unlock()
+	if !before {
+		p.Log(name, allowed)
+	}
+}
+
+// connect makes a tunnel.
+func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
+	far, err := p.reach(r.Context(), r.Host)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer far.Close()
+	near, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "tunnels are for HTTP/1.1", http.StatusHTTPVersionNotSupported)
+		return
+	}
+	defer near.Close()
+	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	said := io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), near)
+	end := func() { _, _ = near.Close(), far.Close() } // whatever is under way ends with it
+	defer context.AfterFunc(r.Context(), end)()
+	asleep := time.AfterFunc(idle, end)
+	defer asleep.Stop()
+	tunnel(near, watched{said, asleep}, watched{far, asleep}, far)
+}
+
+// tunnel copies both ways until each is done.
+func tunnel(near net.Conn, said, answers io.Reader, far net.Conn) {
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		flow(near, answers, far)
+	}()
+	flow(far, said, near)
+	<-back
+}
+
+// flow copies one way and passes its end on.
+func flow(to net.Conn, from io.Reader, source io.Closer) {
+	_, err := io.Copy(to, from)
+	inner := to
+	if c, ok := to.(*counted); ok {
+		inner = c.Conn
+	}
+	half, ok := inner.(interface{ CloseWrite() error })
+	if err != nil || !ok || half.CloseWrite() != nil {
+		_ = to.Close()     // the other way ends as well
+		_ = source.Close() // as above
+	}
+}
+
+// A watched reader puts off an alarm with everything that it reads.
+type watched struct {
+	io.Reader
+	asleep *time.Timer
+}
+
+// Read reads.
+func (w watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if n > 0 {
+		w.asleep.Reset(idle)
+	}
+	return n, err //nolint:wrapcheck // io.Copy looks at it
+}
+
+// once makes f run a single time.
+func once(f func()) func() { return sync.OnceFunc(f) }

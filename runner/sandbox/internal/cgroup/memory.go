@@ -1,0 +1,133 @@
+package cgroup
+
+import (
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// noLimit is more than any machine has: the first version writes about so much
+// where there is no limit.
+const noLimit = 1 << 60
+
+// Root is where Linux shows the control groups.
+const Root = "/sys/fs/cgroup"
+
+// Memory is the memory of one control group. The zero value has no limit.
+type Memory struct {
+	dir   string
+	names names
+	limit int64
+}
+
+// names are what one version calls its files and their fields.
+type names struct {
+	limit, usage, stat, events string
+	held                       []string // fields of stat that the kernel cannot take back
+}
+
+var (
+	first = names{
+		limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", stat: "memory.stat", events: "memory.oom_control",
+		held: []string{"rss", "shmem"},
+	}
+	second = names{
+		limit: "memory.max", usage: "memory.current", stat: "memory.stat", events: "memory.events",
+		held: []string{"anon", "shmem", "kernel_stack", "pagetables", "slab_unreclaimable", "sock"},
+	}
+)
+
+// Find looks for the control group of this process below root, as Root is.
+func Find(root string) Memory {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return Memory{}
+	}
+	return find(root, string(groups))
+}
+
+func find(root, groups string) Memory {
+	for line := range strings.Lines(groups) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, below, _ := strings.Cut(rest, ":")
+		var m Memory
+		switch {
+		case strings.Contains(","+controllers+",", ",memory,"):
+			m = open(path.Join(root, "memory"), below, first)
+		case controllers == "":
+			m = open(root, below, second)
+		}
+		if m.limit > 0 {
+			return m
+		}
+	}
+	return Memory{}
+}
+
+// open looks at a group where the machine shows it, and where a container does,
+// which sees its own group as the root.
+func open(root, below string, n names) Memory {
+	for _, dir := range []string{path.Join(root, below), root} {
+		limit, ok := number(path.Join(dir, n.limit))
+		if ok && limit < noLimit {
+			return Memory{dir: dir, names: n, limit: limit}
+		}
+	}
+	return Memory{}
+}
+
+// Limit is how many bytes the container may use; zero: as many as there are.
+func (m Memory) Limit() int64 { return m.limit }
+
+// Held is how many bytes it uses that the kernel could not take back.
+func (m Memory) Held() int64 {
+	if m.limit == 0 {
+		return 0
+	}
+	used, ok := number(path.Join(m.dir, m.names.usage))
+	if !ok || used < m.limit/2 {
+		return used // caches included: it is not worth a closer look
+	}
+	all := fields(path.Join(m.dir, m.names.stat))
+	if len(all) == 0 {
+		return used
+	}
+	var held int64
+	for _, name := range m.names.held {
+		held += all[name]
+	}
+	return min(held, used)
+}
+
+// Kills is how often the kernel ended a process of the container for memory.
+func (m Memory) Kills() int64 {
+	if m.limit == 0 {
+		return 0
+	}
+	return fields(path.Join(m.dir, m.names.events))["oom_kill"]
+}
+
+func number(file string) (int64, bool) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}
+
+func fields(file string) map[string]int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	all := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			all[name] = n
+		}
+	}
+	return all
+}

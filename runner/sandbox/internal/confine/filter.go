@@ -1,0 +1,91 @@
+//go:build linux
+
+package confine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// fastOpen is MSG_FASTOPEN: sending with it connects, and Landlock does not look.
+const fastOpen = 0x20000000
+
+// netlinkRoute is the family by which programs ask for interfaces and addresses.
+const netlinkRoute = 0
+
+// sockType leaves of a socket's type what is no flag.
+const sockType = 0xf
+
+// refused are the system calls that are refused whatever their arguments.
+var refused = []uint32{
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // does everything unseen
+	unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_PERF_EVENT_OPEN, // where kernels are broken
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, // keys are of a user, not of a container
+	unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT, // out of the container
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
+	unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_CHROOT,
+}
+
+// filter is what seccomp asks about every system call. Refusals are EPERM, as of
+// a container without rights, so that programs do without. clone3 is ENOSYS: its
+// flags cannot be seen, and everybody falls back to clone.
+func filter() []unix.SockFilter {
+	p := &program{}
+	p.load(offArch)
+	p.unless(arch, p.fail(unix.EPERM))
+	p.load(offNumber)
+	p.foreign()
+	for _, call := range refused {
+		p.when(call, p.fail(unix.EPERM))
+	}
+	p.when(unix.SYS_CLONE3, p.fail(unix.ENOSYS))
+	for _, call := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		p.when(call, func(p *program) { p.refuseBits(offArgs, unix.CLONE_NEWUSER) })
+	}
+	p.when(unix.SYS_SENDTO, func(p *program) { p.refuseBits(offArgs+3*argSize, fastOpen) })
+	p.when(unix.SYS_SENDMSG, func(p *program) { p.refuseBits(offArgs+2*argSize, fastOpen) })
+	p.when(unix.SYS_SENDMMSG, func(p *program) { p.refuseBits(offArgs+3*argSize, fastOpen) })
+	p.when(unix.SYS_SOCKET, sockets)
+	p.allow()
+	return p.code
+}
+
+// sockets allows the sockets that a child has a use for. Anything that is not
+// plain TCP is refused with the inet families: MPTCP, SCTP and SMC speak with
+// servers of TCP, too, and Landlock does not know them.
+func sockets(p *program) {
+	p.load(offArgs)
+	p.when(unix.AF_UNIX, (*program).allow)
+	p.when(unix.AF_NETLINK, func(p *program) {
+		p.load(offArgs + 2*argSize)
+		p.when(netlinkRoute, (*program).allow)
+		p.refuse(unix.EPERM)
+	})
+	p.when(unix.AF_INET, streams)
+	p.when(unix.AF_INET6, streams)
+	p.refuse(unix.EPERM)
+}
+
+// streams allows TCP.
+func streams(p *program) {
+	p.load(offArgs + argSize)
+	p.mask(sockType)
+	p.unless(unix.SOCK_STREAM, p.fail(unix.EPERM))
+	p.load(offArgs + 2*argSize)
+	p.when(unix.IPPROTO_IP, (*program).allow)
+	p.when(unix.IPPROTO_TCP, (*program).allow)
+	p.refuse(unix.EPERM)
+}
+
+// install puts a filter on this thread.
+func install(code []unix.SockFilter) error {
+	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}                                               //nolint:gosec // some hundred
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
+	if errno != 0 {
+		return fmt.Errorf("installing the seccomp filter: %w", errno)
+	}
+	return nil
+}

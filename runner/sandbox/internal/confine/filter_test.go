@@ -1,0 +1,110 @@
+//go:build linux
+
+package confine
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ask runs a filter on a system call, as the kernel would.
+func ask(t *testing.T, code []unix.SockFilter, architecture, number uint32, args ...uint64) uint32 {
+	t.Helper()
+	var data [64]byte
+	binary.NativeEndian.PutUint32(data[offNumber:], number)
+	binary.NativeEndian.PutUint32(data[offArch:], architecture)
+	for i, a := range args {
+		binary.NativeEndian.PutUint64(data[offArgs+i*argSize:], a)
+	}
+	var word uint32
+	for at := 0; at < len(code); at++ {
+		in := code[at]
+		jump := func(yes bool) {
+			if yes {
+				at += int(in.Jt)
+			} else {
+				at += int(in.Jf)
+			}
+		}
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			word = binary.NativeEndian.Uint32(data[in.K:])
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			word &= in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump(word == in.K)
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump(word >= in.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(word&in.K != 0)
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		default:
+			t.Fatalf("instruction %d is none: %+v", at, in)
+		}
+	}
+	t.Fatal("the filter does not end")
+	return 0
+}
+
+func TestFilter(t *testing.T) {
+	const eperm, enosys = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM), unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	const allow = unix.SECCOMP_RET_ALLOW
+	code := filter()
+	for name, tc := range map[string]struct {
+		number uint32
+		args   []uint64
+		want   uint32
+	}{
+		"read":                   {unix.SYS_READ, nil, allow},
+		"execve":                 {unix.SYS_EXECVE, nil, allow},
+		"ptrace":                 {unix.SYS_PTRACE, nil, allow},
+		"tcp":                    {unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, 0}, allow},
+		"tcp by its name":        {unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP}, allow},
+		"mptcp":                  {unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, 262}, eperm},
+		"udp":                    {unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}, eperm},
+		"raw":                    {unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW, 6}, eperm},
+		"a type that is two":     {unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_DGRAM, 0}, eperm},
+		"high bits of a family":  {unix.SYS_SOCKET, []uint64{1<<32 | unix.AF_INET, unix.SOCK_DGRAM, 0}, eperm},
+		"unix":                   {unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, allow},
+		"route":                  {unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, 0}, allow},
+		"netfilter":              {unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, eperm},
+		"vsock":                  {unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, eperm},
+		"alg":                    {unix.SYS_SOCKET, []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET, 0}, eperm},
+		"a family of tomorrow":   {unix.SYS_SOCKET, []uint64{99, unix.SOCK_STREAM, 0}, eperm},
+		"fork":                   {unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, allow},
+		"a thread":               {unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, allow},
+		"a user namespace":       {unix.SYS_CLONE, []uint64{unix.CLONE_NEWUSER | uint64(unix.SIGCHLD)}, eperm},
+		"to unshare users":       {unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUSER | unix.CLONE_NEWNET}, eperm},
+		"to unshare files":       {unix.SYS_UNSHARE, []uint64{unix.CLONE_FS}, allow},
+		"clone3":                 {unix.SYS_CLONE3, nil, enosys},
+		"sendto":                 {unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, allow},
+		"sendto that connects":   {unix.SYS_SENDTO, []uint64{3, 0, 0, fastOpen | unix.MSG_NOSIGNAL}, eperm},
+		"sendmsg":                {unix.SYS_SENDMSG, []uint64{3, 0, unix.MSG_NOSIGNAL}, allow},
+		"sendmsg that connects":  {unix.SYS_SENDMSG, []uint64{3, 0, fastOpen}, eperm},
+		"sendmmsg that connects": {unix.SYS_SENDMMSG, []uint64{3, 0, 1, fastOpen}, eperm},
+		"io_uring":               {unix.SYS_IO_URING_SETUP, nil, eperm},
+		"bpf":                    {unix.SYS_BPF, nil, eperm},
+		"keyctl":                 {unix.SYS_KEYCTL, nil, eperm},
+		"setns":                  {unix.SYS_SETNS, nil, eperm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ask(t, code, arch, tc.number, tc.args...); got != tc.want {
+				t.Errorf("%#x, want %#x", got, tc.want)
+			}
+			if got := ask(t, code, unix.AUDIT_ARCH_I386, tc.number, tc.args...); got != eperm {
+				t.Errorf("in another architecture: %#x", got)
+			}
+		})
+	}
+	if arch == unix.AUDIT_ARCH_X86_64 {
+		if got := ask(t, code, arch, 0x40000000+unix.SYS_READ); got != eperm {
+			t.Errorf("in the x32 ABI: %#x", got)
+		}
+	}
+	if len(code) > unix.BPF_MAXINSNS {
+		t.Errorf("%d instructions", len(code))
+	}
+}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The versions of Landlock in which came what is used.
+const (
+	abiRefer    = 2 // before, files cannot be moved between directories at all
+	abiTruncate = 3
+	abiNetwork  = 4
+	abiScope    = 6
+)
+
+// Ports that children may connect to and listen on. What a cluster must leave
+// open for the runner, and metadata services, is below.
+const (
+	firstPort = 1024
+	lastPort  = 65535
+)
+
+// changes are the rights by which files and directories are made, changed and
+// removed. Reading and executing are not restricted.
+const changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+	unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+	unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+	unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+
+// ofFiles are those of changes that a rule about a file may have.
+const ofFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+
+// restrict applies Landlock to this thread, and says which version there is.
+func restrict(protect string) (int, error) {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0, fmt.Errorf("asking for Landlock: %w", errno)
+	}
+	abi := int(version)
+	if abi < abiRefer {
+		return abi, fmt.Errorf("using Landlock: version %d cannot move files", abi)
+	}
+	rules := handled(abi)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Sizeof(rules), 0) //nolint:gosec // the kernel reads it
+	if errno != 0 {
+		return abi, fmt.Errorf("making rules of Landlock: %w", errno)
+	}
+	defer unix.Close(int(fd)) //nolint:errcheck // the rules stay in force
+	if err := allowFiles(int(fd), rules.Handled_access_fs, protect); err != nil {
+		return abi, err
+	}
+	if err := allowPorts(int(fd), rules.Handled_access_net); err != nil {
+		return abi, err
+	}
+	if _, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return abi, fmt.Errorf("applying Landlock: %w", errno)
+	}
+	return abi, nil
+}
+
+// handled is what a version of Landlock can restrict and is to.
+func handled(abi int) unix.LandlockRulesetAttr {
+	rules := unix.LandlockRulesetAttr{Handled_access_fs: changes}
+	if abi >= abiTruncate {
+		rules.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi >= abiNetwork {
+		rules.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP | unix.LANDLOCK_ACCESS_NET_BIND_TCP
+	}
+	if abi >= abiScope {
+		rules.Scoped = unix.LANDLOCK_SCOPE_SIGNAL // abstract sockets are used between programs
+	}
+	return rules
+}
+
+// allowFiles allows changes everywhere but beneath one directory: from the root
+// down to it, beneath everything beside the way.
+func allowFiles(ruleset int, access uint64, protect string) error {
+	at := "/"
+	for step := range strings.SplitSeq(strings.Trim(filepath.Clean(protect), "/"), "/") {
+		entries, err := os.ReadDir(at)
+		if os.IsNotExist(err) {
+			return nil // there is nothing to protect
+		}
+		if err != nil {
+			return fmt.Errorf("protecting %s: %w", protect, err)
+		}
+		for _, e := range entries {
+			if e.Name() != step {
+				allowPath(ruleset, access, filepath.Join(at, e.Name()))
+			}
+		}
+		at = filepath.Join(at, step)
+	}
+	return nil
+}
+
+// allowPath allows changes beneath a path. One that cannot be opened is left
+// out: it could not be changed anyway.
+func allowPath(ruleset int, access uint64, path string) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd) //nolint:errcheck // opened for its name only
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return
+	}
+	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= ofFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)} //nolint:gosec // descriptors are small
+	_, _, _ = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel reads it; without the rule more is refused, not less
+}
+
+// A portRule is struct landlock_net_port_attr.
+type portRule struct{ access, port uint64 }
+
+const rulePort = 2 // LANDLOCK_RULE_NET_PORT
+
+// allowPorts allows the ports, one by one, as Landlock wants it; they take some
+// milliseconds once.
+func allowPorts(ruleset int, access uint64) error {
+	if access == 0 {
+		return nil
+	}
+	// Who binds to port 0 is given one of those that are allowed.
+	rule := portRule{access: unix.LANDLOCK_ACCESS_NET_BIND_TCP}
+	for next := uint64(firstPort); next <= lastPort+1; next++ {
+		_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), rulePort,
+			uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel reads it
+		if errno != 0 {
+			return fmt.Errorf("allowing port %d: %w", rule.port, errno)
+		}
+		rule = portRule{access: access, port: next}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is what each connection is tried for; all are tried at once.
+const patience = time.Second
+
+// Targets are what is tried.
+type Targets struct {
+	Low    []string // addresses below port 1024: metadata services, the API server, the Internet
+	High   []string // addresses above, outside of the pod
+	Server int      // the process id of the sandbox's server
+	Dir    string   // a directory that must not be changed
+	Bait   string   // a file in it, to be removed
+}
+
+// An Outcome is what came of a try.
+type Outcome string
+
+// The outcomes.
+const (
+	Refused   Outcome = "Refused" // by the kernel, for want of permission
+	Failed    Outcome = "Failed"  // otherwise, as when nobody answered
+	Succeeded Outcome = "Succeeded"
+)
+
+// Findings are the outcomes.
+type Findings struct {
+	Low       []Outcome
+	High      []Outcome
+	Datagrams []Outcome // sockets other than of TCP
+	Files     []Outcome // changes beneath Targets.Dir
+	Secrets   []Outcome // reading the server's environment and memory
+	Held      bool      // no_new_privs and seccomp are in force
+}
+
+// Run tries everything.
+func Run(t Targets) Findings {
+	var f Findings
+	var all sync.WaitGroup
+	f.Low, f.High = dial(&all, t.Low), dial(&all, t.High)
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_RAW} {
+			f.Datagrams = append(f.Datagrams, socket(family, kind))
+		}
+	}
+	f.Files = []Outcome{
+		create(filepath.Join(t.Dir, "probe")),
+		outcome(os.Rename(t.Bait, t.Bait+".moved")),
+		outcome(os.Remove(t.Bait)),
+	}
+	for _, name := range []string{"environ", "mem"} {
+		f.Secrets = append(f.Secrets, open(fmt.Sprintf("/proc/%d/%s", t.Server, name)))
+	}
+	f.Held = held()
+	all.Wait()
+	return f
+}
+
+// outcome is what an error says of a try.
+func outcome(err error) Outcome {
+	switch {
+	case err == nil:
+		return Succeeded
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return Refused
+	}
+	return Failed
+}
+
+// dial tries addresses, all at once; the outcomes are there when all is.
+func dial(all *sync.WaitGroup, addresses []string) []Outcome {
+	outcomes := make([]Outcome, len(addresses))
+	for i, a := range addresses {
+		all.Go(func() {
+			conn, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", a)
+			if err == nil {
+				_ = conn.Close() // nothing was said
+			}
+			outcomes[i] = outcome(err)
+		})
+	}
+	return outcomes
+}
+
+func socket(family, kind int) Outcome {
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(fd) // nothing was sent
+	}
+	return outcome(err)
+}
+
+func create(file string) Outcome {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_ = f.Close()       // nothing was written
+		_ = os.Remove(file) // what could be made can be removed
+	}
+	return outcome(err)
+}
+
+func open(file string) Outcome {
+	f, err := os.Open(file)
+	if err == nil {
+		_ = f.Close() // nothing was written
+	}
+	return outcome(err)
+}
+
+// held reports whether this process can get no privileges and is filtered.
+func held() bool {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	return strings.Contains(string(text), "\nNoNewPrivs:\t1\n") && strings.Contains(string(text), "\nSeccomp:\t2\n")
+}

@@ -1,0 +1,151 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// A Process is one row of a Table.
+type Process struct {
+	ID     int
+	Parent int
+	State  byte   // as in /proc: R, S, D, T, t, Z, X
+	Memory int64  // bytes that are resident
+	Began  uint64 // when it was started, in ticks: what tells it from another with its number
+}
+
+// Ended reports whether it only waits to be reaped.
+func (p Process) Ended() bool { return p.State == 'Z' || p.State == 'X' }
+
+// Stopped reports whether it was stopped and does nothing.
+func (p Process) Stopped() bool { return p.State == 'T' || p.State == 't' }
+
+// A Table is the processes of one moment, by who started them. What ends or
+// starts while it is read may be missing.
+type Table struct {
+	children map[int][]Process
+}
+
+// sweeping is held by Sweep while it has everything stopped.
+var sweeping sync.RWMutex
+
+// Look reads the processes that there are, as they are when nobody sweeps.
+func Look() (Table, error) {
+	sweeping.RLock()
+	defer sweeping.RUnlock()
+	return look()
+}
+
+func look() (Table, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return Table{}, fmt.Errorf("looking at the processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return Table{}, fmt.Errorf("looking at the processes: %w", err)
+	}
+	t := Table{children: make(map[int][]Process, len(names))}
+	var line [1024]byte
+	for _, name := range names {
+		if p, ok := read(name, line[:]); ok {
+			t.children[p.Parent] = append(t.children[p.Parent], p)
+		}
+	}
+	return t, nil
+}
+
+// read reads one process, if that is what name is.
+func read(name string, line []byte) (Process, bool) {
+	id, err := strconv.Atoi(name)
+	if err != nil {
+		return Process{}, false
+	}
+	return stat(id, line)
+}
+
+// stat reads the state of one process. It is done for all processes many times a
+// second, hence without what an os.File brings along.
+func stat(id int, line []byte) (Process, bool) {
+	fd, err := syscall.Open("/proc/"+strconv.Itoa(id)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return Process{}, false
+	}
+	defer func() { _ = syscall.Close(fd) }() // it was only read
+	n, err := syscall.Read(fd, line)
+	if err != nil || n <= 0 {
+		return Process{}, false
+	}
+	return parse(id, line[:n])
+}
+
+// Fields of /proc/ID/stat, counted from the one behind the name, which may
+// contain anything.
+const (
+	fieldState  = 0
+	fieldParent = 1
+	fieldBegan  = 19
+	fieldRSS    = 21
+)
+
+func parse(id int, line []byte) (Process, bool) {
+	end := bytes.LastIndexByte(line, ')')
+	if end < 0 {
+		return Process{}, false
+	}
+	fields := bytes.Fields(line[end+1:])
+	if len(fields) <= fieldRSS {
+		return Process{}, false
+	}
+	parent, err := strconv.Atoi(string(fields[fieldParent]))
+	if err != nil {
+		return Process{}, false
+	}
+	pages, err := strconv.ParseInt(string(fields[fieldRSS]), 10, 64)
+	if err != nil {
+		return Process{}, false
+	}
+	began, err := strconv.ParseUint(string(fields[fieldBegan]), 10, 64)
+	if err != nil {
+		return Process{}, false
+	}
+	return Process{
+		ID: id, Parent: parent, State: fields[fieldState][0], Memory: pages * int64(os.Getpagesize()), Began: began,
+	}, true
+}
+
+// Children are the processes right below one.
+func (t Table) Children(id int) []Process { return t.children[id] }
+
+// Below are the processes below one that have not ended, without those that
+// spare names and what is below them. A nil spare spares none.
+func (t Table) Below(id int, spare func(id int) bool) []Process {
+	var all []Process
+	for _, p := range t.children[id] {
+		if p.ID == id || spare != nil && spare(p.ID) {
+			continue
+		}
+		if !p.Ended() {
+			all = append(all, p)
+		}
+		all = append(all, t.Below(p.ID, spare)...)
+	}
+	return all
+}
+
+// all are the processes of the table.
+func (t Table) all() []Process {
+	return slices.Concat(slices.Collect(maps.Values(t.children))...)
+}
+
+// stopped reports whether a process was there and stopped.
+func (t Table) stopped(p Process) bool {
+	return slices.ContainsFunc(t.children[p.Parent], func(q Process) bool { return q.ID == p.ID && q.Stopped() })
+}

@@ -1,0 +1,69 @@
+//go:build linux
+
+package server
+
+import (
+	"regexp"
+	"strings"
+)
+
+// standardPath is where programs are when the image does not say.
+const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// What Kubernetes adds to the environment of every container: addresses of
+// Services, in two forms, of which commands need to know nothing.
+var (
+	serviceName = regexp.MustCompile(`^(KUBERNETES_.*|DECKHAND_.*|[A-Z0-9_]+_SERVICE_HOST|[A-Z0-9_]+_SERVICE_PORT(_.*)?|[A-Z0-9_]+_PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
+	servicePort = regexp.MustCompile(`^[A-Z0-9_]+_PORT=(tcp|udp|sctp)://`)
+)
+
+// clean is the environment of commands before they say what else they want. An
+// empty proxy means that there is none.
+func clean(o Options, proxy string) []string {
+	env := []string{"PATH=" + standardPath}
+	for _, entry := range o.Environ {
+		name, _, ok := strings.Cut(entry, "=")
+		if ok && !serviceName.MatchString(name) && !servicePort.MatchString(entry) {
+			env = append(env, entry)
+		}
+	}
+	env = append(env, "HOME="+o.Home, "TMPDIR="+o.Temp)
+	if proxy == "" {
+		return env
+	}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		env = append(env, name+"=http://"+proxy)
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		env = append(env, name+"=localhost,127.0.0.1,::1")
+	}
+	return env
+}
+
+// compose is the whole environment of one command; of a variable that is said
+// twice the last counts.
+func compose(base []string, id string, wanted map[string]string) []string {
+	last := map[string]string{}
+	var order []string
+	set := func(name, value string) {
+		if _, again := last[name]; !again {
+			order = append(order, name)
+		}
+		last[name] = value
+	}
+	for _, entry := range base {
+		name, value, _ := strings.Cut(entry, "=")
+		set(name, value)
+	}
+	if id != "" {
+		set("DECKHAND_REQUEST", id)
+	}
+	for name, value := range wanted {
+		set(name, value)
+	}
+	env := make([]string, len(order))
+	for i, name := range order {
+		env[i] = name + "=" + last[name]
+	}
+	return env
+}
