@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+)
+
+// A Kind is what rules may ask of a tool.
+type Kind string
+
+// The kinds.
+const (
+	Plain Kind = "Plain" // its name and its arguments
+	Shell Kind = "Shell" // the command line that it is given, too
+)
+
+// ToolKinds are the tools that rules may name. A name that ends in an asterisk
+// stands for all that begin like it, such as tools of a server that tells their
+// names when it is there. Without any, rules may name what they like.
+type ToolKinds map[string]Kind
+
+// has reports whether there may be a tool of a name, or of one like it.
+func (k ToolKinds) has(name string) bool {
+	if len(k) == 0 || k[name] != "" {
+		return true
+	}
+	begin, pattern := strings.CutSuffix(name, "*")
+	for known := range k {
+		prefix, open := strings.CutSuffix(known, "*")
+		if open && strings.HasPrefix(name, prefix) || pattern && strings.HasPrefix(prefix, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown is what to say of a tool that is not there.
+func (k ToolKinds) unknown(name string) string {
+	known := slices.Sorted(maps.Keys(k))
+	const most = 20
+	if len(known) > most {
+		known = append(known[:most], "…")
+	}
+	return fmt.Sprintf("there is no tool %q; the agent has %s", shorten(name), strings.Join(known, ", "))
+}
+
+// shell reports whether any tool may be a shell.
+func (k ToolKinds) shell() bool {
+	return len(k) == 0 || slices.Contains(slices.Collect(maps.Values(k)), Shell)
+}
+
+// A Policy is a list of rules that was found to be good. It may be used by many
+// at a time; a nil one allows everything.
+type Policy struct {
+	rules []compiled
+}
+
+// A compiled rule has its condition as a program; nil: it always holds.
+type compiled struct {
+	Rule
+	program cel.Program
+}
+
+// Compile checks rules. What is wrong with them is an [*Error], or several of
+// them joined.
+func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
+	if len(rules) > MaxRules {
+		return nil, &Error{Rule: MaxRules, Name: rules[MaxRules].Name, Field: "name", Message: fmt.Sprintf("a policy has at most %d rules", MaxRules)}
+	}
+	p := &Policy{}
+	var wrong []error
+	seen := map[string]bool{}
+	for i, r := range rules {
+		one, e := compile(r, tools)
+		if e == nil && seen[r.Name] {
+			e = &Error{Field: "name", Message: "another rule has this name; give each its own"}
+		}
+		if e != nil {
+			e.Rule, e.Name = i, r.Name
+			wrong = append(wrong, e)
+		}
+		seen[r.Name] = true
+		p.rules = append(p.rules, one)
+	}
+	switch len(wrong) {
+	case 0:
+		return p, nil
+	case 1:
+		return nil, wrong[0]
+	}
+	return nil, errors.Join(wrong...)
+}
+
+func compile(r Rule, tools ToolKinds) (compiled, *Error) {
+	if field, message := r.wrong(); field != "" {
+		return compiled{}, &Error{Field: field, Message: message}
+	}
+	for _, name := range r.Tools {
+		if !tools.has(name) {
+			return compiled{}, &Error{Field: "tools", Message: tools.unknown(name)}
+		}
+	}
+	if strings.TrimSpace(r.When) == "" {
+		return compiled{Rule: r}, nil
+	}
+	program, e := condition(r.When, tools)
+	return compiled{Rule: r, program: program}, e
+}
+
+// condition compiles a condition.
+func condition(when string, tools ToolKinds) (cel.Program, *Error) {
+	env, err := environment()
+	if err != nil {
+		return nil, &Error{Field: "when", Message: err.Error()}
+	}
+	ast, issues := env.Compile(when)
+	if issues.Err() != nil {
+		return nil, explain(when, issues.Errors()[0])
+	}
+	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+		return nil, &Error{
+			Field: "when", Line: 1, Column: 1,
+			Message: fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in tool == \"Write\"", cel.FormatCELType(out)),
+		}
+	}
+	if e := review(ast.NativeRep(), tools); e != nil {
+		return nil, e
+	}
+	program, err := env.Program(ast, programOptions()...)
+	if err != nil {
+		return nil, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}
+	}
+	return program, nil
+}

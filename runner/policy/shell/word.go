@@ -1,0 +1,182 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A word is what a program is given, as far as the line shows it.
+type word struct {
+	// text is the value with its quotes taken off; of a word that is not known,
+	// what is sure of its beginning.
+	text string
+	// known says that text is the whole value.
+	known bool
+	// spreads says that it may become no word, or several.
+	spreads bool
+}
+
+// literal is a word that is written out.
+func literal(text string) word { return word{text: text, known: true} }
+
+// anything stands for words that come from elsewhere.
+var anything = word{spreads: true}
+
+// flag reports whether the word is an option.
+func (w word) flag() bool { return len(w.text) > 1 && w.text[0] == '-' }
+
+// show is the word for people.
+func (w word) show() string {
+	if w.known {
+		return shorten(w.text)
+	}
+	return shorten(w.text) + "…"
+}
+
+// words reads words. Those with braces become what the braces may hold.
+func words(all []*syntax.Word) []word {
+	var read []word
+	for _, w := range all {
+		one := readWord(w)
+		if one.known && braced(w) {
+			read = append(read, anything)
+			for piece := range strings.FieldsFuncSeq(one.text, func(c rune) bool { return c == '{' || c == '}' || c == ',' }) {
+				read = append(read, literal(piece))
+			}
+			continue
+		}
+		read = append(read, one)
+	}
+	return read
+}
+
+// braced reports whether bash may make several words of one: {a,b}, {1..9}.
+func braced(w *syntax.Word) bool {
+	var bare strings.Builder
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			bare.WriteString(lit.Value)
+		}
+	}
+	_, rest, open := strings.Cut(bare.String(), "{")
+	return open && strings.Contains(rest, "}") && (strings.Contains(rest, ",") || strings.Contains(rest, ".."))
+}
+
+// readWord takes the quotes off.
+func readWord(w *syntax.Word) word {
+	if w == nil {
+		return literal("")
+	}
+	v := value{known: true}
+	for _, p := range w.Parts {
+		v.part(p)
+	}
+	return word{text: v.text.String(), known: v.known, spreads: v.spreads}
+}
+
+// A value is a word that is being read.
+type value struct {
+	text    strings.Builder
+	known   bool
+	spreads bool
+}
+
+func (v *value) unknown() { v.known = false }
+
+// add adds text that is sure.
+func (v *value) add(text string) {
+	if v.known {
+		v.text.WriteString(text)
+	}
+}
+
+func (v *value) part(p syntax.WordPart) {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		v.bare(p.Value)
+	case *syntax.SglQuoted:
+		v.single(p)
+	case *syntax.DblQuoted:
+		v.double(p)
+	case *syntax.ParamExp, *syntax.CmdSubst:
+		v.unknown()
+		v.spreads = true
+	default: // arithmetic, process substitution, patterns
+		v.unknown()
+	}
+}
+
+// bare reads what is not in quotes.
+func (v *value) bare(s string) {
+	text, pattern := unescape(s, func(byte) bool { return true })
+	if pattern {
+		before, _, _ := strings.Cut(text, "*")
+		before = before[:min(len(before), strings.IndexAny(text, "*?["))]
+		v.add(before)
+		v.unknown()
+		return
+	}
+	v.add(text)
+}
+
+func (v *value) single(p *syntax.SglQuoted) {
+	if !p.Dollar {
+		v.add(p.Value)
+		return
+	}
+	text, ok := decode(p.Value)
+	if !ok {
+		v.unknown()
+		return
+	}
+	v.add(text)
+}
+
+// double reads double quotes: what is in them is one word, but for "$@".
+func (v *value) double(p *syntax.DblQuoted) {
+	for _, part := range p.Parts {
+		if lit, ok := part.(*syntax.Lit); ok {
+			text, _ := unescape(lit.Value, func(c byte) bool { return strings.IndexByte("$`\"\\\n", c) >= 0 })
+			v.add(text)
+			continue
+		}
+		v.unknown()
+		if exp, ok := part.(*syntax.ParamExp); ok && all(exp) {
+			v.spreads = true
+		}
+	}
+}
+
+// all reports whether an expansion is of all items: "$@", "${a[@]}".
+func all(p *syntax.ParamExp) bool {
+	if p.Param != nil && p.Param.Value == "@" || p.Names != 0 || p.Excl {
+		return true
+	}
+	index, ok := p.Index.(*syntax.Word)
+	return ok && index.Lit() == "@"
+}
+
+// unescape drops the backslashes that quote something, and reports whether what
+// is left bare is a pattern that files are looked up by.
+func unescape(s string, quotes func(byte) bool) (text string, pattern bool) {
+	if !strings.ContainsAny(s, "\\*?[") {
+		return s, false
+	}
+	var b strings.Builder
+	bracket := false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\\' && i+1 < len(s) && quotes(s[i+1]) {
+			i++
+			if s[i] != '\n' {
+				b.WriteByte(s[i])
+			}
+			continue
+		}
+		pattern = pattern || c == '*' || c == '?' || c == ']' && bracket
+		bracket = bracket || c == '['
+		b.WriteByte(c)
+	}
+	return b.String(), pattern
+}
