@@ -79,7 +79,7 @@ func (b *builder) enter(ctx context.Context, h *Hands) error {
 			return misconfigured("The image %s of the sandbox has no shell, which the tool Shell needs: name an image with bash or sh in sandbox.image", want.Image)
 		}
 		h.shells, err = shell.New(box, shell.Options{
-			Shell: is.Shell, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
+			Program: is.Shell, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
 		})
 		if err != nil {
 			return fmt.Errorf("making the shells: %w", err)
@@ -92,7 +92,7 @@ func (b *builder) enter(ctx context.Context, h *Hands) error {
 		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another in sandbox.image, python:3 for one", want.Image)
 	}
 	h.pythons, err = python.New(box, python.Options{
-		Python: is.Python, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
+		Program: is.Python, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
 	})
 	if err != nil {
 		return fmt.Errorf("making the interpreters: %w", err)
