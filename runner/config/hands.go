@@ -127,10 +127,11 @@ func (b *builder) overflow(ctx context.Context, name string, text io.Reader) (st
 	if b.Redact != nil {
 		whole = b.Redact(whole)
 	}
-	if _, err := b.places.results.Write(ctx, name, []byte(whole), backend.Any); err != nil {
+	file := path.Base(name) + ".out" // its result may be put aside under its own name
+	if _, err := b.places.results.Write(ctx, file, []byte(whole), backend.Any); err != nil {
 		return "", fmt.Errorf("keeping the output: %w", err)
 	}
-	return path.Join(task.Results, name), nil
+	return path.Join(task.Results, file), nil
 }
 
 // uses says whether any agent of the Run lists a builtin.

@@ -1,0 +1,129 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
+)
+
+const (
+	handshake    = 10 * time.Second
+	maxRedirects = 5
+	// maxHeaders bounds the headers of an answer, in bytes.
+	maxHeaders = 64 << 10
+)
+
+// An AddressError means that a connection was refused for its address.
+type AddressError struct{ Addr netip.Addr }
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("the address %s may not be reached: it is this machine, its link or a metadata service", e.Addr)
+}
+
+// NewClient makes a client that reaches what Toolsets may. The proxy of the
+// environment is used where there is one.
+func NewClient() *http.Client {
+	dialer := &net.Dialer{Timeout: handshake, ControlContext: control}
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    handshake,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxHeaders,
+	}}
+}
+
+// control is asked when the address of a connection is known, before it is made.
+func control(_ context.Context, _, to string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(to)
+	if err != nil {
+		return fmt.Errorf("reading the address of a connection: %w", err)
+	}
+	if address.Of(at.Addr()) == address.Never {
+		return &AddressError{Addr: at.Addr()}
+	}
+	return nil
+}
+
+// ReadURL reads the URL of a Toolset. Its error says what to write instead.
+func ReadURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		if detail, ok := errors.AsType[*url.Error](err); ok {
+			err = detail.Err
+		}
+		return nil, fmt.Errorf("%q is no URL: %w", raw, err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, fmt.Errorf("%q must be an http or https URL: write https://host/path", raw)
+	case u.User != nil:
+		return nil, errors.New("the URL has a user or password before the host; put them into a Secret and name it in auth")
+	case u.Fragment != "":
+		return nil, fmt.Errorf("%q has a fragment, which is never sent: remove # and what follows", raw)
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && address.Of(a) == address.Never {
+		return nil, &AddressError{Addr: a}
+	}
+	if name := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."); name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return nil, fmt.Errorf("%q is the runner itself; write the name of a Service, as in http://name.namespace.svc", raw)
+	}
+	return u, nil
+}
+
+// A RedirectError means that a redirect was not followed.
+type RedirectError struct {
+	To  *url.URL
+	why string
+}
+
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("the redirect to %s is not followed: %s", e.To.Redacted(), e.why)
+}
+
+// redirect follows only within the origin.
+func redirect(origin *url.URL) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, via []*http.Request) error {
+		next.Header.Del("Referer") // it may hold what is secret in a query
+		refuse := func(why string) error { return &RedirectError{To: next.URL, why: why} }
+		switch {
+		case !within(next.URL, origin):
+			return refuse("it leads to another host, or from https to http; if that is where it is to go, write that URL in the Toolset")
+		case len(via) > maxRedirects:
+			return refuse(fmt.Sprintf("there were more than %d", maxRedirects))
+		}
+		return nil
+	}
+}
+
+// within reports whether a URL leads to the same place as another, or to the
+// same host by https.
+func within(u, origin *url.URL) bool {
+	if !strings.EqualFold(u.Hostname(), origin.Hostname()) {
+		return false
+	}
+	if u.Scheme == origin.Scheme {
+		return port(u) == port(origin)
+	}
+	return origin.Scheme == "http" && u.Scheme == "https" && port(origin) == "80" && port(u) == "443"
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}

@@ -1,0 +1,53 @@
+package output
+
+import "unicode/utf8"
+
+// A Clip keeps the beginning and the end of a text, so many characters in all.
+type Clip struct {
+	half  int
+	head  []byte
+	room  int // characters that still fit into the head
+	tail  []byte
+	total int // characters
+}
+
+// NewClip makes a Clip of at most so many characters.
+func NewClip(most int) *Clip { return &Clip{half: most / 2, room: most / 2} }
+
+// Write adds valid UTF-8, whole characters.
+func (c *Clip) Write(text []byte) {
+	c.total += utf8.RuneCount(text)
+	for c.room > 0 && len(text) > 0 {
+		_, n := utf8.DecodeRune(text)
+		c.head = append(c.head, text[:n]...)
+		text = text[n:]
+		c.room--
+	}
+	// More than two tails of the longest characters: time to forget.
+	if most := 2 * utf8.UTFMax * c.half; len(text) > most {
+		c.tail, text = c.tail[:0], text[start(text, c.half):]
+	} else if len(c.tail)+len(text) > most {
+		c.tail = append(c.tail[:0], c.tail[start(c.tail, c.half):]...)
+	}
+	c.tail = append(c.tail, text...)
+}
+
+// Cut is how many characters are not kept.
+func (c *Clip) Cut() int { return max(0, c.total-2*c.half) }
+
+// Ends are the beginning and the end that are kept; when nothing is cut, the end
+// is what follows the beginning.
+func (c *Clip) Ends() (head, tail string) {
+	return string(c.head), string(c.tail[start(c.tail, c.half):])
+}
+
+// start is where the last so many characters of a text begin.
+func start(text []byte, characters int) int {
+	at := len(text)
+	for at > 0 && characters > 0 {
+		_, n := utf8.DecodeLastRune(text[:at])
+		at -= n
+		characters--
+	}
+	return at
+}

@@ -1,0 +1,2 @@
+// Package toolname makes the names by which models call the tools of a Toolset.
+package toolname
