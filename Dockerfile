@@ -14,15 +14,16 @@ ARG TARGETARCH
 ARG VERSION=unknown
 RUN --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /out/ ./cmd/manager ./cmd/runner
+    go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /out/ ./cmd/manager ./cmd/runner ./cmd/sandbox
 
-# What a Run's pod executes.
+# What a Run's pod executes, and what it puts into sandboxes.
 FROM gcr.io/distroless/static:nonroot AS runner
 LABEL org.opencontainers.image.title="Deckhand runner" \
       org.opencontainers.image.description="Executes one attempt of a Deckhand Run" \
       org.opencontainers.image.source="https://github.com/deckhand-dev/deckhand" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/runner /runner
+COPY --from=build /out/sandbox /sandbox
 USER 65532:65532
 ENTRYPOINT ["/runner"]
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
@@ -20,13 +21,19 @@ const (
 	// secretPatience is how long the credentials of a repository are waited for.
 	secretPatience = 15 * time.Second
 	secretPoll     = 500 * time.Millisecond
+	// fetchFor is how long a repository is asked for that is not there, fetchPause
+	// how long between. What was created together with its Run may start after it.
+	fetchFor   = time.Minute
+	fetchPause = 2 * time.Second
 )
 
 // fetch prepares the workspace of a Run, once, and returns the exit code. It has
 // no way to the Run's status: its last word is its termination message.
 func fetch(p place) int {
-	ctx, _, release := interruption(context.Background())
+	ctx, begun, release := interruption(context.Background())
 	defer release()
+	ctx, cancel := while(ctx, begun)
+	defer cancel()
 	t, err := p.fetch(ctx)
 	if err == nil {
 		return task.ExitCommitted
@@ -50,7 +57,11 @@ func endOf(err error) *task.EndError {
 	if refused, is := errors.AsType[*workspace.RefusedError](err); is {
 		return &task.EndError{Reason: task.ReasonMisconfigured, Message: "Preparing the workspace: " + refused.Message, Cause: err}
 	}
-	return &task.EndError{Reason: task.ReasonToolUnavailable, Message: "Preparing the workspace: " + err.Error(), Cause: err}
+	reason := task.ReasonToolUnavailable
+	if errors.Is(err, syscall.ENOSPC) {
+		reason = task.ReasonStorageFull
+	}
+	return &task.EndError{Reason: reason, Message: "Preparing the workspace: " + err.Error(), Cause: err}
 }
 
 func (p place) fetch(ctx context.Context) (task.Task, error) {
@@ -70,10 +81,34 @@ func (p place) fetch(ctx context.Context) (task.Task, error) {
 	for i, at := range s.Workspace.Files {
 		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
 	}
-	return t, workspace.Fetch(ctx, workspace.Options{
+	options := workspace.Options{
 		Workspace: p.workspace, State: p.state, Git: repository, Files: files,
 		Log: func(text string) { p.log.Info(text) },
+	}
+	wait, cancel := context.WithTimeout(ctx, fetchFor)
+	defer cancel()
+	return t, persist(wait, fetchPause, func() error {
+		err := workspace.Fetch(ctx, options)
+		if err != nil {
+			p.log.Warn("Preparing the workspace failed", "error", err)
+		}
+		return err
 	})
+}
+
+// persist tries something until it works, is refused, or waiting has an end.
+func persist(wait context.Context, pause time.Duration, try func() error) error {
+	for {
+		err := try()
+		if _, refused := errors.AsType[*workspace.RefusedError](err); err == nil || refused {
+			return err
+		}
+		select {
+		case <-wait.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // repository is a repository with its credentials, once those are there; nil:

@@ -302,6 +302,8 @@ type PodTemplate struct {
 
 	// labels are set on the pod, beside those of its Run.
 	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="labels of deckhand.dev are Deckhand's own: choose another prefix"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -321,6 +323,7 @@ type PodTemplate struct {
 	// mirror.example.com/hub takes golang:1.26 from
 	// mirror.example.com/hub/library/golang:1.26. Default: the chart's imageMirror.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$')",message="must be a registry, maybe with a path, without scheme and without / at the end: write mirror.example.com/hub"
 	// +optional
 	ImageMirror string `json:"imageMirror,omitempty"`
 

@@ -131,7 +131,7 @@ const (
 	ReasonQueued = "Queued"
 	// ReasonUnschedulable: no node takes the pod; the message is the scheduler's.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonImagePulling: the runner's image is being pulled, or cannot be yet.
+	// ReasonImagePulling: an image of the pod is being pulled, or cannot be yet.
 	ReasonImagePulling = "ImagePulling"
 	// ReasonSecretMissing: a Secret, or a key in it, is not there. The Run goes
 	// on by itself once it is.
@@ -210,9 +210,10 @@ const (
 	ReasonStorageFull = "StorageFull"
 	// ReasonPublishFailed: the work could not be published.
 	ReasonPublishFailed = "PublishFailed"
-	// ReasonImagePullFailed: the runner's image cannot be pulled.
+	// ReasonImagePullFailed: an image of the pod cannot be pulled; the message says
+	// whose.
 	ReasonImagePullFailed = "ImagePullFailed"
-	// ReasonInvalidImage: the runner's image is no image name.
+	// ReasonInvalidImage: an image of the pod is no image name.
 	ReasonInvalidImage = "InvalidImage"
 	// ReasonPendingTimeout: limits.pending has passed; the message says what it
 	// waited for.

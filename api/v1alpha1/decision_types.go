@@ -5,8 +5,10 @@ import (
 )
 
 // Decision is what a person says to a Run: yes or no to a call, the answer to a
-// question, more of what a limit ended, or a message. It is said once, in its author's own name,
-// and goes when the Run goes.
+// question, more of what a limit ended, or a message. It is said once, in its
+// author's own name, and goes when the Run goes. Do not delete one before: it is
+// the proof of what was decided, and a Run whose runner acted on a Decision that
+// is not there any more ends with reason DecisionMismatch.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -66,15 +68,16 @@ type DecisionSpec struct {
 	// +optional
 	Request string `json:"request,omitempty"`
 
-	// type is Approve or Deny (a call), Answer (to a question), Grant (more of what a limit ended) or Message
-	// (to the agent, at its next safe point; while it waits for the answer to a
-	// question it is that answer).
+	// type is Approve or Deny (a call), Answer (to a question), Grant (more of what
+	// a limit ended) or Message (to the agent, at its next safe point; while it
+	// waits for the answer to a question it is that answer).
 	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +required
 	Type DecisionType `json:"type"`
 
 	// digest is that of the request, from status.progress.pending of the Run. A call
 	// with another one is not what was approved: the Decision is refused.
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the digest of the request: 64 hexadecimal digits"
 	// +optional
 	Digest string `json:"digest,omitempty"`

@@ -44,10 +44,12 @@ type RunProgress struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Recent []RecentStep `json:"recent,omitempty"`
-	// pending is what people are asked, at most 10, oldest first. A Decision named
-	// <run>.<id> answers one.
+	// pending is what people are asked, oldest first: at most 8, and as many as
+	// have 6 KiB of questions, arguments, schemas and groups all together. More show
+	// when these are decided. A Decision named <run>.<id> answers one.
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.groups) ? p.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="what people are asked has at most 6 KiB, all together"
 	// +optional
 	Pending []PendingRequest `json:"pending,omitempty"`
 	// decided are the last Decisions that the runner acted on, at most 20, oldest
@@ -201,6 +203,7 @@ type PendingRequest struct {
 	Digest string `json:"digest,omitempty"`
 	// rule is the rule of the Agent's policy that asks.
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Rule string `json:"rule,omitempty"`
 	// groups are those whose members may decide; empty: whoever may create

@@ -179,6 +179,11 @@ type RunStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
+	// resumedAt is when it last went on after it was paused: limits.pending counts
+	// from here at the earliest, since it does not run while a Run is paused.
+	// +optional
+	ResumedAt *metav1.Time `json:"resumedAt,omitempty"`
+
 	// completionTime is when the Run became final, either way.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`

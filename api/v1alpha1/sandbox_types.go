@@ -62,8 +62,10 @@ type Sandbox struct {
 // Egress is what commands may reach.
 type Egress struct {
 	// hosts are reached through a proxy that the usual variables name (HTTP_PROXY,
-	// HTTPS_PROXY), exact or as *.example.com for all below, at any port. Addresses
-	// inside the cluster and other private ones are never reached.
+	// HTTPS_PROXY), exact or as *.example.com for all below. Addresses inside the
+	// cluster and other private ones are never reached. Where Deckhand makes
+	// NetworkPolicies and the network enforces them, the ports are 22, 80 and 443;
+	// else any.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional

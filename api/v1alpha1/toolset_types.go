@@ -16,7 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Description",type=string,priority=1,JSONPath=`.spec.description`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name of a Toolset is at most 48 characters: it begins the names of its tools"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48 && !self.metadata.name.contains('.')",message="the name of a Toolset is at most 48 lower-case letters, digits and -: it begins the names of its tools"
 type Toolset struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -101,7 +101,7 @@ type ToolsetSpec struct {
 
 // StdioServer is an MCP server that is started as a program.
 //
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !self.?env.orValue([]).exists(e, has(e.secret))",message="a server with credentials runs in a container of its own: commands of the agent could read them in the sandbox; remove runIn, or the secrets"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.secret))",message="a server with credentials runs in a container of its own: commands of the agent could read them in the sandbox; remove runIn, or the secrets"
 // +kubebuilder:validation:XValidation:rule="(self.?runIn.orValue('Container') == 'Container') == has(self.image)",message="image is the image of the container of its own, which a server has unless runIn is Sandbox"
 // +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.workspace)",message="workspace is for a container of its own: the sandbox has the files"
 type StdioServer struct {
@@ -172,6 +172,8 @@ type HTTPServer struct {
 	// headers are sent with every request. What is secret belongs to auth.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="a header has a name of at most 128 characters and a value of at most 1024"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9-]+$') && !(k.lowerAscii() in ['authorization', 'proxy-authorization', 'cookie']))",message="must be header names other than Authorization, Proxy-Authorization and Cookie: credentials belong in auth"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].matches('[\\r\\n]'))",message="a value of a header must be one line"
 	// +optional
 	Headers map[string]string `json:"headers,omitempty"`
 
@@ -185,6 +187,7 @@ type HTTPServer struct {
 //
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Header') == has(self.header)",message="header goes with the type Header: write header: X-API-Key"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'OAuthClientCredentials') == has(self.tokenURL)",message="tokenURL goes with the type OAuthClientCredentials"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.type in ['Bearer', 'Header']",message="key is for the types Bearer and Header: Basic reads username and password, OAuthClientCredentials client-id and client-secret"
 // +kubebuilder:validation:XValidation:rule="!has(self.scopes) || self.type == 'OAuthClientCredentials'",message="scopes are for the type OAuthClientCredentials"
 type Auth struct {
 	// type is Bearer (the key of the Secret as a bearer token), Header (as a header),
@@ -237,6 +240,8 @@ type Requests struct {
 	// headers are sent with every request. What is secret belongs to auth.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="a header has a name of at most 128 characters and a value of at most 1024"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9-]+$') && !(k.lowerAscii() in ['authorization', 'proxy-authorization', 'cookie']))",message="must be header names other than Authorization, Proxy-Authorization and Cookie: credentials belong in auth"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].matches('[\\r\\n]'))",message="a value of a header must be one line"
 	// +optional
 	Headers map[string]string `json:"headers,omitempty"`
 

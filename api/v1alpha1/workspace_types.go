@@ -120,10 +120,11 @@ type WorkspaceFiles struct {
 	// +required
 	ConfigMap ObjectName `json:"configMap"`
 
-	// path is the folder below /workspace that they are put in.
+	// path is the folder below /workspace that they are put in; . is /workspace
+	// itself.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p in ['', '.', '..', '.git'])",message="must be a folder below /workspace, without / at either end: write docs/rules"
+	// +kubebuilder:validation:XValidation:rule="self == '.' || (!self.startsWith('/') && !self.split('/').exists(p, p in ['', '.', '..', '.git']))",message="must be a folder below /workspace, without / at either end: write docs/rules, or . for /workspace itself"
 	// +required
 	Path string `json:"path"`
 }

@@ -1296,6 +1296,10 @@ func (in *RunStatus) DeepCopyInto(out *RunStatus) {
 		in, out := &in.StartTime, &out.StartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.ResumedAt != nil {
+		in, out := &in.ResumedAt, &out.ResumedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.CompletionTime != nil {
 		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()

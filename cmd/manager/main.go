@@ -46,9 +46,11 @@ func run(ctx context.Context, args []string) error {
 func options(args []string) (operator.Options, error) {
 	var o operator.Options
 	var namespaces, level string
+	var supply supplyFlags
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.StringVar(&o.RunnerImage, "runner-image", "", "image of the runner (required)")
 	f.StringVar(&o.RunnerPullPolicy, "runner-pull-policy", "IfNotPresent", "when to pull it: Always, IfNotPresent or Never")
+	supply.register(f)
 	f.StringVar(&namespaces, "watch-namespaces", "", "namespaces to watch, separated by commas; empty: all")
 	f.StringVar(&o.PolicyPrefix, "policy-prefix", "deckhand", "what the names of this release's admission policies begin with")
 	f.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, for several replicas")
@@ -57,6 +59,9 @@ func options(args []string) (operator.Options, error) {
 	f.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of the probes; 0: none")
 	f.StringVar(&level, "log-level", "info", "info or debug")
 	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if err := supply.into(&o); err != nil {
 		return o, err
 	}
 	if namespaces != "" {

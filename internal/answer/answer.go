@@ -93,8 +93,11 @@ func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 			return toRequest(p, d)
 		}
 	}
-	if durable(run) && !released(run) {
-		return onItsWay(d.Spec.Request) // one that goes on may not have asked again yet: the runner knows
+	if goesOn(run) {
+		return waiting("Waiting for Run %s to ask %s again: attempt %d has not yet. Where it never does, that is known when the Run has finished; %s", run.Name, d.Spec.Request, run.Status.Attempt.Number, asks(run))
+	}
+	if durable(run) && full(run.Status.Progress.Pending) {
+		return waiting("Waiting for Run %s to ask %s: it asks for more than its status shows; %s", run.Name, d.Spec.Request, asks(run))
 	}
 	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, asks(run))
 }
@@ -104,14 +107,40 @@ func durable(run *v1alpha1.Run) bool {
 	return run.Status.Attempt != nil && run.Status.Attempt.Claim != ""
 }
 
-// released says whether the runner of the current attempt left to wait.
+// goesOn says whether the current attempt takes up where one before it stood, so
+// that it may ask again what it has not asked yet. Who may decide that, and on
+// what, is known when it does, so nothing is told to it before.
+func goesOn(run *v1alpha1.Run) bool {
+	return durable(run) && run.Status.Attempt.Number > 1 && !released(run)
+}
+
+// full says whether there may be more requests than a status has room for.
+func full(pending []v1alpha1.PendingRequest) bool {
+	size := 0
+	for _, p := range pending {
+		size += len(p.Question) + len(p.Args) + len(p.Schema) + len(strings.Join(p.Groups, ""))
+	}
+	return len(pending) == task.MaxPending || size > task.MaxAsked/2
+}
+
+// released says whether the runner of the current attempt left to wait: it had
+// asked all that there is. One that left because the Run was paused may not have.
 func released(run *v1alpha1.Run) bool {
 	p := run.Status.Progress
-	return reported(run) && p.Result != nil && !p.Result.Committed
+	return reported(run) && p.Result != nil && !p.Result.Committed && p.Result.Reason == string(task.ReasonWaiting)
 }
 
 func onItsWay(request string) Verdict {
-	return Verdict{Applied: metav1.ConditionUnknown, Message: "On its way to the runner", Deliver: true, Request: request}
+	return Verdict{Applied: metav1.ConditionUnknown, Message: underway, Deliver: true, Request: request}
+}
+
+const underway = "On its way to the runner"
+
+// told says whether a Decision has been on its way before. One that names no
+// request was then clear enough, whatever else is asked since.
+func told(d *v1alpha1.Decision) bool {
+	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
+	return c != nil && c.Status == metav1.ConditionUnknown && c.Message == underway
 }
 
 // actedOn is what the runner says that it did with a Decision.
@@ -147,11 +176,15 @@ func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 			found, ids = append(found, p), append(ids, p.ID)
 		}
 	}
-	switch len(ids) {
-	case 0:
-		return refused("Run %s waits for no %s now; to tell it something use the type Message", run.Name, d.Spec.Type)
-	case 1:
+	switch {
+	case len(ids) == 1:
 		return toRequest(found[0], d)
+	case len(ids) > 1 && told(d):
+		return Verdict{Applied: metav1.ConditionUnknown, Message: underway}
+	case len(ids) == 0 && goesOn(run):
+		return waiting("Waiting for Run %s to ask again: attempt %d has not yet. Where it never does, that is known when the Run has finished", run.Name, run.Status.Attempt.Number)
+	case len(ids) == 0:
+		return refused("Run %s waits for no %s now; to tell it something use the type Message", run.Name, d.Spec.Type)
 	default:
 		return refused("Run %s waits for more than one %s: name one in spec.request (%s)", run.Name, d.Spec.Type, strings.Join(ids, ", "))
 	}

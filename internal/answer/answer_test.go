@@ -1,6 +1,7 @@
 package answer_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,12 @@ func left(run *v1alpha1.Run) *v1alpha1.Run {
 	return run
 }
 
+// atFirst is one in its first attempt.
+func atFirst(run *v1alpha1.Run) *v1alpha1.Run {
+	run.Status.Attempt.Number, run.Status.Progress.Attempt = 1, 1
+	return run
+}
+
 // next is one whose next attempt has not reported yet.
 func next(run *v1alpha1.Run) *v1alpha1.Run {
 	run.Status.Attempt.Number++
@@ -150,6 +157,10 @@ func TestJudgeOfApprovals(t *testing.T) {
 	call := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}
 	ofLeads := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Groups: []string{"leads", "owners"}}
 	typed := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question", Schema: `{"type":"object","required":["env"],"properties":{"env":{"type":"string"}}}`}
+	var eight []v1alpha1.PendingRequest
+	for i := range 8 {
+		eight = append(eight, v1alpha1.PendingRequest{ID: fmt.Sprintf("s9c%d", i), Kind: "Approval"})
+	}
 	says := func(kind v1alpha1.DecisionType, mod func(*v1alpha1.DecisionSpec)) *v1alpha1.Decision {
 		d := decision(kind, "s3c1")
 		d.Name = "x.s3c1"
@@ -185,7 +196,9 @@ func TestJudgeOfApprovals(t *testing.T) {
 		"while the runner is away":              {left(durably(asking(call))), says(approve, digest("d1")), onItsWay},
 		"of nothing while the runner is away":   {left(durably(asking())), says(approve, digest("d1")), "False Run x does not wait for s3c1; it asks nothing now"},
 		"while the next attempt begins":         {next(left(durably(asking(call)))), says(approve, digest("d1")), onItsWay},
-		"of one that has not asked again":       {durably(asking()), says(approve, digest("d1")), onItsWay},
+		"of one that has not asked again":       {durably(asking()), says(approve, digest("d1")), "Unknown Waiting for Run x to ask s3c1 again: attempt 2 has not yet"},
+		"of one that may ask for more":          {left(durably(asking(eight...))), says(approve, digest("d1")), "Unknown Waiting for Run x to ask s3c1: it asks for more than its status shows"},
+		"of one that asks for the first time":   {atFirst(durably(asking())), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
 		"of one that cannot have asked":         {asking(), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
 		"while the next begins, without volume": {next(asking(call)), says(approve, digest("d1")), "False Run x asks nothing now"},
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,14 +25,23 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
+	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/guard"
 	"github.com/deckhand-dev/deckhand/internal/identity"
 )
+
+// Supply is what all runner pods are given.
+type Supply = run.Supply
 
 // Options are how an installation differs from another.
 type Options struct {
 	// RunnerImage and RunnerPullPolicy are the runner's.
 	RunnerImage, RunnerPullPolicy string
+	Supply                        Supply
+	// NetworkPolicies makes them for runner pods; APIServer is how those let the
+	// API server through.
+	NetworkPolicies bool
+	APIServer       egress.Peers
 	// Namespaces are watched; empty: all of them.
 	Namespaces []string
 	// PolicyPrefix begins the names of the release's admission policies and of
@@ -90,9 +100,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	runs := run.Options{
 		RunnerImage:      o.RunnerImage,
 		RunnerPullPolicy: o.RunnerPullPolicy,
+		Supply:           o.Supply,
 		Guard:            g,
 		Identity:         identities(mgr.GetClient(), o),
 		Now:              clock,
+	}
+	if err := fence(mgr, &runs, o); err != nil {
+		return err
 	}
 	if err := runs.Validate(); err != nil {
 		return err
@@ -114,6 +128,19 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return mgr.AddReadyzCheck("ping", healthz.Ping)
 }
 
+// fence has NetworkPolicies made, and taken away, where they are wanted.
+func fence(mgr ctrl.Manager, runs *run.Options, o Options) error {
+	if !o.NetworkPolicies {
+		return nil
+	}
+	f := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock, Log: o.Log.WithName("egress")})
+	if err := mgr.Add(f); err != nil {
+		return fmt.Errorf("adding the sweeper of NetworkPolicies: %w", err)
+	}
+	runs.Fence = f
+	return nil
+}
+
 // identities makes the runner's identity where the operator watches the whole
 // cluster. For chosen namespaces the chart renders it, and the operator has no
 // right on RBAC at all.
@@ -124,8 +151,8 @@ func identities(c client.Client, o Options) *identity.Identity {
 	return identity.New(c, o.PolicyPrefix+"-runner")
 }
 
-// cacheOptions keep out of memory what is not ours: of pods, ConfigMaps and
-// identities only those that carry our labels, and of everything the fields
+// cacheOptions keep out of memory what is not ours: of pods, ConfigMaps, claims,
+// policies and identities only those that carry our labels, and of everything the fields
 // that only servers read.
 func cacheOptions(namespaces []string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
@@ -133,10 +160,12 @@ func cacheOptions(namespaces []string) cache.Options {
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:            {Label: carries(v1alpha1.LabelRun)},
-			&corev1.ConfigMap{}:      {Label: carries(v1alpha1.LabelSnapshot)},
-			&corev1.ServiceAccount{}: {Label: managed},
-			&rbacv1.RoleBinding{}:    {Label: managed},
+			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun)},
+			&corev1.PersistentVolumeClaim{}: {Label: carries(v1alpha1.LabelRun)},
+			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelSnapshot)},
+			&networkingv1.NetworkPolicy{}:   {Label: carries(v1alpha1.LabelEgress)},
+			&corev1.ServiceAccount{}:        {Label: managed},
+			&rbacv1.RoleBinding{}:           {Label: managed},
 		},
 	}
 	if len(namespaces) > 0 {

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,7 +136,7 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkToolsets(agent, o); p != nil {
 		return p
 	}
-	if p := checkPolicy(agent.Spec); p != nil {
+	if p := checkPolicy(agent, o); p != nil {
 		return p
 	}
 	return checkHooks(agent.Spec)
@@ -197,94 +196,4 @@ func unpriced(agent *v1alpha1.Agent, o Objects) string {
 		}
 	}
 	return ""
-}
-
-// called are the names by which a model knows the tools of each builtin.
-var called = map[v1alpha1.BuiltinTool][]string{
-	v1alpha1.BuiltinFiles:       {"Read", "Write", "Edit", "Ls", "Glob", "Grep"},
-	v1alpha1.BuiltinThink:       {"think"},
-	v1alpha1.BuiltinHTTPRequest: {"HttpRequest"},
-	v1alpha1.BuiltinWebSearch:   {"WebSearch"},
-	v1alpha1.BuiltinBrowse:      {"Browse"},
-	v1alpha1.BuiltinAsk:         {"ask"},
-	v1alpha1.BuiltinTask:        {"task"},
-	v1alpha1.BuiltinRecall:      {"recall"},
-	v1alpha1.BuiltinShell:       {"shell", "shell_output", "shell_kill"},
-	v1alpha1.BuiltinPython:      {"python"},
-}
-
-// everybodys are the tools that every agent has.
-var everybodys = []string{"finish", "reject"}
-
-// checkNames looks for two tools of one name. Names that differ in case alone
-// are one: models mix them up.
-func checkNames(tools []v1alpha1.Tool) *NotReadyError {
-	taken := map[string]string{}
-	for _, name := range everybodys {
-		taken[strings.ToLower(name)] = "one that every agent has"
-	}
-	for _, t := range tools {
-		for _, name := range namesOf(t) {
-			key := strings.ToLower(name)
-			if by, is := taken[key]; is {
-				return &NotReadyError{v1alpha1.ReasonToolNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, as is %s; give it another name", describe(t), name, by)}
-			}
-			taken[key] = describe(t)
-		}
-	}
-	return nil
-}
-
-// checkHooks looks for hooks of tools that the agent does not have: such a hook
-// would never be asked, and whoever relies on it not know. A runner of one's own
-// may bring tools that are not listed.
-func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
-	if runnerImage(spec) != "" {
-		return nil
-	}
-	there := slices.Clone(everybodys)
-	for _, t := range spec.Tools {
-		there = append(there, namesOf(t)...)
-	}
-	for _, h := range spec.Hooks {
-		for _, name := range h.Tools {
-			if !slices.Contains(there, string(name)) && !ofToolset(spec, string(name)) {
-				return &NotReadyError{v1alpha1.ReasonHookToolNotFound, fmt.Sprintf("spec.hooks: %s is for the tool %s, which the agent does not have; the model calls its tools %s", h.Name, name, strings.Join(there, ", "))}
-			}
-		}
-	}
-	return nil
-}
-
-// namesOf are the names by which a model knows a tool.
-func namesOf(t v1alpha1.Tool) []string {
-	switch {
-	case t.Builtin != "":
-		return called[t.Builtin]
-	case t.Toolset != "":
-		return nil // each begins with the name of the Toolset, and no other does
-	case t.Name != "":
-		return []string{t.Name}
-	case t.Agent != "":
-		return []string{string(t.Agent)}
-	}
-	return []string{t.Custom}
-}
-
-func describe(t v1alpha1.Tool) string {
-	switch {
-	case t.Builtin != "":
-		return "builtin " + string(t.Builtin)
-	case t.Agent != "":
-		return "agent " + string(t.Agent)
-	}
-	return "custom " + t.Custom
-}
-
-// ofToolset says whether a tool may be one of a Toolset of the agent: what a
-// server offers is not known here.
-func ofToolset(spec v1alpha1.AgentSpec, name string) bool {
-	return slices.ContainsFunc(spec.Tools, func(t v1alpha1.Tool) bool {
-		return t.Toolset != "" && strings.HasPrefix(name, string(t.Toolset)+"__")
-	})
 }

@@ -76,16 +76,3 @@ func checkPlace(agent, other *v1alpha1.Agent) *NotReadyError {
 	}
 	return nil
 }
-
-// CheckToolset says what keeps a Toolset from being Ready, if anything: it is
-// never called.
-func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
-	_, err := toolsetForRunner(t)
-	if err != nil {
-		return &NotReadyError{v1alpha1.ReasonToolsetInvalid, err.Error()}
-	}
-	return nil
-}
-
-// checkPolicy compiles what an Agent says of its calls.
-func checkPolicy(v1alpha1.AgentSpec) *NotReadyError { return nil }

@@ -12,7 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/tool/python"
 	"github.com/deckhand-dev/deckhand/runner/tool/recall"
+	"github.com/deckhand-dev/deckhand/runner/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/tool/talk"
 	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
@@ -224,9 +226,12 @@ func TestNamesOfToolsAreTheRunners(t *testing.T) {
 		v1alpha1.BuiltinHTTPRequest: {web.NameHTTPRequest},
 		v1alpha1.BuiltinWebSearch:   {web.NameWebSearch},
 		v1alpha1.BuiltinBrowse:      {web.NameBrowse},
+		v1alpha1.BuiltinShell:       {shell.Name, shell.NameOutput, shell.NameKill},
+		v1alpha1.BuiltinPython:      {python.Name},
 	} {
 		for _, n := range append(name, talk.NameFinish, talk.NameReject) {
 			agent := gen.Agent(func(a *v1alpha1.Agent) {
+				a.Spec.Sandbox = &v1alpha1.Sandbox{Image: "debian:1"}
 				a.Spec.Tools = []v1alpha1.Tool{{Builtin: builtin}, {Custom: "x", Name: n}}
 			})
 			if _, err := snapshot.Of(agent, gen.Objects()); err == nil {

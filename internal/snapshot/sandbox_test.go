@@ -44,7 +44,7 @@ func using(image string, tools ...v1alpha1.Tool) *v1alpha1.Agent {
 
 func ofToolset(name v1alpha1.ObjectName) v1alpha1.Tool { return v1alpha1.Tool{Toolset: name} }
 
-var shell = v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell}
+var aShell = v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell}
 
 // inSandbox is an MCP server that runs beside the commands of the agent.
 func inSandbox(s *v1alpha1.ToolsetSpec) {
@@ -121,12 +121,12 @@ func TestRunnerReadsTheSandbox(t *testing.T) {
 	}{
 		"files need none":               {using("debian:1", v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}), gen.Objects(), nil},
 		"nor does a server of its own":  {using("debian:1", ofToolset("set")), withToolsets(toolset("set", apart)), nil},
-		"a shell does":                  {using("debian:1", shell), gen.Objects(), plain},
+		"a shell does":                  {using("debian:1", aShell), gen.Objects(), plain},
 		"so does Python":                {using("debian:1", v1alpha1.Tool{Builtin: v1alpha1.BuiltinPython}), gen.Objects(), plain},
 		"and a server that runs in it":  {using("debian:1", ofToolset("set")), withToolsets(toolset("set", inSandbox)), plain},
-		"and an agent in its pod":       {using("debian:1", v1alpha1.Tool{Agent: "other"}), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Tools = "other", []v1alpha1.Tool{shell} })}), plain},
-		"what it may reach, and how":    {gen.Agent(confined, func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{shell} }), gen.Objects(), &task.Sandbox{Image: "golang:1", Hosts: []string{"github.com"}, Required: true, Processes: 8}},
-		"another agent of the same one": {using("debian:1", v1alpha1.Tool{Agent: "other"}, shell), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Sandbox = "other", &v1alpha1.Sandbox{Image: "debian:1"} })}), plain},
+		"and an agent in its pod":       {using("debian:1", v1alpha1.Tool{Agent: "other"}), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Tools = "other", []v1alpha1.Tool{aShell} })}), plain},
+		"what it may reach, and how":    {gen.Agent(confined, func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{aShell} }), gen.Objects(), &task.Sandbox{Image: "golang:1", Hosts: []string{"github.com"}, Required: true, Processes: 8}},
+		"another agent of the same one": {using("debian:1", v1alpha1.Tool{Agent: "other"}, aShell), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Sandbox = "other", &v1alpha1.Sandbox{Image: "debian:1"} })}), plain},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,10 +203,10 @@ func TestWhatKeepsAnAgentWithASandboxFromBeingReady(t *testing.T) {
 	}{
 		"a Toolset that is not there":      {using("", ofToolset("set")), gen.Objects(), v1alpha1.ReasonToolsetNotFound, `Toolset "set" not found in namespace team-a; create it`},
 		"more Toolsets than fit":           {using("", many...), withToolsets(sets...), v1alpha1.ReasonTooManyToolsets, "name 17 Toolsets; at most 16"},
-		"a shell without a sandbox":        {using("", shell), gen.Objects(), v1alpha1.ReasonSandboxMissing, `The tool Shell of Agent "fixer" runs in a sandbox; say which image it has: sandbox: {image: debian:stable-slim}`},
+		"a shell without a sandbox":        {using("", aShell), gen.Objects(), v1alpha1.ReasonSandboxMissing, `The tool Shell of Agent "fixer" runs in a sandbox; say which image it has: sandbox: {image: debian:stable-slim}`},
 		"a server without a sandbox":       {using("", ofToolset("set")), withToolsets(toolset("set", inSandbox)), v1alpha1.ReasonSandboxMissing, `Toolset set of Agent "fixer" runs in a sandbox`},
-		"an agent's shell without sandbox": {using("", calls), other(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.Tool{shell} }), v1alpha1.ReasonSandboxMissing, `The tool Shell of Agent "other" runs in a sandbox`},
-		"an agent with another sandbox": {using("debian:1", calls, shell), other(func(s *v1alpha1.AgentSpec) { s.Sandbox = &v1alpha1.Sandbox{Image: "alpine:1"} }),
+		"an agent's shell without sandbox": {using("", calls), other(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.Tool{aShell} }), v1alpha1.ReasonSandboxMissing, `The tool Shell of Agent "other" runs in a sandbox`},
+		"an agent with another sandbox": {using("debian:1", calls, aShell), other(func(s *v1alpha1.AgentSpec) { s.Sandbox = &v1alpha1.Sandbox{Image: "alpine:1"} }),
 			v1alpha1.ReasonAgentNotReady, `Agent "other" wants the sandbox image alpine:1, but would work in the pod of this one; set sandbox.image here to the same, or leave its sandbox out`},
 		"an agent with another repository": {using("", calls), other(func(s *v1alpha1.AgentSpec) { s.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/x"} }),
 			v1alpha1.ReasonAgentNotReady, "wants the repository https://git.example/x"},

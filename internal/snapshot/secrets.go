@@ -42,10 +42,8 @@ func Secrets(s task.Snapshot) []Secret {
 		}
 	}
 	for _, t := range s.Toolsets {
-		for _, a := range authsOf(t) {
-			for _, key := range AuthKeys(a) {
-				add(task.SecretKey{Secret: a.Secret, Key: key})
-			}
+		for _, k := range t.Keys() {
+			add(k)
 		}
 	}
 	whole := ""
@@ -60,17 +58,6 @@ func Secrets(s task.Snapshot) []Secret {
 			one.Keys = slices.Sorted(maps.Keys(keys[name]))
 		}
 		out = append(out, one)
-	}
-	return out
-}
-
-func authsOf(t task.Toolset) []*task.Auth {
-	var out []*task.Auth
-	if t.HTTP != nil && t.HTTP.Auth != nil {
-		out = append(out, t.HTTP.Auth)
-	}
-	if t.Requests != nil && t.Requests.Auth != nil {
-		out = append(out, t.Requests.Auth)
 	}
 	return out
 }

@@ -105,16 +105,3 @@ func requestsForRunner(r *v1alpha1.Requests) (*task.Requests, error) {
 	}
 	return out, nil
 }
-
-// AuthKeys are the keys of its Secret that an Auth needs.
-func AuthKeys(a *task.Auth) []string {
-	switch {
-	case a == nil:
-		return nil
-	case a.Type == task.AuthBasic:
-		return []string{"username", "password"}
-	case a.Type == task.AuthOAuth:
-		return []string{"client-id", "client-secret"}
-	}
-	return []string{a.Key}
-}

@@ -3,9 +3,14 @@ package config
 import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/request"
 )
 
 // requests makes the tools of a Toolset that is requests to an HTTP API.
 func (b *builder) requests(set task.Toolset) ([]tool.Tool, error) {
-	return nil, misconfigured("Toolset %s: requests are not known to this runner", set.Name)
+	made, err := request.New(set, request.Options{Key: b.readKey, Learn: b.Learn, RunUID: b.Task.Run.UID, Now: b.Now})
+	if err != nil {
+		return nil, misconfigured("Toolset %s: %w", set.Name, err)
+	}
+	return within(made, seconds(set.TimeoutSeconds)), nil
 }

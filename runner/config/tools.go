@@ -149,8 +149,10 @@ func bound(entry task.Tool) time.Duration {
 	if entry.Builtin == builtinShell || entry.Builtin == builtinPython {
 		return 0
 	}
-	return time.Duration(entry.TimeoutSeconds) * time.Second
+	return seconds(entry.TimeoutSeconds)
 }
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // within bounds tools; 0 leaves each its own bound.
 func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {

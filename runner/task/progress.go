@@ -12,7 +12,8 @@ const (
 	MaxMessage     = 1 << 10
 	MaxSummary     = 200
 	MaxRecent      = 20
-	MaxPending     = 10
+	MaxPending     = 8
+	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema and Groups
 	MaxDecided     = 20
 	MaxRequest     = 80  // of the id of a Pending
 	MaxAsker       = 128 // of the agent of a Pending
@@ -89,6 +90,21 @@ type Pending struct {
 	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`             // RFC 3339, seconds
 	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds
+}
+
+// Shown are as many of the first requests as a report has room for: one always.
+func Shown(open []Pending) []Pending {
+	size := 0
+	for i, p := range open {
+		size += len(p.Question) + len(p.Args) + len(p.Schema)
+		for _, g := range p.Groups {
+			size += len(g)
+		}
+		if i == MaxPending || i > 0 && size > MaxAsked {
+			return open[:i]
+		}
+	}
+	return open
 }
 
 // The kinds of Pending.

@@ -22,8 +22,6 @@ type Snapshot struct {
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 	// Workspace is what it begins with, and what becomes of it.
 	Workspace Source `json:"workspace,omitzero"`
-	// CABundle says that CAFile is there.
-	CABundle bool `json:"caBundle,omitempty"`
 }
 
 // An Agent is who does the work.

@@ -34,6 +34,26 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{/* Where a mirror has an image: its name without the registry. (list "mirror.example/hub" "ghcr.io/a/b:1"). */}}
+{{- define "deckhand.mirrored" -}}
+{{- $mirror := index . 0 -}}
+{{- $image := index . 1 -}}
+{{- $first := first (splitList "/" $image) -}}
+{{- if has $first (list "docker.io" "index.docker.io") -}}
+{{- $image = trimPrefix (printf "%s/" $first) $image -}}
+{{- $first = "" -}}
+{{- end -}}
+{{- if or (not $mirror) (hasPrefix (printf "%s/" $mirror) $image) -}}
+{{ $image }}
+{{- else if not (contains "/" $image) -}}
+{{ $mirror }}/library/{{ $image }}
+{{- else if or (contains "." $first) (contains ":" $first) (eq $first "localhost") -}}
+{{ $mirror }}/{{ trimPrefix (printf "%s/" $first) $image }}
+{{- else -}}
+{{ $mirror }}/{{ $image }}
+{{- end }}
+{{- end }}
+
 {{/* A YAML file of the chart, or a failure that says which is missing or broken: (list $ "files/x.yaml"). */}}
 {{- define "deckhand.file" -}}
 {{- $root := index . 0 -}}

@@ -27,6 +27,8 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, er
 		return p, "", r.signal(ctx, p.signal, p.say)
 	case len(p.remove) > 0:
 		return p, "", r.remove(ctx, p.remove)
+	case p.free != nil:
+		return p, "", client.IgnoreNotFound(r.client.Delete(ctx, p.free, preconditions(p.free)))
 	case p.forget:
 		return p, "", client.IgnoreNotFound(r.client.Delete(ctx, w.run, preconditions(w.run), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
@@ -53,10 +55,18 @@ func (r *Reconciler) prepare(ctx context.Context, w world) error {
 }
 
 func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, string, error) {
-	pod := p.create
-	err := r.client.Create(ctx, pod)
+	if instead, err := r.provide(ctx, w); instead != nil || err != nil {
+		return or(instead, p), "", err
+	}
+	release, instead, err := r.fence(ctx, w)
+	if instead != nil || err != nil {
+		return or(instead, p), "", err
+	}
+	defer release()
+	asked, pod := p.create.DeepCopy(), p.create
+	err = r.client.Create(ctx, pod)
 	if err == nil {
-		return p, string(pod.UID), nil
+		return r.accept(ctx, w, p, asked)
 	}
 	if apierrors.IsAlreadyExists(err) {
 		return r.taken(ctx, w, p)
@@ -68,6 +78,28 @@ func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, string,
 	return refusal, "", nil
 }
 
+// or is what to do instead or, where there is nothing else, as planned.
+func or(instead *plan, p plan) plan {
+	if instead != nil {
+		return *instead
+	}
+	return p
+}
+
+// accept takes the pod that the cluster made for the one that was asked for, or
+// has none rather than one with an altered sandbox.
+func (r *Reconciler) accept(ctx context.Context, w world, p plan, asked *corev1.Pod) (plan, string, error) {
+	what := alteredBy(asked, p.create, injectable(w))
+	if what == "" {
+		return p, string(p.create.UID), nil
+	}
+	err := r.client.Delete(ctx, p.create, preconditions(p.create), client.GracePeriodSeconds(0))
+	if client.IgnoreNotFound(err) != nil {
+		return p, "", fmt.Errorf("deleting Pod %s: %w", p.create.Name, err)
+	}
+	return altered(w, what), "", nil
+}
+
 // taken finds a pod under the attempt's name: ours, or somebody else's, and the
 // name is skipped.
 func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, error) {
@@ -76,7 +108,9 @@ func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, 
 		return p, "", fmt.Errorf("getting Pod %s: %w", p.create.Name, err)
 	}
 	if ours(&pod, w.run) && pod.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(int(w.attempt())) {
-		return p, string(pod.UID), nil
+		asked := p.create
+		p.create = &pod
+		return r.accept(ctx, w, p, asked)
 	}
 	return conflict(w), "", nil
 }

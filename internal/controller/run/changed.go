@@ -29,7 +29,7 @@ type material struct {
 	attempt            int32
 	podUID             string
 	reported           int32
-	committed          bool
+	ended              string // how, as it says itself
 	effects            v1alpha1.Effects
 	state              string
 	asked, decided     string // names, one a line
@@ -46,7 +46,9 @@ func materialOf(r *v1alpha1.Run) material {
 	}
 	if p := r.Status.Progress; p != nil {
 		m.reported, m.effects = p.Attempt, p.Effects
-		m.committed = p.Result != nil && p.Result.Committed
+		if p.Result != nil {
+			m.ended = p.Result.Reason
+		}
 		m.state = p.State
 		for _, a := range p.Pending {
 			m.asked += a.ID + "\n"
@@ -79,8 +81,8 @@ func fate(o client.Object) string {
 	if !alive(pod) {
 		text += " ended"
 	}
-	if s := runnerStatus(pod); s != nil && s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" {
-		text += fmt.Sprintf(" %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
+	if s := stuckContainer(pod); s != nil {
+		text += fmt.Sprintf(" %s: %s: %s", s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
 	}
 	return text
 }

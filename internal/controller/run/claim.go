@@ -1,4 +1,183 @@
 package run
 
-// claimName is the name of the claim that a Run's files and journal are on.
-func claimName(run string) string { return run + "-workspace" }
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// claimPrefix begins the names of claims. An admission policy knows it: only the
+// operator makes such claims, and pods that may write to them.
+const claimPrefix = "deckhand-run-"
+
+// claimName is the name of the claim that a Run's files and journal are on. The
+// UID is in it: a Run never meets what a namesake before it left.
+func claimName(run *v1alpha1.Run) string {
+	hash := "-" + task.Hash([]byte(run.UID))[:8]
+	name := run.Name
+	if most := 63 - len(claimPrefix) - len(hash); len(name) > most {
+		name = strings.TrimRight(name[:most], "-.")
+	}
+	return claimPrefix + name + hash
+}
+
+// Defaults of Workspace, as its godoc promises.
+const (
+	defaultSize                = "1Gi"
+	defaultRetainSeconds int32 = 86400
+)
+
+// claimOf is the claim of a Run.
+func claimOf(w world) *corev1.PersistentVolumeClaim {
+	ws := w.version.Sources.AgentSpec.Workspace
+	retain, seconds := ws.Retain, defaultRetainSeconds
+	if retain == "" {
+		retain = v1alpha1.RetainOnFailure
+	}
+	if ws.RetainSeconds != nil {
+		seconds = *ws.RetainSeconds
+	}
+	mode := corev1.PersistentVolumeAccessMode(ws.AccessMode)
+	if mode == "" {
+		mode = corev1.ReadWriteOnce
+	}
+	return &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.run.Namespace,
+			Name:      w.run.Status.Attempt.Claim,
+			Labels: map[string]string{
+				"app.kubernetes.io/name":       "deckhand-runner",
+				"app.kubernetes.io/managed-by": "deckhand",
+				v1alpha1.LabelRun:              w.run.Name,
+				v1alpha1.LabelAgent:            snapshot.Label(w.version.Sources.Agent),
+			},
+			Annotations: map[string]string{
+				v1alpha1.AnnotationRetain:    string(retain),
+				v1alpha1.AnnotationRetention: strconv.Itoa(int(seconds)) + "s",
+			},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
+			StorageClassName: ws.StorageClassName,
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: sizeOf(ws)}},
+		},
+	}
+}
+
+func sizeOf(ws v1alpha1.Workspace) resource.Quantity {
+	if ws.Size == nil {
+		return resource.MustParse(defaultSize)
+	}
+	return *ws.Size
+}
+
+// claimed reads the claim of a Run; nil: it has none, or another's has the name.
+func (r *Reconciler) claimed(ctx context.Context, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
+	if run.Status.Attempt == nil || run.Status.Attempt.Claim == "" {
+		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
+	}
+	var claim corev1.PersistentVolumeClaim
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.Claim}, &claim)
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(&claim, run) {
+		return nil, nil //nolint:nilnil // the same
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", run.Status.Attempt.Claim, err)
+	}
+	return &claim, nil
+}
+
+// provide makes the claim of a Run before its first pod. Where it cannot, the
+// plan says what follows.
+func (r *Reconciler) provide(ctx context.Context, w world) (*plan, error) {
+	if w.run.Status.Attempt.Claim == "" || w.claim != nil {
+		return nil, nil //nolint:nilnil // nothing to do, and nothing in the way
+	}
+	claim := claimOf(w)
+	err := r.client.Create(ctx, claim)
+	if apierrors.IsAlreadyExists(err) {
+		var there corev1.PersistentVolumeClaim
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), &there); err != nil {
+			return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", claim.Name, err)
+		}
+		if metav1.IsControlledBy(&there, w.run) {
+			return nil, nil //nolint:nilnil // the cache was late
+		}
+		p := foreignClaim(w)
+		return &p, nil
+	}
+	if err == nil {
+		return nil, nil //nolint:nilnil // made
+	}
+	if p, known := refusedClaim(w, err); known {
+		return &p, nil
+	}
+	return nil, fmt.Errorf("creating PersistentVolumeClaim %s: %w", claim.Name, err)
+}
+
+// foreignClaim waits for somebody to take away what has the name of a Run's
+// claim: what is on it is not to be believed.
+func foreignClaim(w world) plan {
+	return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is not this Run's; delete it, and the Run goes on", w.run.Status.Attempt.Claim))
+}
+
+// refusedClaim says what follows when the cluster refuses a claim.
+func refusedClaim(w world, err error) (plan, bool) {
+	text := err.Error()
+	switch {
+	case !isRefusal(err) || strings.Contains(text, "cannot create resource"):
+		return plan{}, false // the server's fault, or the operator's own rights
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
+	case strings.Contains(text, "exceeded quota"):
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the Run's volume; raise it, or wait for other claims to go: "+text), true
+	case apierrors.IsForbidden(err), strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"):
+		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the Run's volume; change workspace of the Agent, or the policy: "+text), true
+	case apierrors.IsInvalid(err):
+		return failure(v1alpha1.ReasonMisconfigured, "The Run's volume is invalid; correct workspace of the Agent: "+text), true
+	}
+	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the Run's volume: "+text), true
+}
+
+// bereft settles a Run whose claim is gone after it had begun to change things:
+// nobody knows any more what was done.
+func bereft(w world) (plan, bool) {
+	a := w.run.Status.Attempt
+	if a.Claim == "" || w.claim != nil || a.Number == 1 || !w.effects() {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s is gone, and with it the files and the journal; the work had begun to change things, so it is not started again", a.Claim)), true
+}
+
+// outlived says whether the claim of a finished Run has stayed long enough, or
+// else how long it stays yet.
+func outlived(w world) (done bool, left time.Duration) {
+	if w.claim == nil || w.claim.DeletionTimestamp != nil {
+		return false, 0
+	}
+	switch v1alpha1.Retain(w.claim.Annotations[v1alpha1.AnnotationRetain]) {
+	case v1alpha1.RetainNever:
+		return true, 0
+	case v1alpha1.RetainAlways:
+	case v1alpha1.RetainOnFailure:
+		if succeeded(w.run.Status).Status == metav1.ConditionTrue {
+			return true, 0
+		}
+	}
+	left = retention(w.claim, time.Duration(defaultRetainSeconds)*time.Second) - sinceCompletion(w)
+	return left <= 0, max(left, 0)
+}

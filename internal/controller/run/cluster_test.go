@@ -26,6 +26,10 @@ type cluster struct {
 	missing string
 	decided []v1alpha1.Decision // by people
 	pods    map[string]*corev1.Pod
+	claim   *corev1.PersistentVolumeClaim
+	trouble string // what events say of a pod that does not start
+	supply  Supply
+	fenced  bool
 	refuse  error // what the API server says to the next pods
 	gone    bool  // the Run was deleted
 	now     time.Time
@@ -61,7 +65,9 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 
 func (c *cluster) world() world {
 	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
+	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
+	w.unproven = unprovenBy(c.run, c.decided)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
 			w.pods = append(w.pods, *pod.DeepCopy())
@@ -80,6 +86,8 @@ func (c *cluster) step() plan {
 		p, uid = c.create(w, p)
 	case p.signal != nil:
 		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.say))
+	case p.free != nil:
+		c.claim = nil
 	case p.forget:
 		c.gone = true
 		return p
@@ -105,6 +113,9 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 			return p, string(other.UID)
 		}
 		return conflict(w), ""
+	}
+	if w.run.Status.Attempt.Claim != "" && c.claim == nil {
+		c.claim = claimOf(w)
 	}
 	pod := p.create.DeepCopy()
 	pod.UID = types.UID("uid-" + pod.Name)

@@ -25,9 +25,11 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/pod,verbs=create
-// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;decisions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;decisions;toolsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get
@@ -40,7 +42,9 @@ type Reconciler struct {
 	events   events.EventRecorder
 	guard    guardian
 	identity ensurer
+	fencer   fencer // nil: no NetworkPolicies are made
 	runner   image
+	supply   Supply
 	now      func() time.Time
 }
 
@@ -56,8 +60,10 @@ type ensurer interface {
 type Options struct {
 	RunnerImage      string
 	RunnerPullPolicy string
+	Supply           Supply
 	Guard            guardian
 	Identity         ensurer
+	Fence            fencer // nil: no NetworkPolicies are made
 	Now              func() time.Time
 }
 
@@ -69,6 +75,8 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		events:   recorder,
 		guard:    o.Guard,
 		identity: o.Identity,
+		fencer:   o.Fence,
+		supply:   o.Supply,
 		runner:   image{name: o.RunnerImage, pull: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:      o.Now,
 	}
@@ -92,6 +100,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Owns(&corev1.Pod{}, builder.WithPredicates(podChanged)).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
@@ -140,6 +149,15 @@ func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) [
 		return nil // the cache is closing
 	}
 	return r.waitingForAny(ctx, model.GetNamespace(), names)
+}
+
+// waitingForToolset are the Runs that wait for an Agent that may reach a Toolset.
+func (r *Reconciler) waitingForToolset(ctx context.Context, toolset client.Object) []reconcile.Request {
+	names, err := reach.ToToolset(ctx, r.client, toolset.GetNamespace(), toolset.GetName())
+	if err != nil {
+		return nil // the cache is closing
+	}
+	return r.waitingForAny(ctx, toolset.GetNamespace(), names)
 }
 
 func (r *Reconciler) waitingForAny(ctx context.Context, namespace string, agents []string) []reconcile.Request {

@@ -19,6 +19,7 @@ var rules = []func(world) (plan, bool){
 	deleted,     // it is being deleted: owner references do the rest
 	settled,     // a finished Run never moves again; its pods and itself are tidied up
 	restored,    // a backup brought it back without its status: not done twice
+	mismatched,  // the runner acted on what nobody decided
 	committed,   // the runner stands by a result: done, or try again
 	unsupported, // it names what this release does not run
 	expired,     // its deadline has passed
@@ -151,8 +152,12 @@ func unresolved(w world) (plan, bool) {
 	return patiently(w, v1alpha1.ReasonPending, w.obstacle), true
 }
 
-// patiently waits for something outside the Run, limits.pending at most.
+// patiently waits for something outside the Run, limits.pending at most, and as
+// long as it takes while it is paused.
 func patiently(w world, reason, message string) plan {
+	if wantsPause(w) {
+		return waiting(v1alpha1.ReasonPaused, sentence(toldPaused, message), 0)
+	}
 	limit := w.limits().pending
 	left := limit - w.now.Sub(w.pendingSince())
 	if left <= 0 {
@@ -199,10 +204,10 @@ func nextAttempt(w world, c charge) *v1alpha1.Attempt {
 		next.Agent = w.version.Hash
 	}
 	if w.durable() {
-		next.Claim = claimName(w.run.Name)
+		next.Claim = claimName(w.run)
 	}
 	if last := w.run.Status.Attempt; last != nil {
-		next.Agent = last.Agent
+		next.Agent, next.Claim = last.Agent, last.Claim
 		if c == chargeNone {
 			next.PendingSince = last.PendingSince
 		}
@@ -218,12 +223,15 @@ func uncreated(w world) (plan, bool) {
 	p := waiting(reason, message, 0)
 	switch pod := w.pod(); {
 	case pod != nil:
-		p.adopt = pod
+		return adopted(w, p, pod), true
 	case w.version.Hash != w.run.Status.Attempt.Agent:
 		// The Agent changed, and its old version went, between claim and pod.
 		p.claim = nextAttempt(w, chargeNone)
 		p.claim.Agent = w.version.Hash
 	default:
+		if lost, is := bereft(w); is {
+			return lost, true
+		}
 		p.create = podOf(w)
 	}
 	return p, true

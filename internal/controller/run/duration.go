@@ -28,7 +28,7 @@ func overrun(w world) (plan, bool) {
 func givenUp(w world) time.Time {
 	at := began(w).Add(remaining(w) + overrunGrace)
 	p := w.progress()
-	if p == nil || !mayAsk(w.version.Snapshot) {
+	if p == nil || !mayWait(w) {
 		return at
 	}
 	heard := time.UnixMilli(p.Sequence)
@@ -40,6 +40,12 @@ func givenUp(w world) time.Time {
 		return later
 	}
 	return at
+}
+
+// mayWait says whether the runner may have waited for people: it may ask them, or
+// was paused by one.
+func mayWait(w world) bool {
+	return mayAsk(w.version.Snapshot) || signals(w.pod()).At > 0
 }
 
 // began is when the current attempt's runner began to live, as far as anybody

@@ -60,6 +60,9 @@ func verdictOfPod(pod *corev1.Pod) verdict {
 	if pod.Status.Reason == "DeadlineExceeded" {
 		return verdict{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod outlived its deadline, which follows limits.duration and, where the agent may ask people, limits.wait"}
 	}
+	if v, is := verdictOfBefore(pod); is {
+		return v
+	}
 	end := terminated(pod)
 	if end == nil {
 		return ground(sentence(fmt.Sprintf("pod %s ended without running", pod.Name), pod.Status.Message))

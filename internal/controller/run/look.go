@@ -20,13 +20,16 @@ import (
 // look reads everything that a decision may depend on. Absent is nil;
 // unreadable is an error, never nil.
 func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error) {
-	w := world{run: run, now: r.now(), runner: r.runner, unguarded: r.guard.Missing()}
+	w := world{run: run, now: r.now(), runner: r.runner, supply: r.supply, fenced: r.fencer != nil, unguarded: r.guard.Missing()}
 	var err error
 	if w.pods, err = r.pods(ctx, run); err != nil {
 		return w, err
 	}
+	if w.claim, err = r.claimed(ctx, run); err != nil {
+		return w, err
+	}
 	if run.Spec.Agent == "" || run.Status.CompletionTime != nil {
-		return w, nil // a finished Run needs no version: what tidying needs is on its pods
+		return w, nil // a finished Run needs no version: what tidying needs is on its pods and its claim
 	}
 	if w.version, w.obstacle, err = r.version(ctx, run); err != nil {
 		return w, err
@@ -34,8 +37,15 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if run.Status.Attempt == nil {
 		return w, nil // nobody has asked anything, and nobody is there to be told
 	}
+	if w.trouble, err = r.troubles(ctx, w); err != nil {
+		return w, err
+	}
 	decisions, err := r.decisions(ctx, run)
+	if err != nil {
+		return w, err
+	}
 	w.decisions, w.granted = sorted(run, decisions)
+	w.unproven, err = r.unproven(ctx, run, decisions)
 	return w, err
 }
 
@@ -137,6 +147,25 @@ func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
 	}
 	return v, "", err
+}
+
+// unproven is the first Decision that a Run's runner says it acted on and that
+// nobody made; empty: there is none. That one is missing is believed only of the
+// API server itself.
+func (r *Reconciler) unproven(ctx context.Context, run *v1alpha1.Run, decisions []v1alpha1.Decision) (string, error) {
+	name := unprovenBy(run, decisions)
+	if name == "" {
+		return "", nil
+	}
+	var d v1alpha1.Decision
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return name, nil
+	case err != nil:
+		return "", fmt.Errorf("getting Decision %s: %w", name, err)
+	}
+	return unprovenBy(run, append(slices.Clone(decisions), d)), nil
 }
 
 // decisions are those on a Run, oldest first.

@@ -3,9 +3,11 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
@@ -29,8 +31,8 @@ func waitsFor(w world) (reason, message string) {
 		return p.State, toldPaused
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
 		text := asking(w.run.Name, p.Pending)
-		if w.attempt() > 1 && len(p.Pending) > 0 {
-			text += ". If an earlier attempt left a Decision of that name, leave request out and choose another name"
+		if w.attempt() > 1 && len(p.Pending) > 0 && !w.durable() {
+			text += fmt.Sprintf(". If an earlier attempt left a Decision of that name, name it %s.%s.2", w.run.Name, answer.Line(p.Pending[0].ID, task.MaxRequest))
 		}
 		return p.State, text
 	}
@@ -46,19 +48,47 @@ func asking(run string, pending []v1alpha1.PendingRequest) string {
 		return "The runner waits for a person"
 	}
 	p := pending[0]
-	who, what := "It", "type: Answer, value: …"
+	who := "It"
 	if p.Agent != "" {
 		who = "Agent " + answer.Line(p.Agent, task.MaxAsker)
 	}
-	if p.Kind == task.PendingLimit {
-		what = "type: Grant, grant: {…}"
-	}
 	id := answer.Line(p.ID, task.MaxRequest)
-	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, answer.Line(p.Question, maxQuoted), run, id, run, id, what)
+	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), run, id, run, id, reply(p))
+	if len(p.Groups) > 0 {
+		text += ", as a member of " + answer.Line(strings.Join(p.Groups, ", "), task.MaxAsker)
+	}
 	if more := len(pending) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more in status.progress.pending", more)
 	}
 	return text
+}
+
+// subject is what is asked, in a line.
+func subject(p v1alpha1.PendingRequest) string {
+	if p.Kind != task.PendingApproval {
+		return answer.Line(p.Question, maxQuoted)
+	}
+	text := fmt.Sprintf("May I call %s with %s", p.Tool, p.Args)
+	if p.ArgsTruncated {
+		text += "…"
+	}
+	text += "?"
+	if p.Question != "" {
+		text += " " + p.Question
+	}
+	return answer.Line(text, maxQuoted)
+}
+
+// reply is what a Decision on a request says.
+func reply(p v1alpha1.PendingRequest) string {
+	switch p.Kind {
+	case task.PendingApproval:
+		return "type: Approve, digest: " + answer.Line(p.Digest, len(p.Digest)) + " (or type: Deny)"
+	case task.PendingLimit:
+		return "type: Grant, grant: {…}"
+	default:
+		return "type: Answer, value: …"
+	}
 }
 
 // maxSignals is the most bytes of what a runner is told.
@@ -105,14 +135,20 @@ func unheardIn(w world, told task.Signals) time.Duration {
 // toSay are the Decisions that the runner waits for and has not acted on, oldest
 // first, as many as fit. One fits always.
 func toSay(w world, told task.Signals) []task.Decision {
+	before := told.Decisions
 	told.Decisions = nil
 	for i := range w.decisions {
-		v := answer.Judge(w.run, &w.decisions[i])
-		if !v.Deliver {
+		d, v := &w.decisions[i], answer.Judge(w.run, &w.decisions[i])
+		was := slices.IndexFunc(before, func(s task.Decision) bool { return s.Name == d.Name })
+		switch {
+		case v.Deliver:
+		case was >= 0 && v.Applied == metav1.ConditionUnknown:
+			v.Request = before[was].Request // it has been told, and has yet to hear it
+		default:
 			continue
 		}
 		had := told.Decisions
-		told.Decisions = append(had, decisionForRunner(&w.decisions[i], v.Request))
+		told.Decisions = append(had, decisionForRunner(d, v.Request))
 		if len(had) > 0 && len(encode(told)) > maxSignals {
 			return had
 		}
@@ -138,6 +174,36 @@ func sorted(run *v1alpha1.Run, decisions []v1alpha1.Decision) (open []v1alpha1.D
 		}
 	}
 	return open, granted
+}
+
+// unprovenBy is the first Decision that a runner says it acted on and that is not
+// among decisions as it says, or was refused.
+func unprovenBy(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
+	if run.Status.Progress == nil {
+		return ""
+	}
+	for _, done := range run.Status.Progress.Decided {
+		made := func(d v1alpha1.Decision) bool {
+			return d.Name == done.Name && d.Spec.Run == run.Name &&
+				(d.Spec.Type != v1alpha1.DecisionApprove || d.Spec.Digest == done.Digest && !turnedDown(&d))
+		}
+		if done.Refused == "" && !slices.ContainsFunc(decisions, made) {
+			return done.Name
+		}
+	}
+	return ""
+}
+
+// turnedDown says whether it is known for good that a Decision was not one.
+func turnedDown(d *v1alpha1.Decision) bool {
+	return meta.IsStatusConditionFalse(d.Status.Conditions, v1alpha1.ConditionApplied)
+}
+
+func mismatched(w world) (plan, bool) {
+	if w.unproven == "" {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The runner acted on the Decision %s, which is not there, or says something else, or was refused: somebody deleted it, or spoke to the runner past the API. What the Run did is not to be trusted; look at its log and at the audit log", w.unproven)), true
 }
 
 // raised are limits with what was granted to the attempts before: a journal that

@@ -17,14 +17,15 @@ type plan struct {
 	message string                 // the same, for a person
 	outcome metav1.ConditionStatus // empty: unknown, the Run is active
 
-	claim  *v1alpha1.Attempt // take the next attempt
-	charge charge            // what the attempt before it is charged to
-	create *corev1.Pod       // make the attempt's pod, and record it
-	adopt  *corev1.Pod       // record a pod that was made but not recorded
-	signal *corev1.Pod       // tell this pod's runner
-	say    task.Signals      // this
-	remove []corev1.Pod      // delete these pods
-	forget bool              // delete the Run
+	claim  *v1alpha1.Attempt             // take the next attempt
+	charge charge                        // what the attempt before it is charged to
+	create *corev1.Pod                   // make the attempt's pod, and record it
+	adopt  *corev1.Pod                   // record a pod that was made but not recorded
+	signal *corev1.Pod                   // tell this pod's runner
+	say    task.Signals                  // this
+	remove []corev1.Pod                  // delete these pods
+	free   *corev1.PersistentVolumeClaim // delete the Run's claim
+	forget bool                          // delete the Run
 
 	// lastWord is a termination message that knows more than status; it is kept
 	// where the runner's report would stand.

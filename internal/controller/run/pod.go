@@ -2,13 +2,11 @@ package run
 
 import (
 	"encoding/json"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -16,8 +14,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-const runnerContainer = "runner"
 
 // uid is the user and group of everything in a runner pod: the one that
 // distroless images call nonroot.
@@ -52,11 +48,7 @@ func podName(run string, attempt int32) string {
 
 // podOf is the pod of the current attempt.
 func podOf(w world) *corev1.Pod {
-	spec := w.version.Sources.AgentSpec
-	template := spec.PodTemplate
-	if template == nil {
-		template = &v1alpha1.PodTemplate{}
-	}
+	r := recipeOf(w)
 	deadline := int64((remaining(w) + patience(w) + backstop).Seconds())
 	grace, no := graceSeconds, false
 	return &corev1.Pod{
@@ -64,8 +56,8 @@ func podOf(w world) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       w.run.Namespace,
 			Name:            w.run.Status.Attempt.Pod,
-			Labels:          podLabels(w),
-			Annotations:     podAnnotations(w),
+			Labels:          r.labels(),
+			Annotations:     r.annotations(),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: corev1.PodSpec{
@@ -75,14 +67,15 @@ func podOf(w world) *corev1.Pod {
 			EnableServiceLinks:            &no,
 			TerminationGracePeriodSeconds: &grace,
 			ActiveDeadlineSeconds:         &deadline,
-			SecurityContext:               podSecurity(),
-			ImagePullSecrets:              template.ImagePullSecrets,
-			NodeSelector:                  template.NodeSelector,
-			Tolerations:                   append(lostNode(), template.Tolerations...),
-			RuntimeClassName:              template.RuntimeClassName,
-			PriorityClassName:             template.PriorityClassName,
-			Containers:                    []corev1.Container{runnerOf(w, template)},
-			Volumes:                       volumes(w),
+			SecurityContext:               podSecurity(r.template),
+			ImagePullSecrets:              r.supply.pullSecrets(r.template),
+			NodeSelector:                  r.template.NodeSelector,
+			Tolerations:                   append(lostNode(), r.template.Tolerations...),
+			RuntimeClassName:              r.template.RuntimeClassName,
+			PriorityClassName:             r.template.PriorityClassName,
+			InitContainers:                r.before(),
+			Containers:                    []corev1.Container{r.execute()},
+			Volumes:                       r.volumes(),
 		},
 	}
 }
@@ -91,20 +84,18 @@ func podOf(w world) *corev1.Pod {
 // manifest: on a pod they would make GitOps tools adopt or prune it.
 var foreign = []string{"app.kubernetes.io/", "argocd.argoproj.io/", "helm.sh/", "deckhand.dev/"}
 
-func podLabels(w world) map[string]string {
-	labels := map[string]string{}
-	for k, v := range w.run.Labels {
-		if !isForeign(k) {
-			labels[k] = v
-		}
-	}
-	maps.Copy(labels, map[string]string{
+// ownLabels are those that Deckhand reads.
+func (r recipe) ownLabels() map[string]string {
+	labels := map[string]string{
 		"app.kubernetes.io/name":       "deckhand-runner",
 		"app.kubernetes.io/managed-by": "deckhand",
-		v1alpha1.LabelRun:              w.run.Name,
-		v1alpha1.LabelAttempt:          strconv.Itoa(int(w.attempt())),
-		v1alpha1.LabelAgent:            snapshot.Label(w.version.Sources.Agent),
-	})
+		v1alpha1.LabelRun:              r.run.Name,
+		v1alpha1.LabelAttempt:          strconv.Itoa(int(r.attempt())),
+		v1alpha1.LabelAgent:            snapshot.Label(r.version.Sources.Agent),
+	}
+	if r.fenced {
+		labels[v1alpha1.LabelEgress] = r.egress().Label()
+	}
 	return labels
 }
 
@@ -118,18 +109,21 @@ func isForeign(key string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(domain, "velero.io")
 }
 
-// podAnnotations carry the task, and ask those who would inject or evict to
-// leave the pod alone: with it goes the work.
-func podAnnotations(w world) map[string]string {
+// annotations carry the task, and ask those who would inject or evict to leave
+// the pod alone: with one that is not durable goes the work.
+func (r recipe) annotations() map[string]string {
+	w, names := r.world, r.names()
 	out := map[string]string{
-		v1alpha1.AnnotationTask:                          string(encode(taskOf(w, w.attempt()))),
-		v1alpha1.AnnotationRetention:                     string(w.version.Sources.AgentSpec.PodRetention),
-		"kubectl.kubernetes.io/default-container":        runnerContainer,
-		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-		"karpenter.sh/do-not-disrupt":                    "true",
-		"eks.amazonaws.com/skip-containers":              runnerContainer,
-		"azure.workload.identity/skip-containers":        runnerContainer,
-		"sidecar.istio.io/inject":                        "false",
+		v1alpha1.AnnotationTask:                   string(encode(taskOf(w, w.attempt()))),
+		v1alpha1.AnnotationRetention:              string(w.version.Sources.AgentSpec.PodRetention),
+		"kubectl.kubernetes.io/default-container": runnerContainer,
+		"eks.amazonaws.com/skip-containers":       names,
+		"azure.workload.identity/skip-containers": names,
+		"sidecar.istio.io/inject":                 "false",
+	}
+	if !w.durable() {
+		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
+		out["karpenter.sh/do-not-disrupt"] = "true"
 	}
 	if said := opening(w); said != nil {
 		out[v1alpha1.AnnotationSignals] = string(encode(said))
@@ -195,8 +189,13 @@ func encode(v any) []byte {
 	return data
 }
 
-func podSecurity() *corev1.PodSecurityContext {
+// podSecurity gives every container of the pod one user and group, who own the
+// files.
+func podSecurity(t v1alpha1.PodTemplate) *corev1.PodSecurityContext {
 	yes, id, policy := true, uid, corev1.FSGroupChangeOnRootMismatch
+	if t.RunAsUser != nil {
+		id = *t.RunAsUser
+	}
 	return &corev1.PodSecurityContext{
 		RunAsNonRoot:        &yes,
 		RunAsUser:           &id,
@@ -207,19 +206,6 @@ func podSecurity() *corev1.PodSecurityContext {
 	}
 }
 
-// containerSecurity is the restricted Pod Security standard, and a read-only
-// root: for every container of a runner pod.
-func containerSecurity() *corev1.SecurityContext {
-	yes, no := true, false
-	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: &no,
-		ReadOnlyRootFilesystem:   &yes,
-		RunAsNonRoot:             &yes,
-		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}
-}
-
 // lostNode makes the cluster give a pod up on a dead node in one minute; its
 // default is five.
 func lostNode() []corev1.Toleration {
@@ -227,53 +213,6 @@ func lostNode() []corev1.Toleration {
 	var out []corev1.Toleration
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		out = append(out, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &after})
-	}
-	return out
-}
-
-func runnerOf(w world, template *v1alpha1.PodTemplate) corev1.Container {
-	img := w.runner.name
-	if template.RunnerImage != "" {
-		img = template.RunnerImage
-	}
-	return corev1.Container{
-		Name:                     runnerContainer,
-		Image:                    img,
-		ImagePullPolicy:          w.runner.pull,
-		Resources:                resources(template),
-		SecurityContext:          containerSecurity(),
-		TerminationMessagePath:   task.TerminationLog,
-		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-		Env: []corev1.EnvVar{{
-			Name:      task.EnvPodUID,
-			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}},
-		}},
-		VolumeMounts: mounts(w.version),
-	}
-}
-
-func resources(template *v1alpha1.PodTemplate) corev1.ResourceRequirements {
-	if template.Resources != nil {
-		return *template.Resources
-	}
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("10m"),
-			corev1.ResourceMemory: resource.MustParse("32Mi"),
-		},
-		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
-	}
-}
-
-func mounts(v *snapshot.Version) []corev1.VolumeMount {
-	out := []corev1.VolumeMount{
-		{Name: "task", MountPath: task.Dir, ReadOnly: true},
-		{Name: "token", MountPath: task.TokenDir, ReadOnly: true},
-		{Name: "state", MountPath: task.StateDir},
-		{Name: "workspace", MountPath: task.Workspace},
-	}
-	for _, s := range snapshot.Secrets(v.Snapshot) {
-		out = append(out, corev1.VolumeMount{Name: secretVolumeName(s.Name), MountPath: task.SecretsDir + "/" + s.Name, ReadOnly: true})
 	}
 	return out
 }

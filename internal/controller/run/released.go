@@ -67,7 +67,7 @@ func released(w world) (plan, bool) {
 	if wantsPause(w) {
 		return waiting(reason, message, 0), true
 	}
-	if wait := expiresIn(w); left == task.ReasonWaiting && wait > 0 && len(toSay(w, task.Signals{})) == 0 {
+	if wait := expiresIn(w); left == task.ReasonWaiting && wait > 0 && !roused(w) {
 		return waiting(reason, message, wait), true
 	}
 	p := waiting(v1alpha1.ReasonStarting, "Going on: there is something to go on with", 0)
@@ -75,6 +75,20 @@ func released(w world) (plan, bool) {
 	now := metav1.NewTime(w.now)
 	p.claim.PendingSince = &now
 	return p, true
+}
+
+// roused says whether somebody decided something that a runner which left to wait
+// would go on with. A message is that only to a Run that asks a question, and
+// once: an attempt that began after it was said has heard it.
+func roused(w world) bool {
+	asks := slices.ContainsFunc(w.progress().Pending, func(p v1alpha1.PendingRequest) bool { return p.Kind == task.PendingQuestion })
+	said := toSay(w, task.Signals{})
+	return slices.ContainsFunc(w.decisions, func(d v1alpha1.Decision) bool {
+		if !slices.ContainsFunc(said, func(s task.Decision) bool { return s.Name == d.Name }) {
+			return false
+		}
+		return d.Spec.Type != v1alpha1.DecisionMessage || asks && !d.CreationTimestamp.Before(&w.run.Status.Attempt.StartedAt)
+	})
 }
 
 // expiresIn is how long the first of the open requests still waits; 0: it does

@@ -2,6 +2,8 @@ package run
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,14 +29,24 @@ func starting(w world) (plan, bool) {
 		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates: whoever set them decides when it starts", 0), true
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
-		return patiently(w, v1alpha1.ReasonUnschedulable, unplaced+"; make room, or change podTemplate of the Agent"), true
+		return patiently(w, v1alpha1.ReasonUnschedulable, sentence(unplaced, w.trouble)+"; make room, or change podTemplate of the Agent"), true
 	}
-	if s != nil && s.State.Waiting != nil {
-		if p, known := stuck(w, s); known {
-			return p, true
-		}
+	if s := stuckContainer(pod); s != nil {
+		return stuck(w, s), true
 	}
-	return patiently(w, reason, begins), true
+	if w.trouble != "" {
+		return askingAgain(patiently(w, v1alpha1.ReasonPending, "The pod does not start: "+w.trouble)), true
+	}
+	return askingAgain(patiently(w, reason, begins)), true
+}
+
+// askingAgain looks soon for what keeps a pod from starting: no event wakes the
+// controller.
+func askingAgain(p plan) plan {
+	if !p.settles() {
+		p.wake = sooner(p.wake, patient)
+	}
+	return p
 }
 
 // beginning is what is said of an attempt that has not reported yet. One that
@@ -68,20 +80,54 @@ func unschedulable(pod *corev1.Pod) string {
 	return ""
 }
 
-// stuck knows the waiting reasons of a kubelet that need a person.
-func stuck(w world, s *corev1.ContainerStatus) (plan, bool) {
-	why := sentence(s.State.Waiting.Reason, s.State.Waiting.Message)
-	switch s.State.Waiting.Reason {
-	case "InvalidImageName":
-		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is no image name; correct podTemplate.runnerImage of the Agent", s.Image)), true
-	case "ErrImageNeverPull":
-		return failure(v1alpha1.ReasonImagePullFailed, why+"; load the image onto the node, or allow pulling it"), true
-	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
-		return pulling(w, s, why), true
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return patiently(w, v1alpha1.ReasonStarting, why), true
+// Waiting reasons of a kubelet that need a person.
+var (
+	noPull  = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
+	noStart = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+	noHope  = []string{"InvalidImageName", "ErrImageNeverPull"}
+)
+
+// stuckContainer is the first container that waits for a person, in the order in
+// which they start; nil: none does.
+func stuckContainer(pod *corev1.Pod) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			w := list[i].State.Waiting
+			if w != nil && slices.Contains(slices.Concat(noPull, noStart, noHope), w.Reason) {
+				return &list[i]
+			}
+		}
 	}
-	return plan{}, false
+	return nil
+}
+
+// stuck is what follows for a container that waits for a person.
+func stuck(w world, s *corev1.ContainerStatus) plan {
+	why := sentence(s.State.Waiting.Reason, s.State.Waiting.Message)
+	switch reason := s.State.Waiting.Reason; {
+	case reason == "InvalidImageName":
+		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is no image name; correct %s", s.Image, imageField(s.Name)))
+	case reason == "ErrImageNeverPull":
+		return failure(v1alpha1.ReasonImagePullFailed, why+"; load the image onto the node, or allow pulling it")
+	case slices.Contains(noPull, reason):
+		return pulling(w, s, why)
+	case reason == "CreateContainerConfigError" && strings.HasPrefix(s.Name, serverPrefix):
+		return patiently(w, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s); once it is there, the Run goes on by itself", s.Name, s.State.Waiting.Message))
+	}
+	return patiently(w, v1alpha1.ReasonStarting, sentence("container "+s.Name, why))
+}
+
+// imageField is where the image of a container comes from.
+func imageField(container string) string {
+	switch {
+	case container == sandboxContainer:
+		return "sandbox.image of the Agent"
+	case container == installContainer || container == fetchContainer:
+		return "runner.image of the chart"
+	case strings.HasPrefix(container, serverPrefix):
+		return fmt.Sprintf("stdio.image of the Toolset of container %s", container)
+	}
+	return "podTemplate.runnerImage of the Agent"
 }
 
 // placed is when a pod got its node: before that no image was asked for.
@@ -98,7 +144,7 @@ func pulling(w world, s *corev1.ContainerStatus, why string) plan {
 	grace := min(pullGrace, w.limits().pending)
 	left := placed(w.pod()).Add(grace).Sub(w.now)
 	if left <= 0 {
-		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s); correct its name, or add imagePullSecrets to podTemplate of the Agent", s.Image, grace, why))
+		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s); correct %s, or add imagePullSecrets to podTemplate of the Agent", s.Image, grace, why, imageField(s.Name)))
 	}
 	return waiting(v1alpha1.ReasonImagePulling, fmt.Sprintf("Image %q cannot be pulled yet (%s)", s.Image, why), left)
 }

@@ -26,6 +26,9 @@ func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
 	if p.lastWord != nil {
 		s.Progress = progressOf(w, *p.lastWord)
 	}
+	if reasonOf(w.run) == v1alpha1.ReasonPaused && p.reason != v1alpha1.ReasonPaused && !p.settles() {
+		s.ResumedAt = &now
+	}
 	if p.settles() && s.CompletionTime == nil {
 		s.CompletionTime = &now
 	}

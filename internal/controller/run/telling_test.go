@@ -110,6 +110,8 @@ func deed(p plan) string {
 		return "tells " + p.signal.Name + " " + said(p.say)
 	case len(p.remove) > 0:
 		return "deletes " + strings.Join(names(p.remove), " ")
+	case p.free != nil:
+		return "deletes the volume"
 	case p.forget:
 		return "deletes the Run"
 	}
@@ -120,6 +122,9 @@ func deed(p plan) string {
 func said(s task.Signals) string {
 	if s.Stop {
 		return "to stop"
+	}
+	if s.Pause && len(s.Decisions) == 0 {
+		return "to hold"
 	}
 	if len(s.Decisions) == 0 {
 		return "no more"

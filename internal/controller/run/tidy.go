@@ -2,11 +2,13 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
@@ -36,6 +38,7 @@ func settled(w world) (plan, bool) {
 			p.remove = append(p.remove, pod)
 		}
 	}
+	p = freed(w, p)
 	ttl := w.run.Spec.TTLSecondsAfterFinished
 	if ttl == nil {
 		return p, true
@@ -51,11 +54,26 @@ func settled(w world) (plan, bool) {
 	return p, true
 }
 
+// freed gives the claim of a finished Run back, once no pod writes to it and it
+// has stayed as long as it was to.
+func freed(w world, p plan) plan {
+	done, left := outlived(w)
+	switch {
+	case !done:
+		p.wake = sooner(p.wake, left)
+	case len(p.remove) > 0 || slices.ContainsFunc(w.pods, func(pod corev1.Pod) bool { return alive(&pod) }):
+		p.wake = sooner(p.wake, time.Second)
+	default:
+		p.free = w.claim
+	}
+	return p
+}
+
 // stays is how long after the end a pod may stay.
 func stays(w world, pod *corev1.Pod) time.Duration {
 	switch {
 	case !alive(pod):
-		return retention(pod)
+		return retention(pod, defaultRetention)
 	case w.committed() != nil:
 		return leaveGrace // it is about to end by itself
 	default:
@@ -63,10 +81,11 @@ func stays(w world, pod *corev1.Pod) time.Duration {
 	}
 }
 
-func retention(pod *corev1.Pod) time.Duration {
-	d, err := time.ParseDuration(pod.Annotations[v1alpha1.AnnotationRetention])
+// retention is how long something stays after its Run has finished.
+func retention(o client.Object, standard time.Duration) time.Duration {
+	d, err := time.ParseDuration(o.GetAnnotations()[v1alpha1.AnnotationRetention])
 	if err != nil {
-		return defaultRetention
+		return standard
 	}
 	return d
 }

@@ -1,7 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,16 +27,101 @@ const tokenSeconds int64 = 3600
 // rootCA is the ConfigMap with the cluster's CA that every namespace has.
 const rootCA = "kube-root-ca.crt"
 
-func volumes(w world) []corev1.Volume {
-	size := w.version.Sources.AgentSpec.Workspace.Size
-	out := []corev1.Volume{
-		taskVolume(w.version),
-		tokenVolume(),
-		scratch("state", size),
-		scratch("workspace", size),
+// claimVolume is the volume of a durable Run: what else is a volume of its own is
+// a folder of it.
+const claimVolume = "claim"
+
+// Sizes of what nobody chooses the size of.
+var (
+	programSize = resource.MustParse("64Mi") // a program and two sockets
+	serverTmp   = resource.MustParse("1Gi")
+)
+
+// volumes are the pod's.
+func (r recipe) volumes() []corev1.Volume {
+	out := []corev1.Volume{taskVolume(r.version), tokenVolume()}
+	out = append(out, r.files()...)
+	if r.sandbox != nil {
+		out = append(out, scratch("sandbox", &programSize))
 	}
-	for _, s := range snapshot.Secrets(w.version.Snapshot) {
+	for _, s := range r.servers {
+		out = append(out, scratch(s.container(), &programSize), scratch(s.tmp(), &serverTmp))
+	}
+	for _, s := range snapshot.Secrets(r.version.Snapshot) {
 		out = append(out, secretVolume(s))
+	}
+	for i, f := range r.version.Sources.AgentSpec.Workspace.Files {
+		out = append(out, configMap(filesVolume(i), string(f.ConfigMap)))
+	}
+	if ca := r.supply.CABundle; ca != nil {
+		v := configMap("ca", string(ca.ConfigMap))
+		v.ConfigMap.Items = []corev1.KeyToPath{{Key: cmp.Or(ca.Key, path.Base(task.CAFile)), Path: path.Base(task.CAFile)}}
+		out = append(out, v)
+	}
+	return out
+}
+
+// files are the volumes of what the work makes: folders of the claim, or volumes
+// that go with the pod. Home and scratch files are the sandbox's.
+func (r recipe) files() []corev1.Volume {
+	if r.run.Status.Attempt.Claim != "" {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.run.Status.Attempt.Claim}}
+		return []corev1.Volume{{Name: claimVolume, VolumeSource: source}}
+	}
+	size := r.version.Sources.AgentSpec.Workspace.Size
+	out := []corev1.Volume{scratch("state", size), scratch("workspace", size)}
+	if r.sandbox != nil {
+		out = append(out, scratch("home", size), scratch("tmp", size))
+	}
+	return out
+}
+
+// place mounts what the work makes, wherever it is kept.
+func (r recipe) place(name, at string) corev1.VolumeMount {
+	if r.run.Status.Attempt.Claim != "" {
+		return corev1.VolumeMount{Name: claimVolume, MountPath: at, SubPath: name}
+	}
+	return corev1.VolumeMount{Name: name, MountPath: at}
+}
+
+// configMap is one that must be there: the kubelet waits for it, and says so.
+func configMap(volume, name string) corev1.Volume {
+	mode, no := readable, false
+	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: &mode, Optional: &no,
+	}}}
+}
+
+func filesVolume(i int) string { return "files-" + strconv.Itoa(i) }
+
+func filesDir(i int) string { return task.FilesDir + "/" + strconv.Itoa(i) }
+
+func (r recipe) caMounts() []corev1.VolumeMount {
+	if r.supply.CABundle == nil {
+		return nil
+	}
+	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile), ReadOnly: true}}
+}
+
+// gitSecret names the Secret of the repository; empty: it needs none.
+func gitSecret(ws v1alpha1.Workspace) string {
+	if ws.Git == nil {
+		return ""
+	}
+	return string(ws.Git.SecretName)
+}
+
+// runnerSecrets are what the runner has: the repository's only to publish.
+func (r recipe) runnerSecrets() []string {
+	var out []string
+	s := r.version.Snapshot
+	s.Workspace.Git = nil
+	for _, s := range snapshot.Secrets(s) {
+		out = append(out, s.Name)
+	}
+	ws := r.version.Sources.AgentSpec.Workspace
+	if name := gitSecret(ws); name != "" && ws.Git.Publish == v1alpha1.PublishBranch && !slices.Contains(out, name) {
+		out = append(out, name)
 	}
 	return out
 }
@@ -82,8 +170,9 @@ func scratch(name string, size *resource.Quantity) corev1.Volume {
 	}}
 }
 
-// secretVolume holds the keys of a Secret that somebody uses. It is optional: the
-// runner, not the kubelet, says which key of which Secret is missing.
+// secretVolume holds the keys of a Secret that somebody uses, or all where only
+// the Secret knows which it has. It is optional: the runner, not the kubelet, says
+// which key of which Secret is missing.
 func secretVolume(s snapshot.Secret) corev1.Volume {
 	mode, optional := private, true
 	source := &corev1.SecretVolumeSource{SecretName: s.Name, Optional: &optional, DefaultMode: &mode}

@@ -21,14 +21,24 @@ type world struct {
 	obstacle string
 	// pods are the Run's own, oldest attempt first.
 	pods []corev1.Pod
+	// claim is the Run's own; nil: it has none, or it is not there.
+	claim *corev1.PersistentVolumeClaim
+	// trouble is what the cluster says of a pod that does not start; empty: nothing.
+	trouble string
 	// decisions are what people decided and nothing is known of yet, oldest first;
 	// granted is what they have raised limits by.
 	decisions []v1alpha1.Decision
 	granted   task.Limits
+	// unproven is a Decision that the runner says it acted on and that is not there,
+	// or says something else.
+	unproven string
 	// unguarded names the admission policies that are missing.
 	unguarded string
 	// runner is the image of runners, unless the Agent has its own.
 	runner image
+	supply Supply
+	// fenced: NetworkPolicies are made.
+	fenced bool
 	now    time.Time
 }
 
@@ -101,17 +111,29 @@ func (w world) effects() bool {
 	return t != nil && t.Effects == task.EffectsBegun
 }
 
-// pendingSince is since when the Run waits without an attempt at work.
+// pendingSince is since when the Run waits without an attempt at work. What it
+// waited while it was paused does not count.
 func (w world) pendingSince() time.Time {
+	since := w.run.CreationTimestamp.Time
 	if a := w.run.Status.Attempt; a != nil && a.PendingSince != nil {
-		return a.PendingSince.Time
+		since = a.PendingSince.Time
 	}
-	return w.run.CreationTimestamp.Time
+	resumed := w.run.Status.ResumedAt
+	switch {
+	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w):
+		return w.now // it goes on with this step
+	case resumed != nil && resumed.After(since):
+		return resumed.Time
+	}
+	return since
 }
 
 // lastWord is the runner's termination message; nil: it left none.
 func lastWord(pod *corev1.Pod) *task.Termination {
-	end := terminated(pod)
+	return decodeLastWord(terminated(pod))
+}
+
+func decodeLastWord(end *corev1.ContainerStateTerminated) *task.Termination {
 	if end == nil || end.Message == "" {
 		return nil
 	}

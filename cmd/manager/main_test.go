@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/egress"
+	"github.com/deckhand-dev/deckhand/internal/operator"
+)
+
+func TestFlagsOfSupply(t *testing.T) {
+	o, err := options([]string{
+		"--runner-image=r:1", "--image-mirror=m.example/hub", "--runner-image-pull-secrets=a,b", "--runner-ca-bundle=ca/bundle.pem",
+		"--runner-http-proxy=http://p:1", "--runner-no-proxy=.example", "--network-policies", "--network-policies-api-server=Ports",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := operator.Supply{
+		ImageMirror:      "m.example/hub",
+		ImagePullSecrets: []string{"a", "b"},
+		CABundle:         &v1alpha1.ConfigMapKey{ConfigMap: "ca", Key: "bundle.pem"},
+		Proxy:            &v1alpha1.Proxy{HTTP: "http://p:1", NoProxy: ".example"},
+	}
+	if diff := cmp.Diff(want, o.Supply); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !o.NetworkPolicies || o.APIServer != egress.PeersPorts {
+		t.Errorf("network policies: %t, %s", o.NetworkPolicies, o.APIServer)
+	}
+}
+
+func TestNothingSaidIsNoSupply(t *testing.T) {
+	o, err := options([]string{"--runner-image=r:1", "--runner-no-proxy=.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(operator.Supply{}, o.Supply); diff != "" || o.NetworkPolicies {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestBadFlagsSayWhatToWrite(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--runner-ca-bundle=ca":                    "write ca-bundle/ca.crt",
+		"--runner-ca-bundle=/ca.crt":               "write ca-bundle/ca.crt",
+		"--network-policies-api-server=Everywhere": "write Addresses or Ports",
+	} {
+		if _, err := options([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", arg, err, want)
+		}
+	}
+}

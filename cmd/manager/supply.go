@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/egress"
+	"github.com/deckhand-dev/deckhand/internal/operator"
+)
+
+// supplyFlags are how all runner pods get their images and reach the outside.
+type supplyFlags struct {
+	supply       operator.Supply
+	pullSecrets  string
+	caBundle     string
+	proxy        v1alpha1.Proxy
+	policies     bool
+	letAPIServer string
+}
+
+func (s *supplyFlags) register(f *flag.FlagSet) {
+	f.StringVar(&s.supply.ImageMirror, "image-mirror", "", "what replaces the registry of every image of runner pods, as mirror.example.com/hub; empty: nothing")
+	f.StringVar(&s.pullSecrets, "runner-image-pull-secrets", "", "Secrets of a Run's namespace to pull those images with, separated by commas")
+	f.StringVar(&s.caBundle, "runner-ca-bundle", "", "ConfigMap of a Run's namespace, as name/key, with certificates that runners trust beside the usual ones")
+	f.StringVar(&s.proxy.HTTP, "runner-http-proxy", "", "HTTP proxy of runners for http")
+	f.StringVar(&s.proxy.HTTPS, "runner-https-proxy", "", "HTTP proxy of runners for https; empty: that for http")
+	f.StringVar(&s.proxy.NoProxy, "runner-no-proxy", "", "hosts, domains and networks that runners reach without it, separated by commas; the cluster's own are always")
+	f.BoolVar(&s.policies, "network-policies", false, "make NetworkPolicies for runner pods")
+	f.StringVar(&s.letAPIServer, "network-policies-api-server", string(egress.PeersAddresses), "how those let the API server through: Addresses, or Ports where the network does not match nodes by their addresses")
+}
+
+var errCABundle = errors.New("--runner-ca-bundle must be the name of a ConfigMap and a key of it: write ca-bundle/ca.crt")
+
+// into puts what was said into the operator's options.
+func (s *supplyFlags) into(o *operator.Options) error {
+	o.Supply = s.supply
+	if s.pullSecrets != "" {
+		o.Supply.ImagePullSecrets = strings.Split(s.pullSecrets, ",")
+	}
+	if s.caBundle != "" {
+		name, key, found := strings.Cut(s.caBundle, "/")
+		if !found || name == "" || key == "" {
+			return errCABundle
+		}
+		o.Supply.CABundle = &v1alpha1.ConfigMapKey{ConfigMap: v1alpha1.ObjectName(name), Key: key}
+	}
+	if s.proxy.HTTP != "" || s.proxy.HTTPS != "" {
+		o.Supply.Proxy = &s.proxy
+	}
+	o.NetworkPolicies, o.APIServer = s.policies, egress.Peers(s.letAPIServer)
+	if o.APIServer != egress.PeersAddresses && o.APIServer != egress.PeersPorts {
+		return fmt.Errorf("--network-policies-api-server is %q: write Addresses or Ports", s.letAPIServer) //nolint:err113 // for a person
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// verdictOfBefore judges a pod whose runner never began, because what comes before
+// it failed; false: nothing did.
+func verdictOfBefore(pod *corev1.Pod) (verdict, bool) {
+	for _, s := range pod.Status.InitContainerStatuses {
+		end := s.State.Terminated
+		if end == nil || end.ExitCode == 0 || guarded(s.Name) {
+			continue // a sidecar that ends is started again
+		}
+		if s.Name == fetchContainer {
+			return verdictOfFetch(end), true
+		}
+		message := sentence(fmt.Sprintf("container %s ended with code %d", s.Name, end.ExitCode), end.Reason, strings.TrimSpace(end.Message))
+		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonRunnerFailed, message: task.Cut(message, task.MaxMessage)}, true
+	}
+	return verdict{}, false
+}
+
+// verdictOfFetch judges by the contract's exit codes, as a runner's end is. What
+// could not be reached may be there the next time.
+func verdictOfFetch(end *corev1.ContainerStateTerminated) verdict {
+	said := task.Result{}
+	if t := decodeLastWord(end); t != nil {
+		said = t.Result
+	}
+	message := cmp.Or(said.Message, fmt.Sprintf("filling the workspace ended with code %d; its log says more: kubectl logs of the pod, container %s", end.ExitCode, fetchContainer))
+	switch {
+	case end.Reason == "OOMKilled":
+		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonOutOfMemory, message: "filling the workspace took more memory than its limit; raise podTemplate.resources of the Agent, or set git.depth: 1"}
+	case said.Reason == task.ReasonSecretMissing:
+		return verdict{charge: chargeNone, reason: v1alpha1.ReasonSecretMissing, message: message}
+	case said.Reason == task.ReasonStorageFull:
+		return verdict{final: true, reason: v1alpha1.ReasonStorageFull, message: message}
+	case end.ExitCode == task.ExitConfig || end.ExitCode == task.ExitBadTask:
+		return verdict{final: true, reason: v1alpha1.ReasonMisconfigured, message: message}
+	case end.ExitCode == task.ExitUnavailable:
+		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonToolUnavailable, message: message}
+	case end.ExitCode == 137 || end.ExitCode == task.ExitInterrupted:
+		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: message}
+	}
+	return verdict{charge: chargeFailure, reason: v1alpha1.ReasonRunnerFailed, message: message}
+}

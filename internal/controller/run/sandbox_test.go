@@ -1,0 +1,299 @@
+package run
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// coder is an Agent that uses all that a pod may have.
+func coder(a *v1alpha1.Agent) {
+	a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinShell}, {Toolset: "issues"}, {Toolset: "wiki.internal"}, {Toolset: "local"}, {Toolset: "api"}}
+	a.Spec.Sandbox = &v1alpha1.Sandbox{
+		Image: "golang:1.26",
+		Env:   []v1alpha1.Variable{{Name: "GOFLAGS", Value: "-mod=mod"}, {Name: "PRICE", Value: "$(HOSTNAME) costs $5"}},
+	}
+	a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretName: "git", Publish: v1alpha1.PublishBranch}
+	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "rules", Path: "docs/rules"}, {ConfigMap: "style", Path: "docs/style"}}
+}
+
+// durably has files and journal on a claim.
+func durably(a *v1alpha1.Agent) {
+	class, seconds := "fast", int32(60)
+	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Workspace.RetainSeconds = v1alpha1.DurabilityVolume, &class, &seconds
+}
+
+// toolsets are what coders may use.
+func toolsets() snapshot.Objects {
+	o := gen.Objects()
+	value := "https://issues.example.com?q=$(X)"
+	o.Toolsets = map[string]*v1alpha1.Toolset{}
+	for name, spec := range map[string]v1alpha1.ToolsetSpec{
+		"issues": {Stdio: &v1alpha1.StdioServer{Command: []string{"issues-mcp"}, Image: "ghcr.io/acme/issues:2", Env: []v1alpha1.ServerVariable{
+			{Name: "ISSUES_URL", Value: &value},
+			{Name: "ISSUES_TOKEN", Secret: &v1alpha1.SecretKey{SecretName: "issues", Key: "token"}},
+		}}},
+		"wiki.internal": {Stdio: &v1alpha1.StdioServer{Command: []string{"wiki"}, Image: "wiki@sha256:" + strings.Repeat("a", 64), Workspace: v1alpha1.WorkspaceAccessReadOnly}},
+		"local":         {Stdio: &v1alpha1.StdioServer{Command: []string{"local"}, RunIn: v1alpha1.RunInSandbox}},
+		"api":           {HTTP: &v1alpha1.HTTPServer{URL: "http://api.tools:8080/mcp", Auth: &v1alpha1.Auth{Type: v1alpha1.AuthBearer, SecretName: "api", Key: "api-key"}}},
+	} {
+		t := &v1alpha1.Toolset{Spec: spec}
+		t.Name, t.Namespace = name, gen.Namespace
+		o.Toolsets[name] = t
+	}
+	return o
+}
+
+// equipped is the first pod of a Run of a coder, as an installation makes it.
+func equipped(t *testing.T, install func(*cluster), mods ...func(*v1alpha1.Agent)) *corev1.Pod {
+	t.Helper()
+	agent := gen.Agent(coder)
+	for _, mod := range mods {
+		mod(agent)
+	}
+	c := newClusterOf(t, gen.Run(), agent, toolsets())
+	install(c)
+	c.step()
+	c.step()
+	return c.pod(1)
+}
+
+func plainly(*cluster) {}
+
+func closedNetwork(c *cluster) {
+	c.fenced = true
+	c.supply = Supply{
+		ImageMirror:      "mirror.example:5000/hub",
+		ImagePullSecrets: []string{"mirror"},
+		CABundle:         &v1alpha1.ConfigMapKey{ConfigMap: "company-ca", Key: "bundle.pem"},
+		Proxy:            &v1alpha1.Proxy{HTTP: "http://proxy.example:3128", NoProxy: ".example"},
+	}
+}
+
+// The whole pod of an agent that runs commands, to be read.
+func TestPodWithSandbox(t *testing.T) {
+	golden(t, "pod-with-sandbox.yaml", equipped(t, plainly))
+}
+
+// The same with a volume, another user, and all that a closed network needs.
+func TestPodWithVolumeInAClosedNetwork(t *testing.T) {
+	user := int64(1000)
+	golden(t, "pod-with-volume.yaml", equipped(t, closedNetwork, durably, func(a *v1alpha1.Agent) {
+		a.Spec.PodTemplate = &v1alpha1.PodTemplate{
+			RunAsUser:   &user,
+			RunnerImage: "ghcr.io/acme/runner:3",
+			Labels:      map[string]string{"team": "core", "deckhand.dev/run": "another"},
+		}
+	}))
+}
+
+func container(t *testing.T, pod *corev1.Pod, name string) corev1.Container {
+	t.Helper()
+	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
+	if at < 0 {
+		t.Fatalf("there is no container %s", name)
+	}
+	return all[at]
+}
+
+// What each container holds is what the table of docs/security.md says.
+func TestWhatEachContainerHolds(t *testing.T) {
+	want := map[string][]string{
+		"install":                    {"mcp-issues", "mcp-wiki-internal-ac4f8ed2", "sandbox"},
+		"fetch":                      {"files-0", "files-1", "secret-git", "state", "task", "workspace"},
+		"sandbox":                    {"home", "sandbox", "tmp", "workspace"},
+		"mcp-issues":                 {"mcp-issues", "tmp-issues"},
+		"mcp-wiki-internal-ac4f8ed2": {"mcp-wiki-internal-ac4f8ed2", "tmp-wiki-internal-ac4f8ed2", "workspace"},
+		"runner":                     {"mcp-issues", "mcp-wiki-internal-ac4f8ed2", "sandbox", "secret-api", "secret-git", "secret-sonnet", "state", "task", "token", "workspace"},
+	}
+	pod := equipped(t, plainly)
+	got := map[string][]string{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, m := range c.VolumeMounts {
+			got[c.Name] = append(got[c.Name], m.Name)
+		}
+		slices.Sort(got[c.Name])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Every container of every pod is restricted, whatever it is for.
+func TestEveryContainerIsRestricted(t *testing.T) {
+	for name, pod := range map[string]*corev1.Pod{
+		"alone":        firstPod(t, gen.Run(), gen.Agent()),
+		"all there is": equipped(t, closedNetwork, durably),
+	} {
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			if diff := cmp.Diff(containerSecurity(), c.SecurityContext); diff != "" {
+				t.Errorf("%s: container %s: %s", name, c.Name, diff)
+			}
+			if c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+				t.Errorf("%s: container %s has no bounds: %v", name, c.Name, c.Resources)
+			}
+		}
+		if on := pod.Spec.AutomountServiceAccountToken; on == nil || *on {
+			t.Errorf("%s: every container has the token", name)
+		}
+	}
+}
+
+// The journal, the token and the keys are the runner's, on a claim as elsewhere.
+func TestSandboxMountsNoFolderOfTheJournal(t *testing.T) {
+	for _, c := range equipped(t, plainly, durably).Spec.InitContainers {
+		for _, m := range c.VolumeMounts {
+			if guarded(c.Name) && isSecret(m) {
+				t.Errorf("container %s mounts %s, folder %q", c.Name, m.Name, m.SubPath)
+			}
+		}
+		for _, e := range c.Env {
+			if c.Name == sandboxContainer && e.ValueFrom != nil && e.ValueFrom.FieldRef == nil {
+				t.Errorf("the sandbox has a variable from elsewhere: %s", e.Name)
+			}
+		}
+	}
+}
+
+func isSecret(m corev1.VolumeMount) bool {
+	return m.Name == claimVolume && (m.SubPath == "" || m.SubPath == "state") ||
+		strings.HasPrefix(m.Name, "secret-") || m.Name == "token" || m.Name == "task"
+}
+
+func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
+	names := func(pod *corev1.Pod) (out []string) {
+		for _, c := range pod.Spec.InitContainers {
+			out = append(out, c.Name)
+		}
+		return out
+	}
+	sandboxed := &v1alpha1.Sandbox{Image: "debian"}
+	cases := map[string]struct {
+		agent func(*v1alpha1.Agent)
+		want  []string
+	}{
+		"an agent without commands is alone": {func(a *v1alpha1.Agent) { a.Spec.Sandbox = sandboxed }, nil},
+		"Shell needs a sandbox": {func(a *v1alpha1.Agent) {
+			a.Spec.Sandbox, a.Spec.Tools = sandboxed, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinShell}}
+		}, []string{"install", "sandbox"}},
+		"Python needs one": {func(a *v1alpha1.Agent) {
+			a.Spec.Sandbox, a.Spec.Tools = sandboxed, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinPython}}
+		}, []string{"install", "sandbox"}},
+		"a server in the sandbox needs one":             {func(a *v1alpha1.Agent) { a.Spec.Sandbox, a.Spec.Tools = sandboxed, []v1alpha1.Tool{{Toolset: "local"}} }, []string{"install", "sandbox"}},
+		"a server of its own needs no sandbox":          {func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Toolset: "issues"}} }, []string{"install", "mcp-issues"}},
+		"a server that is reached by URL needs neither": {func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Toolset: "api"}} }, nil},
+		"files of ConfigMaps are fetched, without sandbox": {func(a *v1alpha1.Agent) {
+			a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "c", Path: "p"}}
+		}, []string{"fetch"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			agent := gen.Agent(tc.agent)
+			c := newClusterOf(t, gen.Run(), agent, toolsets())
+			c.step()
+			c.step()
+			pod := c.pod(1)
+			if diff := cmp.Diff(tc.want, names(pod)); diff != "" {
+				t.Errorf("init containers -want +got:\n%s", diff)
+			}
+			hasHome := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "home" || v.Name == "tmp" })
+			if hasHome != slices.Contains(tc.want, "sandbox") {
+				t.Error("home and scratch files are the sandbox's alone")
+			}
+		})
+	}
+}
+
+// The credentials of a repository are only where they are used.
+func TestRunnerHasTheKeyOfARepositoryOnlyToPublish(t *testing.T) {
+	for publish, want := range map[v1alpha1.Publish]bool{v1alpha1.PublishBranch: true, v1alpha1.PublishNone: false, "": false} {
+		pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.Workspace.Git.Publish = publish })
+		has := slices.ContainsFunc(container(t, pod, runnerContainer).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "secret-git" })
+		if has != want {
+			t.Errorf("publish %q: the runner has the key: %t", publish, has)
+		}
+	}
+	pod := equipped(t, plainly)
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == "secret-git" && (len(v.Secret.Items) > 0 || v.Secret.Optional == nil || !*v.Secret.Optional) {
+			t.Errorf("the repository's Secret is mounted as %+v, want it whole and optional", v.Secret)
+		}
+	}
+}
+
+// Custom runners do not know what the installation's pods need: what fills and
+// watches the pod is the installation's own.
+func TestInstallAndFetchAreTheInstallationsOwn(t *testing.T) {
+	pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "acme/runner:3"} })
+	for name, want := range map[string]string{"install": "runner:1", "fetch": "runner:1", "runner": "acme/runner:3", "sandbox": "golang:1.26"} {
+		if got := container(t, pod, name).Image; got != want {
+			t.Errorf("%s has the image %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A kubelet reads $(NAME) in values; people who wrote a price did not mean that.
+func TestValuesAreLiteral(t *testing.T) {
+	pod := equipped(t, plainly)
+	for name, want := range map[string]string{"sandbox": "$$(HOSTNAME) costs $$5", "mcp-issues": "https://issues.example.com?q=$$(X)"} {
+		if env := container(t, pod, name).Env; !slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Value == want }) {
+			t.Errorf("%s has %v, want a value %q", name, env, want)
+		}
+	}
+}
+
+func TestResourcesAreAsTheyWereSaid(t *testing.T) {
+	said := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8Gi")}}
+	pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Resources = said })
+	if diff := cmp.Diff(*said, container(t, pod, sandboxContainer).Resources); diff != "" {
+		t.Error(diff)
+	}
+	for name, want := range map[string]string{"mcp-issues": "512Mi", "runner": "256Mi", "fetch": "256Mi"} {
+		limits := container(t, pod, name).Resources.Limits
+		if got := limits.Memory().String(); got != want {
+			t.Errorf("%s may have %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A pod that outlives its node may be moved; one with the work in it may not.
+func TestDurablePodsMayBeEvicted(t *testing.T) {
+	for _, key := range []string{"cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"} {
+		if _, is := equipped(t, plainly, durably).Annotations[key]; is {
+			t.Errorf("a durable pod has %s", key)
+		}
+		if _, is := equipped(t, plainly).Annotations[key]; !is {
+			t.Errorf("a pod that is not lacks %s", key)
+		}
+	}
+}
+
+// Names of Toolsets may have dots and be long; names of containers and volumes
+// may not.
+func TestNamesOfServers(t *testing.T) {
+	long := strings.Repeat("a", 46) + ".b"
+	for _, name := range []string{"issues", "wiki.internal", long} {
+		s := server{toolset: name}
+		for _, n := range []string{s.container(), s.tmp()} {
+			if len(n) > 63 || strings.Contains(n, ".") {
+				t.Errorf("%s: %s is no name of a container", name, n)
+			}
+		}
+	}
+	if (server{toolset: "a.b"}).container() == (server{toolset: "a-b"}).container() {
+		t.Error("two Toolsets share a container")
+	}
+	if got := (server{toolset: "a.b"}).dir(); got != task.ServersDir+"/a.b" {
+		t.Errorf("the runner looks for it in %s", got)
+	}
+}

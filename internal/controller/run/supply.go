@@ -1,0 +1,100 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// Supply is where an installation's pods get their images and how they reach the
+// outside. An Agent's podTemplate goes over it.
+type Supply struct {
+	// ImageMirror replaces the registry of every image; empty: none.
+	ImageMirror string
+	// ImagePullSecrets are for all images.
+	ImagePullSecrets []string
+	// CABundle is trusted beside the usual certificates; nil: none.
+	CABundle *v1alpha1.ConfigMapKey
+	// Proxy is the way out; nil: there is none in between.
+	Proxy *v1alpha1.Proxy
+}
+
+// over is a supply with what a template says instead.
+func (s Supply) over(t v1alpha1.PodTemplate) Supply {
+	s.ImageMirror = cmp.Or(t.ImageMirror, s.ImageMirror)
+	if t.CABundle != nil {
+		s.CABundle = t.CABundle
+	}
+	if t.Proxy != nil {
+		s.Proxy = t.Proxy
+	}
+	return s
+}
+
+// pullSecrets are those of the template and, after them, of the installation.
+func (s Supply) pullSecrets(t v1alpha1.PodTemplate) []corev1.LocalObjectReference {
+	out := slices.Clone(t.ImagePullSecrets)
+	for _, name := range s.ImagePullSecrets {
+		ref := corev1.LocalObjectReference{Name: name}
+		if !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// mirrored is where a mirror has an image: under its name without the registry.
+// What comes from the mirror already stays as it is.
+func mirrored(image, mirror string) string {
+	mirror = strings.TrimRight(mirror, "/")
+	if mirror == "" || strings.HasPrefix(image, mirror+"/") {
+		return image
+	}
+	registry, rest, found := strings.Cut(image, "/")
+	switch {
+	case !found:
+		return mirror + "/library/" + image
+	case !isRegistry(registry):
+		return mirror + "/" + image
+	case registry == "docker.io" || registry == "index.docker.io":
+		if !strings.Contains(rest, "/") {
+			rest = "library/" + rest
+		}
+	}
+	return mirror + "/" + rest
+}
+
+// isRegistry tells a registry from a folder, as every engine does.
+func isRegistry(part string) bool {
+	return strings.ContainsAny(part, ".:") || part == "localhost"
+}
+
+// inCluster are hosts that no proxy is asked for. The kubelet puts the API
+// server's address in.
+const inCluster = "localhost,127.0.0.1,.svc,.cluster.local,$(KUBERNETES_SERVICE_HOST)"
+
+// proxyEnv is what Go, and most others, look for.
+func (s Supply) proxyEnv() []corev1.EnvVar {
+	if s.Proxy == nil {
+		return nil
+	}
+	plain, secure := s.Proxy.HTTP, cmp.Or(s.Proxy.HTTPS, s.Proxy.HTTP)
+	none := inCluster
+	if own := s.Proxy.NoProxy; own != "" {
+		none += "," + literal(own)
+	}
+	var out []corev1.EnvVar
+	for _, e := range []corev1.EnvVar{{Name: "HTTP_PROXY", Value: literal(plain)}, {Name: "HTTPS_PROXY", Value: literal(secure)}} {
+		if e.Value != "" {
+			out = append(out, e)
+		}
+	}
+	return append(out, corev1.EnvVar{Name: "NO_PROXY", Value: none})
+}
+
+// literal keeps a kubelet from reading $(NAME) in a value.
+func literal(value string) string { return strings.ReplaceAll(value, "$", "$$") }

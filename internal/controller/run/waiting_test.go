@@ -1,0 +1,221 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+var aDigest = strings.Repeat("d", 64)
+
+// onVolume makes an Agent one whose journal outlives its pods.
+func onVolume(a *v1alpha1.Agent) {
+	a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume
+	mayAskPeople(a)
+}
+
+// approval is a call that waits for a person, until a while after a time.
+func approval(id string, until time.Duration) v1alpha1.PendingRequest {
+	expires := metav1.NewTime(gen.Noon.Add(until))
+	return v1alpha1.PendingRequest{
+		ID: id, Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: aDigest, ExpiresAt: &expires,
+	}
+}
+
+// leaves is a runner that leaves, for a reason of its own.
+func leaves(reason task.Reason) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) { p.Result = &v1alpha1.Result{Reason: string(reason)} }
+}
+
+// approves and denies are a person's word on a call.
+func approves(request string) func(*cluster) {
+	return func(c *cluster) {
+		answers(request, "")(c)
+		spec := &c.decided[len(c.decided)-1].Spec
+		spec.Type, spec.Digest = v1alpha1.DecisionApprove, aDigest
+	}
+}
+
+func denies(request string) func(*cluster) {
+	return func(c *cluster) {
+		answers(request, "")(c)
+		c.decided[len(c.decided)-1].Spec.Type = v1alpha1.DecisionDeny
+	}
+}
+
+// actsOn is a runner that made the call that was approved.
+func actsOn(name string) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) {
+		acts()(p)
+		p.Decided = append(p.Decided, v1alpha1.DecidedRequest{Name: name, Digest: aDigest})
+	}
+}
+
+func wants(s v1alpha1.DesiredState) func(*cluster) {
+	return func(c *cluster) { c.run.Spec.DesiredState = s }
+}
+
+// waitingStories are about Runs that wait without a pod.
+var waitingStories = map[string]story{
+	"approved": {
+		title: "a Run that waits for an approval has no pod, and goes on with it",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a call waits", reports(1, begun, awaits("AwaitingApproval", approval("s3c1", hour)))),
+			at(122*second, "the runner leaves", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)), leaves(task.ReasonWaiting))),
+			at(123*second, "x-1 exits 75", exits(1, 75)),
+			at(130*second, "its pod is deleted", vanishes(1)),
+			at(600*second, "a person approves", approves("s3c1")),
+			at(601*second, "x-2 runs", starts(2)),
+			at(602*second, "the runner reports, and has not asked again yet", reports(2, acts())),
+			at(603*second, "the runner acts on it", reports(2, actsOn("x.s3c1"))),
+			at(610*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(611*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"denied-by-person": {
+		title: "a denial goes to the next attempt as well",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a call waits, and the runner leaves", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)), leaves(task.ReasonWaiting))),
+			at(3*second, "x-1 exits 75", exits(1, 75)),
+			at(600*second, "a person denies", denies("s3c1")),
+			at(601*second, "x-2 runs", starts(2)),
+			at(603*second, "the runner acts on it", reports(2, acts("x.s3c1"))),
+			at(610*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(611*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"nobody-decides": {
+		title: "when nobody decides in time the agent is told so",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a call waits, and the runner leaves", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)), leaves(task.ReasonWaiting))),
+			at(3*second, "x-1 exits 75", exits(1, 75)),
+			at(hour+1*second, "x-2 runs", starts(2)),
+			at(hour+5*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(hour+6*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"leaves-and-lingers": {
+		title: "a runner that says that it leaves, and stays, is removed",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a call waits, and the runner leaves", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)), leaves(task.ReasonWaiting))),
+			at(300*second, "a person stops the Run", stops),
+		},
+	},
+	"decided-as-it-leaves": {
+		title: "what is decided while the runner leaves is not lost",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a call waits", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)))),
+			at(120*second, "a person approves", approves("s3c1")),
+			at(120*second, "and the runner leaves", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)), leaves(task.ReasonWaiting))),
+			at(121*second, "x-1 exits 75", exits(1, 75)),
+			at(122*second, "x-2 runs", starts(2)),
+			at(124*second, "the runner acts on it", reports(2, actsOn("x.s3c1"))),
+			at(130*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(131*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"durable-pod-lost": {
+		title: "a Run on a volume goes on though it had begun to change things",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(5*second, "x-1 is evicted", isEvicted(1)),
+			at(6*second, "x-2 runs", starts(2)),
+			at(9*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(10*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"forged-decision": {
+		title: "a Run whose runner acted on what nobody decided is not believed",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a call waits", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)))),
+			at(9*second, "the runner acts on something", reports(1, actsOn("x.s3c1"))),
+			at(10*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"paused-before": {
+		title: "a Run that is paused before it began waits as long as it takes",
+		run:   func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredPaused },
+		beats: []beat{
+			at(2*hour, "a person lets it go", wants(v1alpha1.DesiredRunning)),
+			at(2*hour+1*second, "x-1 runs", starts(1)),
+			at(2*hour+9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(2*hour+10*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"paused-in-its-pod": {
+		title: "a Run without a volume is paused in its pod",
+		run:   short,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(9*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(11*second, "the runner holds", reports(1, awaits("Paused"), used(11*second))),
+			at(2*hour, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(2*hour+1*second, "the runner goes on", reports(1, awaits(""), used(12*second))),
+			at(2*hour+9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(2*hour+10*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"paused-without-pod": {
+		title: "a Run on a volume is paused without a pod",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(9*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(11*second, "the runner leaves", reports(1, leaves(task.ReasonPaused))),
+			at(12*second, "x-1 exits 75", exits(1, 75)),
+			at(2*hour, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(2*hour+1*second, "x-2 runs", starts(2)),
+			at(2*hour+9*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(2*hour+10*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"paused-and-stopped": {
+		title: "a paused Run may be stopped",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(9*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(10*second, "the runner reports", reports(1)),
+			at(12*second, "the runner leaves", reports(1, leaves(task.ReasonPaused))),
+			at(13*second, "x-1 exits 75", exits(1, 75)),
+			at(2*hour, "a person stops it", stops),
+		},
+	},
+	"paused-between-attempts": {
+		title: "a failure while paused is tried again once it may go on",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(3*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(4*second, "x-1 exits 1", exits(1, 1)),
+			at(hour, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(hour+1*second, "x-2 runs", starts(2)),
+			at(hour+9*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(hour+10*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+}
+
+func TestStoriesOfWaiting(t *testing.T) { tellAll(t, waitingStories) }

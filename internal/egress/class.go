@@ -1,0 +1,185 @@
+package egress
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A Class is what the pods of some Agents may reach beside DNS and the API
+// server. Two that are equal have one Name.
+type Class struct {
+	// Ports are open to every address that is not link-local.
+	Ports []int32 `json:"ports"`
+	// Namespaces are those whose pods are reached, at every port.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Addresses are open at one port each.
+	Addresses []Address `json:"addresses,omitempty"`
+}
+
+// An Address is one IP address and one port of it.
+type Address struct {
+	IP   string `json:"ip"`
+	Port int32  `json:"port"`
+}
+
+const (
+	https int32 = 443
+	http  int32 = 80
+	ssh   int32 = 22
+)
+
+// Of is the class of a snapshot, for a Run of a namespace. The URLs are what its
+// pod reaches besides: the proxy.
+func Of(s task.Snapshot, namespace string, urls ...string) Class {
+	c := Class{Ports: []int32{https}}
+	for _, u := range append(urlsOf(s), urls...) {
+		c = c.open(u, namespace)
+	}
+	for _, a := range agents(s) {
+		if slices.ContainsFunc(a.Tools, isWeb) {
+			c.Ports = append(c.Ports, http)
+		}
+	}
+	if s.Sandbox != nil && len(s.Sandbox.Hosts) > 0 {
+		c.Ports = append(c.Ports, http, ssh)
+	}
+	slices.Sort(c.Ports)
+	slices.Sort(c.Namespaces)
+	slices.SortFunc(c.Addresses, func(a, b Address) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) })
+	c.Ports, c.Namespaces, c.Addresses = slices.Compact(c.Ports), slices.Compact(c.Namespaces), slices.Compact(c.Addresses)
+	return c
+}
+
+// Label names the class, as the value of a label.
+func (c Class) Label() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic("encoding our own type: " + err.Error())
+	}
+	return task.Hash(text)[:16]
+}
+
+func agents(s task.Snapshot) []task.Agent { return append([]task.Agent{s.Agent}, s.Agents...) }
+
+// isWeb says whether a model chooses what a tool reaches.
+func isWeb(t task.Tool) bool { return t.Builtin == "HttpRequest" || t.Builtin == "Browse" }
+
+// urlsOf are the URLs that a snapshot names. What has none is at port 443 of a
+// public host.
+func urlsOf(s task.Snapshot) []string {
+	var out []string
+	for _, m := range s.Models {
+		out = append(out, m.Endpoint)
+	}
+	for _, a := range agents(s) {
+		for _, t := range a.Tools {
+			out = append(out, t.Endpoint)
+			for _, h := range t.Hosts {
+				out = append(out, "http://"+h, "https://"+h)
+			}
+		}
+		for _, h := range a.Hooks {
+			out = append(out, h.URL)
+		}
+	}
+	for _, t := range s.Toolsets {
+		out = append(out, urlsOfToolset(t)...)
+	}
+	if g := s.Workspace.Git; g != nil {
+		out = append(out, gitURL(g.URL))
+	}
+	return slices.DeleteFunc(out, func(u string) bool { return u == "" })
+}
+
+func urlsOfToolset(t task.Toolset) []string {
+	var out []string
+	auth := func(a *task.Auth) {
+		if a != nil {
+			out = append(out, a.TokenURL)
+		}
+	}
+	if t.HTTP != nil {
+		out = append(out, t.HTTP.URL)
+		auth(t.HTTP.Auth)
+	}
+	if t.Requests != nil {
+		out = append(out, t.Requests.BaseURL)
+		auth(t.Requests.Auth)
+	}
+	return out
+}
+
+// gitURL makes a URL of what git takes for one: git@host:path.
+func gitURL(text string) string {
+	if strings.Contains(text, "://") {
+		return text
+	}
+	host, path, _ := strings.Cut(text, ":")
+	return "ssh://" + host + "/" + path
+}
+
+// open is the class with the way to a URL. One that is none opens nothing: its
+// field's own rules refuse it.
+func (c Class) open(text, namespace string) Class {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return c
+	}
+	port := portOf(u)
+	if port == 0 {
+		return c
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if ip, err := netip.ParseAddr(host); err == nil {
+		c.Addresses = append(c.Addresses, Address{IP: ip.Unmap().WithZone("").String(), Port: port})
+		return c
+	}
+	inside, outside := serviceNamespace(host, namespace)
+	if inside != "" {
+		c.Namespaces = append(c.Namespaces, inside)
+	}
+	if outside {
+		c.Ports = append(c.Ports, port)
+	}
+	return c
+}
+
+func portOf(u *url.URL) int32 {
+	if text := u.Port(); text != "" {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return 0
+		}
+		return int32(n)
+	}
+	return map[string]int32{"http": http, "https": https, "ssh": ssh, "git+ssh": ssh}[u.Scheme]
+}
+
+// serviceNamespace is the namespace of the Service that a host may be, empty: it
+// can be none; and whether it may be a host outside. A name of two parts may be
+// both.
+func serviceNamespace(host, namespace string) (inside string, outside bool) {
+	parts := strings.Split(host, ".")
+	switch {
+	case len(parts) == 1 && host == "localhost":
+		return "", false
+	case len(parts) == 1:
+		return namespace, false
+	case len(parts) == 2 && isName(parts[1]):
+		return parts[1], true
+	case len(parts) > 2 && slices.Contains(parts[2:], "svc"):
+		at := slices.Index(parts, "svc")
+		return parts[at-1], false
+	}
+	return "", true
+}
+
+// isName says whether a part of a host may name a namespace.
+func isName(part string) bool { return part != "" && part != "*" && len(part) <= 63 }

@@ -1,0 +1,98 @@
+package egress
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// Name is the name of the policy of a class.
+func Name(label string) string { return "deckhand-egress-" + label }
+
+// apiPort is where API servers listen that nobody knows more of.
+const apiPort int32 = 6443
+
+// Policy is that of a class in a namespace. The servers are the addresses of the
+// API server; none: it is reached at its usual port, wherever it is.
+func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkPolicy {
+	rules := []networkingv1.NetworkPolicyEgressRule{
+		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
+		toServers(servers),
+		{To: everywhere(), Ports: tcp(c.Ports...)},
+	}
+	for _, n := range c.Namespaces {
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n}},
+		}}})
+	}
+	for _, a := range c.Addresses {
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{exactly(a.IP)}, Ports: tcp(a.Port)})
+	}
+	return &networkingv1.NetworkPolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      Name(c.Label()),
+			Labels:    map[string]string{"app.kubernetes.io/managed-by": "deckhand", v1alpha1.LabelEgress: c.Label()},
+		},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelEgress: c.Label()}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress},
+			Egress:      rules,
+		},
+	}
+}
+
+// serversRule is where the rule of the API server stands in a policy.
+const serversRule = 1
+
+func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
+	if len(servers) == 0 {
+		return networkingv1.NetworkPolicyEgressRule{Ports: tcp(https, apiPort)}
+	}
+	var rule networkingv1.NetworkPolicyEgressRule
+	var ports []int32
+	for _, s := range servers {
+		rule.To = append(rule.To, exactly(s.IP))
+		ports = append(ports, s.Port)
+	}
+	slices.Sort(ports)
+	rule.Ports = tcp(slices.Compact(ports)...)
+	return rule
+}
+
+// everywhere is every address but those that only lead to the node and its
+// cloud: link-local ones, and the metadata service of AWS.
+func everywhere() []networkingv1.NetworkPolicyPeer {
+	return []networkingv1.NetworkPolicyPeer{
+		{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16"}}},
+		{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fe80::/10", "fd00:ec2::254/128"}}},
+	}
+}
+
+func exactly(ip string) networkingv1.NetworkPolicyPeer {
+	bits := 32
+	if a, err := netip.ParseAddr(ip); err == nil {
+		bits = a.BitLen()
+	}
+	return networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: netip.PrefixFrom(netip.MustParseAddr(ip), bits).String()}}
+}
+
+func tcp(ports ...int32) []networkingv1.NetworkPolicyPort {
+	var out []networkingv1.NetworkPolicyPort
+	for _, p := range ports {
+		out = append(out, port(corev1.ProtocolTCP, p))
+	}
+	return out
+}
+
+func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
+	at := intstr.FromInt32(number)
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &at}
+}

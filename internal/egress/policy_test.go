@@ -1,0 +1,66 @@
+package egress
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// The whole policies, to be read.
+func TestPolicies(t *testing.T) {
+	servers := []Address{{"172.18.0.2", 6443}, {"172.18.0.3", 6443}}
+	cases := map[string]struct {
+		class   Class
+		servers []Address
+	}{
+		"testdata/model.yaml":      {Of(snapshot(), "team-a"), servers},
+		"testdata/everything.yaml": {Of(snapshot(model("http://ollama.ai.svc:11434"), model("http://10.1.2.3:8000"), model("http://[fd00::1]:8000"), model("https://gateway.example.com:8443")), "team-a"), servers},
+		"testdata/unknown.yaml":    {Of(snapshot(), "team-a"), nil},
+	}
+	for file, tc := range cases {
+		t.Run(file, func(t *testing.T) {
+			got, err := yaml.Marshal(Policy(tc.class, "team-a", tc.servers))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(file, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// No rule lets anybody in, and none leads to the metadata service of a cloud.
+func TestNoPolicyLeadsToMetadata(t *testing.T) {
+	p := Policy(Of(snapshot(model("http://gateway.example.com")), "team-a"), "team-a", nil)
+	if len(p.Spec.Ingress) > 0 || len(p.Spec.PolicyTypes) != 2 {
+		t.Errorf("somebody gets in: %+v", p.Spec)
+	}
+	for i, rule := range p.Spec.Egress {
+		for _, port := range rule.Ports {
+			number := port.Port.IntValue()
+			if number == 80 && len(rule.To) == 0 {
+				t.Errorf("rule %d leads everywhere at port 80", i)
+			}
+		}
+		for _, to := range rule.To {
+			if b := to.IPBlock; b != nil && b.CIDR == "0.0.0.0/0" && !cmp.Equal(b.Except, []string{"169.254.0.0/16"}) {
+				t.Errorf("rule %d leads to link-local addresses", i)
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package snapshot_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// ruled is an Agent of files, a shell, a Toolset and another agent, with rules.
+func ruled(rules ...v1alpha1.PolicyRule) *v1alpha1.Agent {
+	a := using("debian:1", v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, aShell, ofToolset("hub"), ofToolset("api"), v1alpha1.Tool{Agent: "other"})
+	a.Spec.Policy = rules
+	return a
+}
+
+func rule(name, when string) v1alpha1.PolicyRule {
+	return v1alpha1.PolicyRule{Name: name, When: when, Answer: v1alpha1.PolicyAsk}
+}
+
+// around are the Objects that a ruled Agent reaches.
+func around() snapshot.Objects {
+	o := withToolsets(toolset("hub", apart), toolset("api", func(s *v1alpha1.ToolsetSpec) {
+		s.Requests = &v1alpha1.Requests{BaseURL: "https://api.example", Tools: []v1alpha1.RequestTool{{Name: "get", Description: "Gets.", Method: "GET", Path: "/x"}}}
+	}))
+	o.Agents["other"] = gen.Agent(func(a *v1alpha1.Agent) {
+		a.Name = "other"
+		a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinBrowse}}
+	})
+	return o
+}
+
+func TestPoliciesAreCompiled(t *testing.T) {
+	approved := func(tool int, when string) *v1alpha1.Agent {
+		a := ruled()
+		a.Spec.Tools[tool].Approval = &v1alpha1.Approval{When: when}
+		return a
+	}
+	plain := gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Policy = []v1alpha1.PolicyRule{rule("r", "shell.opaque()")} })
+	custom := gen.Agent(func(a *v1alpha1.Agent) {
+		a.Spec.Policy = []v1alpha1.PolicyRule{rule("r", `tool == "mine" && shell.opaque()`)}
+		a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "mine:1"}
+	})
+	cases := map[string]struct {
+		agent *v1alpha1.Agent
+		want  string // empty: it is Ready
+	}{
+		"good rules":                        {ruled(rule("a", `shell.runs("git", "push")`), rule("b", `tool == "Write" && args.file_path.startsWith("/workspace/docs")`), rule("c", "")), ""},
+		"a tool that a server may offer":    {ruled(rule("a", `tool == "hub__create_issue"`)), ""},
+		"a request":                         {ruled(rule("a", `tool == "api__get"`)), ""},
+		"a request that is not there":       {ruled(rule("a", `tool == "api__put"`)), `spec.policy: rule 1 "a": when, column 9: there is no tool "api__put"; the agent has`},
+		"a tool of an agent that it calls":  {ruled(rule("a", `tool == "Browse"`)), ""},
+		"an agent that it calls":            {ruled(rule("a", `tool == "other"`)), ""},
+		"a tool that nobody has":            {ruled(rule("a", ""), rule("b", `tool == "Shell"`)), `spec.policy: rule 2 "b": when, column 9: there is no tool "Shell"; the agent has Browse, Edit,`},
+		"the end of a Run is not governed":  {ruled(rule("a", `tool == "finish"`)), `there is no tool "finish"`},
+		"no condition":                      {ruled(rule("a", "args.size()")), `spec.policy: rule 1 "a": when, column 1: this is a value of type int, not a condition`},
+		"no CEL":                            {ruled(rule("a", `tool = "Write"`)), `spec.policy: rule 1 "a": when, column 6:`},
+		"two rules of one name":             {ruled(rule("a", ""), rule("a", "")), `spec.policy: rule 2 "a": name: another rule has this name; give each its own`},
+		"the shell of an agent without one": {plain, "shell is about the tool that runs command lines, and the agent has none"},
+		"tools of a runner of one's own":    {custom, ""},
+		"approvals of all kinds":            {approved(1, `shell.runs("rm")`), ""},
+		"an approval of a whole Toolset":    {approved(2, ""), ""},
+		"an approval that is no CEL":        {approved(1, "args.command &&"), "spec.tools: approval of builtin Shell: when, column "},
+		"an approval of files":              {approved(0, `tool == "Write"`), ""},
+		"an approval of a request":          {approved(3, `args.x == 1 and true`), "spec.tools: approval of toolset api: when, column"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := snapshot.Of(tc.agent, around())
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("Of() = %v", err)
+				}
+				return
+			}
+			var problem *snapshot.NotReadyError
+			if !errors.As(err, &problem) || problem.Reason != v1alpha1.ReasonPolicyInvalid || !strings.Contains(problem.Message, tc.want) {
+				t.Errorf("Of() = %v, want %s and %q", err, v1alpha1.ReasonPolicyInvalid, tc.want)
+			}
+		})
+	}
+}
+
+// A rule of one that works in the pod of another is wrong there as well.
+func TestAPolicyOfAnotherAgentIsChecked(t *testing.T) {
+	o := around()
+	o.Agents["other"].Spec.Policy = []v1alpha1.PolicyRule{rule("a", `tool == "Write"`)}
+	_, err := snapshot.Of(ruled(), o)
+	if err == nil || !strings.Contains(err.Error(), `Agent "other" is not ready: spec.policy: rule 1 "a"`) {
+		t.Errorf("Of() = %v", err)
+	}
+}
+
+func TestCheckToolset(t *testing.T) {
+	request := func(path string) func(*v1alpha1.ToolsetSpec) {
+		return func(s *v1alpha1.ToolsetSpec) {
+			s.Requests = &v1alpha1.Requests{BaseURL: "https://api.example", Tools: []v1alpha1.RequestTool{{Name: "get", Description: "Gets.", Method: "GET", Path: path}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		spec func(*v1alpha1.ToolsetSpec)
+		want string
+	}{
+		"a server":                      {apart, ""},
+		"a request":                     {request("/x"), ""},
+		"a request of unknown argument": {request("/x/${{ input.nubmer }}"), "spec.requests.tools[0].path "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if p := snapshot.CheckToolset(toolset("set", tc.spec)); p != nil {
+				got = p.Message
+			}
+			if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("CheckToolset() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The names of a Toolset's tools are its own, whatever it offers.
+func TestNoToolIsCalledLikeOneOfAToolset(t *testing.T) {
+	agent := using("debian:1", ofToolset("hub"), v1alpha1.Tool{Custom: "x", Name: "Hub__create"})
+	_, err := snapshot.Of(agent, withToolsets(toolset("hub", apart)))
+	if err == nil || !strings.Contains(err.Error(), "custom x would be called Hub__create, and tools of the Toolset hub begin like that") {
+		t.Errorf("Of() = %v", err)
+	}
+}

@@ -1,0 +1,25 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/tool/request"
+)
+
+// CheckToolset says what keeps a Toolset from being Ready, if anything: whether
+// its server answers only a Run can tell.
+func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
+	ts, err := toolsetForRunner(t)
+	if err == nil && ts.Requests != nil {
+		err = request.Check(ts)
+	}
+	if problem, is := errors.AsType[*request.WrongError](err); is {
+		return &NotReadyError{v1alpha1.ReasonToolsetInvalid, fmt.Sprintf("spec.%s %s", problem.Path, problem.Problem)}
+	}
+	if err != nil {
+		return &NotReadyError{v1alpha1.ReasonToolsetInvalid, err.Error()}
+	}
+	return nil
+}
