@@ -171,6 +171,9 @@ func (b *builder) connectOne(ctx context.Context, h *Hands, t task.Toolset) erro
 		}
 	}
 	s, err := mcp.Connect(ctx, o)
+	if refused, is := errors.AsType[*sandbox.RefusedError](err); is && refused.Reason != sandbox.Busy {
+		return misconfigured("Toolset %s: %w", t.Name, err)
+	}
 	if err != nil {
 		return task.End(task.ReasonToolUnavailable, "Toolset %s: %w", t.Name, err)
 	}

@@ -1,0 +1,76 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// An UnavailableError means that a server could not be reached, or did not speak
+// with us.
+type UnavailableError struct {
+	Toolset string
+	Err     error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the MCP server of the Toolset %s is not available: %v", e.Toolset, e.Err)
+}
+
+// Unwrap is why.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// A NotOfferedError means that an Agent allows tools that a server does not
+// offer.
+type NotOfferedError struct {
+	Toolset string
+	// Missing are those that it allows, Offered those that there are.
+	Missing, Offered []string
+}
+
+func (e *NotOfferedError) Error() string {
+	offered := "nothing"
+	if len(e.Offered) > 0 {
+		offered = list(e.Offered)
+	}
+	return fmt.Sprintf("the Toolset %s does not offer %s; it offers %s; correct allow", e.Toolset, list(e.Missing), offered)
+}
+
+// list names a few things in one line.
+func list(names []string) string {
+	const most = 100
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	told := make([]string, len(names))
+	for i, n := range names {
+		told[i] = line(n, 128)
+	}
+	return strings.Join(told, ", ") + more
+}
+
+// A statusError is an answer over HTTP that is none of the protocol.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.code, e.text))
+}
+
+var (
+	// errIdle ends a call in which nothing happened.
+	errIdle = errors.New("nothing happened in time")
+	// errLong ends a call in which too much did.
+	errLong = errors.New("the call took too long")
+	// errLarge ends a session in which a message was too large.
+	errLarge = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
+	// errOver ends what is under way when a Server is closed.
+	errOver = errors.New("the session was closed")
+	// errGone means that a program is no longer started.
+	errGone = fmt.Errorf("it ended %d times in a row and is not started again", maxFailures)
+	// errPanic means that what a server sent could not be dealt with.
+	errPanic = errors.New("what it sent makes no sense")
+)

@@ -1,0 +1,170 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxAsked is how many requests of a server are answered at once. It gets no
+// answer to more.
+const maxAsked = 8
+
+// A guard stands between a connection and the session on it. Only answers go
+// through; what else a server sends is dealt with here, one message at a time,
+// because the session would put it on a queue without an end.
+type guard struct {
+	mcp.Connection
+	// progress is told that something happens in the call of a token.
+	progress func(token, text string)
+	// changed is told that the server offers something else now.
+	changed func()
+	// root is what a server is told of files; empty: nothing.
+	root string
+
+	asked chan struct{}
+	ended chan struct{} // closed when there is nothing more to read
+	once  sync.Once
+
+	mu     sync.Mutex
+	first  jsonrpc.ID // of the request that begins the session
+	speaks string     // the version of the protocol, once it is known
+}
+
+func newGuard(c mcp.Connection) *guard {
+	return &guard{Connection: c, asked: make(chan struct{}, maxAsked), ended: make(chan struct{})}
+}
+
+// Read implements [mcp.Connection].
+func (g *guard) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		msg, err := g.Connection.Read(ctx)
+		if err != nil {
+			g.end()
+			return nil, err
+		}
+		switch m := msg.(type) {
+		case *jsonrpc.Response:
+			g.look(m)
+			return m, nil
+		case *jsonrpc.Request:
+			g.take(ctx, m)
+		}
+	}
+}
+
+// take deals with what is no answer.
+func (g *guard) take(ctx context.Context, m *jsonrpc.Request) {
+	if m.IsCall() {
+		g.answer(ctx, m)
+	} else {
+		g.hear(m)
+	}
+}
+
+// Write implements [mcp.Connection].
+func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if m, ok := msg.(*jsonrpc.Request); ok && m.Method == "initialize" {
+		g.mu.Lock()
+		g.first = m.ID
+		g.mu.Unlock()
+	}
+	return g.Connection.Write(ctx, msg)
+}
+
+// Close implements [mcp.Connection].
+func (g *guard) Close() error {
+	g.end()
+	return g.Connection.Close()
+}
+
+func (g *guard) end() { g.once.Do(func() { close(g.ended) }) }
+
+// over reports whether the connection has ended.
+func (g *guard) over() bool {
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// version is that of the protocol, once it is known.
+func (g *guard) version() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.speaks
+}
+
+// look sees in an answer what the transport has to know.
+func (g *guard) look(m *jsonrpc.Response) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.first.IsValid() && m.ID == g.first {
+		var begun struct {
+			ProtocolVersion string `json:"protocolVersion"`
+		}
+		if json.Unmarshal(m.Result, &begun) == nil && len(begun.ProtocolVersion) <= len("2006-01-02") {
+			g.speaks = begun.ProtocolVersion
+		}
+	}
+}
+
+// hear deals with a notification.
+func (g *guard) hear(m *jsonrpc.Request) {
+	switch {
+	case m.Method == "notifications/progress":
+		if len(m.Params) > maxSchema {
+			return
+		}
+		var told struct {
+			Token    string  `json:"progressToken"`
+			Message  string  `json:"message"`
+			Progress float64 `json:"progress"`
+			Total    float64 `json:"total"`
+		}
+		if json.Unmarshal(m.Params, &told) == nil {
+			g.progress(told.Token, progressLine(told.Message, told.Progress, told.Total))
+		}
+	case strings.HasSuffix(m.Method, "/list_changed"):
+		g.changed()
+	}
+}
+
+// answer answers what a server asks. It goes on reading meanwhile, since a
+// server may not take what it asked for.
+func (g *guard) answer(ctx context.Context, m *jsonrpc.Request) {
+	select {
+	case g.asked <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-g.asked }()
+		response := &jsonrpc.Response{ID: m.ID}
+		response.Result, response.Error = g.reply(m.Method)
+		_ = g.Connection.Write(ctx, response) // a server that takes no answers gets none
+	}()
+}
+
+// reply is what a server is told. It may look at what it is for; it gets neither
+// a model nor a person to ask.
+func (g *guard) reply(method string) (json.RawMessage, error) {
+	switch method {
+	case "ping":
+		return json.RawMessage(`{}`), nil
+	case "roots/list":
+		if g.root == "" {
+			return json.RawMessage(`{"roots":[]}`), nil
+		}
+		return json.RawMessage(`{"roots":[{"uri":"file://` + g.root + `","name":"workspace"}]}`), nil
+	case "elicitation/create":
+		return json.RawMessage(`{"action":"decline"}`), nil
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not do that"}
+}

@@ -1,0 +1,192 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// The tools that are made of resources and prompts.
+const (
+	listResources = "list_resources"
+	readResource  = "read_resource"
+	listPrompts   = "list_prompts"
+	getPrompt     = "get_prompt"
+)
+
+// maxListed bounds what is listed at once.
+const maxListed = 500
+
+type listIn struct {
+	Cursor string `json:"cursor,omitempty" jsonschema:"where to go on, as the list before said; empty: at the beginning"`
+}
+
+type readIn struct {
+	URI string `json:"uri" jsonschema:"the URI of the resource"`
+}
+
+type promptIn struct {
+	Name      string            `json:"name" jsonschema:"the name of the prompt"`
+	Arguments map[string]string `json:"arguments,omitempty" jsonschema:"the arguments of the prompt, by name"`
+}
+
+// own are the tools that are made of what else than tools a server has.
+func (s *Server) own() []*remote {
+	var all []*remote
+	if s.offered.resources {
+		all = append(all,
+			reader(s, listResources, "Lists the resources of "+s.Toolset.Name+", and the templates of their URIs.", (*link).resources),
+			reader(s, readResource, "Reads a resource of "+s.Toolset.Name+" by its URI.", (*link).resource))
+	}
+	if s.offered.prompts {
+		all = append(all,
+			reader(s, listPrompts, "Lists the prompts of "+s.Toolset.Name+" with their arguments.", (*link).prompts),
+			reader(s, getPrompt, "Gets a prompt of "+s.Toolset.Name+" with its arguments filled in.", (*link).prompt))
+	}
+	return all
+}
+
+// reader makes a tool that reads. Only one of them reads at once: what the
+// library keeps of an answer is emptied when it has been shown, so that a server
+// cannot fill our memory with what it says may be kept.
+func reader[In any](s *Server, home, page string, read func(*link, context.Context, In) (tool.Result, error)) *remote {
+	t := tool.Typed(s.spec(step.Tool{Name: home, Description: page}, tool.ReadOnly),
+		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
+			return s.perform(ctx, call, tool.ReadOnly, func(ctx context.Context, l *link, _ string) (tool.Result, error) {
+				select {
+				case s.reading <- struct{}{}:
+					defer func() { <-s.reading }()
+				case <-ctx.Done():
+					return tool.Result{}, context.Cause(ctx)
+				}
+				return read(l, ctx, in)
+			})
+		})
+	return &remote{home: home, spec: t.Spec(), call: t.Call}
+}
+
+func (l *link) resources(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := l.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var p page
+	for _, r := range answer.Resources[:min(len(answer.Resources), maxListed)] {
+		if r != nil {
+			p.add(about(r.URI, r.Name, r.MIMEType, r.Description))
+		}
+	}
+	more(&p, len(answer.Resources), answer.NextCursor)
+	*answer = mcp.ListResourcesResult{}
+	if in.Cursor == "" {
+		l.templates(ctx, &p)
+	}
+	return listed(&p, "There are no resources."), nil
+}
+
+// templates adds those of URIs. Not every server that has resources has them.
+func (l *link) templates(ctx context.Context, p *page) {
+	answer, err := l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
+	if err != nil {
+		return
+	}
+	for _, r := range answer.ResourceTemplates[:min(len(answer.ResourceTemplates), maxListed)] {
+		if r != nil {
+			p.add("template " + about(r.URITemplate, r.Name, r.MIMEType, r.Description))
+		}
+	}
+	*answer = mcp.ListResourceTemplatesResult{}
+}
+
+func (l *link) resource(ctx context.Context, in readIn) (tool.Result, error) {
+	answer, err := l.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer func() { *answer = mcp.ReadResourceResult{} }()
+	if answer.NeedsInput() {
+		return tool.Fail("The server asks for something that only a person could give it here, and was not given it."), nil
+	}
+	var p page
+	for _, c := range answer.Contents {
+		p.resource(c)
+	}
+	return listed(&p, "The resource is empty."), nil
+}
+
+func (l *link) prompts(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var p page
+	for _, r := range answer.Prompts[:min(len(answer.Prompts), maxListed)] {
+		if r != nil {
+			p.add(about(r.Name, "", "", r.Description) + arguments(r.Arguments))
+		}
+	}
+	more(&p, len(answer.Prompts), answer.NextCursor)
+	*answer = mcp.ListPromptsResult{}
+	return listed(&p, "There are no prompts."), nil
+}
+
+// arguments are those of a prompt, in a line.
+func arguments(of []*mcp.PromptArgument) string {
+	var b strings.Builder
+	for _, a := range of[:min(len(of), 32)] {
+		if a == nil {
+			continue
+		}
+		b.WriteString("\n  " + line(a.Name, 128))
+		if a.Required {
+			b.WriteString(" (required)")
+		}
+		if a.Description != "" {
+			b.WriteString(": " + line(a.Description, maxTold))
+		}
+	}
+	return b.String()
+}
+
+func (l *link) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
+	answer, err := l.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if answer.NeedsInput() {
+		return tool.Fail("The server asks for something that only a person could give it here, and was not given it."), nil
+	}
+	var p page
+	for _, m := range answer.Messages {
+		if m != nil && m.Content != nil {
+			p.addf("[%s]", line(string(m.Role), 16))
+			p.content(m.Content)
+		}
+	}
+	return listed(&p, "The prompt is empty."), nil
+}
+
+// more says how a list goes on.
+func more(p *page, n int, cursor string) {
+	if n > maxListed {
+		p.addf("[%d more are not shown]", n-maxListed)
+	}
+	if cursor != "" {
+		quoted, _ := json.Marshal(clip(cursor, 2<<10)) // a string: cannot fail
+		p.addf("[there is more: go on with cursor %s]", quoted)
+	}
+}
+
+// listed is what was read, or that there is nothing.
+func listed(p *page, nothing string) tool.Result {
+	if text := p.String(); text != "" {
+		return tool.Result{Text: text}
+	}
+	return tool.Result{Text: fmt.Sprintf("[%s]", nothing)}
+}

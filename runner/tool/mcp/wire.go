@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+)
+
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
+// A wire is the HTTP below a session. It bounds what comes back, ends with the
+// session, and tells answers of whoever stands before a server from answers of
+// the protocol.
+type wire struct {
+	base    http.RoundTripper
+	life    context.Context //nolint:containedctx // it is that of the session, which requests do not have
+	version func() string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(w.life, cancel)
+	release := sync.OnceFunc(func() { stop(); cancel() })
+	out := req.Clone(ctx)
+	if v := w.version(); v != "" && out.Header.Get(headerVersion) == "" {
+		out.Header.Set(headerVersion, v)
+	}
+	resp, err := w.base.RoundTrip(out)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	limit := int64(maxMessage)
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
+		limit = maxStream
+	}
+	resp.Body = &body{ReadCloser: resp.Body, left: limit, release: release}
+	if !foreign(req, resp) {
+		return resp, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxTold))
+	_ = resp.Body.Close()
+	return nil, &statusError{code: resp.StatusCode, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxTold)}
+}
+
+// foreign reports whether an answer is not one of the protocol: nobody has done
+// what was asked.
+func foreign(req *http.Request, resp *http.Response) bool {
+	switch code := resp.StatusCode; code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotFound: // the session is over, whatever the body says
+		return req.Header.Get(headerSession) != ""
+	default:
+		return code >= http.StatusInternalServerError
+	}
+}
+
+// A body is what is read of an answer.
+type body struct {
+	io.ReadCloser
+	left    int64
+	release func()
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("reading an answer: %w", errLarge)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *body) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}

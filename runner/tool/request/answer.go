@@ -1,0 +1,156 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/internal/auth"
+)
+
+const (
+	// maxBody is how many bytes of an answer are read, decompressed.
+	maxBody = 256 << 10
+	// maxExcerpt is how much of it is shown of a failure.
+	maxExcerpt = 8 << 10
+)
+
+// An answer is what a server answered.
+type answer struct {
+	status string
+	code   int
+	media  string
+	text   string
+	cut    bool   // there is more than was read
+	broken string // why the rest did not come
+}
+
+// read reads an answer. What fails then is told in it: by now the request has
+// had its effect.
+func read(resp *http.Response) answer {
+	a := answer{status: word(resp.Status), code: resp.StatusCode, media: word(resp.Header.Get("Content-Type"))}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if a.cut = len(body) > maxBody; a.cut {
+		body = trimmed(body[:maxBody])
+	} else if err != nil {
+		a.broken = word(err.Error())
+	}
+	if utf8.Valid(body) && !strings.Contains(string(body), "\x00") {
+		a.text = string(body)
+	} else {
+		a.text = fmt.Sprintf("[the body is not shown: it is no text, but %s, %d bytes]", orUnknown(a.media), len(body))
+	}
+	return a
+}
+
+func orUnknown(media string) string {
+	if media == "" {
+		return "of no type"
+	}
+	return media
+}
+
+// trimmed takes off the bytes of a character that is not whole at the end.
+func trimmed(b []byte) []byte {
+	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
+		if utf8.RuneStart(b[len(b)-i]) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// result is the answer as the model reads it.
+func (a answer) result(effect tool.Effect) tool.Result {
+	text := "HTTP " + a.status
+	body, cut := a.text, a.cut
+	failed := a.code < 200 || a.code > 299
+	if failed && len(body) > maxExcerpt {
+		body, cut = string(trimmed([]byte(body[:maxExcerpt]))), true
+	}
+	if body != "" {
+		text += "\n\n" + body
+	}
+	switch {
+	case cut:
+		text += fmt.Sprintf("\n[cut: the first %d KiB; there is more]", len(body)>>10)
+	case a.broken != "":
+		text += "\n[the rest did not come: " + a.broken + "]"
+	}
+	if failed {
+		return tool.Fail(text, advice(a.code, effect)...)
+	}
+	return tool.Result{Text: text, Summary: "HTTP " + a.status}
+}
+
+// advice says what to do about a failure.
+func advice(code int, effect tool.Effect) []string {
+	switch {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return []string{"The credentials of this tool do not suffice; that is for the owner of this agent to change."}
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+		return []string{"Try it once more later."}
+	case code >= http.StatusInternalServerError && effect != tool.ReadOnly:
+		return []string{partly}
+	}
+	return nil
+}
+
+const partly = "What it was to change may have changed nevertheless: look before you repeat it."
+
+// unanswered says why there is no answer.
+func (s *sender) unanswered(req *http.Request, err error) tool.Result {
+	var (
+		addr     *auth.AddressError
+		redirect *auth.RedirectError
+		cred     *auth.CredentialError
+		dial     *net.OpError
+		wrap     *url.Error
+	)
+	host := word(req.URL.Host)
+	switch {
+	case errors.As(err, &redirect):
+		return tool.Fail(fmt.Sprintf("%s was asked and answered, but %s", host, word(redirect.Error())))
+	case errors.As(err, &addr):
+		return tool.Fail(fmt.Sprintf("%s was not asked: %v", host, addr), "That is for the owner of this agent to change.")
+	case errors.As(err, &cred):
+		return tool.Fail(fmt.Sprintf("%s was not asked: %s", host, word(cred.Error())), "That is for the owner of this agent to change.")
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", host, word(dial.Error())), "Nothing was done. Try it once more later.")
+	}
+	if errors.As(err, &wrap) {
+		err = wrap.Err
+	}
+	if s.changes() {
+		return tool.Fail(fmt.Sprintf("%s gave no answer: %s", host, word(err.Error())), partly)
+	}
+	return tool.Fail(fmt.Sprintf("%s gave no answer: %s", host, word(err.Error())), "Try it once more later.")
+}
+
+// word is a text from outside as a part of one of our lines.
+func word(s string) string {
+	const most = 300
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s[:min(len(s), 4*most)])
+	if len(s) > most {
+		s = string(trimmed([]byte(s[:most]))) + "…"
+	}
+	return s
+}

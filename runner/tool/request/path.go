@@ -1,0 +1,124 @@
+package request
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/binding"
+)
+
+// readPath takes the path apart at its slashes: a value stays within the segment
+// that it is in.
+func (p *plan) readPath(at string) error {
+	rest, ok := strings.CutPrefix(p.tool.Path, "/")
+	if !ok {
+		return wrong(at, "must begin with /")
+	}
+	for _, text := range segments(rest) {
+		t, err := p.template(at, text, mustHave)
+		if err != nil {
+			return err
+		}
+		if err := segment(words(text)); err != nil {
+			return wrong(at, "%v", err)
+		}
+		p.path = append(p.path, t)
+	}
+	return nil
+}
+
+// segments are the parts of a path between slashes, but for those inside of
+// ${{ }}.
+func segments(path string) []string {
+	var all []string
+	var one strings.Builder
+	inside := false
+	for i := 0; i < len(path); i++ {
+		switch {
+		case strings.HasPrefix(path[i:], "${{"):
+			inside = true
+		case strings.HasPrefix(path[i:], "}}"):
+			inside = false
+		case path[i] == '/' && !inside:
+			all = append(all, one.String())
+			one.Reset()
+			continue
+		}
+		one.WriteByte(path[i])
+	}
+	return append(all, one.String())
+}
+
+// words is a text with x in the place of each value.
+func words(text string) string {
+	var all strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "${{")
+		all.WriteString(before)
+		if !found {
+			return all.String()
+		}
+		all.WriteByte('x')
+		_, text, _ = strings.Cut(after, "}}")
+	}
+}
+
+// segment checks what an author wrote between two slashes.
+func segment(s string) error {
+	u, err := url.Parse("http://host/" + s)
+	switch {
+	case strings.ContainsAny(s, "?#"):
+		return errors.New("has ? or #; write parameters in query")
+	case err != nil || u.EscapedPath() != "/"+s:
+		return fmt.Errorf("%q cannot stand in a path as it is; write it percent-encoded", s)
+	case dots(u.Path[1:]):
+		return fmt.Errorf("%q leads elsewhere; write the path that is meant", s)
+	}
+	return nil
+}
+
+// dots reports whether a segment leads to another.
+func dots(decoded string) bool { return decoded == "." || decoded == ".." }
+
+// A valueError says that a value cannot go where it is to go.
+type valueError struct{ problem string }
+
+func (e *valueError) Error() string { return e.problem }
+
+// bindPath is the path with its values, escaped.
+func (p *plan) bindPath(in *binding.Input) (string, error) {
+	var path strings.Builder
+	for _, t := range p.path {
+		escaped, err := t.Bind(in, func(v json.RawMessage) (string, error) {
+			s, err := scalar(v)
+			return url.PathEscape(s), err
+		})
+		if err != nil {
+			return "", err
+		}
+		decoded, err := url.PathUnescape(escaped)
+		if given := t.Paths(); len(given) > 0 && (err != nil || decoded == "" || dots(decoded)) {
+			return "", &valueError{fmt.Sprintf("the path would have %q in it, which leads elsewhere than meant; give another %s", decoded, given[0])}
+		}
+		path.WriteString("/" + escaped)
+	}
+	return path.String(), nil
+}
+
+// scalar writes a value that is one word: a text, a number or a truth.
+func scalar(v json.RawMessage) (string, error) {
+	v = bytes.TrimSpace(v)
+	switch v[0] {
+	case '{', '[', 'n':
+		return "", errors.New("must be a string, a number or a boolean here")
+	case '"':
+		var s string
+		err := json.Unmarshal(v, &s)
+		return s, err
+	}
+	return string(v), nil
+}
