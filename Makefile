@@ -14,6 +14,7 @@ export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
 e2e demo bench-cluster: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
+export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
 
 # What images are called. This name no registry knows: the test cluster is
 # given its images by hand.
@@ -51,7 +52,7 @@ lint: bin/tools/golangci-lint ## Hold the code to the house style
 	(cd examples/custom-runner && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
 
-test: bin/assets bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
+test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
 	$(GOTESTSUM) -- $(RACE) ./...
 	(cd examples/custom-runner && ../../$(GOTESTSUM) -- ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- ./cmd/... ./internal/...)
@@ -65,13 +66,14 @@ vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the In
 ##@ To build
 
 build: ## Build the programs, static, into bin/
-	go build $(STATIC) -o bin/ ./cmd/... ./test/modelserver
+	go build $(STATIC) -o bin/ ./cmd/... ./test/modelserver ./test/gitserver
 	go -C examples/custom-runner build $(STATIC) -o $(CURDIR)/bin/custom-runner .
 
 image: build bin/cluster ## Lay the programs in images for the test cluster, without an engine
 	mkdir -p dist
-	for program in manager runner modelserver custom-runner; do
-		echo "$$program: $$(bin/cluster image -name $(REGISTRY)/$$program:$(TAG) -binary bin/$$program -o dist/$$program.tar) bytes to pull"
+	for program in manager runner modelserver gitserver custom-runner; do
+		also=; [ "$$program" != runner ] || also="-binary bin/sandbox"
+		echo "$$program: $$(bin/cluster image -name $(REGISTRY)/$$program:$(TAG) -binary bin/$$program $$also -o dist/$$program.tar) bytes to pull"
 	done
 
 images: ## Build the images with docker
@@ -101,8 +103,9 @@ cluster-up: bin/cluster bin/k8s bin/pause ## Bring up a real Kubernetes on this 
 cluster-down: bin/cluster ## Take it away
 	bin/cluster down
 
-cluster-load: image ## Give its node the images
+cluster-load: image bin/mcp ## Give its node the images
 	bin/cluster load dist/*.tar
+	bin/cluster toolbox -registry $(REGISTRY) -tag $(TAG) -modules bin/mcp
 
 deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 	bin/tools/helm upgrade --install deckhand charts/deckhand \
@@ -166,6 +169,13 @@ bin/k8s: $(wildcard test/cluster/go.* test/cluster/k8s/*.go test/cluster/interna
 	stamp="-X k8s.io/component-base/version"
 	go -C test/cluster build -trimpath -o $(CURDIR)/$@ \
 		-ldflags="-s -w $$stamp.gitVersion=$$version $$stamp.gitMajor=$$major $$stamp.gitMinor=$$minor" ./k8s
+
+bin/mcp: test/mcp/package.json test/mcp/package-lock.json
+	command -v npm >/dev/null || { echo "npm is missing: MCP servers of Node.js are left out" >&2; exit 0; }
+	mkdir -p $@
+	cp $^ $@
+	npm ci --prefix=$@ --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error || { rm -rf $@; exit 1; }
+	touch $@
 
 bin/assets: bin/cluster bin/k8s
 	bin/cluster assets $@

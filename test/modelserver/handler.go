@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// newHandler puts everything together: pages first, then the two wires over one
-// script.
-func newHandler(chat http.Handler, pages *http.ServeMux) http.Handler {
-	asked := &journal{entries: []Entry{}}
+// newHandler puts everything together: pages first, then an MCP server, and the two
+// wires over one script.
+func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
+	asked, effects := &journal{entries: []Entry{}}, &counter{counts: map[string]int{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.Path {
 		case "GET /healthz":
@@ -18,10 +18,20 @@ func newHandler(chat http.Handler, pages *http.ServeMux) http.Handler {
 		case "GET /journal":
 			asked.ServeHTTP(w, r)
 			return
+		case "POST /count":
+			effects.add(w, r)
+			return
+		case "GET /counts":
+			effects.list(w, r)
+			return
 		}
 		asked.record(r)
 		if page, pattern := pages.Handler(r); pattern != "" {
 			page.ServeHTTP(w, r)
+			return
+		}
+		if r.URL.Path == "/mcp" {
+			tools.ServeHTTP(w, r)
 			return
 		}
 		bear(r)

@@ -10,7 +10,12 @@
 // of pages is an object of Page by pattern of net/http.ServeMux, such as
 // "POST hooks/veto" or "/reports/1".
 //
-// GET /journal is what it was asked, oldest first; see Entry.
+// At /mcp is an MCP server of a harbor's berths, for whoever shows the script's key
+// as a bearer token.
+//
+// GET /journal is what it was asked, oldest first; see Entry. POST /count?id=x
+// counts an effect, at once even when &delayMS=500 holds the answer back, and
+// GET /counts is how often each was counted.
 package main
 
 import (
@@ -89,7 +94,7 @@ func load(scriptPath, pagesPath string) (http.Handler, error) {
 		return nil, err
 	}
 	chat := variantsOf(slices.Collect(maps.Keys(script.Models))).choose(modeltest.NewServer(script))
-	return newHandler(chat, pages), nil
+	return newHandler(chat, newMCP(script.Key), pages), nil
 }
 
 // source is a file, or without one a variable of the environment.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/cluster"
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
 const usage = `usage: cluster <verb>
@@ -19,6 +20,8 @@ const usage = `usage: cluster <verb>
   status                 what runs
   load IMAGE.tar ...     give the node images
   image -name N ...      make an image of static programs (image -h)
+  toolbox                give the node images with a shell, git, Python, Go and
+                         MCP servers, and make them first (toolbox -h)
   assets DIR             make DIR what KUBEBUILDER_ASSETS points to
 
 Needs root. Environment, with defaults:
@@ -27,20 +30,24 @@ Needs root. Environment, with defaults:
   CLUSTER_PORT  16443                       of the API server on 127.0.0.1
   CLUSTER_K8S   k8s beside this program
   CLUSTER_PAUSE pause beside this program
+  CLUSTER_LAYERS  /var/cache/deckhand-layers      layers that were made once
+  CLUSTER_MIRROR  http://deb.debian.org/debian    where Debian comes from
 `
 
 // A verb is what can be asked for on the command line.
 type verb func(ctx context.Context, s cluster.Site, args []string) error
 
 var verbs = map[string]verb{
-	"up":     func(ctx context.Context, s cluster.Site, _ []string) error { return s.Up(ctx, os.Stdout) },
-	"down":   func(ctx context.Context, s cluster.Site, _ []string) error { return s.Down(ctx) },
-	"status": func(ctx context.Context, s cluster.Site, _ []string) error { return s.Status(ctx, os.Stdout) },
-	"load":   func(ctx context.Context, s cluster.Site, args []string) error { return s.Load(ctx, args...) },
-	"image":  makeImage,
-	"assets": makeAssets,
-	"gate":   openGate, // started by up
-	"help":   help,
+	"up":      func(ctx context.Context, s cluster.Site, _ []string) error { return s.Up(ctx, os.Stdout) },
+	"down":    func(ctx context.Context, s cluster.Site, _ []string) error { return s.Down(ctx) },
+	"status":  func(ctx context.Context, s cluster.Site, _ []string) error { return s.Status(ctx, os.Stdout) },
+	"load":    func(ctx context.Context, s cluster.Site, args []string) error { return s.Load(ctx, args...) },
+	"image":   makeImage,
+	"toolbox": loadToolbox,
+	"assets":  makeAssets,
+	"gate":    openGate,     // started by up
+	"volumes": serveVolumes, // also
+	"help":    help,
 }
 
 func main() { os.Exit(run()) } //nolint:forbidigo // this is main
@@ -80,4 +87,11 @@ func openGate(ctx context.Context, _ cluster.Site, args []string) error {
 		return fmt.Errorf("gate takes an address and a namespace")
 	}
 	return cluster.Gate(ctx, args[0], args[1])
+}
+
+func serveVolumes(ctx context.Context, _ cluster.Site, args []string) error {
+	if len(args) != 3 {
+		return fmt.Errorf("volumes takes a kubeconfig, a node and a folder")
+	}
+	return volumes.Serve(ctx, volumes.Options{Kubeconfig: args[0], Node: args[1], Dir: args[2], Log: os.Stdout})
 }

@@ -17,7 +17,7 @@ type component struct {
 func (s Site) components() []component {
 	return []component{
 		s.etcd(), s.runtime(), s.apiServer(), s.gate(),
-		s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(),
+		s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(), s.volumes(),
 	}
 }
 
@@ -67,13 +67,18 @@ func (s Site) apiServer() component {
 
 // gate lets programs on the host reach the API server.
 func (s Site) gate() component {
-	self, err := os.Executable()
-	if err != nil {
-		self = "/proc/self/exe" // what os.Executable reads; the child finds itself there too
-	}
 	return component{name: "gate", onHost: true, healthy: s.nodeListed, args: []string{
-		self, "gate", s.api(), s.Name,
+		self(), "gate", s.api(), s.Name,
 	}}
+}
+
+// self is the program that runs.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "/proc/self/exe" // what os.Executable reads; the child finds itself there too
+	}
+	return path
 }
 
 // The clients' rate limits are lifted: the defaults, meant to protect large
@@ -118,5 +123,12 @@ func (s Site) proxy() component {
 func (s Site) dns() component {
 	return component{name: "cluster-dns", healthy: s.nameResolved, args: []string{
 		s.bin("cluster-dns"), "--kubeconfig=" + s.conf("dns.kubeconfig"), "--listen=" + nodeIP + ":53",
+	}}
+}
+
+// volumes answers claims. It works as administrator: it makes its own class.
+func (s Site) volumes() component {
+	return component{name: "volumes", healthy: s.classListed, args: []string{
+		self(), "volumes", s.Kubeconfig(), s.Name, s.Path("volumes"),
 	}}
 }

@@ -5,7 +5,7 @@
 //	host │ namespace
 //	     │   etcd ── kube-apiserver ┬ kube-controller-manager, kube-scheduler
 //	gate ┼──────────────┘           ├ kubelet ── containerd ── pods
-//	     │                          └ kube-proxy, cluster-dns
+//	     │                          └ kube-proxy, cluster-dns, volumes
 //
 // Everything it keeps is under one folder, everything it starts is written down
 // there, and Down takes all of it away. Up may be called at any time: what runs

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
 // A check says why something is not healthy yet; nil is healthy.
@@ -54,6 +56,12 @@ func (s Site) nameResolved(ctx context.Context) error {
 // nodeListed goes the way a user goes: through the gate, as administrator.
 func (s Site) nodeListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/api/v1/nodes?limit=1")
+	return err
+}
+
+// classListed is what the provisioner of volumes makes before it works.
+func (s Site) classListed(ctx context.Context) error {
+	_, err := s.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
 	return err
 }
 

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,6 +40,33 @@ func (s Site) loadPause(ctx context.Context) error {
 		return err
 	}
 	return s.Load(ctx, tarball)
+}
+
+// madeOf is a label of an image that the node has: what it was made of.
+const madeOf = "deckhand.test/made-of"
+
+// LoadOnce makes an image of kept layers and gives it to the node, unless it has
+// exactly that already. Its layers are known by their names.
+func (s Site) LoadOnce(ctx context.Context, spec image.Spec) error {
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encoding image %s: %w", spec.Name, err)
+	}
+	label := fmt.Sprintf("%x", sha256.Sum256(encoded))
+	there, err := s.ctr(ctx, "images", "list", "-q", fmt.Sprintf("name==%s,labels.%q==%s", spec.Name, madeOf, label))
+	if err != nil || there != "" {
+		return err
+	}
+	tarball := s.Path("run", "loading.tar")
+	defer func() { _ = os.Remove(tarball) }() // goes with the folder at the latest
+	if _, err := image.Write(spec, tarball); err != nil {
+		return err
+	}
+	if err := s.Load(ctx, tarball); err != nil {
+		return err
+	}
+	_, err = s.ctr(ctx, "images", "label", spec.Name, madeOf+"="+label)
+	return err
 }
 
 func (s Site) ctr(ctx context.Context, args ...string) (string, error) {

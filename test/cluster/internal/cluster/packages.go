@@ -19,6 +19,7 @@ var packages = []struct{ name, brings string }{
 	{"nftables", "nft"},
 	{"conntrack", "conntrack"},
 	{"iproute2", "ip"},
+	{"debootstrap", "debootstrap"},
 }
 
 // installPackages installs what is missing and says so.

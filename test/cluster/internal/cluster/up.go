@@ -58,7 +58,7 @@ func (s Site) phases(out io.Writer) []phase {
 		{"etcd, containerd", s.run(s.etcd(), s.runtime())},
 		{"pause image", s.loadPause},
 		{"API server", s.run(s.apiServer(), s.gate())},
-		{"controllers, node", s.run(s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns())},
+		{"controllers, node", s.run(s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(), s.volumes())},
 		{"node ready", func(ctx context.Context) error { return s.await(ctx, s.kubelet(), s.nodeReady) }},
 	}
 }

@@ -1,5 +1,5 @@
-// Package image lays static programs in a container image, without an engine
-// and the same way every time.
+// Package image lays static programs in a container image, alone or on layers
+// that were made before, without an engine and the same way every time.
 package image
 
 import (
@@ -36,11 +36,17 @@ type Binary struct {
 
 // A Spec says what an image holds and how it starts.
 type Spec struct {
-	Name       string // such as deckhand.test/runner:dev
+	Name       string  // such as deckhand.test/runner:dev
+	Layers     []Layer // that lie below the programs
 	Binaries   []Binary
-	Entrypoint string
+	Entrypoint string // empty: a pod says what it starts
 	User       string
+	Env        []string // instead of what programs alone need
+	WorkingDir string
 }
+
+// defaultEnv is all that static programs need.
+var defaultEnv = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/", "SSL_CERT_FILE=" + certificates}
 
 // Write writes the image to out as a tarball that `ctr images import` and
 // `docker load` read, and returns what a registry would send for it, in bytes.
@@ -60,19 +66,13 @@ func Write(s Spec, out string) (int64, error) {
 }
 
 func build(s Spec) (v1.Image, error) {
-	content, err := files(s.Binaries)
+	layers, err := s.layers()
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content)), nil
-	}, tarball.WithCompressedCaching)
+	img, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
-		return nil, fmt.Errorf("compressing layer: %w", err)
-	}
-	img, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		return nil, fmt.Errorf("appending layer: %w", err)
+		return nil, fmt.Errorf("appending layers: %w", err)
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -80,10 +80,36 @@ func build(s Spec) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", "amd64"
-	config.Config.Entrypoint = []string{s.Entrypoint}
-	config.Config.User = s.User
-	config.Config.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/", "SSL_CERT_FILE=" + certificates}
+	if s.Entrypoint != "" {
+		config.Config.Entrypoint = []string{s.Entrypoint}
+	}
+	config.Config.User, config.Config.Env, config.Config.WorkingDir = s.User, s.Env, s.WorkingDir
+	if s.Env == nil {
+		config.Config.Env = defaultEnv
+	}
 	return mutate.ConfigFile(img, config)
+}
+
+// layers are those made before, and one of the programs if there are any.
+func (s Spec) layers() ([]v1.Layer, error) {
+	var layers []v1.Layer
+	for _, layer := range s.Layers {
+		layers = append(layers, layer)
+	}
+	if len(s.Binaries) == 0 {
+		return layers, nil
+	}
+	content, err := files(s.Binaries)
+	if err != nil {
+		return nil, err
+	}
+	top, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}, tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, fmt.Errorf("compressing layer: %w", err)
+	}
+	return append(layers, top), nil
 }
 
 // files is the layer as a tar: folders before what they hold, no times.

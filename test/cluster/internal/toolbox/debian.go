@@ -1,0 +1,129 @@
+package toolbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// packages are what the Debian has beside its essential ones, bash and the
+// coreutils among them.
+var packages = []string{"busybox-static", "ca-certificates", "curl", "git", "procps", "python3"}
+
+// needless is what nobody in a container reads.
+var needless = []string{
+	"usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man",
+	"var/cache/apt", "var/cache/debconf", "var/lib/apt/lists", "var/log",
+}
+
+// The user whom images start as, with a home of its own.
+const (
+	user  = "65532"
+	home  = "/home/agent"
+	entry = "agent:x:65532:65532::/home/agent:/bin/bash\n"
+	group = "agent:x:65532:\n"
+)
+
+// debian is the layer below all others.
+func debian(suite, mirror string, say func(string)) layer {
+	return layer{
+		name:   "debian",
+		inputs: append([]string{"1", suite, entry}, append(packages, needless...)...),
+		fill: func(ctx context.Context, root string) error {
+			include := "--include=" + strings.Join(packages, ",")
+			cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", include, suite, root, mirror)
+			// What it mounts goes with it, even when it is killed.
+			cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+			told := &progress{say: say}
+			cmd.Stdout, cmd.Stderr = told, told
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("running debootstrap of %s from %s: %w\n%s", suite, mirror, err, told.last())
+			}
+			return furnish(root)
+		},
+	}
+}
+
+// furnish takes away what is needless and adds the user. It goes through a
+// Root: the tree has links that lead out of it.
+func furnish(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("opening the tree: %w", err)
+	}
+	defer root.Close()
+	for _, name := range needless {
+		if err := root.RemoveAll(name); err != nil {
+			return fmt.Errorf("removing what is needless: %w", err)
+		}
+	}
+	for _, dir := range []string{"var/log", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial", home[1:]} {
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making folders: %w", err)
+		}
+	}
+	if err := root.Chown(home[1:], 65532, 65532); err != nil {
+		return fmt.Errorf("giving the home to its user: %w", err)
+	}
+	return errors.Join(extend(root, "etc/passwd", entry), extend(root, "etc/group", group))
+}
+
+// extend adds a line to a file.
+func extend(root *os.Root, file, line string) error {
+	old, err := root.ReadFile(file)
+	if err == nil {
+		err = root.WriteFile(file, append(old, line...), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("adding the user: %w", err)
+	}
+	return nil
+}
+
+// release is the Debian that this machine has, so that its programs run in
+// images too; the stable one of 2023 where the machine has another system.
+func release(osRelease string) string {
+	values := map[string]string{}
+	for line := range strings.Lines(osRelease) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		values[key] = strings.Trim(value, `"`)
+	}
+	if values["ID"] == "debian" && values["VERSION_CODENAME"] != "" {
+		return values["VERSION_CODENAME"]
+	}
+	return "bookworm"
+}
+
+// A progress tells of the lines "I: Retrieving git 1:2" the first of each verb,
+// and remembers the end of all of them.
+type progress struct {
+	say  func(string)
+	told string
+	kept []byte
+}
+
+// Write takes what was printed.
+func (p *progress) Write(data []byte) (int, error) {
+	p.kept = append(p.kept, data...)
+	p.kept = p.kept[max(0, len(p.kept)-4096):]
+	for line := range bytes.Lines(data) {
+		verb, _, _ := strings.Cut(strings.TrimPrefix(string(line), "I: "), " ")
+		if bytes.HasPrefix(line, []byte("I: ")) && p.known(verb) {
+			p.told += verb + " "
+			p.say("  " + strings.ToLower(verb))
+		}
+	}
+	return len(data), nil
+}
+
+// known says whether a verb is one of the long ones that were not told yet.
+func (p *progress) known(verb string) bool {
+	return strings.Contains("Retrieving Extracting Unpacking Configuring ", verb+" ") && !strings.Contains(p.told, verb+" ")
+}
+
+func (p *progress) last() string { return string(p.kept) }

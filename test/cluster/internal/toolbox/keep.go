@@ -1,0 +1,179 @@
+package toolbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/image"
+)
+
+// kept is how many versions of a layer stay: clones of different age take turns.
+const kept = 3
+
+// making begins the names of folders of layers that are not done.
+const making = ".making-"
+
+// A layer is a part of images.
+type layer struct {
+	name   string
+	inputs []string // all that decides what it holds
+	fill   func(ctx context.Context, root string) error
+}
+
+// file names a layer after what goes into it.
+func (l layer) file() string {
+	sum := sha256.Sum256([]byte(strings.Join(l.inputs, "\x00")))
+	return fmt.Sprintf("%s-%x", l.name, sum[:8])
+}
+
+// A keep holds layers.
+type keep struct {
+	dir string
+	say func(string)
+	now func() time.Time
+}
+
+// layer makes a layer unless it is kept.
+func (k keep) layer(ctx context.Context, l layer) (image.Layer, error) {
+	unlock, err := k.lock()
+	if err != nil {
+		return image.Layer{}, err
+	}
+	defer unlock()
+	folder := filepath.Join(k.dir, l.file())
+	if made, err := k.read(folder); err == nil {
+		return made, nil
+	}
+	begin := k.now()
+	k.say(fmt.Sprintf("making the layer %s, once for this machine", l.name))
+	if err := k.make(ctx, l, folder); err != nil {
+		return image.Layer{}, fmt.Errorf("making layer %s: %w", l.name, err)
+	}
+	k.say(fmt.Sprintf("made the layer %s in %.0fs", l.name, k.now().Sub(begin).Seconds()))
+	if err := k.prune(l.name); err != nil {
+		return image.Layer{}, err
+	}
+	return k.read(folder)
+}
+
+// Of a kept layer, the file and what is known of it.
+const (
+	packed = "layer.tar.gz"
+	facts  = "layer.json"
+)
+
+// read returns a kept layer and remembers that it was used.
+func (k keep) read(folder string) (image.Layer, error) {
+	data, err := os.ReadFile(filepath.Join(folder, facts))
+	if err != nil {
+		return image.Layer{}, err
+	}
+	var made image.Layer
+	if err := json.Unmarshal(data, &made); err != nil {
+		return image.Layer{}, fmt.Errorf("reading %s: %w", folder, err)
+	}
+	made.File = filepath.Join(folder, packed)
+	if info, err := os.Stat(made.File); err != nil || info.Size() != made.Length {
+		return image.Layer{}, fmt.Errorf("%s is damaged: %w", made.File, err)
+	}
+	return made, os.Chtimes(folder, time.Time{}, k.now())
+}
+
+// make fills a tree and packs it. What was cut short leaves no layer.
+func (k keep) make(ctx context.Context, l layer, folder string) error {
+	work, err := os.MkdirTemp(k.dir, making)
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // prune takes it the next time
+	tree, result := filepath.Join(work, "tree"), filepath.Join(work, "result")
+	for _, dir := range []string{tree, result} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return fmt.Errorf("making a folder: %w", err)
+		}
+	}
+	if err := l.fill(ctx, tree); err != nil {
+		return err
+	}
+	made, err := image.Pack(ctx, tree, filepath.Join(result, packed))
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(made)
+	if err != nil {
+		return fmt.Errorf("encoding what is known of the layer: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(result, facts), data, 0o644); err != nil {
+		return fmt.Errorf("writing what is known of the layer: %w", err)
+	}
+	if err := os.RemoveAll(folder); err != nil { // a damaged one
+		return fmt.Errorf("removing a damaged layer: %w", err)
+	}
+	return os.Rename(result, folder)
+}
+
+// prune removes all but the layers of a name that were used last, and what
+// earlier calls that were cut short have left.
+func (k keep) prune(name string) error {
+	type aged struct {
+		folder string
+		used   time.Time
+	}
+	var layers []aged
+	entries, err := os.ReadDir(k.dir)
+	if err != nil {
+		return fmt.Errorf("pruning layers: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		folder := filepath.Join(k.dir, e.Name())
+		if strings.HasPrefix(e.Name(), making) {
+			errs = append(errs, os.RemoveAll(folder))
+		} else if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), name+"-") {
+			layers = append(layers, aged{folder, info.ModTime()})
+		}
+	}
+	slices.SortFunc(layers, func(a, b aged) int { return b.used.Compare(a.used) })
+	for _, l := range layers[min(kept, len(layers)):] {
+		errs = append(errs, os.RemoveAll(l.folder))
+	}
+	return errors.Join(errs...)
+}
+
+// lock keeps two from making the same layer at once.
+func (k keep) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(k.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder of layers: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(k.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// output runs a program and returns what it printed, trimmed. An error tells
+// that too, and what it complained of.
+func output(cmd *exec.Cmd) (string, error) {
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("running %s: %w\n%s%s", filepath.Base(cmd.Path), err, out.Bytes(), complaints.Bytes())
+	}
+	return strings.TrimSpace(out.String()), nil
+}
