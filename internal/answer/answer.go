@@ -219,9 +219,9 @@ func toRequest(p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 // another is a name for a Decision on the same request.
 func another(d *v1alpha1.Decision) string { return d.Name + ".2" }
 
-func either(types []v1alpha1.DecisionType) string {
+func either(kinds []v1alpha1.DecisionType) string {
 	var out []string
-	for _, t := range types {
+	for _, t := range kinds {
 		out = append(out, string(t))
 	}
 	return strings.Join(out, " or ")

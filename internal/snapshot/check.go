@@ -58,16 +58,7 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 		return nil, &NotReadyError{v1alpha1.ReasonTooManyAgents, fmt.Sprintf("It may reach more than %d other Agents in its pod, itself or through others: %s and maybe more; remove some from spec.tools", MaxAgents, names(others))}
 	}
 	for _, a := range others {
-		if p := checkOne(a, o); p != nil {
-			return nil, notReady(a, p)
-		}
-		if p := checkPrices(a, o); p != nil {
-			return nil, notReady(a, p)
-		}
-		if p := checkImage(agent, a); p != nil {
-			return nil, p
-		}
-		if p := checkPlace(agent, a); p != nil {
+		if p := checkOther(agent, a, o); p != nil {
 			return nil, p
 		}
 	}
@@ -75,6 +66,20 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 		return nil, p
 	}
 	return others, checkPrices(agent, o)
+}
+
+// checkOther checks an Agent that works in the pod of another.
+func checkOther(agent, other *v1alpha1.Agent, o Objects) *NotReadyError {
+	if p := checkOne(other, o); p != nil {
+		return notReady(other, p)
+	}
+	if p := checkPrices(other, o); p != nil {
+		return notReady(other, p)
+	}
+	if p := checkImage(agent, other); p != nil {
+		return p
+	}
+	return checkPlace(agent, other)
 }
 
 // checkImage holds an Agent that works in the pod of another to its runner: an
@@ -130,6 +135,11 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if err := binding.Check(agent.Spec.Instructions, InputSchema(agent.Spec)); err != nil {
 		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
 	}
+	return checkCalls(agent, o)
+}
+
+// checkCalls checks what an Agent may call, and what is said of its calls.
+func checkCalls(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkNames(agent.Spec.Tools); p != nil {
 		return p
 	}

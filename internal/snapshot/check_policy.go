@@ -54,8 +54,7 @@ func invalidPolicy(message string) *NotReadyError {
 
 // first is the first of what is wrong with rules, and where.
 func first(err error) string {
-	var one *policy.Error
-	if errors.As(err, &one) {
+	if one, is := errors.AsType[*policy.Error](err); is {
 		return one.Error()
 	}
 	return err.Error()

@@ -21,35 +21,18 @@ type Secret struct {
 // Secrets are those that anything in a snapshot names, each once, by name.
 func Secrets(s task.Snapshot) []Secret {
 	keys := map[string]map[string]bool{}
-	add := func(k task.SecretKey) {
+	whole := ""
+	if g := s.Workspace.Git; g != nil {
+		whole = g.Secret
+	}
+	for _, k := range append(keysOf(s), task.SecretKey{Secret: whole}) {
 		if k.Secret == "" {
-			return
+			continue
 		}
 		if keys[k.Secret] == nil {
 			keys[k.Secret] = map[string]bool{}
 		}
 		keys[k.Secret][k.Key] = true
-	}
-	for _, m := range s.Models {
-		add(m.SecretKey)
-	}
-	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
-		for _, t := range a.Tools {
-			add(t.SecretKey)
-		}
-		for _, h := range a.Hooks {
-			add(h.SecretKey)
-		}
-	}
-	for _, t := range s.Toolsets {
-		for _, k := range t.Keys() {
-			add(k)
-		}
-	}
-	whole := ""
-	if g := s.Workspace.Git; g != nil && g.Secret != "" {
-		whole = g.Secret
-		add(task.SecretKey{Secret: whole})
 	}
 	var out []Secret
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
@@ -58,6 +41,27 @@ func Secrets(s task.Snapshot) []Secret {
 			one.Keys = slices.Sorted(maps.Keys(keys[name]))
 		}
 		out = append(out, one)
+	}
+	return out
+}
+
+// keysOf are the keys that Models, tools, hooks and Toolsets name, some of them
+// empty.
+func keysOf(s task.Snapshot) []task.SecretKey {
+	var out []task.SecretKey
+	for _, m := range s.Models {
+		out = append(out, m.SecretKey)
+	}
+	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
+		for _, t := range a.Tools {
+			out = append(out, t.SecretKey)
+		}
+		for _, h := range a.Hooks {
+			out = append(out, h.SecretKey)
+		}
+	}
+	for _, t := range s.Toolsets {
+		out = append(out, t.Keys()...)
 	}
 	return out
 }

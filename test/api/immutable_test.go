@@ -130,7 +130,7 @@ func TestOutcomeOfARunIsFinal(t *testing.T) {
 func TestADecisionIsFixed(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
-	changed := map[string]any{"run": "q", "request": "s4c1", "type": "Message", "value": "next", "grant": map[string]any{"steps": int64(1)}, "reason": "because", "by": "eve"}
+	changed := map[string]any{"run": "q", "request": "s4c1", "type": "Message", "value": "next", "digest": strings.Repeat("d", 64), "scope": "Run", "groups": []any{"admins"}, "grant": map[string]any{"steps": int64(1)}, "reason": "because", "by": "eve"}
 	for f := range reflect.TypeFor[v1alpha1.DecisionSpec]().Fields() {
 		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if changed[field] == nil {

@@ -36,8 +36,8 @@ var modelCases = map[string]ruleCase{
 // toolCases are the rules of what an Agent's tools may be.
 var toolCases = map[string]ruleCase{
 	"every built-in tool":                          {agent, `spec: {tools: [{builtin: Files}, {builtin: Think}, {builtin: HttpRequest}, {builtin: WebSearch}, {builtin: Browse}, {builtin: Ask}, {builtin: Task}, {builtin: Recall}]}`, ``},
-	"a tool is something":                          {agent, `spec: {tools: [{timeout: 5s}]}`, "a tool is one of builtin, agent and custom"},
-	"a tool is not two things":                     {agent, `spec: {tools: [{builtin: Files, agent: b}]}`, "a tool is one of builtin, agent and custom"},
+	"a tool is something":                          {agent, `spec: {tools: [{timeout: 5s}]}`, "a tool is one of builtin, agent, toolset and custom"},
+	"a tool is not two things":                     {agent, `spec: {tools: [{builtin: Files, agent: b}]}`, "a tool is one of builtin, agent, toolset and custom"},
 	"another Agent":                                {agent, `spec: {tools: [{agent: reviewer, mode: Pod}]}`, ``},
 	"another Agent under two names":                {agent, `spec: {tools: [{agent: reviewer}, {agent: reviewer, name: second_opinion}]}`, ``},
 	"another Agent whose name no model takes":      {agent, `spec: {tools: [{agent: review.er}]}`, "models take no tool of that name"},
@@ -120,7 +120,7 @@ var decisionCases = map[string]ruleCase{
 	"a decision is named after its request": {decision, `{metadata: {name: mine}}`, "name it r.s3c1"},
 	"its name is not too long":              {decision, `{metadata: {name: ` + strings.Repeat("d", 145) + `}, spec: {request: null}}`, "at most 144 characters"},
 	"a request is an id":                    {decision, `{spec: {request: "limit:steps"}}`, "write s3c1"},
-	"a type is one of the list":             {decision, `{spec: {type: Approve}}`, `supported values: "Answer", "Grant", "Message"`},
+	"a type is one of the list":             {decision, `{spec: {type: Bless}}`, `supported values: "Approve", "Deny", "Answer", "Grant", "Message"`},
 	"an answer says something":              {decision, `{spec: {value: null}}`, "value goes with the types Answer and Message"},
 	"an answer is not empty":                {decision, `{spec: {value: ""}}`, "spec.value"},
 	"an answer is bounded in bytes":         {decision, `{spec: {value: "` + strings.Repeat("ä", 2049) + `"}}`, "at most 4 KiB"},

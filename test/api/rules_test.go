@@ -86,7 +86,7 @@ var ruleCases = map[string]ruleCase{
 	"retries are bounded":                         {run, `spec: {retries: 21}`, "less than or equal to 20"},
 	"retries are not negative":                    {run, `spec: {retries: -1}`, "greater than or equal to 0"},
 	"disruptions are not negative":                {run, `spec: {disruptions: -1}`, "greater than or equal to 0"},
-	"a desired state is one of the list":          {run, `spec: {desiredState: Dancing}`, `supported values: "Running", "Stopped"`},
+	"a desired state is one of the list":          {run, `spec: {desiredState: Dancing}`, `supported values: "Running", "Paused", "Stopped"`},
 	"a TTL is not negative":                       {run, `spec: {ttlSecondsAfterFinished: -1}`, "greater than or equal to 0"},
 	"a name fits a label":                         {run, `metadata: {name: ` + strings.Repeat("r", 64) + `}`, "at most 63 characters"},
 	"an unknown field is refused by name":         {run, `spec: {promt: Do it.}`, `unknown field "spec.promt"`},

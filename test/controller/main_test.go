@@ -21,6 +21,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/identity"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -38,6 +39,8 @@ type bench struct {
 	faults    interceptor.Funcs
 	events    *events.FakeRecorder
 	unguarded string
+	supply    run.Supply
+	fence     *egress.Fence
 	now       time.Time
 	run       *v1alpha1.Run // as it was created
 }
@@ -116,13 +119,18 @@ func (b *bench) reconcileCopy(r *v1alpha1.Run) error {
 
 func (b *bench) reconciler() *run.Reconciler {
 	c := interceptor.NewClient(b.operator, b.faults)
-	return run.New(c, c, b.events, run.Options{
+	o := run.Options{
 		RunnerImage:      "deckhand.test/runner:dev",
 		RunnerPullPolicy: "IfNotPresent",
+		Supply:           b.supply,
 		Guard:            b,
 		Identity:         identity.New(c, "deckhand-runner"),
 		Now:              func() time.Time { return b.now },
-	})
+	}
+	if b.fence != nil {
+		o.Fence = b.fence
+	}
+	return run.New(c, c, b.events, o)
 }
 
 // crank reconciles until the Run rests, as its own writes would have it.

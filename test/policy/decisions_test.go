@@ -102,3 +102,53 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A Decision is made in the name of groups that its author is in.
+func TestADecisionIsInGroupsOfItsAuthor(t *testing.T) {
+	s := newStage(t)
+	token := s.Token(t, s.account, nil)
+	role(t, "approver")
+	s.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "approves"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "deckhand-approver"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: s.account.Name}},
+	})
+	by := "system:serviceaccount:" + s.namespace + ":" + s.account.Name
+	c := s.WithToken(t, token)
+	for name, tc := range map[string]struct {
+		groups []string
+		want   string
+	}{
+		"none":         {nil, ""},
+		"one-of-his":   {[]string{"system:serviceaccounts"}, ""},
+		"all-of-his":   {[]string{"system:serviceaccounts", "system:serviceaccounts:" + s.namespace, "system:authenticated"}, ""},
+		"anothers":     {[]string{"system:masters"}, "you are not in system:masters"},
+		"his-and-more": {[]string{"system:authenticated", "leads", "owners"}, "you are not in leads, owners"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deciding(s.namespace, "mine.s3c1."+name, by)
+			d.Spec.Type, d.Spec.Request, d.Spec.Value, d.Spec.Digest, d.Spec.Groups = v1alpha1.DecisionApprove, "s3c1", "", strings.Repeat("d", 64), tc.groups
+			err := c.Create(t.Context(), d)
+			if tc.want == "" && err != nil || tc.want != "" && (!apitest.IsPolicy(err) || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Who writes Toolsets has a role for it, since that is to read Secrets.
+func TestWhoMayWriteToolsets(t *testing.T) {
+	s := newStage(t)
+	for user, may := range map[string]bool{"author": true, "viewer": false, "user": false, "approver": false} {
+		t.Run(user, func(t *testing.T) {
+			c := s.As(t, user, s.namespace, role(t, user)...)
+			set := &v1alpha1.Toolset{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "by-" + user}, Spec: v1alpha1.ToolsetSpec{HTTP: &v1alpha1.HTTPServer{URL: "https://mcp.example"}}}
+			if err := c.Create(t.Context(), set); (err == nil) != may || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("creating a Toolset: %v", err)
+			}
+			if err := c.List(t.Context(), &v1alpha1.ToolsetList{}, client.InNamespace(s.namespace)); (err == nil) != (user != "approver") {
+				t.Errorf("reading Toolsets: %v", err)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,6 +115,47 @@ func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Status.Progress == nil || got.Status.Progress.Attempt != 2 {
+		t.Errorf("progress is %+v", got.Status.Progress)
+	}
+}
+
+// What a runner may tell at most the schema takes: a report that is refused would
+// be the end of a good Run.
+func TestRunnersLargestReportIsTaken(t *testing.T) {
+	s := newStage(t)
+	w, _ := s.writer(t, s.pod)
+	var asked []task.Pending
+	for i := range 3 * task.MaxPending {
+		asked = append(asked, task.Pending{
+			ID: strings.Repeat("s", task.MaxRequest), Kind: task.PendingApproval, Agent: strings.Repeat("a", task.MaxAsker),
+			Question: strings.Repeat("ä", 50*(1+i%10)), Tool: "shell", Args: strings.Repeat("ä", 50*(10-i%10)), ArgsTruncated: true,
+			Digest: strings.Repeat("d", 64), Rule: strings.Repeat("r", task.MaxRule), Groups: []string{"leads", "owners"},
+			AskedAt: "2030-01-01T00:00:00Z", ExpiresAt: "2030-01-01T00:00:00Z",
+		})
+	}
+	whole := task.Pending{ID: "s1c1", Kind: task.PendingApproval, Question: strings.Repeat("q", task.MaxMessage), Args: strings.Repeat("a", task.MaxArgs), AskedAt: "2030-01-01T00:00:00Z"}
+	for range 8 {
+		whole.Groups = append(whole.Groups, strings.Repeat(string(rune('a'+len(whole.Groups))), 128))
+	}
+	for name, open := range map[string][]task.Pending{"many requests": asked, "large ones": {whole, whole, whole}} {
+		progress := task.Progress{
+			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: task.Shown(open),
+			Decided:     []task.Decided{{Name: "mine.s1c1", Request: "s1c1", Digest: strings.Repeat("d", 64)}},
+			Confinement: &task.Confinement{Process: "Enforced", Files: "Enforced", Network: "PortsOnly", LandlockABI: 6},
+			Result:      &task.Result{Reason: task.ReasonWaiting, Published: &task.Published{Branch: "deckhand/mine", Commit: strings.Repeat("c", 40)}},
+		}
+		if len(progress.Pending) == 0 || len(progress.Pending) == len(open) {
+			t.Errorf("%s: %d of %d are shown", name, len(progress.Pending), len(open))
+		}
+		if err := w.Commit(t.Context(), func() task.Progress { return progress }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var got v1alpha1.Run
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &got); err != nil {
+		t.Fatal(err)
+	}
+	if p := got.Status.Progress; p == nil || p.Confinement == nil || p.Confinement.Network != "PortsOnly" || p.Decided[0].Digest == "" || p.Result == nil || p.Result.Published == nil {
 		t.Errorf("progress is %+v", got.Status.Progress)
 	}
 }

@@ -110,12 +110,15 @@ func roles(t *testing.T, objects []object) []rbacv1.Role {
 }
 
 func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
-	wantCluster := []rbacv1.PolicyRule{{
-		APIGroups:     []string{"admissionregistration.k8s.io"},
-		Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-		ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-decisions"},
-		Verbs:         []string{"get"},
-	}}
+	wantCluster := []rbacv1.PolicyRule{
+		{
+			APIGroups:     []string{"admissionregistration.k8s.io"},
+			Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-decisions"},
+			Verbs:         []string{"get"},
+		},
+		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, ResourceNames: []string{"kubernetes"}, Verbs: []string{"get"}},
+	}
 	var namespaces []string
 	for _, role := range roles(t, template(t, "prod", "watchNamespaces: [team-a, team-b]")) {
 		if role.Name != "prod-deckhand-manager" {
@@ -129,7 +132,7 @@ func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
 		}
 		namespaces = append(namespaces, role.Namespace)
 		for _, rule := range role.Rules {
-			if slices.Contains(rule.APIGroups, "rbac.authorization.k8s.io") || slices.Contains(rule.Resources, "serviceaccounts") {
+			if slices.Contains(rule.APIGroups, "rbac.authorization.k8s.io") || slices.Contains(rule.Resources, "serviceaccounts") || slices.Contains(rule.Resources, "endpointslices") {
 				t.Errorf("in %s the operator may %v %v", role.Namespace, rule.Verbs, rule.Resources)
 			}
 		}
@@ -237,12 +240,20 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 	pod := manager(t, template(t, "prod", everything(t))).Spec.Template
 	c := pod.Spec.Containers[0]
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	if want := "registry.example/deckhand/manager@" + digest; c.Image != want {
-		t.Errorf("image = %s, want %s: the digest wins", c.Image, want)
+	if want := "mirror.example:5000/hub/deckhand/manager@" + digest; c.Image != want {
+		t.Errorf("image = %s, want %s: the digest wins, and the mirror has it", c.Image, want)
 	}
 	wantArgs := []string{
 		"--runner-image=registry.example:5000/deckhand/runner:v9",
 		"--runner-pull-policy=Never",
+		"--image-mirror=mirror.example:5000/hub",
+		"--runner-image-pull-secrets=mirror,hub",
+		"--runner-ca-bundle=company-ca/bundle.pem",
+		"--runner-http-proxy=http://proxy.example:3128",
+		"--runner-https-proxy=http://proxy.example:3129",
+		"--runner-no-proxy=10.0.0.0/8,.example",
+		"--network-policies",
+		"--network-policies-api-server=Ports",
 		"--watch-namespaces=team-a,team-b",
 		"--leader-elect",
 		"--metrics-bind-address=:8080",
@@ -270,6 +281,39 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 	for value, shows := range set {
 		if !shows {
 			t.Errorf("%s has no effect", value)
+		}
+	}
+}
+
+func TestNetworkPoliciesMayBeLeftOut(t *testing.T) {
+	objects := template(t, "prod", "{networkPolicies: {enabled: false}, watchNamespaces: [team-a]}")
+	for _, arg := range manager(t, objects).Spec.Template.Spec.Containers[0].Args {
+		if strings.HasPrefix(arg, "--network-policies") {
+			t.Errorf("args have %s", arg)
+		}
+	}
+	for _, role := range roles(t, objects) {
+		for _, rule := range role.Rules {
+			if role.Namespace == "" && slices.Contains(rule.Resources, "endpointslices") {
+				t.Errorf("%s may %v %v", role.Name, rule.Verbs, rule.Resources)
+			}
+		}
+	}
+}
+
+// The operator finds mirrored images by the same rules as the chart.
+func TestTheOperatorComesFromTheMirror(t *testing.T) {
+	for repository, want := range map[string]string{
+		"ghcr.io/deckhand-dev/manager":   "m.example/hub/deckhand-dev/manager:v1",
+		"localhost:5000/manager":         "m.example/hub/manager:v1",
+		"deckhand-dev/manager":           "m.example/hub/deckhand-dev/manager:v1",
+		"manager":                        "m.example/hub/library/manager:v1",
+		"docker.io/manager":              "m.example/hub/library/manager:v1",
+		"m.example/hub/deckhand/manager": "m.example/hub/deckhand/manager:v1",
+	} {
+		objects := template(t, "prod", "{imageMirror: m.example/hub, image: {tag: v1, repository: "+repository+"}}")
+		if got := manager(t, objects).Spec.Template.Spec.Containers[0].Image; got != want {
+			t.Errorf("%s comes from %s, want %s", repository, got, want)
 		}
 	}
 }
@@ -319,6 +363,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"an unknown log level":      {"logLevel: trace", "at '/logLevel': value must be one of 'info', 'debug'"},
 		"half a digest":             {"image: {digest: sha256:abc}", "at '/image/digest': 'sha256:abc' does not match pattern"},
 		"an unknown pull policy":    {"image: {pullPolicy: always}", "at '/image/pullPolicy': value must be one of"},
+		"a mirror that is a URL":    {"imageMirror: https://mirror.example", "at '/imageMirror': 'https://mirror.example' does not match pattern"},
+		"a proxy with a password":   {"runner: {proxy: {http: http://me:secret@proxy.example}}", "at '/runner/proxy/http':"},
+		"another way to the API":    {"networkPolicies: {enabled: true, apiServer: Everywhere}", "at '/networkPolicies/apiServer': value must be one of"},
 		"a number as an annotation": {"podAnnotations: {a: 1}", "at '/podAnnotations/a': got number, want string"},
 	}
 	for name, tc := range cases {

@@ -76,7 +76,7 @@ func committed(w world) (plan, bool) {
 		return plan{}, false
 	}
 	p := judge(w, verdictOf(*r))
-	if told := w.progress(); told == nil || told.Result == nil {
+	if told := w.progress(); told == nil || told.Result == nil || !told.Result.Committed {
 		p.lastWord = lastWord(w.pod())
 	}
 	return p, true

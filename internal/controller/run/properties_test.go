@@ -41,6 +41,18 @@ var fates = []func(n int) func(*cluster){
 	func(n int) func(*cluster) { return waits(n, "CreateContainerConfigError", "") },
 	isUnschedulable, isEvicted, vanishes,
 	func(int) func(*cluster) { return stops },
+	func(int) func(*cluster) { return wants(v1alpha1.DesiredPaused) },
+	func(int) func(*cluster) { return wants(v1alpha1.DesiredRunning) },
+	func(n int) func(*cluster) {
+		return reports(n, begun, awaits("AwaitingApproval", approval("s4c1", hour)))
+	},
+	func(n int) func(*cluster) {
+		return reports(n, awaits("AwaitingApproval", approval("s4c1", hour)), leaves(task.ReasonWaiting))
+	},
+	func(n int) func(*cluster) { return reports(n, leaves(task.ReasonPaused)) },
+	func(n int) func(*cluster) { return exits(n, 75) },
+	func(int) func(*cluster) { return approves("s4c1") },
+	func(int) func(*cluster) { return denies("s4c1") },
 	func(int) func(*cluster) { return refuses(forbidden("exceeded quota")) },
 	func(int) func(*cluster) { return refuses(errDown) },
 	func(int) func(*cluster) { return refuses(nil) },
@@ -54,16 +66,27 @@ func befall(c *cluster, r *rand.Rand) {
 		if r.IntN(4) > 0 {
 			c.refuse = nil
 		}
+		if r.IntN(4) == 0 && c.run.Spec.DesiredState == v1alpha1.DesiredPaused {
+			wants(v1alpha1.DesiredRunning)(c)
+		}
 		return
 	}
 	fates[r.IntN(len(fates))](int(a.Number))(c)
+}
+
+// durability gives every other Agent a volume.
+func durability(seed uint64) func(*v1alpha1.Agent) {
+	if seed%2 == 0 {
+		return mayAskPeople
+	}
+	return onVolume
 }
 
 // Whatever befalls its pods, a Run settles, and a settled Run stays still.
 func TestEveryRunSettles(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := newCluster(t, gen.Run(), gen.Agent())
+		c := newCluster(t, gen.Run(), gen.Agent(durability(seed)))
 		for i := 0; c.run.Status.CompletionTime == nil; i++ {
 			if i == 3000 {
 				t.Fatalf("seed %d: the Run does not settle: %s", seed, sentence(reasonOf(c.run), messageOf(c.run)))

@@ -1,0 +1,160 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+)
+
+const toolset = `{apiVersion: deckhand.dev/v1alpha1, kind: Toolset, metadata: {name: t}, spec: {http: {url: "https://mcp.example/mcp"}}}`
+
+// sandboxCases are the rules of what an Agent says of its sandbox, its files and
+// its pod.
+var sandboxCases = map[string]ruleCase{
+	"a sandbox":                               {agent, `spec: {tools: [{builtin: Shell}, {builtin: Python}], sandbox: {image: "debian:stable-slim", env: [{name: CI, value: "1"}], egress: {hosts: [github.com, "*.golang.org"]}, confinement: Required, processes: 64, allowInjected: [ISTIO_META, /var/run/secrets/x]}}`, ``},
+	"a sandbox has an image":                  {agent, `spec: {sandbox: {}}`, "spec.sandbox.image: Required"},
+	"its image is not empty":                  {agent, `spec: {sandbox: {image: ""}}`, "spec.sandbox.image"},
+	"a variable has a name":                   {agent, `spec: {sandbox: {image: i, env: [{name: "A-B"}]}}`, "must be a name of a variable"},
+	"a variable is not one of Deckhand's":     {agent, `spec: {sandbox: {image: i, env: [{name: HTTPS_PROXY, value: x}]}}`, "is set by Deckhand: choose another name"},
+	"nor is HOME":                             {agent, `spec: {sandbox: {image: i, env: [{name: HOME, value: /}]}}`, "is set by Deckhand"},
+	"nor any that begins like it":             {agent, `spec: {sandbox: {image: i, env: [{name: DECKHAND_X, value: x}]}}`, "is set by Deckhand"},
+	"a variable is set once":                  {agent, `spec: {sandbox: {image: i, env: [{name: A}, {name: A}]}}`, "Duplicate value"},
+	"a variable holds no Secret":              {agent, `spec: {sandbox: {image: i, env: [{name: A, secret: {secretName: s}}]}}`, `unknown field "spec.sandbox.env[0].secret"`},
+	"egress names hosts":                      {agent, `spec: {sandbox: {image: i, egress: {hosts: ["https://github.com"]}}}`, "must be a host in lower case"},
+	"confinement is one of two":               {agent, `spec: {sandbox: {image: i, confinement: None}}`, `supported values: "BestEffort", "Required"`},
+	"processes are enough for a shell":        {agent, `spec: {sandbox: {image: i, processes: 7}}`, "greater than or equal to 8"},
+	"processes are bounded":                   {agent, `spec: {sandbox: {image: i, processes: 5000}}`, "less than or equal to 4096"},
+	"a durable workspace":                     {agent, `spec: {workspace: {durability: Volume, storageClassName: fast, accessMode: ReadWriteOncePod, retain: Always, retainSeconds: 60}}`, ``},
+	"one in the pod has no class":             {agent, `spec: {workspace: {storageClassName: fast}}`, "are for durability: Volume"},
+	"nor anything to retain":                  {agent, `spec: {workspace: {durability: Pod, retain: Never}}`, "are for durability: Volume"},
+	"an access mode is one that writes":       {agent, `spec: {workspace: {durability: Volume, accessMode: ReadOnlyMany}}`, `supported values: "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"`},
+	"what is retained is one of three":        {agent, `spec: {workspace: {durability: Volume, retain: Sometimes}}`, `supported values: "OnFailure", "Always", "Never"`},
+	"a year is long enough":                   {agent, `spec: {workspace: {durability: Volume, retainSeconds: 31536001}}`, "less than or equal to 31536000"},
+	"a repository":                            {agent, `spec: {workspace: {git: {url: "https://git.example/a.git", revision: v1.2/x, depth: 0, secretName: git, publish: Branch}}}`, ``},
+	"a repository by ssh":                     {agent, `spec: {workspace: {git: {url: "git@git.example:a/b.git"}}}`, ``},
+	"a repository is a URL":                   {agent, `spec: {workspace: {git: {url: "--upload-pack=x"}}}`, "must be a URL of a repository"},
+	"a repository is not a file":              {agent, `spec: {workspace: {git: {url: "file:///etc"}}}`, "must be a URL of a repository"},
+	"nor a program":                           {agent, `spec: {workspace: {git: {url: "ext::sh -c x"}}}`, "must be a URL of a repository"},
+	"its URL has no password":                 {agent, `spec: {workspace: {git: {url: "https://me:secret@git.example/a"}}}`, "no credentials in the URL"},
+	"a revision is no option":                 {agent, `spec: {workspace: {git: {url: "https://git.example/a", revision: "-x"}}}`, "must be a branch, a tag or a commit"},
+	"a revision does not climb":               {agent, `spec: {workspace: {git: {url: "https://git.example/a", revision: "a..b"}}}`, "must be a branch, a tag or a commit"},
+	"a depth is not negative":                 {agent, `spec: {workspace: {git: {url: "https://git.example/a", depth: -1}}}`, "greater than or equal to 0"},
+	"to publish takes credentials":            {agent, `spec: {workspace: {git: {url: "https://git.example/a", publish: Branch}}}`, "to publish a branch takes credentials"},
+	"files":                                   {agent, `spec: {workspace: {files: [{configMap: rules, path: docs/rules}]}}`, ``},
+	"files in the workspace itself":           {agent, `spec: {workspace: {files: [{configMap: rules, path: .}]}}`, ``},
+	"files stay below the workspace":          {agent, `spec: {workspace: {files: [{configMap: rules, path: ../rules}]}}`, "must be a folder below /workspace"},
+	"files have no place of their own choice": {agent, `spec: {workspace: {files: [{configMap: rules, path: /etc}]}}`, "must be a folder below /workspace"},
+	"files do not configure git":              {agent, `spec: {workspace: {files: [{configMap: rules, path: x/.git}]}}`, "must be a folder below /workspace"},
+	"files come from a ConfigMap":             {agent, `spec: {workspace: {files: [{path: a}]}}`, "spec.workspace.files[0].configMap: Required"},
+	"a pod's own":                             {agent, `spec: {podTemplate: {runAsUser: 1000, labels: {acme.com/team: a}, caBundle: {configMap: ca}, proxy: {http: "http://proxy.example:3128", noProxy: .example}, imageMirror: "mirror.example.com:5000/hub"}}`, ``},
+	"a pod is not root":                       {agent, `spec: {podTemplate: {runAsUser: 0}}`, "greater than or equal to 1"},
+	"a pod's labels are not Deckhand's":       {agent, `spec: {podTemplate: {labels: {deckhand.dev/run: other}}}`, "labels of deckhand.dev are Deckhand's own"},
+	"nor below it":                            {agent, `spec: {podTemplate: {labels: {x.deckhand.dev/run: other}}}`, "labels of deckhand.dev are Deckhand's own"},
+	"a pod's labels are short":                {agent, `spec: {podTemplate: {labels: {team: ` + strings.Repeat("a", 64) + `}}}`, "a value of at most 63"},
+	"a proxy is a URL":                        {agent, `spec: {podTemplate: {proxy: {http: proxy}}}`, "write http://proxy.example.com:3128"},
+	"a proxy has no password":                 {agent, `spec: {podTemplate: {proxy: {https: "http://me:secret@proxy:3128"}}}`, "without credentials"},
+	"a bundle is a key of a ConfigMap":        {agent, `spec: {podTemplate: {caBundle: {configMap: ca, key: a/b}}}`, "must be a key of a ConfigMap"},
+	"a mirror has no scheme":                  {agent, `spec: {podTemplate: {imageMirror: "https://mirror.example.com"}}`, "must be a registry"},
+	"a mirror is no folder":                   {agent, `spec: {podTemplate: {imageMirror: "mirror.example.com/"}}`, "must be a registry"},
+	"a Run may be paused":                     {run, `spec: {desiredState: Paused}`, ``},
+}
+
+// policyCases are the rules of what an Agent says of its calls.
+var policyCases = map[string]ruleCase{
+	"a policy":                               {agent, `spec: {policy: [{name: no-push, when: 'shell.runs("git", "push")', answer: Ask, reason: Look first., approvers: {groups: [leads]}}, {name: rest, answer: Allow}]}`, ``},
+	"a rule has a name":                      {agent, `spec: {policy: [{answer: Deny}]}`, "spec.policy[0].name: Required"},
+	"a rule's name is one":                   {agent, `spec: {policy: [{name: "No push", answer: Deny}]}`, "must be lower-case letters, digits and -"},
+	"a rule has an answer":                   {agent, `spec: {policy: [{name: r}]}`, "spec.policy[0].answer: Required"},
+	"an answer is one of three":              {agent, `spec: {policy: [{name: r, answer: Maybe}]}`, `supported values: "Allow", "Deny", "Ask"`},
+	"a condition is bounded":                 {agent, `spec: {policy: [{name: r, answer: Deny, when: "` + strings.Repeat("x", 4097) + `"}]}`, "4096"},
+	"a reason of a rule is bounded in bytes": {agent, `spec: {policy: [{name: r, answer: Deny, reason: "` + strings.Repeat("ä", 300) + `"}]}`, "at most 512 bytes"},
+	"approvers are groups":                   {agent, `spec: {policy: [{name: r, answer: Ask, approvers: {groups: []}}]}`, "should have at least 1 items"},
+	"approvers are at most 8 groups":         {agent, `spec: {policy: [{name: r, answer: Ask, approvers: {groups: [a, b, c, d, e, f, g, h, i]}}]}`, "must have at most 8 items"},
+	"rules are at most 64":                   {agent, `spec: {policy: [` + strings.Repeat("{name: r, answer: Allow}, ", 65) + `]}`, "must have at most 64 items"},
+	"a tool may need approval":               {agent, `spec: {tools: [{builtin: Shell, approval: {}}, {agent: b, approval: {when: "agent.depth > 1", approvers: {groups: [leads]}}}]}`, ``},
+	"a tool's approvers are groups":          {agent, `spec: {tools: [{builtin: Files, approval: {approvers: {groups: []}}}]}`, "should have at least 1 items"},
+	"a toolset":                              {agent, `spec: {tools: [{toolset: github, allow: [create_issue], approval: {}}, {toolset: files, deny: [rm]}]}`, ``},
+	"a toolset is not another tool too":      {agent, `spec: {tools: [{toolset: github, custom: x}]}`, "a tool is one of builtin, agent, toolset and custom"},
+	"a toolset is the name of an object":     {agent, `spec: {tools: [{toolset: GitHub}]}`, "must be the name of an object"},
+	"a toolset is listed once":               {agent, `spec: {tools: [{toolset: github}, {toolset: github}]}`, "give one of the two another name"},
+	"a toolset has its own name":             {agent, `spec: {tools: [{toolset: github, name: gh}]}`, "name is for agent and custom"},
+	"a toolset has its own timeout":          {agent, `spec: {tools: [{toolset: github, timeout: 5s}]}`, "set spec.timeout of the Toolset"},
+	"only a toolset has tools":               {agent, `spec: {tools: [{builtin: Files, allow: [Read]}]}`, "allow and deny are for toolset"},
+	"allow and deny are not for both":        {agent, `spec: {tools: [{toolset: github, allow: [a], deny: [b]}]}`, "use one of the two"},
+}
+
+// toolsetCases are the rules of what a Toolset may be.
+var toolsetCases = map[string]ruleCase{
+	"an MCP server by URL":                  {toolset, ``, ``},
+	"one that is a program":                 {toolset, `spec: {http: null, stdio: {command: [mcp], image: "mcp:1", env: [{name: TOKEN, secret: {secretName: s}}, {name: DEBUG, value: "1"}], workspace: ReadOnly}}`, ``},
+	"one in the sandbox":                    {toolset, `spec: {http: null, stdio: {command: [mcp], runIn: Sandbox, env: [{name: DEBUG, value: "1"}]}}`, ``},
+	"requests":                              {toolset, `spec: {http: null, requests: {baseURL: "https://api.example/v1", headers: {Accept: application/json}, auth: {type: Bearer, secretName: s}, tools: [{name: get, description: Gets., method: GET, path: "/x/${{ input.id }}", query: {q: "${{ input.q }}"}, input: {type: object}}]}}`, ``},
+	"a Toolset is something":                {toolset, `spec: {http: null}`, "a Toolset is one of stdio"},
+	"a Toolset is not two things":           {toolset, `spec: {stdio: {command: [mcp], image: i}}`, "a Toolset is one of stdio"},
+	"its name begins names of tools":        {toolset, `metadata: {name: ` + strings.Repeat("t", 49) + `}`, "at most 48 lower-case letters"},
+	"its name has no dots":                  {toolset, `metadata: {name: a.b}`, "at most 48 lower-case letters, digits and -"},
+	"what is offered is one of three":       {toolset, `spec: {offer: [Sampling]}`, `supported values: "Tools", "Resources", "Prompts"`},
+	"effects of a server's tools":           {toolset, `spec: {readOnly: [get], idempotent: [put], trustHints: true, timeout: 6h, required: false}`, ``},
+	"effects of requests are their own":     {toolset, `spec: {http: null, readOnly: [get], requests: {baseURL: "https://a.b", tools: [{name: get, description: d, method: GET, path: /}]}}`, "each request says its own effect"},
+	"a call takes at most 6h":               {toolset, `spec: {timeout: 7h}`, "at most 6h"},
+	"a program has a name":                  {toolset, `spec: {http: null, stdio: {command: [], image: i}}`, "should have at least 1 items"},
+	"a program has an image":                {toolset, `spec: {http: null, stdio: {command: [mcp]}}`, "image is the image of the container of its own"},
+	"one in the sandbox has none":           {toolset, `spec: {http: null, stdio: {command: [mcp], runIn: Sandbox, image: i}}`, "image is the image of the container of its own"},
+	"one in the sandbox has no secret":      {toolset, `spec: {http: null, stdio: {command: [mcp], runIn: Sandbox, env: [{name: T, secret: {secretName: s}}]}}`, "a server with credentials runs in a container of its own"},
+	"one in the sandbox has the files":      {toolset, `spec: {http: null, stdio: {command: [mcp], runIn: Sandbox, workspace: ReadOnly}}`, "the sandbox has the files"},
+	"a server does not write the files":     {toolset, `spec: {http: null, stdio: {command: [mcp], image: i, workspace: ReadWrite}}`, `supported values: "None", "ReadOnly"`},
+	"a variable has one value":              {toolset, `spec: {http: null, stdio: {command: [mcp], image: i, env: [{name: A, value: a, secret: {secretName: s}}]}}`, "a variable has a value or a secret"},
+	"a variable has a value":                {toolset, `spec: {http: null, stdio: {command: [mcp], image: i, env: [{name: A}]}}`, "a variable has a value or a secret"},
+	"a variable of a server has a name":     {toolset, `spec: {http: null, stdio: {command: [mcp], image: i, env: [{name: A=B, value: a}]}}`, "must be a name of a variable"},
+	"a server is reached by HTTP":           {toolset, `spec: {http: {url: "ws://mcp.example"}}`, "write https://host/mcp"},
+	"a header holds no credentials":         {toolset, `spec: {http: {headers: {authorization: Bearer x}}}`, "credentials belong in auth"},
+	"a header of requests neither":          {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", headers: {Cookie: x}, tools: [{name: get, description: d, method: GET, path: /}]}}`, "credentials belong in auth"},
+	"a header has a name":                   {toolset, `spec: {http: {headers: {"X A": x}}}`, "must be header names"},
+	"a header of a Toolset is one line":     {toolset, `spec: {http: {headers: {X-A: "a\r\nb"}}}`, "a value of a header must be one line"},
+	"a header's value is bounded":           {toolset, `spec: {http: {headers: {X-A: ` + strings.Repeat("x", 1025) + `}}}`, "a value of at most 1024"},
+	"a key as a header":                     {toolset, `spec: {http: {auth: {type: Header, header: X-API-Key, secretName: s, key: k}}}`, ``},
+	"a key as a header needs its name":      {toolset, `spec: {http: {auth: {type: Header, secretName: s}}}`, "header goes with the type Header"},
+	"a bearer has no header":                {toolset, `spec: {http: {auth: {type: Bearer, header: X-A, secretName: s}}}`, "header goes with the type Header"},
+	"a password has no key":                 {toolset, `spec: {http: {auth: {type: Basic, secretName: s, key: k}}}`, "key is for the types Bearer and Header"},
+	"client credentials":                    {toolset, `spec: {http: {auth: {type: OAuthClientCredentials, tokenURL: "https://login.example/token", scopes: [read], secretName: s}}}`, ``},
+	"client credentials need a URL":         {toolset, `spec: {http: {auth: {type: OAuthClientCredentials, secretName: s}}}`, "tokenURL goes with the type OAuthClientCredentials"},
+	"a token's URL is one":                  {toolset, `spec: {http: {auth: {type: OAuthClientCredentials, tokenURL: login, secretName: s}}}`, "must be an http or https URL"},
+	"scopes are of client credentials":      {toolset, `spec: {http: {auth: {type: Bearer, scopes: [a], secretName: s}}}`, "scopes are for the type OAuthClientCredentials"},
+	"auth names a Secret":                   {toolset, `spec: {http: {auth: {type: Bearer}}}`, "spec.http.auth.secretName: Required"},
+	"a type of auth is one of four":         {toolset, `spec: {http: {auth: {type: Digest, secretName: s}}}`, `supported values: "Bearer", "Header", "Basic", "OAuthClientCredentials"`},
+	"a base is a URL":                       {toolset, `spec: {http: null, requests: {baseURL: api, tools: [{name: get, description: d, method: GET, path: /}]}}`, "write https://api.example.com/v1"},
+	"requests are some":                     {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: []}}`, "should have at least 1 items"},
+	"a request is listed once":              {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: a, description: d, method: GET, path: /}, {name: a, description: d, method: GET, path: /}]}}`, "Duplicate value"},
+	"a request has a name that models take": {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: "a b", description: d, method: GET, path: /}]}}`, "must be a name that models take"},
+	"a request is described":                {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: a, method: GET, path: /}]}}`, "description: Required"},
+	"a method is one of the list":           {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: a, description: d, method: TRACE, path: /}]}}`, `supported values: "GET", "HEAD"`},
+	"a path begins with a slash":            {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: a, description: d, method: GET, path: "@evil.example/"}]}}`, "must begin with /"},
+	"a parameter is bounded":                {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: a, description: d, method: GET, path: /, query: {q: ` + strings.Repeat("x", 1025) + `}}]}}`, "a value of at most 1024"},
+}
+
+const approval = `{apiVersion: deckhand.dev/v1alpha1, kind: Decision, metadata: {name: r.s3c1}, spec: {run: r, request: s3c1, type: Approve, digest: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd, by: admin}}`
+
+// approvalCases are the rules of what a person may say of a call.
+var approvalCases = map[string]ruleCase{
+	"an approval":                         {approval, ``, ``},
+	"an approval for the rest of the Run": {approval, `spec: {scope: Run, reason: It is only a branch.}`, ``},
+	"the next approval":                   {approval, `metadata: {name: r.s3c1.2}`, ``},
+	"an approval of another name":         {approval, `metadata: {name: r.s3c12}`, "name it r.s3c1: one request is decided once; where that one was refused, name the next r.s3c1.2"},
+	"an approval says what of":            {approval, `{metadata: {name: any}, spec: {request: null}}`, "Approve and Deny name the request"},
+	"a denial says what of":               {approval, `{metadata: {name: any}, spec: {request: null, type: Deny, digest: null}}`, "Approve and Deny name the request"},
+	"an approval repeats the digest":      {approval, `spec: {digest: null}`, "digest goes with the type Approve: copy it from status.progress.pending"},
+	"a digest is one":                     {approval, `spec: {digest: yes!}`, "must be the digest of the request: 64 hexadecimal digits"},
+	"a digest is in lower case":           {approval, `spec: {digest: ` + strings.Repeat("D", 64) + `}`, "64 hexadecimal digits"},
+	"a denial":                            {approval, `spec: {type: Deny, digest: null, reason: Not on a Friday.}`, ``},
+	"a denial has no digest":              {approval, `spec: {type: Deny}`, "digest goes with the type Approve"},
+	"a denial has no scope":               {approval, `spec: {type: Deny, digest: null, scope: Run}`, "scope goes with the type Approve"},
+	"an answer has no scope":              {decision, `spec: {scope: Call}`, "scope goes with the type Approve"},
+	"a scope is one of two":               {approval, `spec: {scope: Forever}`, `supported values: "Call", "Run"`},
+	"an approval has no value":            {approval, `spec: {value: Yes.}`, "value goes with the types Answer and Message"},
+	"groups are at most 8":                {approval, `spec: {groups: [a, b, c, d, e, f, g, h, i]}`, "must have at most 8 items"},
+	"a group is one":                      {approval, `spec: {groups: [""]}`, "spec.groups[0]"},
+}
+
+func TestRulesOfSandboxes(t *testing.T) { holds(t, sandboxCases) }
+func TestRulesOfPolicies(t *testing.T)  { holds(t, policyCases) }
+func TestRulesOfToolsets(t *testing.T)  { holds(t, toolsetCases) }
+func TestRulesOfApprovals(t *testing.T) { holds(t, approvalCases) }

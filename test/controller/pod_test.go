@@ -1,0 +1,389 @@
+package controller_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/egress"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// durably has the bench's Agent keep its files on a volume.
+func durably(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume }
+
+// withShell has it run commands.
+func withShell(a *v1alpha1.Agent) {
+	a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinShell}}
+	a.Spec.Sandbox = &v1alpha1.Sandbox{Image: "debian:stable-slim", Env: []v1alpha1.Variable{{Name: "A", Value: "1"}}}
+}
+
+func (b *bench) claims() []corev1.PersistentVolumeClaim {
+	b.t.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
+		b.t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp != nil })
+}
+
+// restrict has the namespace enforce restricted Pod Security.
+func (b *bench) restrict() {
+	b.t.Helper()
+	var ns corev1.Namespace
+	if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Name: b.namespace}, &ns); err != nil {
+		b.t.Fatal(err)
+	}
+	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	if err := b.Admin.Update(b.t.Context(), &ns); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A volume is made before the pod, is the same for all attempts, and goes when the
+// work is done.
+func TestVolumeIsTheRunsOwn(t *testing.T) {
+	b := newBench(t)
+	b.update(durably)
+	b.restrict()
+	b.crank()
+	first, claims := b.get(), b.claims()
+	if len(claims) != 1 || claims[0].Name != first.Status.Attempt.Claim || !metav1.IsControlledBy(&claims[0], first) {
+		t.Fatalf("the claims are %+v, want %s of the Run", claims, first.Status.Attempt.Claim)
+	}
+	pod := b.onlyPod()
+	now := int64(0)
+	if err := b.Admin.Delete(t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	second := b.onlyPod()
+	if len(b.claims()) != 1 || mounted(second) != claims[0].Name || b.get().Status.Attempt.Claim != claims[0].Name {
+		t.Errorf("attempt 2 mounts %q", mounted(second))
+	}
+	b.starts(second)
+	if err := b.report(second, task.Progress{Attempt: 2, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	if len(b.claims()) != 1 {
+		t.Error("the volume goes while a runner is alive")
+	}
+	b.exits(b.onlyPod(), 0, "")
+	b.crank()
+	if n := len(b.claims()); n != 0 {
+		t.Errorf("%d volumes stay", n)
+	}
+}
+
+func mounted(pod *corev1.Pod) string {
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			return v.PersistentVolumeClaim.ClaimName
+		}
+	}
+	return ""
+}
+
+// What lies on a claim is believed, so a stranger's is not mounted.
+func TestForeignVolumeIsNeverMounted(t *testing.T) {
+	b := newBench(t)
+	b.update(durably)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	foreign := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: b.get().Status.Attempt.Claim, Labels: map[string]string{v1alpha1.LabelRun: "x"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+	b.Create(t, foreign)
+	b.crank()
+	b.expect("Unknown Pending")
+	if len(b.pods()) > 0 || !strings.Contains(message(b.get()), foreign.Name+" is not this Run's; delete it") {
+		t.Errorf("%d pods; message is %q", len(b.pods()), message(b.get()))
+	}
+	foreign.Finalizers = nil
+	if err := b.Admin.Delete(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Admin.Patch(t.Context(), foreign, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown Starting")
+	b.onlyPod()
+}
+
+func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
+	b := newBench(t)
+	b.update(durably)
+	none := corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	b.Create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // no quota controller runs here
+	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown QuotaExceeded")
+	if !strings.Contains(message(b.get()), "no room for the Run's volume") || len(b.pods()) > 0 {
+		t.Errorf("message is %q", message(b.get()))
+	}
+}
+
+// What a kubelet says of a pod that does not start stands in events alone.
+func TestRunSaysWhyItsPodDoesNotStart(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod := b.onlyPod()
+	for i, text := range []string{"an older thing", `MountVolume.SetUp failed for volume "ca": configmap "company-ca" not found`} {
+		at := metav1.NewTime(b.now.Add(time.Duration(i) * time.Second))
+		b.Create(t, &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: b.namespace, GenerateName: "e-"},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: b.namespace, Name: pod.Name, UID: pod.UID},
+			Type:           corev1.EventTypeWarning, Reason: "FailedMount", Message: text, FirstTimestamp: at, LastTimestamp: at,
+		})
+	}
+	b.now = b.now.Add(30 * time.Second)
+	b.crank()
+	b.expect("Unknown Pending")
+	if want := `FailedMount: MountVolume.SetUp failed for volume "ca": configmap "company-ca" not found`; !strings.Contains(message(b.get()), want) {
+		t.Errorf("message is %q, want %q in it", message(b.get()), want)
+	}
+}
+
+// A policy of somebody else's that adds a token to every container, as webhooks of
+// clouds do.
+func (b *bench) inject(container, patch string) {
+	b.t.Helper()
+	name := "inject-" + b.namespace
+	b.Create(b.t,
+		&admissionregistrationv1.MutatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": b.namespace}},
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+						Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+					}}},
+				},
+				Mutations: []admissionregistrationv1.Mutation{{
+					PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
+					ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: patch},
+				}},
+			},
+		},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+		})
+	b.eventually(func() bool { // the API server needs a moment to heed it
+		probe := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"},
+			Spec:       corev1.PodSpec{InitContainers: []corev1.Container{{Name: container, Image: "c"}}, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+		}
+		return b.Admin.Create(b.t.Context(), probe, client.DryRunAll) == nil && len(probe.Spec.InitContainers[0].Env) > 0
+	})
+}
+
+const injection = `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "sandbox", env: [Object.spec.initContainers.env{name: "AWS_WEB_IDENTITY_TOKEN_FILE", value: "/var/run/token"}]}]}}`
+
+func TestAlteredSandboxEndsTheRun(t *testing.T) {
+	b := newBench(t)
+	b.update(withShell)
+	b.inject("sandbox", injection)
+	b.crank()
+	b.expect("False SandboxAltered")
+	for _, want := range []string{"container sandbox has the variable AWS_WEB_IDENTITY_TOKEN_FILE", "sandbox.allowInjected"} {
+		if !strings.Contains(message(b.get()), want) {
+			t.Errorf("the message does not say %q: %s", want, message(b.get()))
+		}
+	}
+	if n := len(b.pods()); n != 0 {
+		t.Errorf("%d pods stay", n)
+	}
+}
+
+func TestInjectionsMayBeAllowed(t *testing.T) {
+	b := newBench(t)
+	b.update(func(a *v1alpha1.Agent) {
+		withShell(a)
+		a.Spec.Sandbox.AllowInjected = []string{"AWS_WEB_IDENTITY_TOKEN_FILE"}
+	})
+	b.inject("sandbox", injection)
+	b.crank()
+	b.expect("Unknown Starting")
+	b.onlyPod()
+}
+
+// What the API server itself fills in is no injection, and a pod with all its
+// containers is welcome where restricted Pod Security is enforced.
+func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
+	b := newBench(t)
+	b.Create(t, &v1alpha1.Toolset{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "issues"},
+		Spec: v1alpha1.ToolsetSpec{Stdio: &v1alpha1.StdioServer{
+			Command: []string{"issues-mcp"}, Image: "ghcr.io/acme/issues:2", Workspace: v1alpha1.WorkspaceAccessReadOnly,
+			Env: []v1alpha1.ServerVariable{{Name: "TOKEN", Secret: &v1alpha1.SecretKey{SecretName: "issues", Key: "token"}}},
+		}},
+	})
+	b.update(func(a *v1alpha1.Agent) {
+		withShell(a)
+		durably(a)
+		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "issues"})
+		a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretName: "git", Publish: v1alpha1.PublishBranch}
+		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "rules", Path: "docs/rules"}}
+	})
+	b.restrict()
+	b.supply = run.Supply{
+		ImageMirror: "mirror.example/hub", ImagePullSecrets: []string{"mirror"},
+		CABundle: &v1alpha1.ConfigMapKey{ConfigMap: "ca", Key: "ca.crt"}, Proxy: &v1alpha1.Proxy{HTTP: "http://proxy.example:3128"},
+	}
+	b.fenced()
+	b.crank()
+	b.expect("Unknown Starting")
+	pod := b.onlyPod()
+	var names, images []string
+	for _, c := range pod.Spec.InitContainers {
+		names, images = append(names, c.Name), append(images, c.Image)
+	}
+	if diff := cmp.Diff([]string{"install", "fetch", "sandbox", "mcp-issues"}, names); diff != "" {
+		t.Errorf("init containers -want +got:\n%s", diff)
+	}
+	const ours = "mirror.example/hub/runner:dev"
+	if diff := cmp.Diff([]string{ours, ours, "mirror.example/hub/library/debian:stable-slim", "mirror.example/hub/acme/issues:2"}, images); diff != "" {
+		t.Errorf("images -want +got:\n%s", diff)
+	}
+}
+
+// fenced gives the bench NetworkPolicies, by the operator's own rights.
+func (b *bench) fenced() *egress.Fence {
+	b.fence = egress.New(b.operator, b.operator, egress.Options{Servers: egress.PeersAddresses, Now: func() time.Time { return b.now }, Log: logr.Discard()})
+	return b.fence
+}
+
+func (b *bench) policies() []networkingv1.NetworkPolicy {
+	b.t.Helper()
+	var list networkingv1.NetworkPolicyList
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
+		b.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// A policy is there before the pod, is shared, undone by nobody, and goes some
+// minutes after the last pod that it is for.
+func TestNetworkPolicyOfAPod(t *testing.T) {
+	b := newBench(t)
+	fence := b.fenced()
+	b.crank()
+	pod, policies := b.onlyPod(), b.policies()
+	if len(policies) != 1 {
+		t.Fatalf("there are %d policies", len(policies))
+	}
+	p := policies[0]
+	if selected := p.Spec.PodSelector.MatchLabels; selected[v1alpha1.LabelEgress] == "" || selected[v1alpha1.LabelEgress] != pod.Labels[v1alpha1.LabelEgress] {
+		t.Errorf("the policy selects %v, the pod has %v", selected, pod.Labels)
+	}
+	first := b.run
+	b.run = b.newNamed("y")
+	b.crank()
+	if n := len(b.policies()); n != 1 {
+		t.Errorf("two Runs that reach the same have %d policies", n)
+	}
+	loosened := p.DeepCopy()
+	loosened.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}}
+	if err := b.Admin.Update(t.Context(), loosened); err != nil {
+		t.Fatal(err)
+	}
+	b.run = b.newNamed("z")
+	b.crank()
+	if diff := cmp.Diff(p.Spec, b.policies()[0].Spec); diff != "" {
+		t.Errorf("what somebody made of the policy stays:\n%s", diff)
+	}
+	b.now = b.now.Add(time.Hour)
+	sweep(t, fence)
+	if len(b.policies()) != 1 {
+		t.Error("the policy goes while pods need it")
+	}
+	for _, pod := range b.pods() {
+		b.exits(&pod, 0, "")
+	}
+	sweep(t, fence)
+	if n := len(b.policies()); n != 0 {
+		t.Errorf("%d policies stay", n)
+	}
+	b.run = first
+}
+
+func sweep(t *testing.T, f *egress.Fence) {
+	t.Helper()
+	if err := f.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A young policy may be one whose pod is on its way.
+func TestYoungNetworkPolicyIsSpared(t *testing.T) {
+	b := newBench(t)
+	fence := b.fenced()
+	class := egress.Of(task.Snapshot{}, b.namespace)
+	release, err := fence.Hold(t.Context(), b.namespace, class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	sweep(t, fence)
+	if len(b.policies()) != 1 {
+		t.Error("the policy is gone")
+	}
+	b.now = b.now.Add(10 * time.Minute)
+	sweep(t, fence)
+	if len(b.policies()) != 0 {
+		t.Error("the policy stays")
+	}
+}
+
+// The API server is let through at the addresses that it has, and policies follow
+// it where it goes.
+func TestNetworkPolicyFollowsTheAPIServer(t *testing.T) {
+	b := newBench(t)
+	fence := b.fenced()
+	var slice discoveryv1.EndpointSlice
+	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
+		t.Skipf("this API server does not say where it is: %v", err)
+	}
+	b.crank()
+	rule := b.policies()[0].Spec.Egress[1]
+	if len(rule.To) == 0 || rule.To[0].IPBlock.CIDR != slice.Endpoints[0].Addresses[0]+"/32" || rule.Ports[0].Port.IntValue() != int(*slice.Ports[0].Port) {
+		t.Errorf("the API server is let through by %+v, and is at %v", rule, slice.Endpoints)
+	}
+	p := b.policies()[0]
+	p.Spec.Egress[1].To = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.1/32"}}}
+	if err := b.Admin.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	sweep(t, fence)
+	if diff := cmp.Diff(rule, b.policies()[0].Spec.Egress[1]); diff != "" {
+		t.Errorf("the policy does not follow:\n%s", diff)
+	}
+}
