@@ -54,8 +54,8 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	switch {
 	case errors.Is(a.err, errStopped):
 		return tool.Fail(resultStopped), nil
-	case errors.Is(a.err, ErrInterrupted) && ctx.Err() == nil:
-		return tool.Result{}, ErrInterrupted
+	case leaves(a.err) && ctx.Err() == nil:
+		return tool.Result{}, a.err
 	case ctx.Err() != nil && (a.err != nil || a.result.Error != nil):
 		return j.cut(context.Cause(ctx))
 	case a.err != nil:
@@ -137,7 +137,7 @@ func (j *job) cut(cause error) (tool.Result, error) {
 	case j.effect(j.call.Args) == tool.Resumable:
 		return tool.Result{}, ErrInterrupted
 	}
-	return tool.Fail(resultShutdown), nil
+	return j.session.cutShort(resultShutdown, j.call.ID), nil
 }
 
 // fatal says whether an end leaves nothing more to be recorded.

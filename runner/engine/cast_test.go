@@ -100,10 +100,7 @@ func (c *crowd) Said() <-chan struct{} {
 func (d *desk) last() task.Progress {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.committed) == 0 {
-		return task.Progress{}
-	}
-	return d.committed[len(d.committed)-1]
+	return d.latest
 }
 
 // of are the events of a type.

@@ -15,7 +15,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -34,8 +33,22 @@ type chaos struct {
 	tapes []*tape
 	desks []*desk
 	log   *journal.Memory
+	died  bool // the last attempt was killed
 	out   Outcome
+	// people are the same in all attempts: the operator repeats what they said.
+	people *crowd
+	left   map[task.Reason]int // how often a runner left, to be taken up again
 }
+
+// strict are the policies of all agents: that of the Run's own asks about more.
+var (
+	strict = rulebook{
+		"Guard": {Answer: Ask, Rule: "guard", Reason: "the key is " + canary}, "Banned": {Answer: Deny, Rule: "banned", Reason: "no " + canary},
+	}
+	stricter = rulebook{
+		"Guard": {Answer: Ask, Rule: "top", Groups: []string{"sre"}}, "Banned": strict["Banned"], "agent": {Answer: Ask, Rule: "agents"},
+	}
+)
 
 func (c *chaos) below(n int) int {
 	c.mu.Lock()
@@ -72,6 +85,7 @@ func (c *chaos) turn(req *model.Request) turn {
 		t.calls = append(t.calls, calls(c.one(
 			`Read {"n":1}`, `Read {"n":2}`, `Bash {"n":1}`, `Bash {"k":"`+canary+`"}`, "Nope {}", "Read {broken", "Crash {}", "Hang {}", "Deaf {}",
 			`agent {"agent":"b","prompt":"look"}`, `agent {"agent":"c"}`, `agent {"agent":"nobody"}`, `ask {"q":"which?"}`, "Forbidden {}",
+			`Guard {"n":1}`, `Guard {"n":2}`, `Guard {"k":"`+canary+`"}`, "Banned {}",
 			c.one("finish {}", "reject {}", "Read {}"),
 		)).calls...)
 	}
@@ -84,14 +98,14 @@ func (c *chaos) tools() box {
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	}
-	bash := newToy("Bash", tool.Once, func(_ context.Context, call tool.Call) (tool.Result, error) {
+	do := func(_ context.Context, call tool.Call) (tool.Result, error) {
 		c.mu.Lock()
 		c.did[call.ID]++
 		c.mu.Unlock()
 		return tool.Result{Text: "the key is " + canary}, nil
-	})
+	}
 	return box{
-		bash, agentTool(), askTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
+		newToy("Bash", tool.Once, do), newToy("Guard", tool.Once, do), newToy("Banned", tool.Once, do), agentTool(), askTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
 		newToy("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil
 		}),
@@ -121,7 +135,7 @@ func forbids() *middleware.Stack {
 func (c *chaos) actor(name string) *Actor {
 	a := &Actor{
 		Agent: task.Agent{Name: name, ParallelTools: 1 + c.below(4), Limits: task.Limits{Steps: 6, DurationSeconds: 1200, Depth: 3}},
-		Model: Model{Model: c, Name: "m", Window: 8000, MaxOutput: 500}, Tools: c.tools(), Stack: forbids(),
+		Model: Model{Model: c, Name: "m", Window: 8000, MaxOutput: 500}, Tools: c.tools(), Stack: forbids(), Policy: strict,
 	}
 	if c.below(3) == 0 {
 		a.Agent.OutputSchema = []byte("{}")
@@ -133,27 +147,47 @@ func (c *chaos) actor(name string) *Actor {
 func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	s := newStage(nil)
 	s.Actor = *c.actor("a")
+	if c.below(2) == 0 {
+		s.Actor.Policy = stricter
+	}
+	s.Durable = c.below(3) > 0
+	s.Captured = func(string) string { return "the key is " + canary }
+	brake := newLever()
+	s.Pause = brake
 	s.Actors = func(d tool.Delegation) (*Actor, error) {
 		if d.Agent == "nobody" {
 			return nil, fmt.Errorf("there is no agent %q", d.Agent)
 		}
 		return c.actor(d.Agent), nil
 	}
-	s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
-	s.Journal = mortal{Memory: c.log, left: &records}
+	s.Redact = redacting()
+	c.died = false
+	s.Journal = mortal{Memory: c.log, left: &records, died: &c.died}
 	s.Task.Attempt = number
-	s.Task.Limits = task.Limits{Steps: 25, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(2) == 0}
-	people := newCrowd()
-	s.People = people
+	s.Task.Limits = task.Limits{Steps: 15, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(4) > 0}
+	s.People = c.people
 	c.tapes, c.desks = append(c.tapes, s.tape), append(c.desks, s.desk)
 	end := make(chan struct{})
 	defer close(end)
-	go c.decide(s.desk, people, number, end)
+	go c.decide(s.desk, number, end)
+	go c.pause(brake, end)
 	return Run(ctx, s.Config)
 }
 
+// pause has the work hold now and then, for a while.
+func (c *chaos) pause(l *lever, end <-chan struct{}) {
+	for on := true; ; on = !on {
+		select {
+		case <-end:
+			return
+		case <-time.After(time.Duration(1+c.below(40)) * time.Minute):
+			l.turn(on)
+		}
+	}
+}
+
 // decide has people answer some of what they are asked, and say this and that.
-func (c *chaos) decide(d *desk, people *crowd, attempt int, end <-chan struct{}) {
+func (c *chaos) decide(d *desk, attempt int, end <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case <-end:
@@ -162,28 +196,52 @@ func (c *chaos) decide(d *desk, people *crowd, attempt int, end <-chan struct{})
 		}
 		name := fmt.Sprintf("d-%d-%d", attempt, n)
 		if c.below(4) == 0 {
-			people.say(message(name, "hello"))
+			c.people.say(message(name, "hello"))
 			continue
 		}
 		for _, q := range d.last().Pending {
-			switch {
-			case c.below(3) == 0:
-			case q.Kind == task.PendingLimit:
-				people.say(task.Decision{Name: name, Request: q.ID, Type: task.DecisionGrant, Steps: 2, Tokens: 1})
-			default:
-				people.say(answers(name, q.ID, "that one"))
-			}
+			c.people.say(c.decision(name, q))
 			break
 		}
 	}
 }
 
+// decision is what somebody says to a request, which may be anything.
+func (c *chaos) decision(name string, q task.Pending) task.Decision {
+	switch {
+	case c.below(5) == 0:
+		return answers(name, q.ID, "that one")
+	case q.Kind == task.PendingLimit:
+		return task.Decision{Name: name, Request: q.ID, Type: task.DecisionGrant, Steps: 2, Tokens: 1}
+	case q.Kind != task.PendingApproval:
+		return answers(name, q.ID, "that one")
+	case c.below(4) == 0:
+		return deny(name, q.ID, "the key is "+canary)
+	case c.below(4) == 0:
+		return approval(name, q.ID, "the digest of something else")
+	}
+	d := approval(name, q.ID, q.Digest)
+	if c.below(6) == 0 {
+		d.Scope = task.ScopeRun
+	}
+	return d
+}
+
 // play makes attempts until the Run ends by itself.
 func (c *chaos) play(t *testing.T) {
-	c.log, c.did = &journal.Memory{}, map[string]int{}
+	c.log, c.did, c.people, c.left = &journal.Memory{}, map[string]int{}, newCrowd(), map[task.Reason]int{}
 	for number := 1; ; number++ {
 		c.out = c.attempt(t.Context(), number, c.below(80))
-		if !strings.Contains(c.out.Message, errKilled.Error()) {
+		if !c.out.Reason.Commits() {
+			c.left[c.out.Reason]++
+			time.Sleep(time.Minute)
+			for _, q := range c.out.Progress.Pending { // somebody decides while no runner is there
+				c.people.say(c.decision(fmt.Sprintf("away-%d-%s", number, q.ID), q))
+			}
+			continue
+		}
+		// A used-up duration hides that it was killed.
+		if killed := c.died && c.out.Reason == task.ReasonDurationLimit; !killed && !strings.Contains(c.out.Message, errKilled.Error()) {
 			time.Sleep(2 * time.Hour) // what was left behind comes back, and changes nothing
 			return
 		}

@@ -94,6 +94,9 @@ type Actor struct {
 	// Summarizer is asked for summaries; nil: Model itself.
 	Summarizer *Model
 	Tools      Toolbox
+	// Policy decides which calls are made, in its session and in those below it;
+	// nil: all are.
+	Policy Policy
 	// Stack is what stands around the calls of its session; it may be nil.
 	Stack *middleware.Stack
 	// Recall is told of each call that succeeded in an earlier attempt, for tools
@@ -118,6 +121,28 @@ type Config struct {
 	Redact  *redact.Redactor
 	// People may be nil: nobody answers.
 	People People
+
+	// Digest is what people know a call by whom they approve: the same for the same
+	// tool and arguments, however those are written. Nil: digest.Call.
+	Digest func(tool string, args json.RawMessage) string
+
+	// Durable says that the journal outlives this runner, and that another takes up
+	// the work: with nothing to do but to wait for people, or paused, it leaves.
+	Durable bool
+	// Hold is for how long everything waits for people before it leaves; 0: two
+	// minutes.
+	Hold time.Duration
+	// Busy says that something still runs that would end with this runner, which
+	// therefore stays; nil: nothing does.
+	Busy func() bool
+	// Pause has the work hold at its next safe point; nil: nobody can.
+	Pause Brake
+	// Lost is what an earlier runner had running and this one has not, a line each:
+	// a session that is taken up is told.
+	Lost []string
+	// Captured is what a call that was cut has put out until then; nil: nothing is
+	// known.
+	Captured func(callID string) string
 
 	// Opening adds what is read at the start to the prompt of the Run's own
 	// session; nil: nothing.

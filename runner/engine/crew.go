@@ -10,7 +10,9 @@ type errand int
 
 const (
 	forAnswer   errand = iota // of a person
+	forApproval               // by a person
 	forGrant                  // by a person
+	forPause                  // to be over, which is a person's to say
 	forProvider               // that asked to wait
 	errands
 )
@@ -26,6 +28,7 @@ type crew struct {
 	waiting [errands]int
 	resting bool      // all wait
 	since   time.Time // that is so, or not
+	decided time.Time // when a person decided last
 	// news is closed when that changes.
 	news chan struct{}
 }
@@ -71,7 +74,7 @@ func (c *crew) wait(e errand) (back func()) {
 
 // settle makes the clock, and those who wait for news, see how things stand.
 func (c *crew) settle() {
-	people := c.waiting[forAnswer] + c.waiting[forGrant]
+	people := c.waiting[forAnswer] + c.waiting[forApproval] + c.waiting[forGrant] + c.waiting[forPause]
 	if c.working == 0 && people > 0 && c.waiting[forProvider] == 0 {
 		c.clock.stand()
 	} else {
@@ -91,6 +94,35 @@ func (c *crew) idle() bool {
 	return c.resting && c.clock.now().Sub(c.since) >= steady
 }
 
+// still is for how long every branch has waited for people, none of whom decided
+// anything; false: not all of them do.
+func (c *crew) still() (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.resting || c.waiting[forProvider] > 0 {
+		return 0, false
+	}
+	since := c.since
+	if c.decided.After(since) {
+		since = c.decided
+	}
+	return c.clock.now().Sub(since), true
+}
+
+// hears notes that a person has decided something.
+func (c *crew) hears() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.decided = c.clock.now()
+}
+
+// busy says whether any branch works.
+func (c *crew) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.working > 0
+}
+
 // change returns what is closed when all begin to wait, or one goes on.
 func (c *crew) change() <-chan struct{} {
 	c.mu.Lock()
@@ -106,6 +138,10 @@ func (c *crew) state() string {
 	switch {
 	case c.working > 0:
 		return ""
+	case c.waiting[forPause] > 0:
+		return statePaused
+	case c.waiting[forApproval] > 0:
+		return stateApproval
 	case c.waiting[forAnswer] > 0:
 		return stateAnswer
 	case c.waiting[forGrant] > 0:
@@ -118,7 +154,9 @@ func (c *crew) state() string {
 
 // States of the Run, in its status.
 const (
-	stateAnswer  = "AwaitingAnswer"
-	stateGrant   = "AwaitingAnswer" // an approval is of a call
-	stateLimited = "RateLimited"
+	stateAnswer   = "AwaitingAnswer"
+	stateGrant    = "AwaitingAnswer" // an approval is of a call
+	stateApproval = "AwaitingApproval"
+	stateLimited  = "RateLimited"
+	statePaused   = "Paused"
 )

@@ -19,6 +19,9 @@ const (
 	refusedNone    = "nothing is asked"
 	refusedMany    = "several things are asked; name one of them as its request"
 	refusedKind    = "%s is a %s, not for type %s; create another Decision, of another name and without request"
+	refusedCall    = "%s wants Approve (with its digest) or Deny; create another Decision, of another name and without request"
+	refusedDigest  = "approved something else: the digest is not that of the request; create another Decision, of another name"
+	refusedMisfit  = "the answer does not fit: %s"
 	refusedLittle  = "it grants no %s; create another Decision, of another name and without request"
 	refusedType    = "this runner knows no decision of the type %q"
 )
@@ -36,6 +39,9 @@ func (r *run) hear(by *session) ([]task.Decision, error) {
 	}
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
+	if r.left.Load() != nil {
+		return nil, nil // the next attempt hears it
+	}
 	// What names a request goes before what only may be an answer.
 	said = slices.Clone(said)
 	slices.SortStableFunc(said, func(a, b task.Decision) int { return cmp.Compare(urgency(a), urgency(b)) })
@@ -80,29 +86,41 @@ func (r *run) acted(decision string) bool {
 func (r *run) match(d task.Decision) (*request, string) {
 	switch d.Type {
 	case task.DecisionMessage:
-		// A message to a Run that only waits answers the question that it waits for,
-		// unless there are several.
-		if !r.crew.idle() {
-			return nil, ""
-		}
-		q, _ := r.room.only(task.PendingQuestion)
-		return q, ""
-	case task.DecisionAnswer, task.DecisionGrant:
+		return r.addressee(d)
+	case task.DecisionAnswer, task.DecisionGrant, task.DecisionApprove, task.DecisionDeny:
 	default:
 		return nil, fmt.Sprintf(refusedType, d.Type)
 	}
 	if d.Request == "" {
-		return r.room.only(kindOf(d))
-	}
-	for _, q := range r.room.open {
-		if q.ID == d.Request {
-			return q.fits(d)
+		q, refused := r.room.meant(d)
+		if q == nil {
+			return nil, refused
 		}
+		return q.fits(d)
+	}
+	if q := r.room.find(d.Request); q != nil {
+		return q.fits(d)
 	}
 	if r.due(d.Request) {
 		return nil, "" // it is about to be asked
 	}
 	return nil, fmt.Sprintf(refusedUnknown, d.Request)
+}
+
+// addressee is the question that a message answers: that of a Run that only
+// waits, unless there are several. Nobody approves anything with a message.
+func (r *run) addressee(d task.Decision) (*request, string) {
+	if q := r.room.find(d.Request); q != nil && q.Kind == task.PendingApproval {
+		return q.fits(d)
+	}
+	if !r.crew.idle() {
+		return nil, ""
+	}
+	q, _ := r.room.only(task.PendingQuestion)
+	if q != nil && q.wrong(d.Value) != nil {
+		return nil, "" // said to the agent, it may help all the same
+	}
+	return q, ""
 }
 
 // due says whether a request may yet come: of a call that is not answered, or
@@ -113,15 +131,39 @@ func (r *run) due(request string) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.book.Waits(request)
+	return r.book.Waits(callOf(request))
 }
 
 // kindOf is what a decision is an answer to.
 func kindOf(d task.Decision) string {
-	if d.Type == task.DecisionGrant {
+	switch d.Type {
+	case task.DecisionGrant:
 		return task.PendingLimit
+	case task.DecisionApprove, task.DecisionDeny:
+		return task.PendingApproval
 	}
 	return task.PendingQuestion
+}
+
+// find is the request of an id; nil: it is not open.
+func (m *room) find(id string) *request {
+	for _, q := range m.open {
+		if q.ID == id {
+			return q
+		}
+	}
+	return nil
+}
+
+// meant is what a decision is about that names no request: the call of its
+// digest, the one that waits longest, or the only request of its kind.
+func (m *room) meant(d task.Decision) (*request, string) {
+	for _, q := range m.open {
+		if q.Kind == task.PendingApproval && kindOf(d) == q.Kind && q.Digest == d.Digest {
+			return q, ""
+		}
+	}
+	return m.only(kindOf(d))
 }
 
 // only is the one request of a kind.
@@ -145,21 +187,47 @@ func (m *room) only(kind string) (*request, string) {
 // fits is the request, if the decision is one about it.
 func (q *request) fits(d task.Decision) (*request, string) {
 	switch {
+	case kindOf(d) != q.Kind && q.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
+		return nil, fmt.Sprintf(refusedCall, q.ID)
 	case kindOf(d) != q.Kind:
 		return nil, fmt.Sprintf(refusedKind, q.ID, q.Kind, d.Type)
+	case q.Kind == task.PendingApproval && d.Digest != q.Digest && (d.Digest != "" || d.Type == task.DecisionApprove):
+		return nil, refusedDigest
 	case q.gauge != nil && q.gauge.granted(d) <= 0:
 		return nil, fmt.Sprintf(refusedLittle, q.gauge.name)
 	}
+	if err := q.wrong(d.Value); q.Kind == task.PendingQuestion && err != nil {
+		return nil, fmt.Sprintf(refusedMisfit, err)
+	}
 	return q, ""
+}
+
+// wrong is what is wrong with an answer; nil: nothing.
+func (q *request) wrong(answer string) error {
+	switch {
+	case q.misfit == nil:
+		return nil
+	case len(answer) > maxResult:
+		return fmt.Errorf("it has %d bytes; at most %d are read", len(answer), maxResult)
+	}
+	return q.misfit(answer)
 }
 
 // decide records a decision and then acts on it.
 func (r *run) decide(q *request, d task.Decision) error {
 	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: q.ID, Type: d.Type}
-	if q.gauge == nil {
-		said.Value = r.Redact.String(task.Cut(d.Value, maxResult))
-	} else {
+	switch {
+	case q.gauge != nil:
 		said.Steps, said.Tokens, said.CostMicroUSD = max(d.Steps, 0), max(d.Tokens, 0), max(d.CostMicroUSD, 0)
+	case q.Kind == task.PendingApproval:
+		said.Digest, said.Source, said.Reason = q.Digest, q.source, r.Redact.String(task.Cut(d.Reason, task.MaxMessage))
+		if !q.once {
+			said.Scope = r.field(d.Scope)
+		}
+	case q.misfit != nil:
+		said.Value = string(r.Redact.JSON([]byte(d.Value)))
+	default:
+		said.Value = r.Redact.String(task.Cut(d.Value, maxResult))
 	}
 	if err := q.session.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
@@ -168,10 +236,25 @@ func (r *run) decide(q *request, d task.Decision) error {
 		r.grant(said)
 	}
 	q.said = said
+	r.crew.hears()
 	r.room.close(q)
 	close(q.done)
+	if said.Type == task.DecisionApprove && said.Scope == task.ScopeRun {
+		r.room.release(q.source)
+	}
 	r.showDecided(q.session, said)
 	return nil
+}
+
+// release ends all requests that one rule wants: people approved for the rest of
+// the Run what it asks about. Who waited for one asks the policy again.
+func (m *room) release(from journal.Source) {
+	for _, q := range slices.Clone(m.open) {
+		if q.Kind == task.PendingApproval && q.source == from && !q.once {
+			m.close(q)
+			close(q.done)
+		}
+	}
 }
 
 // maxField bounds a field of a decision: what the API lets through.

@@ -64,7 +64,7 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 		return nil, &tool.Error{Message: s.Redact.String(err.Error())}
 	}
 	child := newSession(s.run, d.Call, scope, *actor)
-	child.prompt = d.Prompt
+	child.parent, child.prompt = s, d.Prompt
 	child.deepest = s.deepest
 	if l := actor.Agent.Limits; l != (task.Limits{}) {
 		child.deepest = min(s.deepest, int64(scope.Depth)+l.Depth) // the lower of both
@@ -103,8 +103,8 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 		}
 		out = s.failed(end)
 	}
-	if out.Reason == task.ReasonInterrupted {
-		return out, ErrInterrupted
+	if left := departed(out.Reason); left != nil {
+		return out, left
 	}
 	out = s.end(ctx, out)
 	used := s.account.read()
@@ -120,7 +120,9 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 // general says whether an end is of the whole Run, whichever session met it.
 func general(r task.Reason) bool {
 	switch r {
-	case task.ReasonRunnerFailed, task.ReasonStorageFull, task.ReasonFenced, task.ReasonInterrupted, task.ReasonSecretMissing:
+	case task.ReasonRunnerFailed, task.ReasonStorageFull, task.ReasonFenced, task.ReasonSecretMissing:
+		return true
+	case task.ReasonInterrupted, task.ReasonWaiting, task.ReasonPaused:
 		return true
 	default:
 		return false

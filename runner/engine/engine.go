@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -54,8 +57,11 @@ type run struct {
 	halt    context.CancelFunc
 	// telling are reports that nobody waits for; alive ends with the Run.
 	telling sync.WaitGroup
-	alive   context.Context
-	die     context.CancelFunc
+	// left is why the runner leaves, if it does; gone is closed then.
+	left  atomic.Pointer[departure]
+	gone  chan struct{}
+	alive context.Context
+	die   context.CancelFunc
 
 	mu    sync.Mutex // guards the book
 	book  journal.Book
@@ -63,7 +69,11 @@ type run struct {
 }
 
 func newRun(c Config) *run {
-	r := &run{Config: c, board: newBoard(c), crew: newCrew(c)}
+	r := &run{Config: c, board: newBoard(c), crew: newCrew(c), gone: make(chan struct{})}
+	r.Hold = cmp.Or(c.Hold, defaultHold)
+	if c.Digest == nil {
+		r.Digest = digest.Call
+	}
 	r.alive, r.die = context.WithCancel(context.Background())
 	r.stopped, r.halt = context.WithCancel(r.alive)
 	if c.Stopping != nil {
@@ -220,5 +230,8 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	r.telling.Wait()
 	r.board.rest()
 	out.Progress = r.progress()
+	if out.Reason.Commits() {
+		out.Progress.State = "" // it may have ended just when it was about to leave
+	}
 	return out
 }

@@ -75,7 +75,7 @@ func (s *session) plan(calls []step.Call) (jobs, endings []*job) {
 			continue
 		}
 		if intent, begun := st.Intents[c.ID]; begun { // it goes on
-			j.begun = intent.Effect != string(tool.ReadOnly)
+			j.intent, j.begun = &intent, intent.Effect != string(tool.ReadOnly)
 		} else {
 			s.reserve(j)
 		}

@@ -99,8 +99,14 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 	settled := time.NewTimer(steady)
 	defer settled.Stop()
 	for {
-		change := s.crew.change()
+		change, turned := s.crew.change(), s.turned()
+		if s.paused() {
+			s.limited-- // what comes next holds, then asks again
+			return nil
+		}
 		select {
+		case <-turned:
+			continue
 		case <-change:
 			settled.Reset(steady)
 			continue

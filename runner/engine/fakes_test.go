@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -171,19 +173,22 @@ type desk struct {
 	mu        sync.Mutex
 	committed []task.Progress
 	reported  []task.Progress
+	latest    task.Progress // of both
 	refuse    error
 }
 
 func (d *desk) Report(now func() task.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.reported = append(d.reported, now())
+	d.latest = now()
+	d.reported = append(d.reported, d.latest)
 }
 
 func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.committed = append(d.committed, now())
+	d.latest = now()
+	d.committed = append(d.committed, d.latest)
 	return d.refuse
 }
 
@@ -322,4 +327,14 @@ func (m bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 		t = calls(written...)
 	}
 	return (&script{turns: []turn{t}}).Stream(ctx, req)
+}
+
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return all
+}
+
+// redacting knows one secret, the canary.
+func redacting() *redact.Redactor {
+	return redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
 }

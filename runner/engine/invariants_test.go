@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -28,6 +29,8 @@ var invariants = []struct {
 	{"what is told never decides what happens", toldIsNotState},
 	{"whatever a tool does is a result; only the journal ends the Run", toolsDoNotEndIt},
 	{"what a person decided is acted on once", decidedOnce},
+	{"what needs approval is made only as it was approved", approvedFirst},
+	{"what is asked keeps its id, its digest and its time", askedOnce},
 	{"no secret is anywhere", noSecret},
 }
 
@@ -58,25 +61,45 @@ func TestInvariants(t *testing.T) {
 
 // variety asserts that what was played shows what it should.
 func variety(t *testing.T, played []*chaos) {
-	ends, kinds, deepest := map[task.Reason]int{}, map[journal.Kind]int{}, 0
+	shown, ends := map[string]int{}, map[task.Reason]int{}
 	for _, c := range played {
 		ends[c.out.Reason]++
+		for reason, n := range c.left {
+			shown["left "+string(reason)] += n
+		}
 		for r := range c.log.Read() {
-			kinds[r.Kind]++
-			if r.Step != nil {
-				deepest = max(deepest, r.Step.Scope.Depth)
+			for _, what := range shows(r) {
+				shown[what]++
 			}
 		}
 	}
-	for _, k := range []journal.Kind{journal.KindHide, journal.KindDecide, journal.KindResult, journal.KindMeter} {
-		if kinds[k] == 0 {
-			t.Errorf("no record of the kind %s: nothing is shown", k)
+	for _, what := range []string{
+		"record hide", "record ask", "record decide", "record result", "record meter", "left Waiting", "left Paused", "depth 2",
+		"decided Approve", "decided ApproveRun", "decided Deny", "decided Answer", "decided Grant", "decided Message", "made Guard",
+	} {
+		if shown[what] == 0 {
+			t.Errorf("never: %s", what)
 		}
 	}
-	if len(ends) < 4 || deepest < 2 {
-		t.Errorf("the Runs go %d deep and end only so: %v", deepest, ends)
+	if len(ends) < 4 {
+		t.Errorf("the Runs end only so: %v", ends)
 	}
-	t.Logf("ends %v, records %v, depth %d", ends, kinds, deepest)
+	t.Logf("ends %v, shown %v", ends, shown)
+}
+
+// shows is what a record is an example of.
+func shows(r journal.Record) []string {
+	all := []string{"record " + string(r.Kind)}
+	if r.Decision != nil && r.Decision.Refused == "" {
+		all = append(all, "decided "+r.Decision.Type+r.Decision.Scope)
+	}
+	if r.Intent != nil && r.Intent.CallID != "" {
+		all = append(all, "made "+r.Intent.Name)
+	}
+	if r.Step != nil {
+		all = append(all, fmt.Sprint("depth ", r.Step.Scope.Depth))
+	}
+	return all
 }
 
 // sessions are the recorded steps of each session, hidden ones too.
@@ -294,6 +317,40 @@ func decidedOnce(t *testing.T, c *chaos) {
 	for name, n := range names {
 		if n > 1 {
 			t.Errorf("%s was acted on %d times", name, n)
+		}
+	}
+}
+
+// approvedFirst goes by the journal alone: behind each intent of a call that needs
+// approval stands a person, who was shown what is made.
+func approvedFirst(t *testing.T, c *chaos) {
+	approved, released := map[string]bool{}, false // some rule about Guard, for the Run
+	for r := range c.log.Read() {
+		switch {
+		case r.Decision != nil && r.Decision.Refused == "" && r.Decision.Type == task.DecisionApprove:
+			approved[callOf(r.Decision.Request)+" "+r.Decision.Digest] = true
+			released = released || r.Decision.Scope == task.ScopeRun && r.Decision.Tool == "Guard"
+		case r.Intent == nil || r.Intent.Name != "Guard" && r.Intent.Name != "Banned":
+		case r.Intent.Name == "Banned":
+			t.Errorf("record %d begins what is denied", r.Seq)
+		case !released && !approved[r.Intent.CallID+" "+digest.Call("Guard", r.Intent.Args)]:
+			t.Errorf("record %d begins %s, which nobody approved", r.Seq, r.Intent.CallID)
+		}
+	}
+}
+
+func askedOnce(t *testing.T, c *chaos) {
+	asked := map[string]task.Pending{}
+	for _, d := range c.desks {
+		for _, told := range [][]task.Progress{d.committed, d.reported} {
+			for _, p := range told {
+				for _, q := range p.Pending {
+					if was, known := asked[q.ID]; known && q.Kind == task.PendingApproval && mustJSON(t, was) != mustJSON(t, q) {
+						t.Fatalf("asked %+v, then %+v", was, q)
+					}
+					asked[q.ID] = q
+				}
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,10 @@ type job struct {
 	refusal *tool.Error
 	// begun says that it was begun in an earlier attempt, may have changed
 	// something, and was not begun again yet.
-	begun   bool
+	begun bool
+	// intent is how it was begun in an earlier attempt; nil: it was not, or was
+	// begun again since.
+	intent  *journal.Intent
 	surplus bool // a limit of calls refuses it: it does not count
 	taken   bool // it is reserved in the account
 	done    chan struct{}
@@ -53,7 +57,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 	if j.taken {
 		defer s.account.give()
 	}
-	if s.interrupted() && !s.ended() || failure(ctx) != nil {
+	if !s.ended() && leaves(s.safe(ctx)) || failure(ctx) != nil {
 		return // no intent, no result: the next attempt runs it
 	}
 	began := s.Now()
@@ -61,7 +65,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 	if res.Error == nil {
 		var err error
 		res, err = j.make(ctx)
-		if errors.Is(err, ErrInterrupted) {
+		if leaves(err) {
 			return // it is left open; others of the turn may end in peace
 		}
 		if err != nil {
@@ -70,7 +74,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 		}
 	}
 	if j.begun && res.Error != nil { // whatever forbids it now: it may have partly happened
-		res.Error = &tool.Error{Message: resultLost}
+		res.Error = s.cutShort(resultLost, j.call.ID).Error
 	}
 	if err := j.settle(res, began); err != nil {
 		fail(err)
@@ -96,7 +100,7 @@ func (j *job) refused(ctx context.Context) *tool.Error {
 func (j *job) make(ctx context.Context) (tool.Result, error) {
 	s := j.session
 	res, err := s.act(ctx, &tool.Call{
-		ID: j.call.ID, Name: j.call.Name, Args: j.call.Args, Scope: s.scope, Session: j,
+		ID: j.call.ID, Name: j.call.Name, Args: slices.Clone(j.call.Args), Scope: s.scope, Session: j,
 		Emit: j.show,
 	})
 	if j.fault != nil {
@@ -118,8 +122,8 @@ func (s *session) perform(ctx context.Context, c *tool.Call) (tool.Result, error
 	return tool.Result{}, fmt.Errorf("a layer changed the id of a call to %q", c.ID)
 }
 
-// perform executes the call, behind the record that it is about to happen. What
-// a layer made of its arguments is final, and must fit the tool.
+// perform executes the call, if it may be made. What a layer made of its
+// arguments is final, and must fit the tool.
 func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	s := j.session
 	if string(c.Args) != string(j.call.Args) {
@@ -128,18 +132,24 @@ func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 			return tool.Result{Error: wrong}, nil
 		}
 	}
-	if j.changes(c.Args) {
-		if err := s.beginEffects(ctx); err != nil {
-			return tool.Result{}, j.fail(err)
-		}
+	final := *c // what layers do to theirs from now on changes nothing
+	final.Args = slices.Clone(c.Args)
+	if refused, err := j.clear(ctx, &final); refused != nil || err != nil {
+		return tool.Result{Error: refused}, err
 	}
+	return j.run(ctx, &final)
+}
+
+// run executes the call, behind the record that it is about to happen.
+func (j *job) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	s := j.session
 	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
 		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Effect: string(j.effect(c.Args)),
 	}})
 	if err != nil {
 		return tool.Result{}, j.fail(fmt.Errorf("recording call %s: %w", j.call.ID, err))
 	}
-	j.begun = false
+	j.begun, j.intent = false, nil
 	j.started(c.Args)
 	res, err := j.invoke(ctx, c)
 	if err != nil {

@@ -103,7 +103,12 @@ func (r *run) warnOfLimits() {
 // raise asks a person for more of what is used up. Where nobody grants it in
 // time the limit ends the work, as it would have without asking.
 func (s *session) raise(ctx context.Context, g gauge) error {
+	since, err := s.root.askedFor(g.request())
+	if err != nil {
+		return err
+	}
 	q := &request{
+		since: since,
 		gauge: &g, session: s.root, errand: forGrant,
 		Pending: task.Pending{
 			ID: g.request(), Kind: task.PendingLimit,
@@ -118,6 +123,24 @@ func (s *session) raise(ctx context.Context, g gauge) error {
 		return g.end()
 	}
 	return err
+}
+
+// askedFor is since when people are asked for more of a limit: attempts before
+// this one may have.
+func (s *session) askedFor(request string) (time.Time, error) {
+	if since := s.limitAsked(request); !since.IsZero() {
+		return since, nil
+	}
+	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{ID: request}}); err != nil {
+		return time.Time{}, fmt.Errorf("recording a request: %w", err)
+	}
+	return s.limitAsked(request), nil
+}
+
+func (s *session) limitAsked(request string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.Asked(request)
 }
 
 // request is what it is called by who decides. The next time that the same

@@ -16,13 +16,14 @@ import (
 // A view is everything that one decision may depend on.
 type view struct {
 	journal.State
-	schema      bool   // finish is the only way to end
-	reached     *gauge // a limit that is used up
-	more        bool   // somebody may be asked for more of it
-	notes       string // what the runner has to say
-	messages    []task.Decision
-	interrupted bool
-	stop        bool
+	schema   bool   // finish is the only way to end
+	reached  *gauge // a limit that is used up
+	more     bool   // somebody may be asked for more of it
+	notes    string // what the runner has to say
+	messages []task.Decision
+	leaving  *task.EndError // why the work is left to the next attempt
+	paused   bool
+	stop     bool
 
 	used     int64 // how much of the model's window a request takes
 	trigger  int64 // from where on that is too much
@@ -64,6 +65,7 @@ type kind int
 
 const (
 	ask     kind = iota // the model has the word
+	hold                // nobody has: the Run is paused
 	execute             // its calls have
 	say                 // the model is told how to go on
 	listen              // a person has spoken
@@ -75,18 +77,19 @@ const (
 // rules are the whole policy of a session, most pressing first: the first that
 // applies decides. When none does, it is the model's turn.
 var rules = []func(view) (action, bool){
-	ended,       // finish or reject was called
-	spoken,      // the model has answered, and an answer is all that is asked
-	declined,    // the model will not answer
-	interrupted, // the pod is about to end: leave what is open to the next attempt
-	open,        // calls wait for their results
-	stopped,     // somebody asked it to stop
-	limited,     // a limit is reached
-	misfit,      // an answer that cannot be the last: say so once
-	circling,    // the agent goes round in circles: say so once
-	noted,       // the runner has something to say
-	addressed,   // a person has spoken
-	crowded,     // the session is too long for the model
+	ended,     // finish or reject was called
+	spoken,    // the model has answered, and an answer is all that is asked
+	declined,  // the model will not answer
+	departs,   // the runner leaves: what is open is for the next attempt
+	held,      // somebody paused it
+	open,      // calls wait for their results
+	stopped,   // somebody asked it to stop
+	limited,   // a limit is reached
+	misfit,    // an answer that cannot be the last: say so once
+	circling,  // the agent goes round in circles: say so once
+	noted,     // the runner has something to say
+	addressed, // a person has spoken
+	crowded,   // the session is too long for the model
 }
 
 func next(v view) action {
@@ -130,11 +133,15 @@ func declined(v view) (action, bool) {
 	return endWith(Outcome{Reason: task.ReasonRejected, Message: strings.TrimSpace("The model declined to answer. " + s.Text())})
 }
 
-func interrupted(v view) (action, bool) {
-	if !v.interrupted {
+func departs(v view) (action, bool) {
+	if v.leaving == nil {
 		return action{}, false
 	}
-	return endWith(Outcome{Reason: ErrInterrupted.Reason, Message: ErrInterrupted.Message})
+	return endWith(Outcome{Reason: v.leaving.Reason, Message: v.leaving.Message})
+}
+
+func held(v view) (action, bool) {
+	return action{kind: hold}, v.paused && !v.stop
 }
 
 func open(v view) (action, bool) {

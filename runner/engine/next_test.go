@@ -48,7 +48,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer wins over a stop that comes too late": {
-			view: view{State: talk(user("go"), assistant("done")), stop: true, interrupted: true},
+			view: view{State: talk(user("go"), assistant("done")), stop: true, leaving: ErrInterrupted},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"calls are executed": {
@@ -56,7 +56,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: execute, calls: []step.Call{read}},
 		},
 		"calls are not begun while the pod ends": {
-			view: view{State: talk(user("go"), assistant("", read)), interrupted: true},
+			view: view{State: talk(user("go"), assistant("", read)), leaving: ErrInterrupted},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInterrupted, Message: "Interrupted by the shutdown of the pod"}},
 		},
 		"a stop comes after the calls": {

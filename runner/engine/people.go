@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,6 +36,14 @@ type request struct {
 	waiters int
 	done    chan struct{} // closed once it is decided
 	said    journal.Decision
+	expired bool // nobody decided in time
+	// Of the approval of a call: what wants it, its arguments in whole, and whether
+	// it is good for this call alone.
+	source journal.Source
+	args   string
+	once   bool
+	// misfit says what is wrong with an answer; nil: any will do.
+	misfit func(string) error
 }
 
 // Ask implements [tool.Session].
@@ -43,15 +53,16 @@ func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 	}
 	defer j.leave()
 	s := j.session
-	said, since := s.before(j.call.ID)
-	if said != nil {
+	id, since := s.questionOf(j.call.ID)
+	if said, answered := s.decision(id); answered {
 		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
 	asked := &request{
-		session: s, errand: forAnswer, since: since,
+		session: s, errand: forAnswer, since: since, misfit: q.Fits,
 		Pending: task.Pending{
-			ID: j.call.ID, Kind: task.PendingQuestion, Agent: s.scope.Agent,
+			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(s.Redact.String(q.Text)), task.MaxMessage),
+			Schema:   s.form(q.Schema),
 		},
 	}
 	d, answered, err := s.await(ctx, asked)
@@ -61,16 +72,25 @@ func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 	return tool.Answer{Text: d.Value, By: d.By, Expired: !answered}, nil
 }
 
-// before is what was said to a call before a crash, if anything, and since when
-// it asks.
-func (s *session) before(call string) (*journal.Decision, time.Time) {
+// form is how to answer, as people are shown it: whole, or not at all.
+func (s *session) form(schema json.RawMessage) string {
+	if len(schema) == 0 {
+		return ""
+	}
+	form := legible(s.Redact.JSON(schema))
+	if len(form) > task.MaxSchema {
+		return ""
+	}
+	return form
+}
+
+// questionOf is what the question of a call is known by, and since when it is
+// asked: before it the call itself may have been approved.
+func (s *session) questionOf(call string) (string, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.book.Session(s.name)
-	if d, known := st.Answers[call]; known {
-		return &d, time.Time{}
-	}
-	return nil, st.Since[call]
+	return requestID(call, len(st.Requests[call])), st.Since[call]
 }
 
 // await asks a person and waits for what they decide; false when nobody did in
@@ -83,44 +103,24 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 	defer s.drop(q)
 	back := s.crew.wait(q.errand)
 	defer func() { back(); s.Report.Report(s.progress) }()
-	timer := time.NewTimer(expires.Sub(s.Now()))
-	defer timer.Stop()
+	v := s.watch(q, expires)
+	defer v.end()
 	s.tellNow()
-	settled := time.NewTimer(steady)
-	defer settled.Stop()
-	for {
-		// What tells of news is asked for before the news themselves.
-		said, change := s.People.Said(), s.crew.change()
-		if _, err := s.hear(s); err != nil {
+	for over := false; !over; {
+		var err error
+		if over, err = v.look(ctx); err != nil {
 			return journal.Decision{}, false, err
 		}
-		if s.stop() {
-			return journal.Decision{}, false, errStopped
-		}
-		select {
-		case <-q.done:
-			return q.said, true, nil
-		case <-said:
-		case <-change:
-			settled.Reset(steady)
-		case <-settled.C:
-			s.showState()
-		case <-timer.C:
-			return s.expire(q)
-		case <-s.Interrupted:
-			return journal.Decision{}, false, ErrInterrupted
-		case <-s.Stopping:
-			return journal.Decision{}, false, errStopped
-		case <-ctx.Done():
-			return journal.Decision{}, false, context.Cause(ctx)
-		}
 	}
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return q.said, !q.expired, nil
 }
 
 // showState has the operator know at once what the Run waits for, where that is
 // another than it was told last.
 func (r *run) showState() {
-	if r.crew.state() != r.board.state() {
+	if r.state() != r.board.state() {
 		r.tellNow()
 	}
 }
@@ -146,15 +146,28 @@ func (r *run) post(q *request) (*request, time.Time) {
 	expires := q.since.Add(wait)
 	q.AskedAt, q.ExpiresAt = q.since.UTC().Format(time.RFC3339), expires.UTC().Format(time.RFC3339)
 	r.room.open = append(r.room.open, q)
-	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), events.Pending(q.Pending))
+	slices.SortStableFunc(r.room.open, func(a, b *request) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
+	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), q.shown())
 	return q, expires
 }
 
-// drop takes away a request that nobody waits for any more.
+// shown is a request as events show it: whole.
+func (q *request) shown() events.Pending {
+	p := events.Pending(q.Pending)
+	if q.Kind == task.PendingApproval {
+		p.Args, p.ArgsTruncated = q.args, false
+	}
+	return p
+}
+
+// drop takes away a request that nobody waits for any more. When the runner
+// leaves, people are still asked.
 func (r *run) drop(q *request) {
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
-	if q.waiters--; q.waiters == 0 {
+	if q.waiters--; q.waiters == 0 && r.left.Load() == nil {
 		r.room.close(q)
 	}
 }
@@ -164,17 +177,20 @@ func (m *room) close(q *request) {
 }
 
 // expire gives a request up, unless it was decided at the last moment.
-func (r *run) expire(q *request) (journal.Decision, bool, error) {
+func (r *run) expire(q *request) {
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
 	select {
 	case <-q.done:
-		return q.said, true, nil
+		return
 	default:
 	}
+	if q.expired {
+		return
+	}
+	q.expired = true
 	r.room.close(q)
 	q.session.emit("Nobody decided in time", events.Decided{Request: q.ID, Refused: refusedLate})
-	return journal.Decision{}, false, nil
 }
 
 // listen tells the model what people said to it, each with the decision that it
@@ -202,5 +218,5 @@ func (r *run) showDecided(s *session, d journal.Decision) {
 }
 
 func decidedOf(d journal.Decision) task.Decided {
-	return task.Decided{Name: d.Name, Request: d.Request, Refused: d.Refused}
+	return task.Decided{Name: d.Name, Request: d.Request, Digest: d.Digest, Refused: d.Refused}
 }

@@ -83,7 +83,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 		synctest.Wait()
 		c.say(answers("which", "", "x"))
 		c.say(task.Decision{Name: "grant", Request: "s2c1", Type: task.DecisionGrant, Steps: 3})
-		c.say(task.Decision{Name: "odd", Type: "Approve"})
+		c.say(task.Decision{Name: "odd", Type: "Bless"})
 		c.say(answers("two", "s2c2", "2"))
 		c.say(answers("one", "s2c1", "1"))
 		c.say(answers("late", "s2c1", "3"))
@@ -91,7 +91,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 			{Name: "early", Request: "s9c9", Refused: fmt.Sprintf(refusedUnknown, "s9c9")},
 			{Name: "which", Refused: refusedMany},
 			{Name: "grant", Request: "s2c1", Refused: fmt.Sprintf(refusedKind, "s2c1", "Question", "Grant")},
-			{Name: "odd", Refused: fmt.Sprintf(refusedType, "Approve")},
+			{Name: "odd", Refused: fmt.Sprintf(refusedType, "Bless")},
 			{Name: "two", Request: "s2c2"},
 			{Name: "one", Request: "s2c1"},
 			{Name: "late", Request: "s2c1", Refused: fmt.Sprintf(refusedUnknown, "s2c1")},

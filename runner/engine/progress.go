@@ -133,7 +133,7 @@ func (r *run) progress() task.Progress {
 		used = r.meter.root.read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.board.tell(r.crew.state())
+	p.State = r.board.tell(r.state())
 	p.Pending, p.Decided = r.pending(), r.decided()
 	return p
 }
@@ -146,7 +146,7 @@ func (r *run) pending() []task.Pending {
 	for _, q := range r.room.open[:min(len(r.room.open), task.MaxPending)] {
 		all = append(all, q.Pending)
 	}
-	return all
+	return task.Shown(all)
 }
 
 // decided are the last decisions that the runner acted on.

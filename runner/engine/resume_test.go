@@ -24,10 +24,14 @@ var errKilled = errors.New("killed")
 type mortal struct {
 	*journal.Memory
 	left *int
+	died *bool // may be nil
 }
 
 func (m mortal) Append(r journal.Record) error {
 	if *m.left == 0 {
+		if m.died != nil {
+			*m.died = true
+		}
 		return errKilled
 	}
 	*m.left--

@@ -21,7 +21,8 @@ const stopFor = 10 * time.Second
 type session struct {
 	*run
 	Actor
-	name    string // the call that opened it; empty: the Run's own
+	name    string   // the call that opened it; empty: the Run's own
+	parent  *session // whose call that is; nil: the Run's own has none
 	scope   step.Scope
 	deepest int64 // the depth at which sessions below it end
 	account *account
@@ -58,6 +59,11 @@ func newSession(r *run, name string, scope step.Scope, a Actor) *session {
 func (s *session) work(ctx context.Context) (Outcome, error) {
 	s.crew.enter()
 	defer s.crew.leave()
+	if s.paused() {
+		if err := s.safe(ctx); err != nil {
+			return Outcome{}, causeOf(ctx, err)
+		}
+	}
 	if err := s.takeUp(ctx); err != nil {
 		return Outcome{}, causeOf(ctx, err)
 	}
@@ -71,6 +77,7 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
+		v.paused = v.paused && ctx.Err() == nil // what is over is not held
 		act := next(v)
 		if asks := act.kind == ask || act.kind == compact; asks && ctx.Err() != nil {
 			return Outcome{}, context.Cause(ctx)
@@ -78,6 +85,8 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		switch act.kind {
 		case end:
 			return act.outcome, nil
+		case hold:
+			err = s.hold(ctx)
 		case execute:
 			err = s.execute(ctx, act.calls)
 		case say:
@@ -100,15 +109,16 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 // view is all that next may know.
 func (s *session) view() (view, error) {
 	v := view{
-		State:       s.read(),
-		schema:      len(s.Agent.OutputSchema) > 0,
-		reached:     s.account.reached(),
-		more:        s.Task.Limits.Ask && s.People != nil,
-		notes:       s.noted(),
-		overflow:    s.overflow,
-		squeezes:    s.squeezes,
-		interrupted: s.interrupted(),
-		stop:        s.stop(),
+		State:    s.read(),
+		schema:   len(s.Agent.OutputSchema) > 0,
+		reached:  s.account.reached(),
+		more:     s.Task.Limits.Ask && s.People != nil,
+		notes:    s.noted(),
+		overflow: s.overflow,
+		squeezes: s.squeezes,
+		leaving:  s.leaving(),
+		paused:   s.paused(),
+		stop:     s.stop(),
 	}
 	v.used, v.trigger = s.crowding(v.Steps)
 	var err error
@@ -132,6 +142,7 @@ func (s *session) record(rec journal.Record) error {
 	defer s.mu.Unlock()
 	used := s.meter.root.read()
 	rec.Session, rec.Meter, rec.Accounts = s.name, &used, s.account.chain()
+	rec.At = s.Now().UTC()
 	if err := s.Journal.Append(rec); err != nil {
 		return err
 	}

@@ -88,10 +88,9 @@ func (s *session) takeUp(ctx context.Context) error {
 	if err := s.recall(); err != nil {
 		return err
 	}
-	if s.name != "" || s.Task.Retry == "" || s.book.Restarts > 0 {
-		return nil
+	if err := s.owe(s.news()); err != nil || !s.retried() {
+		return err
 	}
-	s.notes = append(s.notes, fmt.Sprintf(noteAttempt, s.Task.Retry, s.Task.Attempt))
 	now := s.read()
 	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
 		// The session ended as it stands: it needs something new to go on from. Calls
@@ -166,7 +165,7 @@ func (s *session) settleLost(st journal.State) error {
 			continue
 		}
 		j := &job{session: s, call: c, seq: last.Seq + int64(i) + 1}
-		if err := j.settle(tool.Fail(resultLost), s.Now()); err != nil {
+		if err := j.settle(s.cutShort(resultLost, c.ID), s.Now()); err != nil {
 			return err
 		}
 	}
@@ -189,7 +188,7 @@ func (s *session) settleBelow(call string) error {
 				continue
 			}
 			j := &job{session: below, call: c, seq: last.Seq + int64(i) + 1}
-			if err := j.settle(tool.Fail(resultLost), s.Now()); err != nil {
+			if err := j.settle(s.cutShort(resultLost, c.ID), s.Now()); err != nil {
 				return err
 			}
 		}

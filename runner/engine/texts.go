@@ -19,6 +19,7 @@ const (
 
 	noteLowSpace = "The disk is full. Delete what is not needed; when it is full again, the work ends."
 	noteAttempt  = "The attempt before this one ended: %s. This is attempt %d; the work goes on from here. Look at what is already done before you do it again."
+	noteLost     = "What ran beside this session is gone: the runner or its pod was replaced.\n%s\nFiles are as they were left. Start again what you still need."
 	noteFresh    = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
 
 	resultCut         = "Not executed: your answer was cut at the limit of its length, so these arguments may be incomplete. Call again with shorter arguments, or do it in several calls."
@@ -35,6 +36,13 @@ const (
 	resultChild       = "The agent %s ended without a result (%s). %s"
 	resultRejected    = "The agent %s rejected the work: %s"
 	resultPartial     = "The last that it said: %s"
+	resultAmbiguous   = "Not executed: %v."
+	resultForbidden   = "Denied by the policy"
+	resultForbiddenBy = "Denied by policy rule %s"
+	resultDenied      = "Denied by %s"
+	resultUndecided   = "Denied: nobody decided in time."
+	resultNobody      = "Denied: it needs the approval of a person, and nobody can be asked."
+	adviceDenied      = "Do not try to get the same in another way. Go on without it, or say in your result what stands in the way."
 	resultEmpty       = "(no output)"
 	resultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
 	resultOutputLarge = "The output has %d bytes; at most %d are kept."

@@ -155,7 +155,10 @@ func (d *Dir) Append(r Record) error {
 	if d.broken != nil {
 		return d.broken
 	}
-	r.Seq, r.At = d.seq+1, d.opts.Now().UTC()
+	r.Seq = d.seq + 1
+	if r.At.IsZero() { // who counts time from a record gives it its own
+		r.At = d.opts.Now().UTC()
+	}
 	line, err := encodeLine(r)
 	if err != nil {
 		return err

@@ -21,9 +21,10 @@ type Log interface {
 // A Record is one entry of a journal. Which of its fields are set goes by Kind.
 type Record struct {
 	// Seq is contiguous over all attempts, from 1.
-	Seq  int64     `json:"seq"`
-	Kind Kind      `json:"kind"`
-	At   time.Time `json:"at,omitzero"`
+	Seq  int64 `json:"seq"`
+	Kind Kind  `json:"kind"`
+	// At is when; zero: when it is appended.
+	At time.Time `json:"at,omitzero"`
 	// Session is the session that the record belongs to; empty: the Run's own.
 	Session string `json:"session,omitempty"`
 
@@ -40,6 +41,8 @@ type Record struct {
 	Mark     *Mark        `json:"mark,omitempty"`
 	// Hide is what a compaction takes out of the model's sight.
 	Hide *Hide `json:"hide,omitempty"`
+	// Request is what a person is about to be asked.
+	Request *Request `json:"request,omitempty"`
 	// Decision is what a person decided and the runner acted on.
 	Decision *Decision `json:"decision,omitempty"`
 }
@@ -56,6 +59,7 @@ const (
 	KindMeter  Kind = "meter"  // a model call failed: what it used all the same
 	KindMark   Kind = "mark"   // something about the session itself
 	KindHide   Kind = "hide"   // steps that the model no longer sees
+	KindAsk    Kind = "ask"    // what a person is about to be asked, where no intent says so
 	KindDecide Kind = "decide" // what a person decided
 )
 
@@ -97,25 +101,6 @@ type Hide struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// A Decision is what a person decided, as the runner acted on it.
-type Decision struct {
-	// Name is the name of the Decision object, By who made it.
-	Name string `json:"name"`
-	By   string `json:"by,omitempty"`
-	// Request is the id of what was asked; empty for a message.
-	Request string `json:"request,omitempty"`
-	// Type is Answer, Grant or Message.
-	Type string `json:"type"`
-	// Value is the answer; a message is a step.
-	Value string `json:"value,omitempty"`
-	// Refused says why the runner could not act on it; empty when it did.
-	Refused string `json:"refused,omitempty"`
-	// Steps, Tokens and CostMicroUSD are what is granted on top of the limits.
-	Steps        int64 `json:"steps,omitempty"`
-	Tokens       int64 `json:"tokens,omitempty"`
-	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
-}
-
 // An Ending is what a call that ends the Run committed.
 type Ending struct {
 	// Tool is finish or reject.
@@ -127,7 +112,7 @@ type Ending struct {
 // A Mark is a note about the session.
 type Mark struct {
 	Type MarkType `json:"type"`
-	// Text is the reason of an end.
+	// Text is the reason of an end, or what is owed.
 	Text string `json:"text,omitempty"`
 }
 
@@ -138,4 +123,5 @@ type MarkType string
 const (
 	MarkRestarted MarkType = "restarted" // the same attempt runs again, in the same pod
 	MarkEnded     MarkType = "ended"     // the attempt ended, for the reason in the text
+	MarkOwed      MarkType = "owed"      // what the runner has to say to the model before its next turn
 )

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -26,6 +27,8 @@ type Book struct {
 	Decided []Decision
 
 	acted    map[string]bool
+	released map[Source]bool
+	asked    map[string]time.Time // of limits: since when, by request
 	sessions map[string]*State
 }
 
@@ -135,6 +138,8 @@ func (b *Book) Apply(r Record) error {
 		return b.result(r)
 	case KindStep:
 		return b.Session(r.Session).step(r)
+	case KindAsk:
+		b.ask(r)
 	case KindDecide:
 	}
 	return nil
@@ -166,7 +171,7 @@ func (b *Book) decide(r Record) {
 	b.Granted.Tokens = more(b.Granted.Tokens, d.Tokens)
 	b.Granted.CostMicroUSD = more(b.Granted.CostMicroUSD, d.CostMicroUSD)
 	if r.Kind == KindDecide && d.Request != "" {
-		b.Session(r.Session).answer(d)
+		b.answered(r.Session, d)
 	}
 }
 
@@ -182,6 +187,8 @@ func (b *Book) mark(r Record) {
 	case r.Mark.Type == MarkEnded:
 		s := b.Session(r.Session)
 		s.Ended, s.Nudged = r.Mark.Text, false // who goes on from an end begins afresh
+	case r.Mark.Type == MarkOwed:
+		b.Session(r.Session).owe(r.Mark.Text)
 	}
 }
 

@@ -23,7 +23,10 @@ type State struct {
 	// Since is when each was begun first.
 	Intents map[string]Intent
 	Since   map[string]time.Time
-	// Answers are what people answered to calls of the last turn, by call.
+	// Requests are what people were asked about the calls of the last turn before
+	// those are made, by call, oldest first.
+	Requests map[string][]Asked
+	// Answers are what people decided on calls of the last turn, by request.
 	Answers map[string]Decision
 	// Asked is a model call that nothing answers.
 	Asked *Intent
@@ -31,6 +34,9 @@ type State struct {
 	Ending *Ending
 	// Ended is the reason for which the session ended, when nothing came after.
 	Ended string
+	// Owed is what the runner has to say to the model before its next turn, oldest
+	// first.
+	Owed []string
 	// Nudged says that the model was told that it goes round in circles, and no
 	// person has spoken since.
 	Nudged bool
@@ -63,9 +69,18 @@ func (s *State) intend(r Record) {
 		s.Intents, s.Since = map[string]Intent{}, map[string]time.Time{}
 	}
 	s.Intents[i.CallID] = *i
+	s.spend(i.CallID)
 	if _, known := s.Since[i.CallID]; !known {
 		s.Since[i.CallID] = r.At
 	}
+}
+
+// maxOwed is how much of what is owed is kept, the latest.
+const maxOwed = 8
+
+func (s *State) owe(text string) {
+	s.Owed = append(slices.Clip(s.Owed), text)
+	s.Owed = s.Owed[max(len(s.Owed)-maxOwed, 0):]
 }
 
 func (s *State) answer(d Decision) {
@@ -103,6 +118,7 @@ func (s *State) closeTurn() {
 	clear(s.Results)
 	clear(s.Intents)
 	clear(s.Since)
+	clear(s.Requests)
 	clear(s.Answers)
 }
 
@@ -116,6 +132,8 @@ func (s *State) step(r Record) error {
 	switch {
 	case r.Step.Role == step.RoleAssistant:
 		s.Asked = nil
+	case r.Step.Note == step.NoteRunner:
+		s.Owed = nil
 	case r.Step.Note == step.NoteStuck:
 		s.Nudged = true
 	case r.Step.Note == "", r.Step.Note == step.NoteMessage:

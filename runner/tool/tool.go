@@ -117,6 +117,12 @@ type Question struct {
 	// Call is the id of the call that asks.
 	Call string
 	Text string
+	// Schema, a JSON Schema, is what people are shown of how to answer; empty: in
+	// any words.
+	Schema json.RawMessage
+	// Fits says what is wrong with an answer, to whoever gave it, who is then asked
+	// to give another; nil: any answer will do.
+	Fits func(answer string) error
 }
 
 // An Answer is what a person said. Expired says that nobody did in time.

@@ -1,11 +1,15 @@
 package talk
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 
+	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -15,8 +19,9 @@ import (
 var askPage string
 
 type askIn struct {
-	Question string   `json:"question" jsonschema:"what to ask, with what is needed to answer it"`
-	Options  []string `json:"options,omitempty" jsonschema:"answers to choose from"`
+	Question string         `json:"question" jsonschema:"what to ask, with what is needed to answer it"`
+	Options  []string       `json:"options,omitempty" jsonschema:"answers to suggest"`
+	Schema   map[string]any `json:"schema,omitempty" jsonschema:"the JSON Schema, of type object, that the answer must fit; leave it out for an answer in words"`
 }
 
 const unanswered = "Nobody answered in time. Go on with what is most sensible without an answer, and say in the result what you assumed."
@@ -36,12 +41,52 @@ func Ask() tool.Tool {
 			return tool.Fail(fmt.Sprintf("The question has %d bytes with its options; at most %d are shown.", len(text), task.MaxMessage),
 				"Ask in fewer words, and put the details into a file that you name."), nil
 		}
-		answer, err := call.Session.Ask(ctx, tool.Question{Call: call.ID, Text: text})
-		if err != nil {
-			return tool.Result{}, err
+		form, wrong := formOf(in.Schema)
+		if wrong != "" {
+			return tool.Fail("The schema "+wrong, "Write a schema as in the description of this tool, or leave it out and read the answer in words."), nil
 		}
-		return answered(answer), nil
+		return put(ctx, call, tool.Question{Call: call.ID, Text: text, Schema: form})
 	})
+}
+
+// put asks. What is asked for in a form is answered in it, and in nothing else.
+func put(ctx context.Context, call tool.Call, q tool.Question) (tool.Result, error) {
+	if q.Schema != nil {
+		q.Fits = func(answer string) error { return schema.Validate(q.Schema, json.RawMessage(answer)) }
+	}
+	answer, err := call.Session.Ask(ctx, q)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	res := answered(answer)
+	if q.Schema != nil && !answer.Expired {
+		res.Text = answer.Text
+	}
+	return res, nil
+}
+
+// formOf is a schema as people are shown it, or what is wrong with it.
+func formOf(in map[string]any) (form json.RawMessage, wrong string) {
+	if in == nil {
+		return nil, ""
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(in); err != nil {
+		return nil, "cannot be written: " + err.Error()
+	}
+	form = bytes.TrimSpace(b.Bytes())
+	if len(form) > task.MaxSchema {
+		return nil, fmt.Sprintf("has %d bytes; at most %d are shown.", len(form), task.MaxSchema)
+	}
+	if err := schema.Check(form); err != nil {
+		return nil, "cannot be used: " + err.Error() + "."
+	}
+	if bytes.ContainsFunc(form, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return nil, "has characters that cannot be seen."
+	}
+	return form, ""
 }
 
 // question is what a person reads.

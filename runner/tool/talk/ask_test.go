@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -82,12 +83,74 @@ func TestAsk(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Call() -want +got:\n%s", diff)
 			}
-			var want []tool.Question
+			var want []tool.Question // that any answer fits
 			if tc.asked != "" {
 				want = []tool.Question{{Call: "s1c1", Text: tc.asked}}
 			}
 			if diff := cmp.Diff(want, p.asked); diff != "" {
 				t.Errorf("asked -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAskForAnAnswerThatFits(t *testing.T) {
+	const form = `{"properties":{"branch":{"enum":["main","next"],"type":"string"},"n":{"minimum":1,"type":"integer"}},"required":["branch"],"type":"object"}`
+	p := &person{answer: tool.Answer{Text: `{"branch":"main"}`, By: "ann"}}
+	got, err := Ask().Call(t.Context(), tool.Call{ID: "s1c1", Args: json.RawMessage(`{"question":"Which?","schema":` + form + `}`), Session: p})
+	want := tool.Result{Text: `{"branch":"main"}`, Summary: "answered by ann"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("Call() -want +got (%v):\n%s", err, diff)
+	}
+	if len(p.asked) != 1 || string(p.asked[0].Schema) != form {
+		t.Fatalf("asked %+v", p.asked)
+	}
+	cases := map[string]struct{ answer, want string }{
+		"what fits":               {`{"branch":"next","n":2}`, ""},
+		"words":                   {"main", "the value is not JSON"},
+		"nothing":                 {"", "the value is not JSON"},
+		"something behind it":     {`{"branch":"next"} and`, "the value is not JSON"},
+		"what is none of those":   {`{"branch":"dev"}`, "`branch` must be one of \"main\", \"next\"; got \"dev\""},
+		"what lacks a part":       {`{"n":1}`, "`branch` is missing; there are: branch (required), n"},
+		"what is out of bounds":   {`{"branch":"next","n":0}`, "`n` must be at least 1; got 0"},
+		"what is another thing":   {`["main"]`, "the value must be an object; got an array"},
+		"what is of another type": {`{"branch":1}`, "`branch` must be a string; got an integer"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			said := ""
+			if err := p.asked[0].Fits(tc.answer); err != nil {
+				said = err.Error()
+			}
+			if said != tc.want {
+				t.Errorf("Fits(%s) = %q, want %q", tc.answer, said, tc.want)
+			}
+		})
+	}
+}
+
+func TestNobodyAnswersInTheForm(t *testing.T) {
+	p := &person{answer: tool.Answer{Expired: true}}
+	got, err := Ask().Call(t.Context(), tool.Call{Args: json.RawMessage(`{"question":"Which?","schema":{"type":"object"}}`), Session: p})
+	if err != nil || got.Text != unanswered {
+		t.Errorf("Call() = %+v, %v", got, err)
+	}
+}
+
+func TestSchemasThatPeopleCannotAnswerBy(t *testing.T) {
+	cases := map[string]struct{ schema, want string }{
+		"what is no object":               {`{"type":"string"}`, "The schema cannot be used: type must be object: the value as a whole has named parts."},
+		"what is not known":               {`{"type":"object","oneOf":[]}`, "The schema cannot be used: oneOf is not supported"},
+		"an empty one":                    {`{}`, "The schema cannot be used: the schema needs a type"},
+		"too large a one":                 {`{"type":"object","title":"` + strings.Repeat("x", task.MaxSchema) + `"}`, "The schema has 1052 bytes; at most 1024 are shown."},
+		"one that shows itself otherwise": {`{"type":"object","title":"a\u202eb"}`, "The schema has characters that cannot be seen."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &person{}
+			got, err := Ask().Call(t.Context(), tool.Call{Args: json.RawMessage(`{"question":"Which?","schema":` + tc.schema + `}`), Session: p})
+			if err != nil || got.Error == nil || !strings.HasPrefix(got.Error.Message, tc.want) || len(p.asked) > 0 {
+				t.Errorf("Call() = %+v, %v; asked %v", got.Error, err, p.asked)
 			}
 		})
 	}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A Brake says whether the work is to hold at its next safe point: nothing new
+// begins, and what runs goes on to its end.
+type Brake interface {
+	// Paused says whether it is to hold.
+	Paused() bool
+	// Turned returns a channel that is closed when that changes.
+	Turned() <-chan struct{}
+}
+
+const (
+	// defaultHold is for how long everything waits for people before the runner
+	// leaves.
+	defaultHold = 2 * time.Minute
+	// lookAgain is how often a runner that could leave looks whether it may.
+	lookAgain = 10 * time.Second
+)
+
+// Why a runner leaves while the work is to go on.
+var (
+	errWaiting = task.End(task.ReasonWaiting, "Waiting for a person; the work goes on from here when somebody has decided")
+	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work goes on from here when it is Running")
+)
+
+// A departure is that the runner leaves, for good.
+type departure struct {
+	end   *task.EndError
+	state string // what the status shows of it
+}
+
+// leaves says whether an error only says that the runner leaves: what is open
+// stays open for whoever takes up the work.
+func leaves(err error) bool {
+	end, ok := asEnd(err)
+	return ok && (end == ErrInterrupted || end == errWaiting || end == errPaused)
+}
+
+// departed is why a session ended that is to go on later; nil: it ended.
+func departed(r task.Reason) *task.EndError {
+	for _, end := range []*task.EndError{ErrInterrupted, errWaiting, errPaused} {
+		if end.Reason == r {
+			return end
+		}
+	}
+	return nil
+}
+
+// leaving is why nothing new may begin, the work being left to the next attempt;
+// nil: it goes on.
+func (r *run) leaving() *task.EndError {
+	if d := r.left.Load(); d != nil {
+		return d.end
+	}
+	switch {
+	case r.interrupted():
+		return ErrInterrupted
+	case r.Durable && r.paused():
+		r.room.mu.Lock()
+		defer r.room.mu.Unlock()
+		return r.depart(departure{errPaused, statePaused})
+	}
+	return nil
+}
+
+// paused says whether somebody wants the work to hold.
+func (r *run) paused() bool { return r.Pause != nil && r.Pause.Paused() }
+
+// turned is closed when that changes.
+func (r *run) turned() <-chan struct{} {
+	if r.Pause == nil {
+		return nil
+	}
+	return r.Pause.Turned()
+}
+
+// depart has the runner leave, unless it does already. The room is locked: what
+// people decide from now on is for the next attempt to hear.
+func (r *run) depart(d departure) *task.EndError {
+	if r.left.CompareAndSwap(nil, &d) {
+		close(r.gone)
+	}
+	return r.left.Load().end
+}
+
+// withdraw has the runner leave where everything has waited for people for long
+// enough, no command runs in the background, and nobody has said anything new. Else it
+// returns when to look again.
+func (r *run) withdraw(said <-chan struct{}) time.Duration {
+	busy := r.Busy != nil && r.Busy()
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	select {
+	case <-said:
+		return lookAgain
+	default:
+	}
+	still, all := r.crew.still()
+	switch {
+	case !all:
+		return r.Hold
+	case still < r.Hold:
+		return r.Hold - still
+	case busy:
+		return lookAgain
+	}
+	_ = r.depart(departure{errWaiting, r.room.state(r.crew.state())})
+	return 0
+}
+
+// safe is where the runner may leave, and where a Run is held whose runner may
+// not. It returns once something new may begin, or why nothing may.
+func (s *session) safe(ctx context.Context) error {
+	if left := s.leaving(); left != nil {
+		return left
+	}
+	if !s.paused() || s.stop() {
+		return nil
+	}
+	return s.hold(ctx)
+}
+
+// hold waits in place while the Run is paused.
+func (s *session) hold(ctx context.Context) error {
+	s.emit("Paused by spec.desiredState", events.StateChanged{State: statePaused})
+	back := s.crew.wait(forPause)
+	defer func() {
+		back()
+		s.emit("The work goes on", events.StateChanged{State: stateWorking})
+		s.Report.Report(s.progress)
+	}()
+	s.tellNow()
+	settled := time.NewTimer(steady)
+	defer settled.Stop()
+	for {
+		turned, change := s.turned(), s.crew.change()
+		if left := s.leaving(); left != nil {
+			return left
+		}
+		if !s.paused() || s.stop() {
+			return nil
+		}
+		select {
+		case <-change:
+			settled.Reset(steady)
+		case <-settled.C:
+			s.showState()
+		case <-turned:
+		case <-s.Interrupted:
+		case <-s.stopped.Done():
+		case <-ctx.Done():
+			return failure(ctx) // of a used-up duration what comes next knows
+		}
+	}
+}
+
+// state is what the Run waits for, in the words of the status; empty while some
+// of it works.
+func (r *run) state() string {
+	d, state := r.left.Load(), r.crew.state()
+	switch {
+	case d != nil && (d.end == errWaiting || !r.crew.busy()):
+		return d.state
+	case state != "" && r.paused():
+		return statePaused
+	}
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	return r.room.state(state)
+}
+
+// state is what people are waited for with: what they were asked first decides.
+func (m *room) state(waits string) string {
+	if len(m.open) == 0 || waits != stateAnswer && waits != stateApproval {
+		return waits
+	}
+	if m.open[0].Kind == task.PendingApproval {
+		return stateApproval
+	}
+	return stateAnswer
+}

@@ -1,0 +1,114 @@
+package journal
+
+import "time"
+
+// A Request is what a person is about to be asked: whether a call may be made,
+// or for more of what is used up. Who takes up the session asks the same, and
+// counts the time from here on.
+type Request struct {
+	// ID is what a Decision names.
+	ID string `json:"id"`
+	// CallID is the call that waits for it; empty: a limit does.
+	CallID string `json:"callID,omitempty"`
+	// Digest is that of the call as it would be made.
+	Digest string `json:"digest,omitempty"`
+	// Groups are those whose members may decide; empty: whoever may.
+	Groups []string `json:"groups,omitempty"`
+	Source
+}
+
+// A Source is what wants a person to be asked about a call: a rule, in the
+// policy of an agent, about a tool.
+type Source struct {
+	Agent string `json:"agent,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	Tool  string `json:"tool,omitempty"`
+}
+
+// A Decision is what a person decided, as the runner acted on it.
+type Decision struct {
+	// Name is the name of the Decision object, By who made it.
+	Name string `json:"name"`
+	By   string `json:"by,omitempty"`
+	// Request is the id of what was asked; empty for a message.
+	Request string `json:"request,omitempty"`
+	// Type is Approve, Deny, Answer, Grant or Message.
+	Type string `json:"type"`
+	// Digest is that of the call which an Approve or a Deny is about; Scope is Run
+	// where an Approve is good for all calls of its Source; Reason is why.
+	Digest string `json:"digest,omitempty"`
+	Scope  string `json:"scope,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Source
+	// Value is the answer; a message is a step.
+	Value string `json:"value,omitempty"`
+	// Refused says why the runner could not act on it; empty when it did.
+	Refused string `json:"refused,omitempty"`
+	// Steps, Tokens and CostMicroUSD are what is granted on top of the limits.
+	Steps        int64 `json:"steps,omitempty"`
+	Tokens       int64 `json:"tokens,omitempty"`
+	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
+}
+
+// What an approval for the rest of the Run is called in a Decision.
+const (
+	typeApprove = "Approve"
+	scopeRun    = "Run"
+)
+
+// Asked is a Request about a call, and what became of it.
+type Asked struct {
+	Request
+	// Since is when it was asked first.
+	Since time.Time
+	// Spent says that the call was begun since: what was decided is used up.
+	Spent bool
+}
+
+// Released says whether a person approved, for the rest of the Run, all that s
+// wants them to be asked about.
+func (b *Book) Released(s Source) bool { return b.released[s] }
+
+// Asked is since when a person is asked for more of a limit; zero: they are not.
+func (b *Book) Asked(request string) time.Time { return b.asked[request] }
+
+// ask keeps what a person is asked, and since when.
+func (b *Book) ask(r Record) {
+	switch {
+	case r.Request == nil:
+	case r.Request.CallID != "":
+		b.Session(r.Session).request(r)
+	case b.asked == nil:
+		b.asked = map[string]time.Time{r.Request.ID: r.At}
+	default:
+		b.asked[r.Request.ID] = r.At
+	}
+}
+
+// answered keeps what a person decided on a request.
+func (b *Book) answered(session string, d Decision) {
+	delete(b.asked, d.Request)
+	b.Session(session).answer(d)
+	if d.Type != typeApprove || d.Scope != scopeRun {
+		return
+	}
+	if b.released == nil {
+		b.released = map[Source]bool{}
+	}
+	b.released[d.Source] = true
+}
+
+// request keeps what a person is asked about a call.
+func (s *State) request(r Record) {
+	if s.Requests == nil {
+		s.Requests = map[string][]Asked{}
+	}
+	s.Requests[r.Request.CallID] = append(s.Requests[r.Request.CallID], Asked{Request: *r.Request, Since: r.At})
+}
+
+// spend uses up what was decided on a call.
+func (s *State) spend(call string) {
+	for i := range s.Requests[call] {
+		s.Requests[call][i].Spent = true
+	}
+}

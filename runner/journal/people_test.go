@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+var rule = Source{Agent: "a", Rule: "commands", Tool: "Bash"}
+
+// asking is that people are asked about a call, at a minute of noon.
+func asking(call, id string, minute int) Record {
+	return Record{
+		Kind: KindAsk, At: noon.Add(time.Duration(minute) * time.Minute),
+		Request: &Request{ID: id, CallID: call, Digest: "d-" + id, Groups: []string{"sre"}, Source: rule},
+	}
+}
+
+func deciding(d Decision) Record { return Record{Kind: KindDecide, Decision: &d} }
+
+func beginning(call string) Record {
+	return Record{Kind: KindIntent, Intent: &Intent{CallID: call, Name: "Bash", Effect: "Once"}}
+}
+
+// A journal on a disk and the records themselves make the same book.
+func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
+	approved := Decision{Name: "d", By: "ann", Request: "s2c1", Type: "Approve", Digest: "d-s2c1", Scope: "Run", Reason: "fine", Source: rule}
+	records := []Record{
+		speaks("", 1, ""), calling("", 2, 2), asking("s2c1", "s2c1", 1), asking("s2c2", "s2c2", 2), deciding(approved), beginning("s2c1"), asking("s2c1", "s2c1-2", 3),
+		{Kind: KindMark, Mark: &Mark{Type: MarkOwed, Text: "a job is gone"}},
+	}
+	d := open(t, options(t.TempDir(), 1))
+	for _, r := range records {
+		if err := d.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Replay(d.Read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.Session("")
+	asked := func(id, call string, minute int) Asked {
+		r := asking(call, id, minute)
+		return Asked{Request: *r.Request, Since: r.At}
+	}
+	spent := asked("s2c1", "s2c1", 1)
+	spent.Spent = true
+	want := map[string][]Asked{"s2c1": {spent, asked("s2c1-2", "s2c1", 3)}, "s2c2": {asked("s2c2", "s2c2", 2)}}
+	if diff := cmp.Diff(want, s.Requests); diff != "" {
+		t.Errorf("requests -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]Decision{"s2c1": approved}, s.Answers); diff != "" {
+		t.Errorf("answers -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a job is gone"}, s.Owed); diff != "" || !b.Acted("d") {
+		t.Errorf("owed -want +got:\n%s", diff)
+	}
+	// With the results of the turn nobody is asked about its calls any more.
+	for n, call := range []string{"s2c1", "s2c2"} {
+		if err := b.Apply(resulting("", call, int64(3+n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.Requests)+len(s.Answers) > 0 || !b.Released(rule) {
+		t.Errorf("left: %v, %v; released %t", s.Requests, s.Answers, b.Released(rule))
+	}
+}
+
+func TestWhatReleasesARule(t *testing.T) {
+	cases := map[string]struct {
+		d    Decision
+		want bool
+	}{
+		"an approval for the Run":          {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: rule}, true},
+		"one for the call":                 {Decision{Type: "Approve", Scope: "Call", Request: "s2c1", Source: rule}, false},
+		"one that says nothing of it":      {Decision{Type: "Approve", Request: "s2c1", Source: rule}, false},
+		"a denial":                         {Decision{Type: "Deny", Scope: "Run", Request: "s2c1", Source: rule}, false},
+		"what was refused":                 {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: rule, Refused: "late"}, false},
+		"an approval of another rule":      {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: Source{Agent: "a", Rule: "other", Tool: "Bash"}}, false},
+		"of the rule for another tool":     {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: Source{Agent: "a", Rule: "commands", Tool: "Edit"}}, false},
+		"of another agent's of that name":  {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: Source{Agent: "b", Rule: "commands", Tool: "Bash"}}, false},
+		"an approval of no request at all": {Decision{Type: "Approve", Scope: "Run", Source: rule}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := page(t, speaks("", 1, ""), calling("", 2, 1), asking("s2c1", "s2c1", 0), deciding(tc.d))
+			if got := b.Released(rule); got != tc.want {
+				t.Errorf("Released() = %t", got)
+			}
+		})
+	}
+}
+
+// A limit is asked about from the first time on, until somebody decides.
+func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
+	ask := Record{Kind: KindAsk, At: noon, Request: &Request{ID: "limit-steps-1"}}
+	b := page(t, ask)
+	if got := b.Asked("limit-steps-1"); !got.Equal(noon) || !b.Asked("limit-steps-2").IsZero() {
+		t.Errorf("asked since %v", got)
+	}
+	if err := b.Apply(deciding(Decision{Name: "g", Request: "limit-steps-1", Type: "Grant", Steps: 1})); err != nil || !b.Asked("limit-steps-1").IsZero() {
+		t.Errorf("still asked (%v)", err)
+	}
+	if err := b.Apply(Record{Kind: KindAsk}); err != nil { // of a later release, perhaps
+		t.Error(err)
+	}
+}
+
+// What is owed is bounded, and paid with the next thing that the runner says.
+func TestWhatIsOwedToASession(t *testing.T) {
+	b := page(t, speaks("", 1, ""))
+	for n := range 2 * maxOwed {
+		if err := b.Apply(Record{Kind: KindMark, Mark: &Mark{Type: MarkOwed, Text: fmt.Sprint(n)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := b.Session(""); len(s.Owed) != maxOwed || s.Owed[0] != "8" {
+		t.Errorf("owed %v", s.Owed)
+	}
+	for seq, note := range []step.Note{step.NoteMessage, step.NoteRunner} {
+		if err := b.Apply(speaks("", int64(2+seq), note)); err != nil {
+			t.Fatal(err)
+		}
+		if s := b.Session(""); (len(s.Owed) == 0) != (note == step.NoteRunner) {
+			t.Errorf("behind %s it is owed %v", note, s.Owed)
+		}
+	}
+}
