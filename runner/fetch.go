@@ -123,6 +123,9 @@ func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*works
 		return out, nil
 	}
 	out.Credentials = filepath.Join(p.secrets, g.Secret)
+	if !g.Publish && workspace.Fetched(p.state) {
+		return out, nil // nobody asks for them any more
+	}
 	ctx, cancel := context.WithTimeout(ctx, secretPatience)
 	defer cancel()
 	poll := time.NewTicker(secretPoll)

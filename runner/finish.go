@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/redact"
@@ -111,17 +112,15 @@ func (w *work) changed() []task.File {
 	return all
 }
 
-// spill writes a text that is too long for the status into the workspace.
+// spill writes a text that is too long for the status into the workspace. What a
+// command left in its place is held off as it is from the file tools.
 func (w *work) spill(text string) (task.File, error) {
-	root, err := os.OpenRoot(w.workspace)
+	d, err := disk.Open(w.workspace, w.now)
 	if err != nil {
 		return task.File{}, fmt.Errorf("opening the workspace: %w", err)
 	}
-	defer root.Close()
-	if err := root.MkdirAll(path.Dir(textFile), 0o775); err != nil {
-		return task.File{}, fmt.Errorf("making a directory in the workspace: %w", err)
-	}
-	if err := root.WriteFile(textFile, []byte(text), 0o664); err != nil {
+	defer d.Close()
+	if _, err := d.Write(context.Background(), textFile, []byte(text), backend.Any); err != nil {
 		return task.File{}, fmt.Errorf("writing the text to the workspace: %w", err)
 	}
 	return task.File{Path: path.Join(task.Workspace, textFile), Size: int64(len(text))}, nil

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -61,23 +60,19 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 		Message: commitMessage(w.task.Run, w.redact.String(redact.Printable(out.Text))),
 		Author:  workspace.Author{Name: "Deckhand", Email: w.snapshot.Agent.Name + "@" + w.task.Run.Namespace + ".deckhand", When: w.began},
 	}
-	for {
-		done, err := workspace.Publish(ctx, options)
-		if err == nil {
-			return &task.Published{Branch: options.Branch, Commit: done.Commit}, nil
+	wait, cancel := while(ctx, w.begun)
+	defer cancel()
+	var done workspace.Published
+	err = persist(wait, publishPause, func() (err error) {
+		if done, err = workspace.Publish(ctx, options); err != nil {
+			w.log.Warn("Publishing failed", "error", err)
 		}
-		if _, refused := errors.AsType[*workspace.RefusedError](err); refused {
-			return nil, err
-		}
-		w.log.Warn("Publishing failed and is tried again", "error", err)
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-w.begun:
-			return nil, err
-		case <-time.After(publishPause):
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return &task.Published{Branch: options.Branch, Commit: done.Commit}, nil
 }
 
 // commitMessage says which Run a commit is of, and what it said at last.

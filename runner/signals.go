@@ -114,14 +114,14 @@ func (o *operator) Turned() <-chan struct{} {
 	return o.turned
 }
 
-// pause has the work hold, or go on.
-func (o *operator) pause(hold bool) {
+// pause has the work hold, or go on, as the signals say.
+func (o *operator) pause(s task.Signals) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.paused == hold {
+	if o.paused == s.Pause {
 		return
 	}
-	o.paused = hold
+	o.paused = s.Pause
 	close(o.turned)
 	o.turned = make(chan struct{})
 }
@@ -179,7 +179,7 @@ func (o *operator) hear(data []byte, log *slog.Logger) {
 		o.once.Do(func() { close(o.ended) })
 	}
 	o.every.Store(int64(s.ReportSeconds))
-	o.pause(s.Pause)
+	o.pause(s)
 	o.decide(s.Decisions)
 }
 

@@ -314,7 +314,8 @@ type PodTemplate struct {
 	// +optional
 	CABundle *ConfigMapKey `json:"caBundle,omitempty"`
 
-	// proxy is the HTTP proxy by which the runner reaches models, tools and Git.
+	// proxy is the HTTP proxy by which the runner reaches models, Toolsets and Git.
+	// HttpRequest, Browse and sandbox.egress.hosts do not use it.
 	// Default: the chart's runner.proxy.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`

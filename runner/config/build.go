@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
@@ -107,7 +108,9 @@ type builder struct {
 	files    *files.Toolset // of the Run's own session
 	sessions session.Store
 	hands    *Hands
-	evict    func(ctx context.Context, call step.Call, text string) string
+	// overflowing is held by who keeps a large output.
+	overflowing sync.Mutex
+	evict       func(ctx context.Context, call step.Call, text string) string
 }
 
 func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {

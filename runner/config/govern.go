@@ -27,7 +27,7 @@ type governor struct {
 // tools; nil where there is neither. names are those of the tools of each entry.
 func (b *builder) govern(agent task.Agent, names [][]string) (engine.Policy, error) {
 	g := governor{
-		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User},
+		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
 		groups: map[string][]string{},
 	}
 	var rules []policy.Rule

@@ -74,27 +74,35 @@ func (b *builder) enter(ctx context.Context, h *Hands) error {
 			c.Process, c.Files, c.Network, c.LandlockABI)
 	}
 	box := crowd{b.Sandbox, want.Processes}
-	if b.uses(builtinShell) {
-		if _, err := shell.Find(is); err != nil {
-			return misconfigured("The image %s of the sandbox has no shell, which the tool Shell needs: name an image with bash or sh in sandbox.image", want.Image)
-		}
-		h.shells, err = shell.New(box, shell.Options{
-			Program: is.Shell, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
-		})
-		if err != nil {
-			return fmt.Errorf("making the shells: %w", err)
-		}
+	if err := b.enterShells(box, h); err != nil {
+		return err
 	}
+	return b.enterPython(box, h)
+}
+
+func (b *builder) enterShells(box sandbox.Sandbox, h *Hands) error {
+	if !b.uses(builtinShell) {
+		return nil
+	}
+	program, err := shell.Find(*h.Sandbox)
+	if err != nil {
+		return misconfigured("The image %s of the sandbox has no shell, which the tool Shell needs: name an image with bash or sh in sandbox.image", b.Snapshot.Sandbox.Image)
+	}
+	if h.shells, err = shell.New(box, shell.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}); err != nil {
+		return fmt.Errorf("making the shells: %w", err)
+	}
+	return nil
+}
+
+func (b *builder) enterPython(box sandbox.Sandbox, h *Hands) error {
 	if !b.uses(builtinPython) {
 		return nil
 	}
-	if _, err := python.Find(is); err != nil {
-		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another in sandbox.image, python:3 for one", want.Image)
-	}
-	h.pythons, err = python.New(box, python.Options{
-		Program: is.Python, Workspace: task.Workspace, State: h.state, Overflow: b.overflow,
-	})
+	program, err := python.Find(*h.Sandbox)
 	if err != nil {
+		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another in sandbox.image, python:3 for one", b.Snapshot.Sandbox.Image)
+	}
+	if h.pythons, err = python.New(box, python.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}); err != nil {
 		return fmt.Errorf("making the interpreters: %w", err)
 	}
 	return nil
@@ -114,11 +122,15 @@ func (c crowd) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process,
 	return c.Sandbox.Start(ctx, cmd)
 }
 
-// maxOverflow is how much of an output that is cut is kept, in bytes.
-const maxOverflow = 16 << 20
+// maxOverflow is how much of an output that is cut is kept, in bytes: what a
+// runner of the usual 256 MiB bears.
+const maxOverflow = 8 << 20
 
-// overflow keeps the whole of an output that is cut where the model finds it.
+// overflow keeps the whole of an output that is cut where the model finds it: one
+// at a time, since each is held in memory several times.
 func (b *builder) overflow(ctx context.Context, name string, text io.Reader) (string, error) {
+	b.overflowing.Lock()
+	defer b.overflowing.Unlock()
 	data, err := io.ReadAll(io.LimitReader(text, maxOverflow))
 	if err != nil {
 		return "", fmt.Errorf("reading the output: %w", err)

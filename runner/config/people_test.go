@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -170,5 +172,25 @@ func TestPlacesForFiles(t *testing.T) {
 	changed, err := built.Files.Changed(t.Context())
 	if err != nil || len(changed) != 1 || changed[0].Path != "/workspace/a" {
 		t.Errorf("changed are %+v, %v", changed, err)
+	}
+}
+
+// A bench is a sandbox with a shell in which nothing is ever run.
+type bench struct{ sandbox.Sandbox }
+
+func (bench) Describe(context.Context) (sandbox.Description, error) {
+	return sandbox.Description{Shell: "/bin/sh"}, nil
+}
+
+func TestWhoHasCommandsIsToldOfTheirScratchFiles(t *testing.T) {
+	const words = "- /tmp: your own scratch files, gone when the work ends; commands have another /tmp\n"
+	for builtin, want := range map[string]bool{"Shell": true, "Think": false} {
+		built := build(t, func(p *config.Parts) {
+			p.Sandbox, p.Snapshot.Sandbox = bench{}, &task.Sandbox{Image: "i"}
+			p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files"}, {Builtin: builtin}}
+		})
+		if said := built.Engine.Actor.Agent.Instructions; strings.Contains(said, words) != want {
+			t.Errorf("an agent with %s is told: %s", builtin, said)
+		}
 	}
 }

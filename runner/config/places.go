@@ -67,11 +67,17 @@ func (p places) described(agent task.Agent) string {
 	if !slices.ContainsFunc(agent.Tools, func(t task.Tool) bool { return t.Builtin == "Files" }) {
 		return ""
 	}
+	commands := slices.ContainsFunc(agent.Tools, func(t task.Tool) bool {
+		return t.Builtin == builtinShell || t.Builtin == builtinPython
+	})
 	lines := []string{"Places for files:"}
 	for _, at := range p.all.Places() {
 		line := "- " + at
 		if words, ok := whatFor[at]; ok {
 			line += ": " + words
+		}
+		if at == task.Scratch && commands {
+			line += "; commands have another " + at
 		}
 		lines = append(lines, line)
 	}

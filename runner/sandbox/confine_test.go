@@ -227,6 +227,25 @@ func TestTheEnvironmentTellsNothing(t *testing.T) {
 	}
 }
 
+// The folder of a volume is root's, and git would not work in it. What an image
+// says itself stands.
+func TestGitTrustsTheWorkspace(t *testing.T) {
+	line := sh(`echo "$GIT_CONFIG_COUNT $GIT_CONFIG_KEY_0 $([ "$GIT_CONFIG_VALUE_0" = "$PWD" ] && echo here)"`)
+	c, _ := confined(t)
+	if got := run(t, c, line); got.stdout != "1 safe.directory here\n" {
+		t.Errorf("commands are told %q", got.stdout)
+	}
+	c, _ = confined(t, "GIT_CONFIG_COUNT=0")
+	if got := run(t, c, line); !strings.HasPrefix(got.stdout, "0 ") {
+		t.Errorf("with an image that says otherwise, commands are told %q", got.stdout)
+	}
+	open := sandbox.Dial(sandboxtest.Start(t).Socket)
+	defer open.Close()
+	if got := run(t, open, line); got.stdout != "  \n" {
+		t.Errorf("beside credentials, commands are told %q", got.stdout)
+	}
+}
+
 func TestWhatHoldsIsTriedAndReported(t *testing.T) {
 	enforced := sandbox.Confinement{Process: sandbox.Enforced, Files: sandbox.Enforced, Network: sandbox.Enforced}
 	ports := enforced

@@ -153,9 +153,11 @@ type Task struct {
 	// Parameters are the values of the Agent's input, a JSON object.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// User is who the Run is for, where somebody said.
-	User   string `json:"user,omitempty"`
-	Limits Limits `json:"limits"`
-	Meter  Meter  `json:"meter,omitzero"`
+	User string `json:"user,omitempty"`
+	// Labels are those of the Run, for rules of a policy.
+	Labels map[string]string `json:"labels,omitempty"`
+	Limits Limits            `json:"limits"`
+	Meter  Meter             `json:"meter,omitzero"`
 	// Retry says what ended the attempt before this one; empty on the first.
 	Retry string `json:"retry,omitempty"`
 	// Durable is true when the journal outlives the pod.

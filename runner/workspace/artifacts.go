@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/workspace/git"
 )
@@ -37,15 +39,15 @@ func newestFirst(a, b found) int {
 
 // Artifacts are the files of the workspace that have come or were written to
 // since, by whatever program: at most task.MaxFiles, the newest first, by the
-// names that the model knows. More is how many there are besides. Links are not
-// followed, a .git is not looked into.
+// names that the model knows. More is how many there are besides, with those whose
+// names cannot be shown. Links are not followed, a .git is not looked into.
 func Artifacts(ctx context.Context, root *os.Root, since Manifest) (files []task.File, more int, err error) {
 	var best []found
 	_, err = eachFile(ctx, root, func(name string, info fs.FileInfo) {
 		if since.has(name, info) {
 			return
 		}
-		if len(task.Workspace)+1+len(name) > task.MaxPath { // it does not fit the status
+		if !shown(name) {
 			more++
 			return
 		}
@@ -64,6 +66,13 @@ func Artifacts(ctx context.Context, root *os.Root, since Manifest) (files []task
 		files = append(files, task.File{Path: path.Join(task.Workspace, one.name), Size: one.info.Size()})
 	}
 	return files, more, nil
+}
+
+// shown says whether a name can be in the status as it is: not too long, and text
+// of one line that a terminal may show.
+func shown(name string) bool {
+	return len(task.Workspace)+1+len(name) <= task.MaxPath && utf8.ValidString(name) &&
+		!strings.ContainsAny(name, "\n\t") && redact.Printable(name) == name
 }
 
 // A round goes once through a workspace.

@@ -77,6 +77,21 @@ func TestOnlySoManyArtifactsAreListed(t *testing.T) {
 	}
 }
 
+// A name that is no text would not be the one that is there once it is written in
+// the status, and might not fit; one with control characters is for no terminal.
+func TestArtifactsHaveNamesThatCanBeShown(t *testing.T) {
+	p := newPlace(t, nil)
+	p.fetch(t)
+	for _, name := range []string{strings.Repeat("\xff", 120), "a\x1b[2Jb", "two\nlines", "tu\u202etxt", "fine-ü"} {
+		writeAt(t, p, name, "x", noon)
+	}
+	files, more := artifacts(t, p)
+	want := []task.File{{Path: "/workspace/fine-ü", Size: 1}}
+	if diff := cmp.Diff(want, files); diff != "" || more != 4 {
+		t.Errorf("%d more, -want +got:\n%s", more, diff)
+	}
+}
+
 // Without a fetch the first attempt says what there was, and later ones keep to it.
 func TestBeginIsRecordedOnce(t *testing.T) {
 	p := newPlace(t, nil)

@@ -40,6 +40,13 @@ func Fetch(ctx context.Context, o Options) error {
 	return settle(ctx, o, root, f)
 }
 
+// Fetched says whether Fetch has nothing to reach any more: everything that is to
+// be in the workspace is there, or beside it.
+func Fetched(state string) bool {
+	var f fetched
+	return load(state, fetchedFile, &f) == nil && f.Stage != ""
+}
+
 // stage puts everything together, from nothing.
 func stage(ctx context.Context, o Options, root *os.Root) (fetched, error) {
 	f := fetched{Version: 1, Stage: stageStaged}

@@ -1,7 +1,10 @@
 package api_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,21 +25,53 @@ func TestExamplesAreTaken(t *testing.T) {
 			t.Fatalf("looking for examples: %v", err)
 		}
 		for _, file := range files {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-				objects, err := apitest.ReadObjects(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				namespace := server.Namespace(t)
-				for _, o := range objects {
-					o.SetNamespace(namespace)
-					inOwnName(t, o)
-					strict := &client.CreateOptions{Raw: &metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}}
-					if err := server.Admin.Create(t.Context(), o, strict); err != nil {
-						t.Errorf("%s %s: %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) { taken(t, server, file) })
+		}
+	}
+}
+
+var manifest = regexp.MustCompile("(?ms)^```yaml\n(apiVersion:.*?)^```$")
+
+// The server takes every manifest that is shown on a page.
+func TestManifestsOnPagesAreTaken(t *testing.T) {
+	server := apitest.Get(t)
+	for _, pattern := range []string{"README.md", "docs/*.md"} {
+		pages, err := filepath.Glob(filepath.Join(apitest.Root(), pattern))
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("looking for pages: %v", err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, m := range manifest.FindAllSubmatch(text, -1) {
+				t.Run(fmt.Sprintf("%s %d", filepath.Base(page), i+1), func(t *testing.T) {
+					file := filepath.Join(t.TempDir(), "manifest.yaml")
+					if err := os.WriteFile(file, m[1], 0o600); err != nil {
+						t.Fatal(err)
 					}
-				}
-			})
+					taken(t, server, file)
+				})
+			}
+		}
+	}
+}
+
+// taken creates what a file holds, in a namespace of its own.
+func taken(t *testing.T, server *apitest.Server, file string) {
+	t.Helper()
+	objects, err := apitest.ReadObjects(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := server.Namespace(t)
+	for _, o := range objects {
+		o.SetNamespace(namespace)
+		inOwnName(t, o)
+		strict := &client.CreateOptions{Raw: &metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}}
+		if err := server.Admin.Create(t.Context(), o, strict); err != nil {
+			t.Errorf("%s %s: %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
 		}
 	}
 }

@@ -20,9 +20,9 @@ var (
 	title     = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// What reliability.md calls a proof exists.
+// What reliability.md and security.md call a proof exists.
 func TestProofsExist(t *testing.T) {
-	page := read(t, filepath.Join(root, "docs", "reliability.md"))
+	page := read(t, filepath.Join(root, "docs", "reliability.md")) + read(t, filepath.Join(root, "docs", "security.md"))
 	tests := allTests(t)
 	for _, m := range testName.FindAllStringSubmatch(page, -1) {
 		if !tests[m[1]] {

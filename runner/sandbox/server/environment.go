@@ -28,6 +28,9 @@ func clean(o Options, proxy string) []string {
 		}
 	}
 	env = append(env, "HOME="+o.Home, "TMPDIR="+o.Temp)
+	if !o.Open {
+		env = append(trusted(o.Workspace), env...)
+	}
 	if proxy == "" {
 		return env
 	}
@@ -38,6 +41,13 @@ func clean(o Options, proxy string) []string {
 		env = append(env, name+"=localhost,127.0.0.1,::1")
 	}
 	return env
+}
+
+// trusted has git work in the workspace, whose folder a volume gives to root: git
+// takes that for somebody else's. Where a container holds more than commands may
+// have, it is: they write its configuration.
+func trusted(workspace string) []string {
+	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=" + workspace}
 }
 
 // compose is the whole environment of one command; of a variable that is said

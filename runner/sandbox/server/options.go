@@ -30,6 +30,7 @@ type Options struct {
 	Home      string // HOME of commands
 	Temp      string // TMPDIR of commands
 	Open      bool   // nothing is confined, and there is no proxy
+	Required  bool   // nothing is served where the kernel does not confine
 
 	Environ []string // the image's, with what Kubernetes added
 }
@@ -45,6 +46,7 @@ func parse(args, environ []string, stderr io.Writer) (Options, error) {
 	set.StringVar(&o.Home, "home", DefaultHome, "HOME of commands")
 	set.StringVar(&o.Temp, "temp", DefaultTemp, "TMPDIR of commands")
 	set.BoolVar(&o.Open, "open", false, "confine nothing: for a container whose commands may have what is in it")
+	set.BoolVar(&o.Required, "required", false, "serve nothing where the kernel does not confine commands")
 	if err := set.Parse(args); err != nil {
 		return o, fmt.Errorf("reading the arguments: %w", err)
 	}

@@ -45,6 +45,10 @@ func targets(socket string, environ []string) probe.Targets {
 	return t
 }
 
+// insist is for how many seconds the network may take to be closed, where that is
+// required.
+const insist = 10
+
 // lookup is what an environment says last of a variable.
 func lookup(environ []string, name string) string {
 	for _, entry := range slices.Backward(environ) {
@@ -75,6 +79,9 @@ func (s *server) examine() sandbox.Confinement {
 func (s *server) try() (probe.Findings, error) {
 	var f probe.Findings
 	t := targets(s.options.Socket, s.options.Environ)
+	if s.options.Required {
+		t.Insist = insist
+	}
 	bait, err := os.CreateTemp(t.Dir, ".bait-*")
 	if err != nil {
 		return f, fmt.Errorf("laying out something to remove: %w", err)
@@ -119,7 +126,7 @@ func (s *server) ask(t probe.Targets) ([]byte, error) {
 	}
 	_, _ = tell.Write(question) // it fits in the pipe; who does not read it does not answer
 	_ = tell.Close()            // as above
-	_ = hear.SetReadDeadline(s.now().Add(probeTime))
+	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.Insist)*time.Second))
 	answer, err := io.ReadAll(io.LimitReader(hear, maxFindings))
 	if err != nil {
 		return nil, fmt.Errorf("waiting for what comes of it: %w", err)

@@ -112,6 +112,9 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 	a := s.launcher.applied
 	if err := errors.Join(a.Privileges, a.Filter, a.Landlock); err != nil {
 		s.log("this kernel does not confine commands as it should: %v", err)
+		if o.Required {
+			return nil, fmt.Errorf("confining commands, which is required: %w", err)
+		}
 	}
 	return s, nil
 }

@@ -193,7 +193,7 @@ func (c *running) died(ctx context.Context, note string, i *interpreter) (tool.R
 	c.has(c.session, nil, "") // the model is told here
 	text := c.record.Text(ctx)
 	if i.err == nil && i.exit.Cause == sandbox.SandboxLost {
-		return tool.Fail(output.Lines(i.exit.Detail, output.Until(text))), nil
+		return tool.Fail(output.Lines(output.Lost(i.exit), output.Until(text))), nil
 	}
 	last := fmt.Sprintf("the interpreter ended (%s); its variables are lost, the next call has a new one", i.ended())
 	return tool.Result{Text: output.Lines(note, text, last), Summary: c.summary(i.ended())}, nil

@@ -138,7 +138,7 @@ func (c *command) ended(ctx context.Context, f *following, exit sandbox.Exit, er
 		return tool.Fail(output.Lines(fmt.Sprintf("the end of the command is not known, it may have partly happened: %v", err), output.Until(text))), nil
 	case exit.Cause == sandbox.SandboxLost:
 		c.sandboxLost()
-		return tool.Fail(output.Lines(exit.Detail, output.Until(text))), nil
+		return tool.Fail(output.Lines(output.Lost(exit), output.Until(text))), nil
 	}
 	if text == "" {
 		text = "(no output)"

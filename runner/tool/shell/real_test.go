@@ -35,7 +35,7 @@ func TestInARealSandbox(t *testing.T) {
 		{"trap '' TERM INT HUP; echo hi; while :; do sleep 1; done", "hi" + killed},
 		{"setsid sh -c 'sleep 1000' & echo hi", "hi\nexit code: 0"},
 		{"(setsid sleep 1000 &) ; (sleep 1000; echo no) & echo hi", "hi\nexit code: 0"},
-		{"i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; wait", "(no output)\nkilled: more than 256 processes"},
+		{"i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; wait", "(no output)\nkilled: more processes at once than it may have"},
 		{"kill -SEGV $$", "(no output)\nkilled: SIGSEGV"},
 		{"cd ..; rmdir d; pwd", "/workspace\n[The working directory is /workspace now.]\nexit code: 0"},
 	} {
@@ -98,7 +98,7 @@ func TestTheSandboxGoesAway(t *testing.T) {
 	k.run("mkdir a; cd a")
 	k.background("sleep 1000")
 	k.seen = func() { _ = syscall.Kill(server.First(), syscall.SIGKILL) }
-	want := "Error: the sandbox was restarted; background jobs, interpreters and working directory are lost\nThe output until then:\nhi\n"
+	want := "Error: the sandbox was restarted; background jobs, interpreters and working directory are lost; this was killed with it and may have partly happened\nThe output until then:\nhi\n"
 	if got := k.run("echo hi; sleep 1000"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -21,11 +21,14 @@ const patience = time.Second
 
 // Targets are what is tried.
 type Targets struct {
-	Low    []string // addresses below port 1024: metadata services, the API server, the Internet
-	High   []string // addresses above, outside of the pod
-	Server int      // the process id of the sandbox's server
-	Dir    string   // a directory that must not be changed
-	Bait   string   // a file in it, to be removed
+	Low  []string // addresses below port 1024: metadata services, the API server, the Internet
+	High []string // addresses above, outside of the pod
+	// Insist is for how many seconds addresses above are tried again while they
+	// answer: policies of the network may come a little after the pod.
+	Insist int
+	Server int    // the process id of the sandbox's server
+	Dir    string // a directory that must not be changed
+	Bait   string // a file in it, to be removed
 }
 
 // An Outcome is what came of a try.
@@ -52,7 +55,7 @@ type Findings struct {
 func Run(t Targets) Findings {
 	var f Findings
 	var all sync.WaitGroup
-	f.Low, f.High = dial(&all, t.Low), dial(&all, t.High)
+	f.Low, f.High = dial(&all, t.Low, 0), dial(&all, t.High, t.Insist)
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_RAW} {
 			f.Datagrams = append(f.Datagrams, socket(family, kind))
@@ -83,18 +86,29 @@ func outcome(err error) Outcome {
 }
 
 // dial tries addresses, all at once; the outcomes are there when all is.
-func dial(all *sync.WaitGroup, addresses []string) []Outcome {
+func dial(all *sync.WaitGroup, addresses []string, insist int) []Outcome {
 	outcomes := make([]Outcome, len(addresses))
 	for i, a := range addresses {
 		all.Go(func() {
-			conn, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", a)
-			if err == nil {
-				_ = conn.Close() // nothing was said
+			outcomes[i] = connect(a)
+			for tries := 0; outcomes[i] == Succeeded && tries < insist; tries++ {
+				time.Sleep(time.Second)
+				outcomes[i] = connect(a)
 			}
-			outcomes[i] = outcome(err)
 		})
 	}
 	return outcomes
+}
+
+func connect(address string) Outcome {
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", address)
+	if err == nil {
+		_ = conn.Close() // nothing was said
+	}
+	if errors.Is(err, unix.ECONNREFUSED) {
+		err = nil // nobody listens there; nothing was in the way either
+	}
+	return outcome(err)
 }
 
 func socket(family, kind int) Outcome {

@@ -44,6 +44,11 @@ func Unstarted(err error) string {
 	return "Not executed: " + err.Error()
 }
 
+// Lost is what the end of the sandbox means for what ran in it.
+func Lost(e sandbox.Exit) string {
+	return e.Detail + "; this was killed with it and may have partly happened"
+}
+
 // Until is what was printed before something went wrong.
 func Until(text string) string {
 	if text == "" {

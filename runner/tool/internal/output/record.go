@@ -10,7 +10,7 @@ import (
 // How much of an output is used.
 const (
 	Shown   = 30_000   // characters that the model reads
-	Kept    = 16 << 20 // bytes that go to a file when that is not all
+	Kept    = 8 << 20 // bytes that go to a file when that is not all
 	Emitted = 1 << 20  // bytes that are shown to people as they come
 )
 
