@@ -91,15 +91,16 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if err := w.awaitKeys(ctx); err != nil {
 		return engine.Outcome{}, err
 	}
+	if err := w.takeOver(ctx); err != nil {
+		return engine.Outcome{}, err
+	}
 	built, err := w.build(ctx)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
 	w.shutIn(built.Hands.Sandbox)
 	w.takeDown(ctx)
-	if err := w.takeOver(); err != nil {
-		return engine.Outcome{}, err
-	}
+	w.tell()
 	return w.engage(ctx, built)
 }
 
@@ -141,39 +142,6 @@ func (w *work) build(ctx context.Context) (config.Built, error) {
 	})
 	w.built = built
 	return built, err
-}
-
-// takeOver opens the journal and, from what it knows, the events.
-func (w *work) takeOver() error {
-	dir, err := journal.Open(journal.Options{
-		Dir: w.state, RunUID: w.task.Run.UID, Attempt: w.task.Attempt, Durable: w.task.Durable,
-		Now: w.now, LowSpace: func() { w.lowSpace.Store(true) },
-	})
-	if err != nil {
-		return journalEnd(err)
-	}
-	w.journal = dir
-	w.events = events.New(events.Options{
-		Out: w.stdout, Run: w.task.Run.Name, Attempt: w.task.Attempt,
-		After: events.First(w.task.Attempt, dir.Restarts()),
-		Mode:  events.Mode(w.snapshot.Agent.Events), Redact: w.redact, Now: w.now,
-	})
-	w.audience = listen(w.events.Feed, w.registry.Listeners())
-	w.copies = copying(dir, w.built.Sessions, w.row())
-	return nil
-}
-
-// journalEnd gives a refusal of the journal its reason.
-func journalEnd(err error) error {
-	var superseded *journal.SupersededError
-	var full *journal.FullError
-	switch {
-	case errors.As(err, &superseded):
-		return task.End(task.ReasonFenced, "%w", err)
-	case errors.As(err, &full):
-		return task.End(task.ReasonStorageFull, "%w", err)
-	}
-	return err
 }
 
 // engage lets the engine work. It survives a crash of its own; what crashes

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -296,6 +297,22 @@ func TestATextThatDoesNotFitGoesToAFile(t *testing.T) {
 	}
 	if last := p.lastWord(t); last.Result.Text == "" {
 		t.Error("the termination message has no text at all")
+	}
+}
+
+// What a command left in the place of that file must not hold the end up.
+func TestATextIsNotWrittenIntoAPipe(t *testing.T) {
+	p := newPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
+	at := filepath.Join(p.workspace, textFile)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), syscall.Mkfifo(at, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.run(); code != task.ExitCommitted {
+		t.Fatalf("exit code %d", code)
+	}
+	r := p.api.told[len(p.api.told)-1].Result
+	if len(r.Files) != 0 || !strings.Contains(r.Message, "is cut here") {
+		t.Errorf("files %+v, message %q", r.Files, r.Message)
 	}
 }
 

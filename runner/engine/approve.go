@@ -115,11 +115,11 @@ func (s *session) requestOfCall(c step.Call, sum string, v Verdict, from journal
 // they are asked something new. One that was used up is not asked again, so its
 // id belongs to one decision.
 func (s *session) asks(want journal.Request) (journal.Asked, error) {
-	all, known := s.asked(want)
+	free, known := s.asked(want)
 	if known != nil {
 		return *known, nil
 	}
-	want.ID = requestID(want.CallID, all)
+	want.ID = free
 	if s.People == nil {
 		return journal.Asked{Request: want}, nil
 	}
@@ -130,18 +130,31 @@ func (s *session) asks(want journal.Request) (journal.Asked, error) {
 	return *known, nil
 }
 
-// asked is how much people were asked about a call, and what of it is what is
-// wanted; nil: nothing.
-func (s *session) asked(want journal.Request) (all int, known *journal.Asked) {
+// asked is what people were asked about a call that is what is wanted; nil:
+// nothing, and free is what to call it then.
+func (s *session) asked(want journal.Request) (free string, known *journal.Asked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	requests := s.book.Session(s.name).Requests[want.CallID]
+	st := s.book.Session(s.name)
+	requests := st.Requests[want.CallID]
 	for _, q := range requests {
 		if q.Digest == want.Digest && q.Source == want.Source && slices.Equal(q.Groups, want.Groups) && !q.Spent {
 			known = &q
 		}
 	}
-	return len(requests), known
+	return freeID(want.CallID, requests, st.Answers), known
+}
+
+// freeID names what a person is asked about a call, as nothing is named that
+// people were asked, or have answered, before.
+func freeID(call string, asked []journal.Asked, answered map[string]journal.Decision) string {
+	for n := len(asked); ; n++ {
+		id := requestID(call, n)
+		_, taken := answered[id]
+		if !taken && !slices.ContainsFunc(asked, func(q journal.Asked) bool { return q.ID == id }) {
+			return id
+		}
+	}
 }
 
 // decision is what a person decided on a request, if they did.

@@ -90,7 +90,7 @@ func (s *session) questionOf(call string) (string, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.book.Session(s.name)
-	return requestID(call, len(st.Requests[call])), st.Since[call]
+	return freeID(call, st.Requests[call], nil), st.Since[call] // what it is answered is its own
 }
 
 // await asks a person and waits for what they decide; false when nobody did in

@@ -41,6 +41,7 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 	}}
 	for name, err := range map[string]error{
 		"forging a stop":                eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`)),
+		"forging a decision":            eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"decisions\":[{\"name\":\"changer.s2c1\",\"request\":\"s2c1\",\"type\":\"Approve\"}]}"}}}`)),
 		"forging a task":                eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`)),
 		"another image":                 eve.Patch(t.Context(), pod.DeepCopy(), strategic(`{"spec":{"containers":[{"name":"runner","image":"evil"}]}}`)),
 		"squatting the next attempt":    eve.Create(t.Context(), squat),

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,11 +31,15 @@ import (
 // patience is how long anything may take on a slow machine.
 const patience = 2 * time.Minute
 
-const (
-	modelsNamespace = "deckhand-e2e-models"
-	host            = "models." + modelsNamespace // the server of all stories
+// key is what the models want to see.
+const key = "sk-e2e-canary-0123456789"
+
+// Where the server of all stories is. Two runs of these tests on one cluster need
+// two places.
+var (
+	modelsNamespace = cmp.Or(os.Getenv("E2E_MODELS_NAMESPACE"), "deckhand-e2e-models")
+	host            = "models." + modelsNamespace
 	endpoint        = "http://" + host + "/v1"
-	key             = "sk-e2e-canary-0123456789"
 )
 
 var cluster struct {
@@ -82,7 +87,7 @@ func serveModels(ctx context.Context) error {
 	if err := replace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}}); err != nil {
 		return err
 	}
-	return serve(ctx, modelsNamespace, modeltest.Script{Key: key, Models: scripts}, hostile)
+	return serve(ctx, modelsNamespace, modeltest.Script{Key: key, Models: merged(scripts, attackers)}, hostile)
 }
 
 // replace makes a namespace anew: what an earlier run left is gone.
@@ -284,8 +289,9 @@ func (p *place) kill(pod *corev1.Pod) {
 	}
 }
 
-// as is a client of a person who holds a built-in ClusterRole in the place.
-func (p *place) as(user, role string) client.Client {
+// as is a client of a person who holds a ClusterRole in the place, as a member of
+// groups.
+func (p *place) as(user, role string, groups ...string) client.Client {
 	p.t.Helper()
 	p.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -293,7 +299,7 @@ func (p *place) as(user, role string) client.Client {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})
 	cfg := rest.CopyConfig(cluster.config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append([]string{"system:authenticated"}, groups...)}
 	c, err := client.New(cfg, client.Options{Scheme: cluster.admin.Scheme()})
 	if err != nil {
 		p.t.Fatalf("becoming %s: %v", user, err)

@@ -100,14 +100,13 @@ var contextExamples = map[string]example{
 	},
 	"workspace-instructions.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("Write", args{"path": "AGENTS.md", "content": "Coil every rope.\n"})),
-			says("Written."),
+			does(call("Read", args{"path": "AGENTS.md"})),
+			says("Clockwise."),
 		)},
 		check: func(s *scene) {
 			s.says("workspace-instructions")
-			first := s.asked("POST models/claude/")[0].Body
-			s.has("the first request", first, "Write an AGENTS.md for whoever comes next.")
-			s.lacks("the first request", first, "Coil every rope.")
+			s.has("the first request", s.asked("POST models/claude/")[0].Body, "How is a rope coiled here?", "Coil every rope clockwise.")
+			s.has("the file", s.results("workspace-instructions", "Read")[0].Text(), "Coil every rope clockwise.")
 		},
 	},
 }

@@ -138,12 +138,12 @@ var peopleExamples = map[string]example{
 	},
 }
 
-// awaits is a Run once it waits for an answer to a request.
+// awaits is a Run once it waits for a person to decide on a request.
 func (s *scene) awaits(run, request string) *v1alpha1.Run {
 	s.t.Helper()
 	return s.await(s.runs[run], "asks", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && len(r.Status.Progress.Pending) == 1 && r.Status.Progress.Pending[0].ID == request &&
-			strings.Contains(succeeded(r), v1alpha1.ReasonAwaitingAnswer)
+			strings.Contains(succeeded(r), " Awaiting")
 	})
 }
 

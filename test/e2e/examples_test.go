@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -35,10 +36,12 @@ type example struct {
 }
 
 // examples are all of them, by file.
-var examples = merged(modelExamples, contextExamples, toolExamples, agentExamples, peopleExamples)
+var examples = merged(
+	modelExamples, contextExamples, toolExamples, agentExamples, peopleExamples, sandboxExamples, toolsetExamples, durableExamples,
+)
 
-func merged(all ...map[string]example) map[string]example {
-	whole := map[string]example{}
+func merged[T any](all ...map[string]T) map[string]T {
+	whole := map[string]T{}
 	for _, some := range all {
 		maps.Copy(whole, some)
 	}
@@ -64,7 +67,7 @@ func (e example) play(t *testing.T, file string) {
 	if slices.ContainsFunc(objects, keyless) {
 		script.Key = "" // nobody is refused
 	}
-	if err := serve(t.Context(), p.name, script, e.pages, "pages", "hooks", "search"); err != nil {
+	if err := serve(t.Context(), p.name, script, e.pages, "pages", "hooks", "search", "harbor"); err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{place: p, runs: map[string]*v1alpha1.Run{}}
@@ -117,6 +120,9 @@ func (s *scene) apply(o *unstructured.Unstructured) {
 		s.set(o, "http://"+modelsName+"/"+o.GetName(), "spec", "endpoint")
 	case "Agent":
 		s.search(o)
+		s.image(o, "spec", "sandbox", "image")
+	case "Toolset":
+		s.image(o, "spec", "stdio", "image")
 	case "Run":
 		s.runs[o.GetName()] = &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: o.GetName()}}
 	}
@@ -132,6 +138,21 @@ func (s *scene) set(o *unstructured.Unstructured, value any, path ...string) {
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// image puts an image of the test cluster in the place of one that people have:
+// the toolbox, unless a program of the cluster's own is named.
+func (s *scene) image(o *unstructured.Unstructured, path ...string) {
+	s.t.Helper()
+	image, found, err := unstructured.NestedString(o.Object, path...)
+	if err != nil || !found {
+		return
+	}
+	program := "toolbox"
+	if own, is := strings.CutPrefix(image, "deckhand.test/"); is {
+		program, _, _ = strings.Cut(own, ":")
+	}
+	s.set(o, imageOf(program), path...)
 }
 
 // search points WebSearch to the namespace.
@@ -261,7 +282,9 @@ func (s *scene) steps(run string) []step.Step {
 func (s *scene) results(run, tool string) []step.Step {
 	s.t.Helper()
 	all := slices.DeleteFunc(s.steps(run), func(st step.Step) bool { return st.Role != step.RoleTool || st.Name != tool })
-	slices.SortStableFunc(all, func(a, b step.Step) int { return strings.Compare(a.CallID, b.CallID) })
+	slices.SortStableFunc(all, func(a, b step.Step) int {
+		return cmp.Or(cmp.Compare(len(a.CallID), len(b.CallID)), strings.Compare(a.CallID, b.CallID))
+	})
 	return all
 }
 

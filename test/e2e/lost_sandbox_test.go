@@ -1,0 +1,152 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+)
+
+// effect is a command that does something once and then takes its time.
+const effect = `echo once >>effects; echo begun; sleep 300`
+
+// The sandbox may go in the midst of a command: the model reads it, and the next
+// command runs in the sandbox that came after.
+func TestASandboxThatIsLostUnderACommand(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("unlucky", shelled)
+	run := p.run("unlucky")
+	p.pod(run, 1)
+	p.insideUntil("unlucky-1", "sandbox", "sh", "-c", "test -s /workspace/effects && kill 1")
+	run = p.ends(run, "True Finished")
+	heard := p.heard("unlucky-1")
+	if len(heard) != 2 || !strings.Contains(heard[0], "the sandbox was restarted") || !strings.Contains(heard[0], "may have partly happened") || !strings.Contains(heard[0], "begun") ||
+		!strings.HasPrefix(heard[1], "1\n") {
+		t.Errorf("the model heard %q", heard)
+	}
+	if run.Status.Attempt.Number != 1 || run.Status.Failures+run.Status.Disruptions != 0 {
+		t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
+	}
+}
+
+// The pod may go in the midst of a command: the next attempt does not run it
+// again, and the model is told.
+func TestAPodThatIsLostUnderACommand(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("unlucky", shelled, onVolume)
+	run := p.run("unlucky")
+	pod := p.pod(run, 1)
+	p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+	p.kill(pod)
+	run = p.ends(run, "True Finished")
+	if run.Status.Attempt.Number != 2 || run.Status.Disruptions != 1 || run.Status.Failures != 0 {
+		t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
+	}
+	heard := p.heard("unlucky-2")
+	log := p.log(t.Context(), "unlucky-2")
+	if len(heard) == 0 || !strings.HasPrefix(heard[len(heard)-1], "1\n") || !strings.Contains(log, "I read: ") || !strings.Contains(log, "may have partly happened") {
+		t.Errorf("the model heard %q; the log:\n%s", heard, log)
+	}
+}
+
+// Commands may bar the runner from their sandbox, since they are the same user:
+// the model reads that it is of no use anymore, and the Run goes on without.
+func TestASandboxThatIsBarred(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("barring", shelled)
+	p.ends(p.run("barring"), "True Finished")
+	if heard := p.heard("barring-1"); len(heard) != 2 || !strings.Contains(heard[1], "the sandbox did not come up") {
+		t.Errorf("the model heard %q", heard)
+	}
+}
+
+// An MCP server may die in the midst of a call: the model reads it, and the next
+// call finds the server up again.
+func TestAServerThatDiesInACallComesBack(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, StringData: map[string]string{"key": harborKey}}, harborServer())
+	p.agent("sunk", func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"}) })
+	run := p.ends(p.run("sunk"), "True Finished")
+	heard := p.heard("sunk-1")
+	if len(heard) != 2 || strings.Contains(heard[0], "letters") || !strings.Contains(heard[1], "the key has 28 letters") {
+		t.Errorf("the model heard %q", heard)
+	}
+	if run.Status.Attempt.Number != 1 {
+		t.Errorf("it took %d attempts", run.Status.Attempt.Number)
+	}
+}
+
+// The files that commands make are looked at by tools of the runner, which has
+// what commands are not to have: links never lead them there.
+func TestLinksOfCommandsLeadFileToolsNowhere(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("linker", shelled, onVolume)
+	run := p.ends(p.run("linker"), "True Finished")
+	heard := p.heard("linker-1")
+	if len(heard) != 2+len(linked) {
+		t.Fatalf("the model heard %d results: %q", len(heard), heard)
+	}
+	for _, said := range heard {
+		if strings.Contains(said, "‹secret") || strings.Contains(said, "eyJ") || strings.Contains(said, "segment") {
+			t.Errorf("a tool found its way: %q", said)
+		}
+	}
+	if all := strings.Join(heard, "\n"); !strings.Contains(all, "here") || !strings.Contains(all, "'swap/api-key' leads outside /workspace") {
+		t.Errorf("the link was never caught both ways: %q", all)
+	}
+	if last := heard[len(heard)-1]; !strings.Contains(last, "written 0") {
+		t.Errorf("at the end: %q", last)
+	}
+	p.holdsNoSecret(run)
+}
+
+// swapping makes every kind of link, and leaves one that changes all the time.
+const swapping = `mkdir -p place real; echo here >real/api-key
+ln -s /deckhand/secrets/key/api-key leak; ln -s /deckhand/token/token token; ln -s / root
+ln -s ../deckhand/secrets/key up; ln -s /deckhand/state state; mkfifo pipe; ln -s /proc/self/environ self
+while :; do ln -sfn /deckhand/secrets/key swap; ln -sfn real swap; done`
+
+// linked are calls that follow the links.
+var linked = followed()
+
+func followed() []modeltest.Call {
+	all := []modeltest.Call{call("Grep", args{"pattern": "sk-|eyJ", "path": "/workspace"}), call("Glob", args{"pattern": "root/deckhand/**"})}
+	for _, path := range []string{"leak", "token", "root/deckhand/token/token", "up/api-key", "self", "pipe", "/proc/1/environ", "/deckhand/secrets/key/api-key", "../deckhand/token/token"} {
+		all = append(all, call("Read", args{"path": path}))
+	}
+	for _, path := range []string{"state/evil", "root/deckhand/state/evil", "token"} {
+		all = append(all, call("Write", args{"path": path, "content": "evil"}))
+	}
+	for range 30 {
+		all = append(all, call("Read", args{"path": "swap/api-key"}))
+	}
+	return all
+}
+
+// unlucky lose what they stand on.
+var unlucky = map[string]modeltest.Dialogue{
+	"unlucky": turns(
+		does(call("shell", sh(effect, lasting(300)))),
+		modeltest.Turn{Text: "I read: {{.LastToolResult}}", Calls: []modeltest.Call{call("shell", sh(`wc -l <effects`))}},
+		says("Done."),
+	),
+	"barring": turns(does(call("shell", sh("chmod 0 /deckhand/sandbox/run"))), does(call("shell", sh("echo here"))), says("Done.")),
+	"sunk":    turns(does(call("harbor__sink", args{})), does(call("harbor__tide", args{})), says("Done.")),
+	"linker": turns(
+		does(call("shell", sh(swapping, args{"background": true}))),
+		does(linked...),
+		does(call("shell", sh(`echo written $(find . -name evil | wc -l)`))),
+		says("Done."),
+	),
+}

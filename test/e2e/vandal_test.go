@@ -1,0 +1,87 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+)
+
+// A fork bomb, which a limit of its own keeps from taking the machine of the
+// tests along should nothing else hold it.
+const forkBomb = `ulimit -u 800; bomb() { bomb | bomb & }; bomb; sleep 100`
+
+// misbehavior is what a model's commands do, in their order, and what the model
+// reads of it.
+var misbehavior = []struct {
+	what string
+	args args
+	want []string
+}{
+	{"ignores SIGTERM", sh(`trap '' TERM; echo begun; while :; do sleep 1; done`, lasting(2)), []string{"begun", "killed: timed out after 2"}},
+	{"leaves a grandchild that holds the pipe", sh(`(setsid sleep 1000 &); echo left`), []string{"left", "exit code: 0"}},
+	{"finds nothing of what it left", sh(`pgrep -c sleep || echo none`), []string{"none"}},
+	{"prints 1 GiB", sh(`head -c 1G /dev/zero | tr '\0' x`, lasting(100)), []string{"exit code: 0", "/results/"}},
+	{"forks without end", sh(forkBomb, lasting(60)), []string{"killed: more processes at once than it may have"}},
+	{"takes more memory than there is", sh(`python3 -c 'b = bytearray(1 << 30); print(len(b))'`, lasting(60)), []string{"killed: out of memory"}},
+	{"fills the disk", sh(`head -c 300M /dev/zero >big; rm big`), []string{"No space left on device", "exit code: 0"}},
+	{"leaves the disk full", sh(`head -c 300M /dev/zero >big`), []string{"No space left on device", "exit code: 1"}},
+	{"makes room again", sh(`rm big; df --output=pcent . | tail -1`), []string{"%\nexit code: 0"}},
+	{"goes on", sh(`echo whole`), []string{"whole\nexit code: 0"}},
+}
+
+// Whatever a command does, its group is ended, the model reads what became of it,
+// and the Run goes on.
+func TestMisbehavingCommandsAreTheModelsToRead(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.enforceSizes()
+	p.agent("vandal", shelled, onVolume, func(a *v1alpha1.Agent) {
+		size, processes := resource.MustParse("96Mi"), int32(64)
+		a.Spec.Workspace.Size, a.Spec.Sandbox.Processes = &size, &processes
+		a.Spec.Sandbox.Resources = &corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		}
+	})
+	run := p.ends(p.run("vandal"), "True Finished")
+	if run.Status.Failures+run.Status.Disruptions != 0 {
+		t.Errorf("%d failures, %d disruptions", run.Status.Failures, run.Status.Disruptions)
+	}
+	heard := p.heard("vandal-1")
+	if len(heard) != len(misbehavior) {
+		t.Fatalf("the model heard of %d calls of %d", len(heard), len(misbehavior))
+	}
+	for i, m := range misbehavior {
+		for _, want := range m.want {
+			if !strings.Contains(heard[i], want) {
+				t.Errorf("who %s reads %q, want %q", m.what, cut(heard[i]), want)
+			}
+		}
+	}
+}
+
+// cut is a text in a size that one reads.
+func cut(text string) string {
+	const most = 600
+	if len(text) <= most {
+		return text
+	}
+	return text[:most/2] + " … " + text[len(text)-most/2:]
+}
+
+// vandals do what nobody should.
+var vandals = map[string]modeltest.Dialogue{"vandal": vandal()}
+
+func vandal() modeltest.Dialogue {
+	var all []modeltest.Turn
+	for _, m := range misbehavior {
+		all = append(all, does(call("shell", m.args)))
+	}
+	return turns(append(all, says("Done."))...)
+}
