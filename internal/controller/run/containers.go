@@ -206,6 +206,12 @@ func (r recipe) sandboxed() corev1.Container {
 	c := r.container(sandboxContainer, r.sandbox.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{task.SandboxDir + "/" + task.SandboxProgram, "serve"}
+	if r.sandbox.Confinement == v1alpha1.ConfinementRequired {
+		c.Command = append(c.Command, "-required")
+	}
+	// The file of its last word is on the disk of the node, counts against no limit
+	// and may be written by anybody: it lies where commands may write nothing.
+	c.TerminationMessagePath = lastWordPath
 	c.Resources = resources(r.sandbox.Resources, sandboxResources)
 	for _, v := range r.sandbox.Env {
 		c.Env = append(c.Env, corev1.EnvVar{Name: v.Name, Value: literal(v.Value)})
@@ -219,6 +225,9 @@ func (r recipe) sandboxed() corev1.Container {
 	}
 	return c
 }
+
+// lastWordPath is beneath what commands cannot change.
+const lastWordPath = "/deckhand/last-word"
 
 // sidecar makes an init container stay, and start again should it end.
 func sidecar() *corev1.ContainerRestartPolicy {

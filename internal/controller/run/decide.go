@@ -152,6 +152,9 @@ func unresolved(w world) (plan, bool) {
 	return patiently(w, v1alpha1.ReasonPending, w.obstacle), true
 }
 
+// byItself ends what is said of something that is waited for.
+const byItself = "; once it is there, the Run goes on by itself"
+
 // patiently waits for something outside the Run, limits.pending at most, and as
 // long as it takes while it is paused.
 func patiently(w world, reason, message string) plan {
@@ -161,6 +164,7 @@ func patiently(w world, reason, message string) plan {
 	limit := w.limits().pending
 	left := limit - w.now.Sub(w.pendingSince())
 	if left <= 0 {
+		message, _, _ = strings.Cut(message, byItself) // not any more
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: %s", limit, message))
 	}
 	return waiting(reason, message, left)

@@ -208,6 +208,9 @@ func again(w world, v verdict) plan {
 		}
 		return p
 	}
+	if lingers(w.pod()) {
+		return waiting(reason, message, 0) // its sandbox may still have the files
+	}
 	if wantsPause(w) {
 		return waiting(v1alpha1.ReasonPaused, toldPaused, 0)
 	}

@@ -132,13 +132,18 @@ func unheardIn(w world, told task.Signals) time.Duration {
 	return resay
 }
 
-// toSay are the Decisions that the runner waits for and has not acted on, oldest
-// first, as many as fit. One fits always.
+// maxSaid is how many Decisions a runner is told at once. It says what became of
+// its last ones only: so none goes by unseen.
+const maxSaid = task.MaxDecided / 2
+
+// toSay are the Decisions that the runner waits for and has not acted on, as many
+// as fit: the oldest first, and messages last. Those are heard when the agent goes
+// on, which it may not before somebody hears the others. One fits always.
 func toSay(w world, told task.Signals) []task.Decision {
 	before := told.Decisions
 	told.Decisions = nil
-	for i := range w.decisions {
-		d, v := &w.decisions[i], answer.Judge(w.run, &w.decisions[i])
+	for _, d := range inTurn(w.decisions) {
+		v := answer.Judge(w.run, d)
 		was := slices.IndexFunc(before, func(s task.Decision) bool { return s.Name == d.Name })
 		switch {
 		case v.Deliver:
@@ -149,11 +154,24 @@ func toSay(w world, told task.Signals) []task.Decision {
 		}
 		had := told.Decisions
 		told.Decisions = append(had, decisionForRunner(d, v.Request))
-		if len(had) > 0 && len(encode(told)) > maxSignals {
+		if len(had) == maxSaid || len(had) > 0 && len(encode(told)) > maxSignals {
 			return had
 		}
 	}
 	return told.Decisions
+}
+
+// inTurn are Decisions in the order in which a runner is told them.
+func inTurn(all []v1alpha1.Decision) []*v1alpha1.Decision {
+	var pressing, messages []*v1alpha1.Decision
+	for i := range all {
+		if all[i].Spec.Type == v1alpha1.DecisionMessage {
+			messages = append(messages, &all[i])
+			continue
+		}
+		pressing = append(pressing, &all[i])
+	}
+	return append(pressing, messages...)
 }
 
 // sorted are the Decisions of which nothing is known yet, and the sum of what
@@ -184,14 +202,26 @@ func unprovenBy(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 	}
 	for _, done := range run.Status.Progress.Decided {
 		made := func(d v1alpha1.Decision) bool {
-			return d.Name == done.Name && d.Spec.Run == run.Name &&
-				(d.Spec.Type != v1alpha1.DecisionApprove || d.Spec.Digest == done.Digest && !turnedDown(&d))
+			return d.Name == done.Name && d.Spec.Run == run.Name && proves(&d, done)
 		}
 		if done.Refused == "" && !slices.ContainsFunc(decisions, made) {
 			return done.Name
 		}
 	}
 	return ""
+}
+
+// proves says whether a Decision can be what a runner says that it acted on. Where
+// that was about a call, only one about a call can.
+func proves(d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
+	switch d.Spec.Type {
+	case v1alpha1.DecisionApprove:
+		return d.Spec.Digest == done.Digest && !turnedDown(d)
+	case v1alpha1.DecisionDeny:
+		return true
+	default:
+		return done.Digest == ""
+	}
 }
 
 // turnedDown says whether it is known for good that a Decision was not one.

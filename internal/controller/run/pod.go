@@ -140,6 +140,7 @@ func taskOf(w world, attempt int32) task.Task {
 		Prompt:       w.run.Spec.Prompt,
 		Parameters:   parameters(w.run.Spec),
 		User:         w.run.Spec.User,
+		Labels:       w.run.Labels,
 		Limits:       w.limits().task,
 		Durable:      w.durable(),
 		SnapshotHash: w.version.RunnerHash,

@@ -126,7 +126,9 @@ func TestPodHoldsNoKey(t *testing.T) {
 
 // A later attempt knows what was used and what went wrong.
 func TestNextAttemptCarriesTheMeter(t *testing.T) {
-	c := newCluster(t, gen.Run(), gen.Agent())
+	run := gen.Run()
+	run.Labels = map[string]string{"tier": "prod"}
+	c := newCluster(t, run, gen.Agent())
 	c.step()
 	c.step()
 	starts(1)(c)
@@ -142,6 +144,9 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	got := taskOf(w, w.attempt())
 	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 {
 		t.Errorf("the task is %+v", got)
+	}
+	if got.Labels["tier"] != "prod" {
+		t.Errorf("its labels are %v", got.Labels)
 	}
 	if got.Retry != "ModelUnavailable: HTTP 503" {
 		t.Errorf("retry is %q", got.Retry)

@@ -64,7 +64,7 @@ func released(w world) (plan, bool) {
 		}
 		return p, true
 	}
-	if wantsPause(w) {
+	if wantsPause(w) || lingers(w.pod()) {
 		return waiting(reason, message, 0), true
 	}
 	if wait := expiresIn(w); left == task.ReasonWaiting && wait > 0 && !roused(w) {

@@ -29,7 +29,7 @@ func starting(w world) (plan, bool) {
 		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates: whoever set them decides when it starts", 0), true
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
-		return patiently(w, v1alpha1.ReasonUnschedulable, sentence(unplaced, w.trouble)+"; make room, or change podTemplate of the Agent"), true
+		return patiently(w, v1alpha1.ReasonUnschedulable, sentence(unplaced, beyond(w.trouble))+"; "+toPlace(unplaced)), true
 	}
 	if s := stuckContainer(pod); s != nil {
 		return stuck(w, s), true
@@ -80,6 +80,23 @@ func unschedulable(pod *corev1.Pod) string {
 	return ""
 }
 
+// beyond is what an event tells of a pod that no node takes beyond what the
+// scheduler says of it already.
+func beyond(trouble string) string {
+	if strings.HasPrefix(trouble, "FailedScheduling: ") {
+		return ""
+	}
+	return trouble
+}
+
+// toPlace is what to do for a pod that no node takes, by the scheduler's message.
+func toPlace(unplaced string) string {
+	if strings.Contains(unplaced, "PersistentVolumeClaim") {
+		return "correct workspace.storageClassName of the Agent, or see to the StorageClass"
+	}
+	return "make room, or change podTemplate of the Agent"
+}
+
 // Waiting reasons of a kubelet that need a person.
 var (
 	noPull  = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
@@ -112,7 +129,7 @@ func stuck(w world, s *corev1.ContainerStatus) plan {
 	case slices.Contains(noPull, reason):
 		return pulling(w, s, why)
 	case reason == "CreateContainerConfigError" && strings.HasPrefix(s.Name, serverPrefix):
-		return patiently(w, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s); once it is there, the Run goes on by itself", s.Name, s.State.Waiting.Message))
+		return patiently(w, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s)", s.Name, s.State.Waiting.Message)+byItself)
 	}
 	return patiently(w, v1alpha1.ReasonStarting, sentence("container "+s.Name, why))
 }

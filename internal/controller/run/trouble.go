@@ -37,17 +37,19 @@ func mute(w world) bool {
 }
 
 // troubles are what the cluster says of a pod that does not start, or of its
-// claim; empty: nothing.
+// claim; empty: nothing. A claim that cannot be had is why its pod is not placed:
+// what is said of it comes first.
 func (r *Reconciler) troubles(ctx context.Context, w world) (string, error) {
 	if !mute(w) {
 		return "", nil
 	}
 	pod := w.pod()
-	text, err := r.warning(ctx, pod.Namespace, pod.UID)
-	if text != "" || err != nil || w.claim == nil || w.claim.Status.Phase == corev1.ClaimBound {
-		return text, err
+	if w.claim != nil && w.claim.Status.Phase != corev1.ClaimBound {
+		if text, err := r.warning(ctx, pod.Namespace, w.claim.UID); text != "" || err != nil {
+			return text, err
+		}
 	}
-	return r.warning(ctx, pod.Namespace, w.claim.UID)
+	return r.warning(ctx, pod.Namespace, pod.UID)
 }
 
 // warning is the last warning about an object.

@@ -1,11 +1,13 @@
 package run
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -65,16 +67,84 @@ func TestWhenEventsHappened(t *testing.T) {
 	}
 }
 
-// A pod that is not placed because of its volume says so in the volume's words.
-func TestUnplacedPodSaysWhatItsVolumeSays(t *testing.T) {
+// A pod that is not placed says why once, and what to do about just that.
+func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
+	const full, unbound = "0/1 nodes are available: 1 Insufficient memory.", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+	for name, tc := range map[string]struct{ scheduler, trouble, want string }{
+		"in the scheduler's words": {full, "", full + "; make room, or change podTemplate of the Agent"},
+		"and not again in its event's": {
+			full, "FailedScheduling: " + full,
+			full + "; make room, or change podTemplate of the Agent",
+		},
+		"in its volume's words": {
+			unbound, `ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`,
+			unbound + `: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found; correct workspace.storageClassName of the Agent, or see to the StorageClass`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(), gen.Agent(durably))
+			c.step()
+			c.step()
+			isUnschedulable(1)(c)
+			c.pod(1).Status.Conditions[0].Message = tc.scheduler
+			c.trouble = tc.trouble
+			c.step()
+			if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || messageOf(c.run) != tc.want {
+				t.Errorf("the Run is %s: %s\nwant %s", reasonOf(c.run), messageOf(c.run), tc.want)
+			}
+		})
+	}
+}
+
+// What is said of a claim that cannot be had comes before what is said of its pod,
+// which only repeats that it is not there.
+func TestTroublesOfClaimComeFirst(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent(durably))
 	c.step()
 	c.step()
+	c.now = c.now.Add(patient)
 	isUnschedulable(1)(c)
-	c.trouble = `ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`
-	c.step()
-	want := `0/1 nodes are available: 1 Insufficient memory.: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found; make room, or change podTemplate of the Agent`
-	if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || messageOf(c.run) != want {
-		t.Errorf("the Run is %s: %s", reasonOf(c.run), messageOf(c.run))
+	w := c.world()
+	w.claim.UID = "claim"
+	events := warnings{string(w.pod().UID): "no node", "claim": "no class"}
+	for phase, want := range map[corev1.PersistentVolumeClaimPhase]string{corev1.ClaimPending: "Failed: no class", corev1.ClaimBound: "Failed: no node"} {
+		w.claim.Status.Phase = phase
+		got, err := (&Reconciler{live: events}).troubles(t.Context(), w)
+		if err != nil || got != want {
+			t.Errorf("of a claim that is %s: %q (%v), want %q", phase, got, err, want)
+		}
 	}
+}
+
+// A Run that has waited too long promises no more to go on.
+func TestGivenUpPromisesNothing(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.step()
+	c.step()
+	const missing = "Secret git is not there"
+	w := c.world()
+	if got := patiently(w, v1alpha1.ReasonSecretMissing, missing+byItself+" within two minutes").message; got != missing+byItself+" within two minutes" {
+		t.Errorf("while it waits, it says: %s", got)
+	}
+	w.now = w.now.Add(w.limits().pending)
+	want := "Waited 10m0s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: " + missing
+	if got := patiently(w, v1alpha1.ReasonSecretMissing, missing+byItself+" within two minutes").message; got != want {
+		t.Errorf("at the end it says: %s", got)
+	}
+}
+
+// warnings are events, by what they are about.
+type warnings map[string]string
+
+func (e warnings) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	panic("nothing is got")
+}
+
+func (e warnings) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+	uid, _ := o.FieldSelector.RequiresExactMatch("involvedObject.uid")
+	if text, has := e[uid]; has {
+		list.(*corev1.EventList).Items = []corev1.Event{{Reason: "Failed", Message: text}}
+	}
+	return nil
 }

@@ -174,6 +174,12 @@ func alive(pod *corev1.Pod) bool {
 	return terminated(pod) == nil
 }
 
+// lingers says whether something of a pod still runs whose runner has ended: a
+// sidecar may take all of the pod's grace.
+func lingers(pod *corev1.Pod) bool {
+	return pod != nil && !alive(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
 // resultOf is a last word as status keeps it. A runner that is not ours may say
 // anything, so every field is cut to what the schema takes.
 func resultOf(r task.Result) v1alpha1.Result {

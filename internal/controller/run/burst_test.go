@@ -1,0 +1,85 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A runner says what became of its last decisions only, so it is told no more at
+// once than it can say that of.
+func TestARunnerIsToldNoMoreThanItCanTellOf(t *testing.T) {
+	w := world{run: gen.Run(func(r *v1alpha1.Run) {
+		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
+		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1}
+	}), now: gen.Noon}
+	for n := range 40 {
+		w.decisions = append(w.decisions, v1alpha1.Decision{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", n)},
+			Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Type: v1alpha1.DecisionMessage, Value: "go on", By: "ann"},
+		})
+	}
+	if told := toSay(w, task.Signals{}); len(told) > task.MaxDecided/2 {
+		t.Errorf("it is told %d at once and can tell of %d", len(told), task.MaxDecided)
+	}
+}
+
+// A message is heard when the agent goes on. One that waits for a person does not
+// before that person is heard, however much others say to it.
+func TestMessagesKeepNoDecisionFromTheRunner(t *testing.T) {
+	w := world{run: gen.Run(func(r *v1alpha1.Run) {
+		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
+		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Pending: []v1alpha1.PendingRequest{approval("s3c1", hour)}}
+	}), now: gen.Noon}
+	for n := range 3 {
+		w.decisions = append(w.decisions, v1alpha1.Decision{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", n), CreationTimestamp: metav1.NewTime(gen.Noon)},
+			Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Type: v1alpha1.DecisionMessage, Value: strings.Repeat("x", 4096), By: "eve"},
+		})
+	}
+	w.decisions = append(w.decisions, v1alpha1.Decision{
+		ObjectMeta: metav1.ObjectMeta{Name: "x.s3c1", CreationTimestamp: metav1.NewTime(gen.Noon.Add(second))},
+		Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Request: "s3c1", Type: v1alpha1.DecisionApprove, Digest: aDigest, By: "ann"},
+	})
+	if told := toSay(w, task.Signals{}); len(told) == 0 || told[0].Name != "x.s3c1" {
+		t.Errorf("it is told %d decisions, and not what it waits for", len(told))
+	}
+}
+
+// Whoever speaks to a runner past the API needs more than the name of something
+// that somebody did say.
+func TestWhatProvesThatACallWasApproved(t *testing.T) {
+	cases := map[string]struct {
+		kind   v1alpha1.DecisionType
+		digest string
+		done   string
+		want   string
+	}{
+		"the approval of that call":       {v1alpha1.DecisionApprove, aDigest, aDigest, ""},
+		"the approval of another":         {v1alpha1.DecisionApprove, strings.Repeat("e", 64), aDigest, "d"},
+		"a denial":                        {v1alpha1.DecisionDeny, "", aDigest, ""},
+		"a message is no approval":        {v1alpha1.DecisionMessage, "", aDigest, "d"},
+		"nor is an answer":                {v1alpha1.DecisionAnswer, "", aDigest, "d"},
+		"an answer proves an answer":      {v1alpha1.DecisionAnswer, "", "", ""},
+		"an approval proves no answer":    {v1alpha1.DecisionApprove, aDigest, "", "d"},
+		"a grant proves that of a limit":  {v1alpha1.DecisionGrant, "", "", ""},
+		"a message proves that it is one": {v1alpha1.DecisionMessage, "", "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			run := gen.Run(func(r *v1alpha1.Run) {
+				r.Status.Progress = &v1alpha1.RunProgress{Decided: []v1alpha1.DecidedRequest{{Name: "d", Digest: tc.done}}}
+			})
+			d := v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1alpha1.DecisionSpec{Run: run.Name, Type: tc.kind, Digest: tc.digest}}
+			if got := unprovenBy(run, []v1alpha1.Decision{d}); got != tc.want {
+				t.Errorf("unproven %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
