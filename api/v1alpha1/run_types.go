@@ -111,7 +111,8 @@ type RunSpec struct {
 	Disruptions *int32 `json:"disruptions,omitempty"`
 
 	// desiredState is Running, Paused to hold the Run at its next safe point until
-	// it is Running again (with durability: Volume its pod goes meanwhile), or
+	// it is Running again (with durability: Volume its pod goes meanwhile; without,
+	// it holds in its pod for limits.wait at most), or
 	// Stopped to end it there. A stopped Run does not start again. Default Running.
 	// +kubebuilder:validation:Enum=Running;Paused;Stopped
 	// +kubebuilder:default=Running

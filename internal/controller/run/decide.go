@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -192,31 +191,6 @@ func unclaimed(w world) (plan, bool) {
 	p := waiting(v1alpha1.ReasonStarting, "Starting attempt 1", 0)
 	p.claim = nextAttempt(w, chargeNone)
 	return p, true
-}
-
-// nextAttempt is the attempt after the current one.
-func nextAttempt(w world, c charge) *v1alpha1.Attempt {
-	n := w.attempt() + 1
-	now := metav1.NewTime(w.now)
-	next := &v1alpha1.Attempt{
-		Number:       n,
-		Pod:          podName(w.run.Name, n),
-		StartedAt:    now,
-		PendingSince: &now,
-	}
-	if w.version != nil {
-		next.Agent = w.version.Hash
-	}
-	if w.durable() {
-		next.Claim = claimName(w.run)
-	}
-	if last := w.run.Status.Attempt; last != nil {
-		next.Agent, next.Claim = last.Agent, last.Claim
-		if c == chargeNone {
-			next.PendingSince = last.PendingSince
-		}
-	}
-	return next
 }
 
 func uncreated(w world) (plan, bool) {

@@ -54,3 +54,28 @@ func waiting(reason, message string, wake time.Duration) plan {
 func failure(reason, message string) plan {
 	return plan{reason: reason, message: task.Cut(message, task.MaxMessage), outcome: metav1.ConditionFalse}
 }
+
+// nextAttempt is the attempt after the current one.
+func nextAttempt(w world, c charge) *v1alpha1.Attempt {
+	n := w.attempt() + 1
+	now := metav1.NewTime(w.now)
+	next := &v1alpha1.Attempt{
+		Number:       n,
+		Pod:          podName(w.run.Name, n),
+		StartedAt:    now,
+		PendingSince: &now,
+	}
+	if w.version != nil {
+		next.Agent = w.version.Hash
+	}
+	if w.durable() {
+		next.Claim = claimName(w.run)
+	}
+	if last := w.run.Status.Attempt; last != nil {
+		next.Agent, next.Claim = last.Agent, last.Claim
+		if c == chargeNone {
+			next.PendingSince = last.PendingSince
+		}
+	}
+	return next
+}

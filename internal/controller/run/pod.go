@@ -23,9 +23,10 @@ const uid int64 = 65532
 // itself, should nobody else: time to pull an image and to report.
 const backstop = 10 * time.Minute
 
-// patience is how much longer a pod may live because it may wait for people.
+// patience is how much longer a pod may live because it may wait for people:
+// where the journal dies with it, a paused Run holds in its pod.
 func patience(w world) time.Duration {
-	if !mayAsk(w.version.Snapshot) {
+	if w.durable() && !mayAsk(w.version.Snapshot) {
 		return 0
 	}
 	return time.Duration(w.limits().task.WaitSeconds) * time.Second
