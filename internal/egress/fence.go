@@ -3,6 +3,7 @@ package egress
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -182,12 +183,11 @@ func (f *Fence) Sweep(ctx context.Context) error {
 		return nil
 	}
 	servers := toServers(f.addresses(ctx))
+	var failed []error // a namespace that refuses does not stop the others
 	for i := range policies.Items {
-		if err := f.sweep(ctx, &policies.Items[i], servers); err != nil {
-			return err
-		}
+		failed = append(failed, f.sweep(ctx, &policies.Items[i], servers))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (f *Fence) sweep(ctx context.Context, p *networkingv1.NetworkPolicy, servers networkingv1.NetworkPolicyEgressRule) error {

@@ -41,7 +41,7 @@ func refused(w world, err error) (plan, bool) {
 	case says("cannot create resource"):
 		return plan{}, false // the operator's own rights: for its log, not the Run
 	case apierrors.IsForbidden(err), says("denied the request", "denied request"):
-		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate of the Agent, or the policy: "+text), true
+		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate or sandbox of the Agent, or the policy: "+text), true
 	case apierrors.IsInvalid(err):
 		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid; correct podTemplate of the Agent: "+text), true
 	}

@@ -136,7 +136,7 @@ func TestGivenUpPromisesNothing(t *testing.T) {
 // warnings are events, by what they are about.
 type warnings map[string]string
 
-func (e warnings) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (warnings) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	panic("nothing is got")
 }
 
