@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +35,15 @@ func (w *work) publish(ctx context.Context, out engine.Outcome) (*task.Published
 	if err == nil {
 		return pushed, out
 	}
-	if w.interrupted() {
-		out.Reason, out.Message = engine.ErrInterrupted.Reason, engine.ErrInterrupted.Message // the next attempt does it
-		return nil, out
-	}
 	end := errPublish(err)
+	switch {
+	case w.interrupted(): // the next attempt does it, as after a pause
+		end = engine.ErrInterrupted
+	case w.operator.stop.Load():
+		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState when the work was done and not yet published"}
+	case w.operator.Paused() && w.task.Durable:
+		end = &task.EndError{Reason: task.ReasonPaused}
+	}
 	out.Reason, out.Message = end.Reason, w.redact.String(end.Message)
 	return nil, out
 }
@@ -62,10 +67,12 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 	}
 	wait, cancel := while(ctx, w.begun)
 	defer cancel()
+	go w.untilTold(wait, cancel)
+	w.showPublishing(out.Progress, nil)
 	var done workspace.Published
 	err = persist(wait, publishPause, func() (err error) {
 		if done, err = workspace.Publish(ctx, options); err != nil {
-			w.log.Warn("Publishing failed", "error", err)
+			w.showPublishing(out.Progress, err)
 		}
 		return err
 	})
@@ -73,6 +80,43 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 		return nil, err
 	}
 	return &task.Published{Branch: options.Branch, Commit: done.Commit}, nil
+}
+
+// untilTold ends a wait when somebody stops or pauses the Run.
+func (w *work) untilTold(wait context.Context, end func()) {
+	for {
+		turned := w.operator.Turned()
+		if w.operator.Paused() && w.task.Durable {
+			end()
+			return
+		}
+		select {
+		case <-wait.Done():
+			return
+		case <-w.operator.ended:
+			end()
+			return
+		case <-turned:
+		}
+	}
+}
+
+// publishing is what the status calls the last step of a Run that publishes.
+const publishing = "publish"
+
+// showPublishing has the Run's status tell that the work is being published, and
+// what was in the way.
+func (w *work) showPublishing(p task.Progress, problem error) {
+	p.Step = &task.Current{Number: p.Counts.Steps, Kind: task.KindTool, Name: publishing, StartedAt: w.now().UTC().Format(time.RFC3339)}
+	if problem != nil {
+		text := w.redact.String(redact.Printable(problem.Error()))
+		w.log.Warn("Publishing failed", "error", text)
+		p.Recent = append(slices.Clone(p.Recent), task.Recent{
+			Step: p.Counts.Steps, Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed, and is tried again: "+text, task.MaxSummary),
+		})
+		p.Recent = p.Recent[max(len(p.Recent)-task.MaxRecent, 0):]
+	}
+	w.reporter.Report(func() task.Progress { return p })
 }
 
 // commitMessage says which Run a commit is of, and what it said at last.

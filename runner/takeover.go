@@ -60,7 +60,10 @@ func (w *work) open() error {
 func journalEnd(err error) error {
 	var superseded *journal.SupersededError
 	var full *journal.FullError
+	var corrupt *journal.CorruptError
 	switch {
+	case errors.As(err, &corrupt):
+		return fmt.Errorf("%w; nothing goes on from there: save the files that its claim holds, and create another Run", err)
 	case errors.As(err, &superseded):
 		return task.End(task.ReasonFenced, "%w", err)
 	case errors.As(err, &full):

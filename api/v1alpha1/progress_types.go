@@ -237,6 +237,10 @@ type DecidedRequest struct {
 	// +kubebuilder:validation:MaxLength=80
 	// +optional
 	Request string `json:"request,omitempty"`
+	// type is that of the Decision, as the runner heard it.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Type DecisionType `json:"type,omitempty"`
 	// digest is that of the call which the runner made, or did not make, for it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional

@@ -39,8 +39,8 @@ type Workspace struct {
 	AccessMode AccessMode `json:"accessMode,omitempty"`
 
 	// retain says whose claim stays for retainSeconds after the Run has finished:
-	// OnFailure, Always or Never. The claim goes with the Run in any case. Default
-	// OnFailure.
+	// OnFailure, Always or Never. The claim goes with the Run in any case, and its
+	// room is free once the pods are gone too: see podRetention. Default OnFailure.
 	// +kubebuilder:validation:Enum=OnFailure;Always;Never
 	// +optional
 	Retain Retain `json:"retain,omitempty"`

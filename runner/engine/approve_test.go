@@ -138,7 +138,7 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 				if made := len(s.doneWith("Bash")) == 1; made != tc.made {
 					t.Errorf("the call was made: %t", made)
 				}
-				if diff := cmp.Diff(tc.told, out.Progress.Decided); diff != "" || out.Reason != task.ReasonFinished {
+				if diff := cmp.Diff(tc.told, out.Progress.Decided, typeless); diff != "" || out.Reason != task.ReasonFinished {
 					t.Errorf("ended %s; decided -want +got:\n%s", out.Reason, diff)
 				}
 				sound(t, s)

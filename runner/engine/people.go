@@ -217,6 +217,9 @@ func (r *run) showDecided(s *session, d journal.Decision) {
 	r.tellNow()
 }
 
+// maxType bounds the type of a decision, which may be one that nobody knows.
+const maxType = 16
+
 func decidedOf(d journal.Decision) task.Decided {
-	return task.Decided{Name: d.Name, Request: d.Request, Digest: d.Digest, Refused: d.Refused}
+	return task.Decided{Name: d.Name, Request: d.Request, Type: task.Cut(d.Type, maxType), Digest: d.Digest, Refused: d.Refused}
 }

@@ -90,7 +90,7 @@ func TestWhatIsNotStarted(t *testing.T) {
 		reason  sandbox.Reason
 		says    string
 	}{
-		"no such program":              {sandbox.Command{Args: []string{"frobnicate"}}, sandbox.NoProgram, `no program "frobnicate" in the sandbox's image`},
+		"no such program":              {sandbox.Command{Args: []string{"frobnicate"}}, sandbox.NoProgram, `no program "frobnicate" in the image`},
 		"no such path":                 {sandbox.Command{Args: []string{"./frobnicate"}}, sandbox.NoProgram, "no program"},
 		"no such directory":            {sandbox.Command{Args: []string{"true"}, Dir: "/no/where"}, sandbox.NoDirectory, `no directory "/no/where"`},
 		"a file as a directory":        {sandbox.Command{Args: []string{"true"}, Dir: "/etc/passwd"}, sandbox.NoDirectory, "no directory"},

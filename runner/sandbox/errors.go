@@ -40,7 +40,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	switch e.Reason {
 	case NoProgram:
-		return fmt.Sprintf("there is no program %q in the sandbox's image; look for it with `command -v`, or use an image that has it", e.Subject)
+		return fmt.Sprintf("there is no program %q in the image; look for it with `command -v`, or use an image that has it", e.Subject)
 	case NotExecutable:
 		return fmt.Sprintf("%q is no program that the sandbox can execute; look at its mode and its first line", e.Subject)
 	case NoDirectory:

@@ -118,6 +118,8 @@ const (
 type Decided struct {
 	Name    string `json:"name"`
 	Request string `json:"request,omitempty"`
+	// Type is that of the Decision.
+	Type string `json:"type,omitempty"`
 	// Digest is that of the call which was made, or not, for it.
 	Digest string `json:"digest,omitempty"`
 	// Refused says why the runner could not act on it, cut at MaxRefused; empty

@@ -99,21 +99,21 @@ func TestRevisions(t *testing.T) {
 		branch   string
 		history  string // how many commits
 	}{
-		"none is the default branch":               {"", 0, third, "main", "4"},
-		"a branch":                                 {"feature/x", 0, second, "feature/x", "2"},
-		"a branch by its whole name":               {"refs/heads/feature/x", 0, second, "feature/x", "2"},
-		"a tag":                                    {"light", 0, first, "HEAD", "1"},
-		"a tag with a message":                     {"v1.0", 0, second, "HEAD", "2"},
-		"a commit":                                 {second, 0, second, "HEAD", "2"},
-		"a commit in capitals":                     {strings.ToUpper(second), 0, second, "HEAD", "2"},
-		"the beginning of a commit":                {second[:7], 0, second, "HEAD", "2"},
-		"the beginning of a commit, of odd length": {second[:11], 0, second, "HEAD", "2"},
-		"a ref that is neither":                    {"refs/pull/1/head", 0, side, "HEAD", "2"},
-		"one commit of the default branch":         {"", 1, third, "main", "1"},
-		"two commits of it":                        {"", 2, third, "main", "2"},
-		"one commit of a tag":                      {"v1.0", 1, second, "HEAD", "1"},
-		"one commit that is a tip":                 {third, 1, third, "HEAD", "1"},
-		"a depth that the server has no way for":   {inner, 1, inner, "HEAD", "3"},
+		"none is the default branch":             {"", 0, third, "main", "4"},
+		"a branch":                               {"feature/x", 0, second, "feature/x", "2"},
+		"a branch by its whole name":             {"refs/heads/feature/x", 0, second, "feature/x", "2"},
+		"a tag":                                  {"light", 0, first, "HEAD", "1"},
+		"a tag with a message":                   {"v1.0", 0, second, "HEAD", "2"},
+		"a commit":                               {second, 0, second, "HEAD", "2"},
+		"a commit in capitals":                   {strings.ToUpper(second), 0, second, "HEAD", "2"},
+		"the beginning of a commit":              {second[:7], 0, second, "HEAD", "2"},
+		"the beginning, of odd length":           {second[:11], 0, second, "HEAD", "2"},
+		"a ref that is neither":                  {"refs/pull/1/head", 0, side, "HEAD", "2"},
+		"one commit of the default branch":       {"", 1, third, "main", "1"},
+		"two commits of it":                      {"", 2, third, "main", "2"},
+		"one commit of a tag":                    {"v1.0", 1, second, "HEAD", "1"},
+		"one commit that is a tip":               {third, 1, third, "HEAD", "1"},
+		"a depth that the server has no way for": {inner, 1, inner, "HEAD", "3"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

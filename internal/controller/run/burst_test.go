@@ -54,6 +54,17 @@ func TestMessagesKeepNoDecisionFromTheRunner(t *testing.T) {
 
 // Whoever speaks to a runner past the API needs more than the name of something
 // that somebody did say.
+// A denial proves no approval, where the runner says what it heard.
+func TestADenialProvesNoApproval(t *testing.T) {
+	run := gen.Run(func(r *v1alpha1.Run) {
+		r.Status.Progress = &v1alpha1.RunProgress{Decided: []v1alpha1.DecidedRequest{{Name: "d", Type: v1alpha1.DecisionApprove, Digest: aDigest}}}
+	})
+	d := v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1alpha1.DecisionSpec{Run: run.Name, Type: v1alpha1.DecisionDeny}}
+	if got := unprovenBy(run, []v1alpha1.Decision{d}); got != "d" {
+		t.Errorf("unproven %q", got)
+	}
+}
+
 func TestWhatProvesThatACallWasApproved(t *testing.T) {
 	cases := map[string]struct {
 		kind   v1alpha1.DecisionType

@@ -214,6 +214,9 @@ func unprovenBy(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 // proves says whether a Decision can be what a runner says that it acted on. Where
 // that was about a call, only one about a call can.
 func proves(d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
+	if done.Type != "" && done.Type != d.Spec.Type {
+		return false
+	}
 	switch d.Spec.Type {
 	case v1alpha1.DecisionApprove:
 		return d.Spec.Digest == done.Digest && !turnedDown(d)

@@ -92,7 +92,7 @@ func dial(all *sync.WaitGroup, addresses []string, insist int) []Outcome {
 		all.Go(func() {
 			outcomes[i] = connect(a)
 			for tries := 0; outcomes[i] == Succeeded && tries < insist; tries++ {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				outcomes[i] = connect(a)
 			}
 		})

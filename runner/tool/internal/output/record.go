@@ -9,9 +9,9 @@ import (
 
 // How much of an output is used.
 const (
-	Shown   = 30_000   // characters that the model reads
+	Shown   = 30_000  // characters that the model reads
 	Kept    = 8 << 20 // bytes that go to a file when that is not all
-	Emitted = 1 << 20  // bytes that are shown to people as they come
+	Emitted = 1 << 20 // bytes that are shown to people as they come
 )
 
 // putting is how long putting the whole away may take once the call's own time
