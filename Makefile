@@ -30,7 +30,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load deploy e2e e2e-there demo bench bench-cluster performance verify tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there demo bench bench-cluster performance verify tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -103,8 +103,10 @@ cluster-up: bin/cluster bin/k8s bin/pause ## Bring up a real Kubernetes on this 
 cluster-down: bin/cluster ## Take it away
 	bin/cluster down
 
-cluster-load: image bin/mcp ## Give its node the images
+cluster-load: image ## Give its node the images
 	bin/cluster load dist/*.tar
+
+toolbox: bin/cluster bin/mcp ## Give it images with a shell, Git, Python, Go and MCP servers, as stories want them
 	bin/cluster toolbox -registry $(REGISTRY) -tag $(TAG) -modules bin/mcp
 
 deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
@@ -114,7 +116,7 @@ deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 		--set runner.image.repository=$(REGISTRY)/runner,runner.image.tag=$(TAG) \
 		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
 
-e2e: cluster-up cluster-load deploy bin/tools/gotestsum ## Run the user stories and the examples on the real cluster
+e2e: cluster-up cluster-load toolbox deploy bin/tools/gotestsum ## Run the user stories and the examples on the real cluster
 	$(GOTESTSUM) -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
 e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where Deckhand is installed
