@@ -230,6 +230,12 @@ func TestTheEnvironmentTellsNothing(t *testing.T) {
 // The folder of a volume is root's, and git would not work in it. What an image
 // says itself stands.
 func TestGitTrustsTheWorkspace(t *testing.T) {
+	for _, name := range []string{"GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0"} {
+		t.Setenv(name, "") // so that it is as it was, in the end
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	line := sh(`echo "$GIT_CONFIG_COUNT $GIT_CONFIG_KEY_0 $([ "$GIT_CONFIG_VALUE_0" = "$PWD" ] && echo here)"`)
 	c, _ := confined(t)
 	if got := run(t, c, line); got.stdout != "1 safe.directory here\n" {
@@ -259,7 +265,7 @@ func TestWhatHoldsIsTriedAndReported(t *testing.T) {
 		environ []string
 		want    sandbox.Confinement
 	}{
-		"a high port that does not answer":   {[]string{"DECKHAND_HOST_IP=192.0.2.1", "KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443"}, enforced},
+		"a high port that is not reached":    {[]string{"DECKHAND_HOST_IP=224.0.0.1", "KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443"}, enforced},
 		"a high port that answers":           {[]string{"DECKHAND_HOST_IP=127.0.0.1"}, ports},
 		"no high port to try":                {nil, ports},
 		"an API server on a high port, open": {[]string{"DECKHAND_HOST_IP=192.0.2.1", "KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=10250"}, ports},

@@ -309,10 +309,10 @@ func TestALargeOutputIsCutInTheMiddle(t *testing.T) {
 func TestMoreThanTheFileTakes(t *testing.T) {
 	k := newKit(t, shell.Options{}, "/bin/sh")
 	got := k.run("head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end")
-	if !strings.Contains(got, "The first 16 MiB are in /results/c1; the 3222789 bytes after them were not kept.") || !strings.HasSuffix(got, "x\nend\nexit code: 0") {
+	if !strings.Contains(got, "The first 8 MiB are in /results/c1; the 11611397 bytes after them were not kept.") || !strings.HasSuffix(got, "x\nend\nexit code: 0") {
 		t.Errorf("got …%s", got[14_900:min(len(got), 15_500)])
 	}
-	if n := len(k.kept["c1"]); n != 16<<20 {
+	if n := len(k.kept["c1"]); n != 8<<20 {
 		t.Errorf("the file has %d bytes", n)
 	}
 	if n := k.emitted.Len(); n > 1<<20+100 {

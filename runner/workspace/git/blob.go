@@ -159,7 +159,7 @@ func (r *reader) Read(p []byte) (int, error) {
 // os alone, the others are of the system.
 func swapped(err error) bool {
 	if code, ok := errors.AsType[syscall.Errno](err); ok {
-		return code == syscall.ELOOP || code == syscall.ENOTDIR || code == syscall.EISDIR || code == syscall.ENXIO
+		return code == syscall.ELOOP || code == syscall.ENOTDIR || code == syscall.EISDIR || code == syscall.ENXIO || code == syscall.EINVAL
 	}
 	_, ofPath := errors.AsType[*fs.PathError](err)
 	return ofPath
