@@ -84,6 +84,9 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if w.reporter, err = w.place.reporter(w.place, w.task, w.operator.reportEvery, w.end); err != nil {
 		return engine.Outcome{}, err
 	}
+	if w.task.Durable {
+		w.reporter = &keeper{reporter: w.reporter, leaving: w.interrupted}
+	}
 	if w.signals != "" {
 		w.operator.read(w.signals, w.log)
 		go w.operator.listen(ctx, w.signals, w.log)

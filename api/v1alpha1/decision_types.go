@@ -70,7 +70,8 @@ type DecisionSpec struct {
 
 	// type is Approve or Deny (a call), Answer (to a question), Grant (more of what
 	// a limit ended) or Message (to the agent, at its next safe point; while it
-	// waits for the answer to a question it is that answer).
+	// waits for the answer to a question it is that answer, unless the question has a
+	// schema).
 	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +required
 	Type DecisionType `json:"type"`

@@ -192,7 +192,8 @@ type PendingRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Args string `json:"args,omitempty"`
-	// argsTruncated is true when they are longer than that; the whole is in the
+	// argsTruncated is true when they are longer and their middle is left out; the
+	// whole is in the
 	// pod's log, in the event pending.
 	// +optional
 	ArgsTruncated bool `json:"argsTruncated,omitempty"`

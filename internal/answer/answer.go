@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -217,7 +218,13 @@ func toRequest(p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 }
 
 // another is a name for a Decision on the same request.
-func another(d *v1alpha1.Decision) string { return d.Name + ".2" }
+func another(d *v1alpha1.Decision) string {
+	first := d.Spec.Run + "." + d.Spec.Request
+	if n, err := strconv.Atoi(strings.TrimPrefix(d.Name, first+".")); err == nil {
+		return first + "." + strconv.Itoa(n+1)
+	}
+	return d.Name + ".2"
+}
 
 func either(kinds []v1alpha1.DecisionType) string {
 	var out []string

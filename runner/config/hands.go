@@ -172,7 +172,10 @@ func (b *builder) connect(ctx context.Context, h *Hands) error {
 }
 
 func (b *builder) connectOne(ctx context.Context, h *Hands, t task.Toolset) error {
-	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Log: b.Log, Now: b.Now}
+	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Now: b.Now}
+	if b.Log != nil {
+		o.Log = func(text string) { b.Log("Toolset " + t.Name + ": " + text) }
+	}
 	if t.Stdio != nil {
 		o.Sandbox = b.Sandbox
 		if !t.Stdio.InSandbox && b.Server != nil {

@@ -105,7 +105,7 @@ func (s *session) requestOfCall(c step.Call, sum string, v Verdict, from journal
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(s.Redact.String(reason)), task.MaxMessage),
-			Tool:     c.Name, Args: task.Cut(args, task.MaxArgs), ArgsTruncated: len(args) > task.MaxArgs,
+			Tool:     c.Name, Args: task.Middle(task.Cut(args, len(args)), task.MaxArgs), ArgsTruncated: len(args) > task.MaxArgs,
 			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Groups: asked.Groups,
 		},
 	}, nil

@@ -158,7 +158,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 			"{\"z\": 1.50, \"a\": \"x\u202ey\u200b<&>\",\t\"b\":[1,  2]}",
 			task.Pending{Args: `{"a":"x\u202ey\u200b<&>","b":[1,2],"z":1.50}`},
 		},
-		"long ones cut": {`{"a":"` + long + `"}`, task.Pending{Args: task.Cut(`{"a":"`+long+`"}`, task.MaxArgs), ArgsTruncated: true}},
+		"long ones cut": {`{"a":"` + long + `"}`, task.Pending{Args: task.Middle(`{"a":"`+long+`"}`, task.MaxArgs), ArgsTruncated: true}},
 		"no secret":     {`{"a":"` + secret + `"}`, task.Pending{Args: `{"a":"‹secret:s/k›"}`}},
 	}
 	for name, tc := range cases {

@@ -3,6 +3,7 @@ package task
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,4 +30,16 @@ func Cut(s string, limit int) string {
 		return ""
 	}
 	return s[:end] + ellipsis
+}
+
+// Middle shortens a text to limit bytes by leaving out its middle, and says how
+// much: what stands at its end may matter the most.
+func Middle(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	gap := fmt.Sprintf(" […%d bytes left out…] ", len(s)-limit)
+	room := max(limit-len(gap), 0)
+	head, tail := room*2/3, room/3
+	return strings.ToValidUTF8(s[:head], "") + gap + strings.ToValidUTF8(s[len(s)-tail:], "")
 }

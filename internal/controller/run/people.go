@@ -53,10 +53,11 @@ func asking(run string, pending []v1alpha1.PendingRequest) string {
 		who = "Agent " + answer.Line(p.Agent, task.MaxAsker)
 	}
 	id := answer.Line(p.ID, task.MaxRequest)
-	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), run, id, run, id, reply(p))
+	said := reply(p)
 	if len(p.Groups) > 0 {
-		text += ", as a member of " + answer.Line(strings.Join(p.Groups, ", "), task.MaxAsker)
+		said += ", groups: [<one of " + answer.Line(strings.Join(p.Groups, ", "), task.MaxAsker) + ">]"
 	}
+	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), run, id, run, id, said)
 	if more := len(pending) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more in status.progress.pending", more)
 	}
@@ -68,11 +69,7 @@ func subject(p v1alpha1.PendingRequest) string {
 	if p.Kind != task.PendingApproval {
 		return answer.Line(p.Question, maxQuoted)
 	}
-	text := fmt.Sprintf("May I call %s with %s", p.Tool, p.Args)
-	if p.ArgsTruncated {
-		text += "…"
-	}
-	text += "?"
+	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(answer.Line(p.Args, task.MaxArgs), maxQuoted*3/4))
 	if p.Question != "" {
 		text += " " + p.Question
 	}
@@ -85,9 +82,9 @@ func reply(p v1alpha1.PendingRequest) string {
 	case task.PendingApproval:
 		return "type: Approve, digest: " + answer.Line(p.Digest, len(p.Digest)) + " (or type: Deny)"
 	case task.PendingLimit:
-		return "type: Grant, grant: {…}"
+		return "type: Grant, grant: {steps: 20}"
 	default:
-		return "type: Answer, value: …"
+		return "type: Answer, value: '…'"
 	}
 }
 

@@ -1,0 +1,51 @@
+package runner
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A desk is a reporter that remembers what was reported last.
+type desk struct{ last task.Progress }
+
+func (d *desk) Report(now func() task.Progress) { d.last = now() }
+
+func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
+	d.last = now()
+	return nil
+}
+
+func (d *desk) Close() {}
+
+// What is asked stays in the status while the pod goes, and only then.
+func TestWhatIsAskedStaysWhileThePodGoes(t *testing.T) {
+	asked := task.Progress{State: "AwaitingApproval", Pending: []task.Pending{{ID: "s2c1"}}}
+	done := task.Progress{Result: &task.Result{Committed: true}}
+	cases := map[string]struct {
+		before, last task.Progress
+		leaving      bool
+		want         task.Progress
+	}{
+		"nothing was asked":            {task.Progress{}, task.Progress{}, true, task.Progress{}},
+		"something is asked":           {asked, task.Progress{}, true, asked},
+		"it is asked still":            {asked, asked, true, asked},
+		"the Run is done":              {asked, done, true, done},
+		"it was answered, and goes on": {asked, task.Progress{}, false, task.Progress{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			at, leaving := &desk{}, false
+			k := &keeper{reporter: at, leaving: func() bool { return leaving }}
+			k.Report(func() task.Progress { return tc.before })
+			leaving = tc.leaving
+			k.Report(func() task.Progress { return tc.last })
+			if diff := cmp.Diff(tc.want, at.last); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
