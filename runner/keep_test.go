@@ -19,7 +19,7 @@ func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
 	return nil
 }
 
-func (d *desk) Close() {}
+func (*desk) Close() {}
 
 // What is asked stays in the status while the pod goes, and only then.
 func TestWhatIsAskedStaysWhileThePodGoes(t *testing.T) {
