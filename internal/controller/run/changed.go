@@ -81,6 +81,9 @@ func fate(o client.Object) string {
 	if !alive(pod) {
 		text += " ended"
 	}
+	if lingers(pod) {
+		text += " but for its sidecars"
+	}
 	if s := stuckContainer(pod); s != nil {
 		text += fmt.Sprintf(" %s: %s: %s", s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
 	}

@@ -64,6 +64,10 @@ func TestWhatOfAPodMatters(t *testing.T) {
 		"no node taking it": {nothing, func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "none"}}
 		}, true},
+		"the end of its sidecars, too": {status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}), func(p *corev1.Pod) {
+			status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})(p)
+			p.Status.Phase = corev1.PodFailed
+		}, true},
 		"its deletion": {running, func(p *corev1.Pod) { running(p); p.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, true},
 	}
 	for name, tc := range cases {

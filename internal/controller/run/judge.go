@@ -209,7 +209,7 @@ func again(w world, v verdict) plan {
 		return p
 	}
 	if lingers(w.pod()) {
-		return waiting(reason, message, 0) // its sandbox may still have the files
+		return waiting(reason, message, leaveGrace) // its sandbox may still have the files
 	}
 	if wantsPause(w) {
 		return waiting(v1alpha1.ReasonPaused, toldPaused, 0)

@@ -64,7 +64,10 @@ func released(w world) (plan, bool) {
 		}
 		return p, true
 	}
-	if wantsPause(w) || lingers(w.pod()) {
+	if lingers(w.pod()) {
+		return waiting(reason, message, leaveGrace), true // its sandbox may still have the files
+	}
+	if wantsPause(w) {
 		return waiting(reason, message, 0), true
 	}
 	if wait := expiresIn(w); left == task.ReasonWaiting && wait > 0 && !roused(w) {
