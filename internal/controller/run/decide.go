@@ -236,7 +236,8 @@ const settleInTime = time.Second
 
 func underway(w world) (plan, bool) {
 	p := w.progress()
-	heard := unheardIn(w, signals(w.pod()))
+	told := signals(w.pod())
+	heard := sooner(unheardIn(w, told), brakingIn(w, told))
 	if reason, message := waitsFor(w); reason != "" {
 		return waiting(reason, message, heard), true
 	}
@@ -244,7 +245,7 @@ func underway(w world) (plan, bool) {
 	if age := w.now.Sub(time.UnixMilli(p.Sequence)); age >= 0 && age < settleInTime && reasonOf(w.run) != v1alpha1.ReasonRunning {
 		return waiting(reasonOf(w.run), messageOf(w.run), settleInTime-age), true
 	}
-	if signals(w.pod()).Pause {
+	if told.Pause {
 		return waiting(v1alpha1.ReasonRunning, toldPausing, sooner(overrunIn(w), heard)), true
 	}
 	text := fmt.Sprintf("Attempt %d is at work", w.attempt())

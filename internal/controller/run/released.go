@@ -118,11 +118,25 @@ func paused(w world) (plan, bool) {
 		return plan{}, false
 	}
 	told := signals(pod)
-	if told.Pause == wantsPause(w) {
+	if told.Pause == wantsPause(w) && brakingIn(w, told) != resay {
 		return plan{}, false
 	}
 	told.Pause, told.At = wantsPause(w), w.now.Unix()
 	return plan{signal: pod, say: told, wake: retell}, true
+}
+
+// brakingIn is when the runner is to be told again to hold, or to go on, which it
+// does not yet: 0 where it does, resay when it is time. A kubelet may have missed
+// that the annotation changed.
+func brakingIn(w world, told task.Signals) time.Duration {
+	holds := w.progress().State == v1alpha1.ReasonPaused
+	if told.At == 0 || holds == told.Pause {
+		return 0
+	}
+	if left := resay - w.now.Sub(time.Unix(told.At, 0)); left > 0 {
+		return min(left, resay-1)
+	}
+	return resay
 }
 
 // opening is what the runner of a new attempt is told at once; nil: nothing.

@@ -176,6 +176,19 @@ var waitingStories = map[string]story{
 			at(2*hour+10*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
+	"paused-and-hears-late": {
+		title: "a runner that has not heard that it is paused is told again",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(9*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(60*second, "the runner holds", reports(1, awaits("Paused"))),
+			at(300*second, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(330*second, "the runner goes on", reports(1, awaits(""))),
+			at(340*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(341*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"paused-without-pod": {
 		title: "a Run on a volume is paused without a pod",
 		agent: onVolume,
