@@ -22,10 +22,6 @@ func answers(name, request, value string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionAnswer, Value: value}
 }
 
-func message(name, value string) task.Decision {
-	return task.Decision{Name: name, By: "ann", Type: task.DecisionMessage, Value: value}
-}
-
 // asking is a stage whose agent asks people, in a bubble of time.
 func asking(c *crowd, turns ...turn) *stage {
 	s := newStage(box{askTool(), echo("Read", tool.ReadOnly)}, turns...)
@@ -269,141 +265,6 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 	})
 }
 
-func TestAPersonSpeaksToARunningAgent(t *testing.T) {
-	c := newCrowd()
-	s := asking(c, calls("Read {}"), says("ok"))
-	read := newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
-		c.say(message("m1", "faster"))
-		c.say(message("m2", "and better"))
-		return tool.Result{Text: "read"}, nil
-	})
-	s.Actor.Tools = box{read}
-	out := s.run(t)
-	if got, want := s.told(t), "user: go\nassistant:  Read{}\ntool: read\nuser: faster\nuser: and better\nassistant: ok"; got != want {
-		t.Errorf("the session is\n%s\nwant\n%s", got, want)
-	}
-	if got := s.steps(t)[3].Note; got != step.NoteMessage {
-		t.Errorf("its note is %q", got)
-	}
-	if diff := cmp.Diff([]task.Decided{{Name: "m1"}, {Name: "m2"}}, out.Progress.Decided, typeless); diff != "" {
-		t.Errorf("decided -want +got:\n%s", diff)
-	}
-}
-
-// Whatever a person says is heard once, wherever the runner is killed.
-func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
-	play := func(t *testing.T, s *stage, log journal.Log) Outcome {
-		c := newCrowd(message("m", "hello"))
-		s.People, s.Journal = c, log
-		s.Actor.Model.Model = bySession{1, `ask {"q":"a"}`}
-		end := s.running(t.Context())
-		synctest.Wait()
-		c.say(answers("a", "s3c1", "main"))
-		return end()
-	}
-	total := 20
-	for at := 0; at < total; at++ {
-		synctest.Test(t, func(t *testing.T) {
-			s := asking(nil)
-			left := at
-			play(t, s, mortal{Memory: s.journal, left: &left})
-			next := s.again(box{askTool()})
-			if out := play(t, next, s.journal); out.Reason != task.ReasonFinished {
-				t.Fatalf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
-			}
-			got := next.told(t)
-			if strings.Count(got, "hello") != 1 || strings.Count(got, "ann says main") != 1 {
-				t.Errorf("behind record %d the session is\n%s", at, got)
-			}
-			sound(t, next)
-			total = records(next.journal)
-		})
-	}
-}
-
-func grant(request string, steps int64) task.Decision {
-	return task.Decision{Name: "r." + request, By: "ann", Request: request, Type: task.DecisionGrant, Steps: steps}
-}
-
-func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
-		s := asking(c, calls(`Read {"n":1}`), calls(`Read {"n":2}`), calls(`Read {"n":3}`), says("ok"))
-		s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
-		end := s.running(t.Context())
-		synctest.Wait()
-		p := s.desk.last()
-		if p.State != "AwaitingAnswer" || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
-			t.Fatalf("told %+v", p)
-		}
-		time.Sleep(time.Hour)
-		c.say(task.Decision{Name: "little", Request: "limit-steps-1", Type: task.DecisionGrant, Tokens: 5})
-		c.say(grant("limit-steps-1", 1))
-		synctest.Wait()
-		c.say(grant("limit-steps-2", 2))
-		out := end()
-		if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 0 {
-			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
-		}
-		want := []task.Decided{
-			{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(refusedLittle, "steps")},
-			{Name: "r.limit-steps-1", Request: "limit-steps-1"},
-			{Name: "r.limit-steps-2", Request: "limit-steps-2"},
-		}
-		if diff := cmp.Diff(want, out.Progress.Decided, typeless); diff != "" {
-			t.Errorf("decided -want +got:\n%s", diff)
-		}
-		// The next attempt knows what was granted.
-		r := newRun(s.again(box{askTool()}).Config)
-		defer r.die()
-		if err := r.load(); err != nil || r.meter.root.limits.Steps != 4 {
-			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.root.limits.Steps, err)
-		}
-	})
-}
-
-func TestALimitIsRaisedForWhicheverBranchReachedIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
-		s := asking(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
-		s.Actor.Tools = box{agentTool()}
-		s.Actors = cast{"b": plays("b", nil, says("b")), "c": plays("c", nil, says("c"))}.actors
-		s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
-		end := s.running(t.Context())
-		synctest.Wait()
-		if p := s.desk.last(); len(p.Pending) != 1 {
-			t.Fatalf("two branches ask %+v", p.Pending)
-		}
-		c.say(grant("limit-steps-1", 9))
-		if out := end(); out.Reason != task.ReasonFinished {
-			t.Errorf("ended %s: %s", out.Reason, out.Message)
-		}
-	})
-}
-
-func TestALimitEndsTheRunWhereNobodyRaisesIt(t *testing.T) {
-	cases := map[string]struct {
-		limits task.Limits
-		used   task.Meter
-		want   task.Reason
-	}{
-		"in time":             {task.Limits{Steps: 1, Ask: true, WaitSeconds: 60}, task.Meter{Steps: 1}, task.ReasonStepLimit},
-		"because nobody may":  {task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}, task.Meter{DurationSeconds: 60}, task.ReasonDurationLimit},
-		"because nobody asks": {task.Limits{Steps: 1}, task.Meter{Steps: 1}, task.ReasonStepLimit},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := asking(newCrowd(), says("never"))
-				s.Task.Limits, s.Task.Meter = tc.limits, tc.used
-				if out := s.run(t); out.Reason != tc.want {
-					t.Errorf("ended %s: %s", out.Reason, out.Message)
-				}
-			})
-		})
-	}
-}
-
 func TestAProviderThatAsksToWait(t *testing.T) {
 	limited := func(after time.Duration) turn {
 		return fails(&model.RateLimitedError{RetryAfter: after, Message: "slow down"})
@@ -488,29 +349,6 @@ func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 		c.say(answers("r.s2c1", "s2c1", "main"))
 		if out := end(); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
-		}
-	})
-}
-
-// What names a request goes before a message that was said with it, and a
-// message answers neither of two questions.
-func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
-		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
-		end := s.running(t.Context())
-		time.Sleep(time.Second)
-		c.say(message("a", "hello"))
-		time.Sleep(time.Second)
-		if p := s.desk.last(); len(p.Pending) != 2 || len(p.Decided) != 0 {
-			t.Errorf("the message answers one of two: %+v", p)
-		}
-		c.say(answers("r.s2c2", "s2c2", "a.go"))
-		c.say(answers("r.s2c1", "s2c1", "main"))
-		end()
-		want := "tool: ann says main\ntool: ann says a.go\nuser: hello\nassistant: ok"
-		if got := s.told(t); !strings.Contains(got, want) {
-			t.Errorf("the session is\n%s", got)
 		}
 	})
 }
