@@ -7,6 +7,7 @@
 package statuspatch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +41,20 @@ func SameVersion(o client.Object) Op {
 // Same demands that a field still has a value.
 func Same(path string, value any) Op {
 	return Op{"test", path, value}
+}
+
+// Apply writes the status that an object is to have, once, if it is another than
+// it had. One that is gone meanwhile needs none.
+func Apply(ctx context.Context, c client.Client, o client.Object, had, want any) error {
+	patch, err := Diff(had, want, SameObject(o))
+	if err != nil || patch == nil {
+		return err
+	}
+	seen, _ := o.DeepCopyObject().(client.Object) // a copy of one is one
+	if err := c.Status().Patch(ctx, seen, patch); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
+	}
+	return nil
 }
 
 // Diff is the patch that makes had into want behind its demands; nil when there

@@ -31,12 +31,5 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
 	want := *w.agent.Status.DeepCopy()
 	want.ObservedGeneration = w.agent.Generation
 	want.Conditions = condition.Merge(want.Conditions, metav1.NewTime(w.now), w.agent.Generation, p.conditions...)
-	patch, err := statuspatch.Diff(w.agent.Status, want, statuspatch.SameObject(w.agent))
-	if err != nil || patch == nil {
-		return err
-	}
-	if err := r.client.Status().Patch(ctx, w.agent.DeepCopy(), patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
-	}
-	return nil
+	return statuspatch.Apply(ctx, r.client, w.agent, w.agent.Status, want)
 }

@@ -2,10 +2,8 @@ package decision
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
@@ -22,12 +20,5 @@ func statusOf(w world, applied metav1.Condition) v1alpha1.DecisionStatus {
 
 // report writes the status once, only if it changed.
 func (r *Reconciler) report(ctx context.Context, w world, want v1alpha1.DecisionStatus) error {
-	patch, err := statuspatch.Diff(w.decision.Status, want, statuspatch.SameObject(w.decision))
-	if err != nil || patch == nil {
-		return err
-	}
-	if err := r.client.Status().Patch(ctx, w.decision.DeepCopy(), patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
-	}
-	return nil
+	return statuspatch.Apply(ctx, r.client, w.decision, w.decision.Status, want)
 }

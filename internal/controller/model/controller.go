@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, m *v1alpha1.Model) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Model: %w", err)
 	}
-	return ctrl.Result{}, r.report(ctx, m, statusOf(m, decide(m, models), metav1.NewTime(r.now())))
+	return ctrl.Result{}, statuspatch.Apply(ctx, r.client, m, m.Status, statusOf(m, decide(m, models), metav1.NewTime(r.now())))
 }
 
 // leadingTo are the Models whose fallbacks lead to one that changed.
@@ -82,15 +82,4 @@ func statusOf(m *v1alpha1.Model, ready metav1.Condition, now metav1.Time) v1alph
 		ObservedGeneration: m.Generation,
 		Conditions:         condition.Merge(m.Status.Conditions, now, m.Generation, ready),
 	}
-}
-
-func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Model, want v1alpha1.ModelStatus) error {
-	patch, err := statuspatch.Diff(m.Status, want, statuspatch.SameObject(m))
-	if err != nil || patch == nil {
-		return err
-	}
-	if err := r.client.Status().Patch(ctx, m, patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
-	}
-	return nil
 }

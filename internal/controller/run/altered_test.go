@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,12 +118,7 @@ var alterations = map[string]struct {
 }
 
 func sandboxOf(p *corev1.Pod) *corev1.Container {
-	for i := range p.Spec.InitContainers {
-		if p.Spec.InitContainers[i].Name == sandboxContainer {
-			return &p.Spec.InitContainers[i]
-		}
-	}
-	panic("the pod has no sandbox")
+	return &p.Spec.InitContainers[slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == sandboxContainer })]
 }
 
 func mounting(volume, path string) func(*corev1.Pod) {

@@ -101,32 +101,39 @@ func (r *Reconciler) claimed(ctx context.Context, run *v1alpha1.Run) (*corev1.Pe
 	return &claim, nil
 }
 
-// provide makes the claim of a Run before its first pod. Where it cannot, the
-// plan says what follows.
-func (r *Reconciler) provide(ctx context.Context, w world) (*plan, error) {
+// provide makes the claim of a Run before its first pod. What follows instead is
+// nil where nothing is in the way.
+func (r *Reconciler) provide(ctx context.Context, w world) (instead *plan, err error) {
 	if w.run.Status.Attempt.Claim == "" || w.claim != nil {
-		return nil, nil //nolint:nilnil // nothing to do, and nothing in the way
+		return instead, nil
 	}
 	claim := claimOf(w)
-	err := r.client.Create(ctx, claim)
-	if apierrors.IsAlreadyExists(err) {
-		var there corev1.PersistentVolumeClaim
-		if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), &there); err != nil {
-			return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", claim.Name, err)
+	err = r.client.Create(ctx, claim)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return r.takenClaim(ctx, w, claim)
+	case err != nil:
+		p, known := refusedClaim(w, err)
+		if !known {
+			return nil, fmt.Errorf("creating PersistentVolumeClaim %s: %w", claim.Name, err)
 		}
-		if metav1.IsControlledBy(&there, w.run) {
-			return nil, nil //nolint:nilnil // the cache was late
-		}
+		instead = &p
+	}
+	return instead, nil
+}
+
+// takenClaim finds a claim under the name of a Run's: its own, which the cache
+// shows late, or somebody else's, which is waited for to go.
+func (r *Reconciler) takenClaim(ctx context.Context, w world, claim *corev1.PersistentVolumeClaim) (instead *plan, err error) {
+	var there corev1.PersistentVolumeClaim
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), &there); err != nil {
+		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	if !metav1.IsControlledBy(&there, w.run) {
 		p := foreignClaim(w)
-		return &p, nil
+		instead = &p
 	}
-	if err == nil {
-		return nil, nil //nolint:nilnil // made
-	}
-	if p, known := refusedClaim(w, err); known {
-		return &p, nil
-	}
-	return nil, fmt.Errorf("creating PersistentVolumeClaim %s: %w", claim.Name, err)
+	return instead, nil
 }
 
 // foreignClaim waits for somebody to take away what has the name of a Run's

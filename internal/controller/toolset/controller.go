@@ -2,7 +2,6 @@ package toolset
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +42,7 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 // Reconcile reports on one Toolset. There is nothing to look at but itself, and
 // nothing to do.
 func (r *Reconciler) Reconcile(ctx context.Context, t *v1alpha1.Toolset) (ctrl.Result, error) {
-	return ctrl.Result{}, r.report(ctx, t, statusOf(t, decide(t), metav1.NewTime(r.now())))
+	return ctrl.Result{}, statuspatch.Apply(ctx, r.client, t, t.Status, statusOf(t, decide(t), metav1.NewTime(r.now())))
 }
 
 // decide is Ready, or what is wrong.
@@ -59,15 +58,4 @@ func statusOf(t *v1alpha1.Toolset, ready metav1.Condition, now metav1.Time) v1al
 		ObservedGeneration: t.Generation,
 		Conditions:         condition.Merge(t.Status.Conditions, now, t.Generation, ready),
 	}
-}
-
-func (r *Reconciler) report(ctx context.Context, t *v1alpha1.Toolset, want v1alpha1.ToolsetStatus) error {
-	patch, err := statuspatch.Diff(t.Status, want, statuspatch.SameObject(t))
-	if err != nil || patch == nil {
-		return err
-	}
-	if err := r.client.Status().Patch(ctx, t, patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
-	}
-	return nil
 }
