@@ -80,10 +80,10 @@ func (p *place) work(name, claim, script string) string {
 	template.SecurityContext.FSGroup = &user
 	c := &template.Containers[0]
 	c.Name, c.Image, c.Args, c.ReadinessProbe = name, imageOf("toolbox"), nil, nil
-	c.Command, c.WorkingDir = []string{"bash", "-c", script}, "/work"
+	c.Command, c.WorkingDir = []string{"bash", "-c", script}, "/claim"
 	c.SecurityContext.ReadOnlyRootFilesystem = &yes
-	c.Env = append(gitUser(), corev1.EnvVar{Name: "HOME", Value: "/work/home"}, corev1.EnvVar{Name: "TMPDIR", Value: "/tmp"})
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/work"}, {Name: "tmp", MountPath: "/tmp"}}
+	c.Env = append(gitUser(), corev1.EnvVar{Name: "HOME", Value: "/claim/home"}, corev1.EnvVar{Name: "TMPDIR", Value: "/tmp"})
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/claim"}, {Name: "tmp", MountPath: "/tmp"}}
 	template.Volumes = []corev1.Volume{
 		{Name: "work", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
