@@ -67,16 +67,18 @@ func (r *Reconciler) warning(ctx context.Context, namespace string, uid types.UI
 	return task.Cut(text, maxTrouble), nil
 }
 
-// happened is when an event was last seen, whoever wrote it.
+// happened is when an event was last seen, whoever wrote it. The clock of the API
+// server, which says when it was created, counts only where its writer gave no time.
 func happened(e corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
-	for _, t := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
-		if t.After(at) {
-			at = t
-		}
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
 	}
 	if e.Series != nil && e.Series.LastObservedTime.After(at) {
 		at = e.Series.LastObservedTime.Time
+	}
+	if at.IsZero() {
+		at = e.CreationTimestamp.Time
 	}
 	return at
 }

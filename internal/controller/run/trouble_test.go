@@ -116,6 +116,27 @@ func TestTroublesOfClaimComeFirst(t *testing.T) {
 	}
 }
 
+// What was last seen counts, not what was last written: kubelets repeat themselves,
+// and the API server's clock is not theirs.
+func TestEventsAreOrderedByWhenTheyHappened(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	for name, tc := range map[string]struct {
+		event corev1.Event
+		want  time.Time
+	}{
+		"a kubelet's":             {corev1.Event{LastTimestamp: metav1.NewTime(at(1))}, at(1)},
+		"created by a fast clock": {corev1.Event{LastTimestamp: metav1.NewTime(at(1)), ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(9))}}, at(1)},
+		"of the newer kind":       {corev1.Event{EventTime: metav1.NewMicroTime(at(2))}, at(2)},
+		"repeated":                {corev1.Event{EventTime: metav1.NewMicroTime(at(2)), Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(5))}}, at(5)},
+		"without a time":          {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(3))}}, at(3)},
+	} {
+		if got := happened(tc.event); !got.Equal(tc.want) {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 // A Run that has waited too long promises no more to go on.
 func TestGivenUpPromisesNothing(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
