@@ -112,6 +112,15 @@ type AgentSpec struct {
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
 
+	// concurrency is how many Runs of this Agent may be active at once, 1 to 1,000;
+	// the others wait in the order of their creation, reason Queued. A Run that
+	// waits for a child does not count, and no Run waits for one that it is a part
+	// of. Default: no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Concurrency *int32 `json:"concurrency,omitempty"`
+
 	// output makes the agent answer with a value of a schema.
 	// +optional
 	Output *Output `json:"output,omitempty"`

@@ -3,9 +3,8 @@ package v1alpha1
 // Conditions and reasons: the whole list, each with what it means and what to
 // do. A reason is an answer to "why", in the condition that it stands in.
 //
-// Some are reserved for what is not built yet, so that whoever switches over
-// reasons can do it once: AwaitingChild; NodeFailed, IterationLimit and
-// NothingToContinue.
+// NothingToContinue is reserved for what is not built yet, so that whoever
+// switches over reasons can do it once.
 
 // Conditions of a Run.
 const (
@@ -27,7 +26,7 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// Conditions of a Model, a Toolset and an Agent.
+// Conditions of a Model, a Toolset, an Agent, a Workflow and a Schedule.
 const (
 	// ConditionReady is True when the object is well formed and everything it
 	// names exists, False when not, Unknown until the operator has seen it.
@@ -117,6 +116,26 @@ const (
 	// ReasonTooLarge (False): the Agent, with all that it may reach, does not fit a
 	// ConfigMap; the message says what takes the most.
 	ReasonTooLarge = "TooLarge"
+	// ReasonGraphInvalid (False): the nodes of a Workflow wait in a circle, or for one
+	// that is not there; the message shows which.
+	ReasonGraphInvalid = "GraphInvalid"
+	// ReasonNodeInvalid (False): a node cannot work as written.
+	ReasonNodeInvalid = "NodeInvalid"
+	// ReasonExpressionInvalid (False): an expression does not compile, or has the
+	// wrong type; the message says the node, the field and the column.
+	ReasonExpressionInvalid = "ExpressionInvalid"
+	// ReasonWorkflowNotFound (False): a node, or a Schedule, names a Workflow that is
+	// not there.
+	ReasonWorkflowNotFound = "WorkflowNotFound"
+	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready.
+	ReasonWorkflowNotReady = "WorkflowNotReady"
+	// ReasonWorkflowCycle (False): a Workflow leads back to itself, or more than 5
+	// are in each other.
+	ReasonWorkflowCycle = "WorkflowCycle"
+	// ReasonScheduleInvalid (False): schedule or timeZone of a Schedule is none.
+	ReasonScheduleInvalid = "ScheduleInvalid"
+	// ReasonSuspended (True): a Schedule is suspended and makes no Runs.
+	ReasonSuspended = "Suspended"
 	// ReasonPodDurability (Durable=False): files and journal live in the pod.
 	ReasonPodDurability = "PodDurability"
 	// ReasonVolumeDurability (Durable=True): they live on a claim of the Run.
@@ -127,7 +146,8 @@ const (
 const (
 	// ReasonPending: it waits for something to exist; the message names it.
 	ReasonPending = "Pending"
-	// ReasonQueued: it waits for its turn.
+	// ReasonQueued: it waits for its turn: for other Runs of its Agent to end, where
+	// spec.concurrency is reached, or for whoever gates its pod.
 	ReasonQueued = "Queued"
 	// ReasonUnschedulable: no node takes the pod; the message is the scheduler's.
 	ReasonUnschedulable = "Unschedulable"
@@ -180,7 +200,7 @@ const (
 	ReasonStuck = "Stuck"
 	// ReasonRejected: the agent declined the work; the message is its own.
 	ReasonRejected = "Rejected"
-	// ReasonDenied: a hook did not allow the work.
+	// ReasonDenied: a hook did not allow the work; of a node, a person did not.
 	ReasonDenied = "Denied"
 	// ReasonStopped: spec.desiredState was Stopped.
 	ReasonStopped = "Stopped"
@@ -244,7 +264,8 @@ var ReadyReasons = []string{
 	ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady, ReasonTooManyAgents, ReasonTooManySecrets,
 	ReasonToolNameTaken, ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonTooManyToolsets, ReasonToolsetInvalid,
 	ReasonSandboxMissing, ReasonPolicyInvalid, ReasonHookToolNotFound, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
-	ReasonParametersInvalid, ReasonTooLarge,
+	ReasonParametersInvalid, ReasonTooLarge, ReasonGraphInvalid, ReasonNodeInvalid, ReasonExpressionInvalid,
+	ReasonWorkflowNotFound, ReasonWorkflowNotReady, ReasonWorkflowCycle, ReasonScheduleInvalid, ReasonSuspended,
 }
 
 // ActiveReasons are the reasons of Succeeded=Unknown.

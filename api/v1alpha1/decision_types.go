@@ -43,7 +43,7 @@ type Decision struct {
 // DecisionSpec is what was decided. To decide otherwise, create another one.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Decision is fixed: create another one"
-// +kubebuilder:validation:XValidation:rule="has(self.value) == (self.type in ['Answer', 'Message'])",message="value goes with the types Answer and Message: it is what the agent is told"
+// +kubebuilder:validation:XValidation:rule="has(self.value) ? self.type in ['Answer', 'Message', 'Approve'] : !(self.type in ['Answer', 'Message'])",message="value goes with the types Answer and Message: it is what the agent is told; and with Approve where the request has a schema"
 // +kubebuilder:validation:XValidation:rule="has(self.grant) == (self.type == 'Grant')",message="grant goes with the type Grant: write grant: {steps: 20}"
 // +kubebuilder:validation:XValidation:rule="!(self.type in ['Approve', 'Deny']) || has(self.request)",message="Approve and Deny name the request that they answer: write request: s3c1"
 // +kubebuilder:validation:XValidation:rule="has(self.digest) == (self.type == 'Approve')",message="digest goes with the type Approve: copy it from status.progress.pending of the Run, so that what runs is what you saw"
@@ -98,8 +98,8 @@ type DecisionSpec struct {
 	// +optional
 	Groups []string `json:"groups,omitempty"`
 
-	// value is the answer or the message, at most 4 KiB. Where the question has a
-	// schema it is JSON: '{"env": "staging"}'.
+	// value is the answer or the message, at most 4 KiB. Where the request has a
+	// schema it is JSON, of an Approve too: '{"env": "staging"}'.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"

@@ -16,6 +16,8 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&Agent{}, &AgentList{},
 		&Run{}, &RunList{},
 		&Decision{}, &DecisionList{},
+		&Workflow{}, &WorkflowList{},
+		&Schedule{}, &ScheduleList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

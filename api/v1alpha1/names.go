@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Labels and annotations of Deckhand's objects. Only the operator may write the
-// annotations of a runner pod; an admission policy sees to it.
+// Labels and annotations of Deckhand's objects. Only the operator may write those
+// of runner pods and of Runs; admission policies see to it.
 const (
 	// LabelRun, on a pod, is the name of its Run.
 	LabelRun = "deckhand.dev/run"
@@ -14,6 +14,34 @@ const (
 	// LabelEgress, on a pod and on the NetworkPolicy that selects it, names what
 	// the pod may reach.
 	LabelEgress = "deckhand.dev/egress"
+
+	// LabelWorkflowRun, on a child Run, is the name of the workflow Run that it is a
+	// part of; LabelNode its node, LabelIndex its item, from 0, and LabelIteration
+	// its iteration, from 1.
+	LabelWorkflowRun = "deckhand.dev/workflow-run"
+	LabelNode        = "deckhand.dev/node"
+	LabelIndex       = "deckhand.dev/index"
+	LabelIteration   = "deckhand.dev/iteration"
+	// LabelParentRun, on a child Run that an agent asked for, is the name of that
+	// agent's Run; LabelRequest the id of the request.
+	LabelParentRun = "deckhand.dev/parent-run"
+	LabelRequest   = "deckhand.dev/request"
+	// LabelSchedule, on a Run, is the name of the Schedule that made it.
+	LabelSchedule = "deckhand.dev/schedule"
+	// LabelWorkflow, on the ConfigMap of a Workflow's version, is the Workflow's name.
+	LabelWorkflow = "deckhand.dev/workflow"
+	// LabelClaim, on a pod, is the claim that it shares with other Runs.
+	LabelClaim = "deckhand.dev/claim"
+
+	// AnnotationVersion, on a child Run, is the hash of the version that it runs, of
+	// its Agent or its Workflow.
+	AnnotationVersion = "deckhand.dev/version"
+	// AnnotationClaim, on a child Run, is the claim whose files it works on.
+	AnnotationClaim = "deckhand.dev/claim"
+	// AnnotationDigest, on a child Run, is that of what was asked for.
+	AnnotationDigest = "deckhand.dev/digest"
+	// AnnotationScheduledAt, on a Run, is the time that a Schedule made it for.
+	AnnotationScheduledAt = "deckhand.dev/scheduled-at"
 
 	// AnnotationTask, on a pod, is the task of its Run.
 	AnnotationTask = "deckhand.dev/task"

@@ -170,11 +170,13 @@ type PendingRequest struct {
 	// +kubebuilder:validation:MaxLength=80
 	// +optional
 	ID string `json:"id,omitempty"`
-	// kind is Approval, Question or Limit.
+	// kind is Approval, Question, Limit or Delegation. A Delegation is for the
+	// operator, which makes a child Run of it.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// agent is who asks, where it is not the Run's own.
+	// agent is who asks, where it is not the Run's own; of a Delegation who is to do
+	// the work.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Agent string `json:"agent,omitempty"`
@@ -187,9 +189,10 @@ type PendingRequest struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Tool string `json:"tool,omitempty"`
-	// args are the arguments of the call as JSON, at most 1 KiB.
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
+	// args are the arguments of the call as JSON, at most 1 KiB, and 4 KiB of a
+	// Delegation.
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
 	// +optional
 	Args string `json:"args,omitempty"`
 	// argsTruncated is true when they are longer and their middle is left out; the

@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Run is one piece of work, done once: an agent and a prompt.
+// Run is one piece of work, done once: an agent and a prompt, or a workflow and its
+// parameters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -31,6 +32,7 @@ type Run struct {
 
 	// spec is the work. But for desiredState and ttlSecondsAfterFinished it is
 	// fixed.
+	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
 	// +required
 	Spec RunSpec `json:"spec"`
 
@@ -43,8 +45,9 @@ type Run struct {
 // RunSpec is one piece of work. To try again, create another Run.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two"
-// +kubebuilder:validation:XValidation:rule="has(self.prompt) || has(self.parameters)",message="say what to do: write a prompt, or parameters as the Agent's input.schema has them"
-// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.parameters)",message="say what to do: write a prompt, or parameters as the Agent's input.schema has them"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes parameters: write what the Workflow's parameters name, and remove prompt"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.retries) || self.retries == 1) && (!has(self.disruptions) || self.disruptions == 10)",message="retries and disruptions are for agents: set retries on the nodes of the Workflow"
 type RunSpec struct {
 	// agent names the Agent, in the same namespace, that does the work. While it
 	// does not exist, or is not Ready, the Run waits with Succeeded=Unknown,
@@ -55,8 +58,10 @@ type RunSpec struct {
 	// +optional
 	Agent string `json:"agent,omitempty"`
 
-	// workflow names the Workflow, in the same namespace, that does the work.
-	// This release runs agents only: such a Run ends with reason Misconfigured.
+	// workflow names the Workflow, in the same namespace, that does the work: in
+	// child Runs, which carry the label deckhand.dev/workflow-run. While it does not
+	// exist, or is not Ready, the Run waits with Succeeded=Unknown, reason Pending,
+	// for limits.pending at most.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
@@ -74,9 +79,9 @@ type RunSpec struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// parameters are the values of the Agent's input, an object of at most 16 KiB
-	// of JSON. Values that do not fit input.schema end the Run before it starts,
-	// reason Misconfigured, with their path.
+	// parameters are the values of the Agent's input, or of the Workflow's
+	// parameters: an object of at most 16 KiB of JSON. Values that do not fit end the
+	// Run before it starts, reason Misconfigured, with their path.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -89,8 +94,9 @@ type RunSpec struct {
 	// +optional
 	User string `json:"user,omitempty"`
 
-	// limits lower the Agent's limits for this Run; where they are higher the
-	// Agent's hold.
+	// limits lower the Agent's limits, or the Workflow's, for this Run; where they
+	// are higher those hold. Of a Workflow steps, tokens, cost, duration, pending and
+	// deadline count.
 	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
@@ -138,8 +144,10 @@ const (
 )
 
 // RunStatus has two writers: progress is written by the runner, everything
-// else by the operator. A finished Run's outcome never changes.
+// else by the operator, which writes progress too where the Run is a workflow's.
+// A finished Run's outcome never changes.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="a Run has nodes, or steps, text and files of its own"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="a finished Run stays finished"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the outcome of a finished Run never changes"
 type RunStatus struct {
@@ -189,7 +197,20 @@ type RunStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// progress is what the runner tells.
+	// version is the hash of the Workflow's version, with that of its Agents; the
+	// same for the whole Run.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// nodes are those of a workflow, in the order of the Workflow.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Nodes []NodeStatus `json:"nodes,omitempty"`
+
+	// progress is what the runner tells; of a workflow the sum of its children.
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
 }

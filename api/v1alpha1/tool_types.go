@@ -70,8 +70,11 @@ type Tool struct {
 	Name string `json:"name,omitempty"`
 
 	// mode is where another agent works: Pod, in the pod of the Run, on the same
-	// files and within the same limits. Default Pod.
-	// +kubebuilder:validation:Enum=Pod
+	// files and within the same limits; or Run, in a child Run of its own, with its
+	// own pod, files and sandbox, of which this one waits for the result. What the
+	// child uses counts against limits.tokens and limits.cost of this one. What it is
+	// given has at most 4 KiB. Default Pod.
+	// +kubebuilder:validation:Enum=Pod;Run
 	// +optional
 	Mode AgentMode `json:"mode,omitempty"`
 
@@ -124,6 +127,7 @@ type AgentMode string
 // The modes of an agent as a tool.
 const (
 	AgentModePod AgentMode = "Pod"
+	AgentModeRun AgentMode = "Run"
 )
 
 // Host is the name of a host, or of all hosts below a domain.

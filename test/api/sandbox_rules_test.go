@@ -149,7 +149,7 @@ var approvalCases = map[string]ruleCase{
 	"a denial has no scope":               {approval, `spec: {type: Deny, digest: null, scope: Run}`, "scope goes with the type Approve"},
 	"an answer has no scope":              {decision, `spec: {scope: Call}`, "scope goes with the type Approve"},
 	"a scope is one of two":               {approval, `spec: {scope: Forever}`, `supported values: "Call", "Run"`},
-	"an approval has no value":            {approval, `spec: {value: Yes.}`, "value goes with the types Answer and Message"},
+	"an approval may have a value":        {approval, `spec: {value: Yes.}`, ""},
 	"groups are at most 8":                {approval, `spec: {groups: [a, b, c, d, e, f, g, h, i]}`, "must have at most 8 items"},
 	"a group is one":                      {approval, `spec: {groups: [""]}`, "spec.groups[0]"},
 }

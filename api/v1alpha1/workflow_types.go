@@ -1,0 +1,424 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Workflow composes agents: a graph of nodes, each of which is an Agent, another
+// Workflow or an approval by a person. A Run of it has one child Run for each
+// node that works.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=dwf,categories=deckhand
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Description",type=string,priority=1,JSONPath=`.spec.description`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Workflow struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the graph.
+	// +required
+	Spec WorkflowSpec `json:"spec"`
+
+	// status is what the operator found.
+	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
+	// +optional
+	Status WorkflowStatus `json:"status,omitempty"`
+}
+
+// WorkflowSpec is a graph of nodes. It may be changed at any time; a Run under
+// way keeps the version that it started with, of the Agents too.
+//
+// Expressions are CEL. They read parameters, run (namespace, name, uid; in
+// finally also reason and message) and nodes: nodes.x.output has the type of
+// output.schema of x's Agent, nodes.x.text is its last word, nodes.x.state one of
+// its states, nodes.x.counts its numbers. A node waits for every node that its
+// expressions read. What does not compile, or has the wrong type, makes the
+// Workflow not Ready with the node, the field and the column.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.finally) || size(self.nodes) + size(self.finally) <= 64",message="a Workflow has at most 64 nodes, those of finally included: put some into a Workflow of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.finally) || self.finally.all(f, !self.nodes.exists(n, n.name == f.name))",message="a node of finally needs a name of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.order) || self.order == 'Graph' || self.nodes.all(n, !has(n.dependsOn))",message="order: Sequential says what nodes wait for: remove dependsOn"
+type WorkflowSpec struct {
+	// description says, for people, what it is for.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// parameters are what a Run of it is given, read as parameters.<name>. A Run
+	// whose values do not fit ends before it starts, reason Misconfigured.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Parameters []Parameter `json:"parameters,omitempty"`
+
+	// order is Graph: a node starts when those that it waits for have ended; or
+	// Sequential: one after the other, as listed, and dependsOn is then refused.
+	// Default Graph.
+	// +kubebuilder:validation:Enum=Graph;Sequential
+	// +kubebuilder:default=Graph
+	// +optional
+	Order Order `json:"order,omitempty"`
+
+	// nodes are the work. A circle, or a name that is not there, makes the Workflow
+	// not Ready, reason GraphInvalid.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +required
+	Nodes []Node `json:"nodes"`
+
+	// finally are nodes that start when all others have ended, one way or the
+	// other, or the Run is being stopped or has used up its limits. Whatever they
+	// read of other nodes is optional. A node of finally that fails does not change
+	// how the Run ends, but is told.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(n, !has(n.approval))",message="finally asks nobody: remove approval"
+	// +optional
+	Finally []Node `json:"finally,omitempty"`
+
+	// output is the answer of the whole: an object whose values are JSON, or
+	// {cel: "..."}. At most 16 KiB of JSON when it is worked out. Default: none.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Output *runtime.RawExtension `json:"output,omitempty"`
+
+	// limits are for the whole: what a node may use at most is set aside when it
+	// starts, and what it used counts when it has ended. A node for which too little
+	// is left waits, reason Queued, while others are active.
+	// +optional
+	Limits *WorkflowLimits `json:"limits,omitempty"`
+
+	// finallyLimits are set aside of limits for finally, and are all that it has.
+	// Default: duration 10m, and a tenth of the tokens and of the cost of limits.
+	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="deadline is for limits"
+	// +optional
+	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`
+}
+
+// Order is in which order nodes start.
+type Order string
+
+// The orders.
+const (
+	OrderGraph      Order = "Graph"
+	OrderSequential Order = "Sequential"
+)
+
+// Parameter is one value that a Run of a Workflow is given.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.schema) || !has(self.type)",message="a schema says the type: remove type"
+type Parameter struct {
+	// name of the parameter.
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="must be a name that expressions can read: letters, digits and _"
+	// +required
+	Name string `json:"name"`
+
+	// type is String, Integer, Number, Boolean, List or Object. Default String.
+	// +kubebuilder:validation:Enum=String;Integer;Number;Boolean;List;Object
+	// +optional
+	Type ParameterType `json:"type,omitempty"`
+
+	// schema is a JSON Schema, as output.schema of an Agent is, in place of type.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Schema *runtime.RawExtension `json:"schema,omitempty"`
+
+	// description says, for people, what it is.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// default is its value where a Run says none. One that does not fit its type
+	// makes the Workflow not Ready, reason ParametersInvalid.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Default *runtime.RawExtension `json:"default,omitempty"`
+
+	// required is false where a Run need not say it; what expressions read of it is
+	// then optional. Default true, where there is no default.
+	// +optional
+	Required *bool `json:"required,omitempty"`
+}
+
+// ParameterType is what a parameter holds.
+type ParameterType string
+
+// The types of parameters.
+const (
+	ParameterString  ParameterType = "String"
+	ParameterInteger ParameterType = "Integer"
+	ParameterNumber  ParameterType = "Number"
+	ParameterBoolean ParameterType = "Boolean"
+	ParameterList    ParameterType = "List"
+	ParameterObject  ParameterType = "Object"
+)
+
+// Node is one piece of a Workflow.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
+// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.with) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.retries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, with, forEach, loop, limits, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.retries) || has(self.workspace))",message="a workflow takes parameters: write with, and remove prompt, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.with)",message="say what the agent is to do: write prompt, or with as its input.schema has it"
+// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="items work side by side, each in a workspace of its own: remove workspace or forEach"
+type Node struct {
+	// name of the node, part of the names of its Runs.
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must begin with a letter and be lower-case letters, digits and -"
+	// +required
+	Name string `json:"name"`
+
+	// agent names the Agent, in the same namespace, that does the work.
+	// +optional
+	Agent ObjectName `json:"agent,omitempty"`
+
+	// workflow names another Workflow, in the same namespace. One that leads back to
+	// this one makes it not Ready, reason WorkflowCycle.
+	// +optional
+	Workflow ObjectName `json:"workflow,omitempty"`
+
+	// approval asks a person and goes on with what was decided.
+	// +optional
+	Approval *ApprovalNode `json:"approval,omitempty"`
+
+	// prompt is what an agent is to do. ${{ expression }} stands for its value, put
+	// in as it is and never read again; $${{ is a literal ${{. Beyond 64 KiB when
+	// the values are in, the node fails.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB"
+	// +optional
+	Prompt string `json:"prompt,omitempty"`
+
+	// with are the values of the Agent's input, or of the Workflow's parameters: an
+	// object whose values are JSON, or {cel: "..."}, checked against input.schema.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	With *runtime.RawExtension `json:"with,omitempty"`
+
+	// dependsOn names nodes to wait for, beside those that expressions read.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=40
+	// +optional
+	DependsOn []string `json:"dependsOn,omitempty"`
+
+	// when is a condition, read once when the node could start; false skips it.
+	// Those that wait for it go on unless their own when says otherwise.
+	// +optional
+	When Expression `json:"when,omitempty"`
+
+	// forEach does the node once for each item of a list. Its output is the list of
+	// theirs, in their order.
+	// +optional
+	ForEach *ForEach `json:"forEach,omitempty"`
+
+	// loop does the node again until it is good. Its output is that of the last
+	// time.
+	// +optional
+	Loop *Loop `json:"loop,omitempty"`
+
+	// onFailure is Fail: no other node starts, those that work are stopped, and the
+	// Run ends with reason NodeFailed after finally; or Continue: the Run goes on,
+	// and what others read of this node is optional. Default Fail.
+	// +kubebuilder:validation:Enum=Fail;Continue
+	// +kubebuilder:default=Fail
+	// +optional
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+
+	// retries of the Runs of this node, as Run.spec.retries. Default 1.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	Retries *int32 `json:"retries,omitempty"`
+
+	// limits lower those of the Agent for each Run of this node.
+	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+
+	// workspace is where the files of an agent are. Default: its own.
+	// +optional
+	Workspace *NodeWorkspace `json:"workspace,omitempty"`
+}
+
+// Expression is a CEL expression, of at most 4 KiB.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=4096
+type Expression string
+
+// ForEach does a node once for each item of a list. Expressions of the node read
+// item and index, from 0.
+type ForEach struct {
+	// items is an expression whose value is a list of at most 500, read once when
+	// the node starts. More fail the node.
+	// +required
+	Items Expression `json:"items"`
+
+	// maxParallel is how many work at once, 1 to 500. Default 5.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
+	// +kubebuilder:default=5
+	// +optional
+	MaxParallel int32 `json:"maxParallel,omitempty"`
+}
+
+// Loop does a node again until it is good. Expressions of the node read
+// iteration, from 1, and previous: the iteration before, which is optional.
+type Loop struct {
+	// until is a condition, read after each iteration: self is that one (output,
+	// text, succeeded). True ends the loop.
+	// +required
+	Until Expression `json:"until"`
+
+	// maxIterations ends it, 1 to 100: the node then fails, reason IterationLimit.
+	// Default 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:default=10
+	// +optional
+	MaxIterations int32 `json:"maxIterations,omitempty"`
+
+	// session is Fresh: each iteration begins anew. Default Fresh.
+	// +kubebuilder:validation:Enum=Fresh
+	// +kubebuilder:default=Fresh
+	// +optional
+	Session LoopSession `json:"session,omitempty"`
+}
+
+// LoopSession is what an iteration knows of the one before.
+type LoopSession string
+
+// SessionFresh knows of it what its prompt says.
+const SessionFresh LoopSession = "Fresh"
+
+// OnFailure is what follows when a node fails.
+type OnFailure string
+
+// What follows when a node fails.
+const (
+	OnFailureFail     OnFailure = "Fail"
+	OnFailureContinue OnFailure = "Continue"
+)
+
+// NodeWorkspace is where the files of a node are.
+type NodeWorkspace struct {
+	// from names a node whose files this one works on: it waits for it, and has its
+	// volume. Agents of both have workspace.durability Volume; else the Workflow is
+	// not Ready, reason NodeInvalid. Two that have the files of one at the same time
+	// are on one machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	From string `json:"from"`
+}
+
+// ApprovalNode asks a person. The request stands in status.progress.pending of
+// the Run and is answered by a Decision. The node's output is {approved, by, at,
+// reason, input}. A Deny fails it with reason Denied, unless an expression
+// reads approved: then it succeeds with false.
+type ApprovalNode struct {
+	// message is what is asked, with ${{ expression }} as in a prompt; at most 1 KiB
+	// when the values are in, the rest is cut.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
+	// +required
+	Message string `json:"message"`
+
+	// groups are those whose members may decide. Default: whoever may create
+	// Decisions.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// expiresAfter is how long it waits; then it counts as denied. Default 168h.
+	// +kubebuilder:default="168h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be at least 1s and at most 720h"
+	// +optional
+	ExpiresAfter Duration `json:"expiresAfter,omitempty"`
+
+	// input is what a person says with the approval: a JSON Schema, at most 1 KiB,
+	// that the value of the Decision fits. Default: nothing.
+	// +optional
+	Input *Input `json:"input,omitempty"`
+}
+
+// WorkflowLimits end the Run of a Workflow that goes too far. What all its
+// children use counts. A Run's spec.limits lower them.
+type WorkflowLimits struct {
+	// steps is the most turns of models. Default: no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Steps *int32 `json:"steps,omitempty"`
+
+	// tokens is the most tokens, input not read from a cache plus output. Default:
+	// no limit but those of the Agents.
+	// +optional
+	Tokens *Tokens `json:"tokens,omitempty"`
+
+	// cost is the most money. Default: no limit. Every Agent's Models need prices;
+	// else the Workflow is not Ready, reason PricesMissing.
+	// +optional
+	Cost *Money `json:"cost,omitempty"`
+
+	// duration is the longest time that runners may be alive, all together.
+	// Default: no limit.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +optional
+	Duration *Duration `json:"duration,omitempty"`
+
+	// deadline is the longest time from the creation of the Run to the end of its
+	// nodes, whatever they wait for; finally runs after it. Default: none.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +optional
+	Deadline *Duration `json:"deadline,omitempty"`
+}
+
+// WorkflowStatus is what the operator found.
+type WorkflowStatus struct {
+	// observedGeneration is the generation that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// nodes is how many nodes it has, those of finally included.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+	// conditions holds Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// WorkflowList is a list of Workflows.
+//
+// +kubebuilder:object:root=true
+type WorkflowList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Workflow `json:"items"`
+}
