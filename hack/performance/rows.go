@@ -32,6 +32,11 @@ var tables = map[string][]row{
 		{what: "committed → terminal, median of 10", of: metric{"test/bench", "CommittedToTerminal", "ms"}, as: "ms", bar: atMost(50)},
 		{what: "writes to the API by our own components for a trivial Run, all", of: metric{"test/bench", "Writes", "writes"}, bar: atMost(8)},
 		{what: "the same before it is terminal", of: metric{"test/bench", "Writes", "writes-before-the-end"}, bar: atMost(5)},
+		{
+			what: "a workflow of ten trivial nodes in sequence over ten trivial Runs one after another, medians of 3 interleaved",
+			of:   metric{"test/bench", "TenNodesOverTenRuns", "nodes-ms"}, as: "ms",
+			over: metric{"test/bench", "TenNodesOverTenRuns", "runs-ms"}, bar: atMost(1.15),
+		},
 	},
 	"program": {
 		{what: "start of the process → first byte to the model", of: metric{"cmd/runner-local", "Start", "ns/op"}, as: "ns", bar: atMost(15e6)},

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -149,7 +150,7 @@ func (s *scene) awaits(run, request string) *v1alpha1.Run {
 
 // decides creates a Decision of the examples folder as a person does, in their
 // own name.
-func (s *scene) decides(file string) {
+func (s *scene) decides(file string, mods ...func(*unstructured.Unstructured)) {
 	s.t.Helper()
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := cluster.admin.Create(s.t.Context(), who); err != nil {
@@ -157,6 +158,9 @@ func (s *scene) decides(file string) {
 	}
 	for _, o := range read(s.t, file) {
 		s.set(o, who.Status.UserInfo.Username, "spec", "by")
+		for _, mod := range mods {
+			mod(o)
+		}
 		manifest, err := yaml.Marshal(o.Object)
 		if err != nil {
 			s.t.Fatal(err)
