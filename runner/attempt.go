@@ -160,6 +160,9 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 	c.Journal, c.Events, c.Report, c.Redact = w.copies, w.events, w.reporter, w.redact
 	c.Interrupted, c.Stop, c.Stopping, c.People = w.begun, w.operator.stop.Load, w.operator.ended, w.operator
 	c.Pause, c.Durable = w.operator, c.Durable && !w.byHand
+	if !w.byHand { // by hand there is no operator that could make a Run
+		c.Children = w.operator
+	}
 	c.LowSpace, c.Now = w.lowSpace.Load, w.now
 	c.Began = w.began
 	go w.announce(ctx)

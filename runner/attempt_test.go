@@ -300,6 +300,17 @@ func TestATextThatDoesNotFitGoesToAFile(t *testing.T) {
 	}
 }
 
+// Where others work on the same files each has a file of its own for that.
+func TestATextThatDoesNotFitIsNotThatOfAnother(t *testing.T) {
+	p := newPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
+	p.origin = t.TempDir()
+	p.run()
+	r := p.api.told[len(p.api.told)-1].Result
+	if want := "/workspace/.deckhand/fix-1/result.txt"; len(r.Files) != 1 || r.Files[0].Path != want || !strings.Contains(r.Message, want) {
+		t.Errorf("files %+v, message %q, want %s", r.Files, r.Message, want)
+	}
+}
+
 // What a command left in the place of that file must not hold the end up.
 func TestATextIsNotWrittenIntoAPipe(t *testing.T) {
 	p := newPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func (p place) fetch(ctx context.Context) (task.Task, error) {
 		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
 	}
 	options := workspace.Options{
-		Workspace: p.workspace, State: p.state, Git: repository, Files: files,
+		Workspace: p.workspace, State: p.state, Origin: p.origin, Git: repository, Files: files,
 		Log: func(text string) { p.log.Info(text) },
 	}
 	wait, cancel := context.WithTimeout(ctx, fetchFor)
@@ -123,7 +124,7 @@ func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*works
 		return out, nil
 	}
 	out.Credentials = filepath.Join(p.secrets, g.Secret)
-	if !g.Publish && workspace.Fetched(p.state) {
+	if !g.Publish && workspace.Fetched(cmp.Or(p.origin, p.state)) {
 		return out, nil // nobody asks for them any more
 	}
 	ctx, cancel := context.WithTimeout(ctx, secretPatience)

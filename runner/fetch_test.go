@@ -3,10 +3,13 @@ package runner
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
@@ -38,5 +41,34 @@ func TestPersist(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Runs that share a workspace keep what they know of it where all of them see it.
+func TestFetchOfASharedWorkspace(t *testing.T) {
+	origin := t.TempDir()
+	for _, run := range []string{"first", "later"} {
+		p := newPod(t)
+		p.origin = origin
+		if code := fetch(p.place); code != task.ExitCommitted {
+			t.Fatalf("%s: exit code %d: %+v", run, code, p.lastWord(t))
+		}
+		if _, err := os.Stat(filepath.Join(p.state, "workspace", "joined.json")); err != nil {
+			t.Errorf("%s: its state does not say that it has begun: %v", run, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(origin, "workspace", "fetch.lock")); err != nil {
+		t.Errorf("nothing is where all see it: %v", err)
+	}
+}
+
+// What many share is there only where the operator mounts it.
+func TestMounted(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "")
+	for at, want := range map[string]string{dir: dir, filepath.Join(dir, "file"): "", filepath.Join(dir, "none"): ""} {
+		if got := mounted(at); got != want {
+			t.Errorf("mounted(%s) = %q, want %q", at, got, want)
+		}
 	}
 }

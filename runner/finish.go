@@ -120,10 +120,14 @@ func (w *work) spill(text string) (task.File, error) {
 		return task.File{}, fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer d.Close()
-	if _, err := d.Write(context.Background(), textFile, []byte(text), backend.Any); err != nil {
+	at := textFile
+	if w.origin != "" { // others have one too
+		at = path.Join(path.Dir(textFile), w.task.Run.Name, path.Base(textFile))
+	}
+	if _, err := d.Write(context.Background(), at, []byte(text), backend.Any); err != nil {
 		return task.File{}, fmt.Errorf("writing the text to the workspace: %w", err)
 	}
-	return task.File{Path: path.Join(task.Workspace, textFile), Size: int64(len(text))}, nil
+	return task.File{Path: path.Join(task.Workspace, at), Size: int64(len(text))}, nil
 }
 
 // leave writes the termination message.

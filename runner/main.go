@@ -56,6 +56,7 @@ func inPod() place {
 		},
 		signals:   task.SignalsFile,
 		state:     task.StateDir,
+		origin:    mounted(task.OriginDir),
 		workspace: task.Workspace,
 		sandbox:   task.SandboxDir,
 		servers:   task.ServersDir,
@@ -66,6 +67,14 @@ func inPod() place {
 		now:       clock,
 		reporter:  toCluster,
 	}
+}
+
+// mounted is a directory that need not be there; empty: it is not.
+func mounted(dir string) string {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return dir
 }
 
 // read reads the two parts of a task.

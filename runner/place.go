@@ -17,6 +17,7 @@ type place struct {
 	signals   string // empty: nobody signals
 	byHand    bool   // a person writes them, and wants to be told of typos
 	state     string
+	origin    string // what several Runs know together of one workspace; empty: it is this Run's own
 	workspace string
 	sandbox   string // the directory that it shares with the runner; empty: there is none
 	servers   string // the directory of those of MCP servers; empty: there are none

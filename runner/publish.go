@@ -60,7 +60,7 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 	}
 	defer root.Close()
 	options := workspace.PublishOptions{
-		Workspace: root, State: w.state, Git: repository,
+		Workspace: root, State: w.state, Origin: w.origin, Git: repository,
 		Branch:  "deckhand/" + w.task.Run.Name,
 		Message: commitMessage(w.task.Run, w.redact.String(redact.Printable(out.Text))),
 		Author:  workspace.Author{Name: "Deckhand", Email: w.snapshot.Agent.Name + "@" + w.task.Run.Namespace + ".deckhand", When: w.began},

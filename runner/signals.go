@@ -65,7 +65,7 @@ func while(ctx context.Context, begun <-chan struct{}) (context.Context, context
 }
 
 // operator is what the operator last said through the signals file, and so
-// what people decided.
+// what people decided and how child Runs ended.
 type operator struct {
 	last string // the file as it was last read
 	// decode reads a file. One of a newer operator may say more than is known here.
@@ -79,7 +79,8 @@ type operator struct {
 	paused    bool
 	turned    chan struct{} // closed when that changes
 	decisions []task.Decision
-	said      chan struct{} // closed when a decision comes
+	children  []task.Child
+	said      chan struct{} // closed when a decision or the end of a child comes
 }
 
 func newOperator() *operator {
@@ -93,7 +94,14 @@ func (o *operator) Decisions() []task.Decision {
 	return o.decisions
 }
 
-// Said implements [engine.People].
+// Ended implements [engine.Children].
+func (o *operator) Ended() []task.Child {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.children
+}
+
+// Said implements [engine.People] and [engine.Children].
 func (o *operator) Said() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,15 +134,16 @@ func (o *operator) pause(s task.Signals) {
 	o.turned = make(chan struct{})
 }
 
-// decide takes over the decisions that were said. One that was said stays
-// until the operator knows that it was acted on; each list is a new one.
-func (o *operator) decide(said []task.Decision) {
+// tell takes over the decisions and the ends of child Runs that were said. What
+// was said stays until the operator knows that it was heard; each list is a new
+// one.
+func (o *operator) tell(s task.Signals) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if slices.Equal(said, o.decisions) {
+	if slices.Equal(s.Decisions, o.decisions) && slices.EqualFunc(s.Children, o.children, sameEnd) {
 		return
 	}
-	o.decisions = said
+	o.decisions, o.children = s.Decisions, s.Children
 	close(o.said)
 	o.said = make(chan struct{})
 }
@@ -180,8 +189,11 @@ func (o *operator) hear(data []byte, log *slog.Logger) {
 	}
 	o.every.Store(int64(s.ReportSeconds))
 	o.pause(s)
-	o.decide(s.Decisions)
+	o.tell(s)
 }
+
+// sameEnd says whether two say the same child Run: it ends once.
+func sameEnd(a, b task.Child) bool { return a.Request == b.Request && a.Run == b.Run }
 
 func (o *operator) reportEvery() time.Duration {
 	return time.Duration(o.every.Load()) * time.Second

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,40 @@ func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whoever waits is woken when the end of a child Run is said that was not before.
+func TestTheEndsOfChildRunsAreHeard(t *testing.T) {
+	o := newOperator()
+	says := []struct {
+		text  string
+		want  []string // of which requests
+		wakes bool
+	}{
+		{`{"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, true},
+		{`{"reportSeconds":30,"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, false},
+		{`{"children":[{"request":"s2c1","run":"a"},{"request":"s2c2","message":"refused"}]}`, []string{"s2c1", "s2c2"}, true},
+		{`{"children":[{"request":"s2c2","run":"b"}]}`, []string{"s2c2"}, true},
+		{`{"broken`, []string{"s2c2"}, false},
+		{`{}`, nil, true},
+	}
+	for _, s := range says {
+		said := o.Said()
+		o.hear([]byte(s.text), slog.New(slog.DiscardHandler))
+		woken := false
+		select {
+		case <-said:
+			woken = true
+		default:
+		}
+		var got []string
+		for _, c := range o.Ended() {
+			got = append(got, c.Request)
+		}
+		if !slices.Equal(got, s.want) || woken != s.wakes {
+			t.Errorf("%s is heard as %v, waking %t", s.text, got, woken)
+		}
+	}
 }
 
 // A second signal is as good as the end of the grace: whoever presses Ctrl-C

@@ -40,6 +40,9 @@ const (
 	AnnotationClaim = "deckhand.dev/claim"
 	// AnnotationDigest, on a child Run, is that of what was asked for.
 	AnnotationDigest = "deckhand.dev/digest"
+	// AnnotationPaused, on a child Run, says that it is paused because its parent is,
+	// so that it goes on when that does.
+	AnnotationPaused = "deckhand.dev/paused"
 	// AnnotationScheduledAt, on a Run, is the time that a Schedule made it for.
 	AnnotationScheduledAt = "deckhand.dev/scheduled-at"
 

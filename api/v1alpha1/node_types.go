@@ -81,6 +81,9 @@ const (
 	NodeReasonTooManyItems = "TooManyItems"
 	// NodeReasonTooLarge: a prompt, parameters or an output outgrew its bound.
 	NodeReasonTooLarge = "TooLarge"
+	// NodeReasonCancelled: the Run ended while the node worked, which was then
+	// stopped.
+	NodeReasonCancelled = "Cancelled"
 	// NodeReasonRefused: the cluster refused its Run.
 	NodeReasonRefused = "RunRefused"
 )

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.progress.counts.steps`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.progress.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.progress.usage.cost`
+// +kubebuilder:printcolumn:name="Node",type=string,priority=1,description="of the workflow that the Run is a part of",JSONPath=`.metadata.labels['deckhand\.dev/node']`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,priority=1,JSONPath=`.status.attempt.number`
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.attempt.pod`
 // +kubebuilder:printcolumn:name="Model",type=string,priority=1,JSONPath=`.status.progress.model`
@@ -147,7 +148,7 @@ const (
 // else by the operator, which writes progress too where the Run is a workflow's.
 // A finished Run's outcome never changes.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="a Run has nodes, or steps, text and files of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.delegated) && (!has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files))))",message="a Run has nodes, or steps, text, files and child Runs of its own"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="a finished Run stays finished"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the outcome of a finished Run never changes"
 type RunStatus struct {
@@ -188,8 +189,8 @@ type RunStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// resumedAt is when it last went on after it was paused: limits.pending counts
-	// from here at the earliest, since it does not run while a Run is paused.
+	// resumedAt is when it last went on after it was paused, or queued: limits.pending
+	// counts from here at the earliest, since it does not run meanwhile.
 	// +optional
 	ResumedAt *metav1.Time `json:"resumedAt,omitempty"`
 
@@ -202,6 +203,14 @@ type RunStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Version string `json:"version,omitempty"`
+
+	// delegated are the requests of which child Runs were made, as hashes: what one
+	// asked for is not made again when somebody deletes its Run.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=8
+	// +optional
+	Delegated []string `json:"delegated,omitempty"`
 
 	// nodes are those of a workflow, in the order of the Workflow.
 	// +listType=map

@@ -72,7 +72,8 @@ type Tool struct {
 	// mode is where another agent works: Pod, in the pod of the Run, on the same
 	// files and within the same limits; or Run, in a child Run of its own, with its
 	// own pod, files and sandbox, of which this one waits for the result. What the
-	// child uses counts against limits.tokens and limits.cost of this one. What it is
+	// child uses counts against limits.tokens and limits.cost of this one; it may use
+	// what its own limits say, or a quarter of these. What it is
 	// given has at most 4 KiB. Default Pod.
 	// +kubebuilder:validation:Enum=Pod;Run
 	// +optional

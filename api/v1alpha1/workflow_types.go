@@ -63,7 +63,7 @@ type WorkflowSpec struct {
 
 	// order is Graph: a node starts when those that it waits for have ended; or
 	// Sequential: one after the other, as listed, and dependsOn is then refused.
-	// Default Graph.
+	// Those of finally go by what they read and say, either way. Default Graph.
 	// +kubebuilder:validation:Enum=Graph;Sequential
 	// +kubebuilder:default=Graph
 	// +optional
@@ -89,8 +89,9 @@ type WorkflowSpec struct {
 	// +optional
 	Finally []Node `json:"finally,omitempty"`
 
-	// output is the answer of the whole: an object whose values are JSON, or
-	// {cel: "..."}. At most 16 KiB of JSON when it is worked out. Default: none.
+	// output is the answer of the whole: an object whose values are JSON, with
+	// {cel: "..."} at any depth for what an expression gives. At most 16 KiB of JSON
+	// when it is worked out. Default: none.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -103,7 +104,8 @@ type WorkflowSpec struct {
 	Limits *WorkflowLimits `json:"limits,omitempty"`
 
 	// finallyLimits are set aside of limits for finally, and are all that it has.
-	// Default: duration 10m, and a tenth of the tokens and of the cost of limits.
+	// Default: duration 10m, half of that of limits at most, and a tenth of the
+	// steps, the tokens and the cost of limits.
 	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="deadline is for limits"
 	// +optional
 	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`
@@ -208,7 +210,9 @@ type Node struct {
 	Prompt string `json:"prompt,omitempty"`
 
 	// with are the values of the Agent's input, or of the Workflow's parameters: an
-	// object whose values are JSON, or {cel: "..."}, checked against input.schema.
+	// object whose values are JSON, with {cel: "..."} at any depth for what an
+	// expression gives, checked against input.schema. At most 16 KiB of JSON when it
+	// is worked out.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -1507,6 +1507,11 @@ func (in *RunStatus) DeepCopyInto(out *RunStatus) {
 		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()
 	}
+	if in.Delegated != nil {
+		in, out := &in.Delegated, &out.Delegated
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Nodes != nil {
 		in, out := &in.Nodes, &out.Nodes
 		*out = make([]NodeStatus, len(*in))

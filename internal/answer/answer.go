@@ -66,6 +66,9 @@ func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	if run.Status.CompletionTime != nil {
 		return refused("Run %s has finished and takes no more decisions", run.Name)
 	}
+	if run.Spec.Workflow != "" {
+		return toWorkflow(run, d)
+	}
 	if d.Spec.Type == v1alpha1.DecisionMessage {
 		if !reported(run) {
 			return waiting("Waiting for the runner of Run %s to report", run.Name)
@@ -154,6 +157,8 @@ func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Verdict, bool) {
 		case done.Name != d.Name:
 		case done.Refused != "":
 			return refused("The runner refused it: %s", Line(done.Refused, task.MaxRefused)), true
+		case run.Spec.Workflow != "":
+			return Verdict{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s goes on with it", run.Name)}, true
 		default:
 			return Verdict{Applied: metav1.ConditionTrue, Message: "The runner acted on it"}, true
 		}
@@ -203,18 +208,39 @@ var fitting = map[string][]v1alpha1.DecisionType{
 func toRequest(p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 	want, known := fitting[p.Kind]
 	switch {
+	case p.Kind == task.PendingDelegation:
+		return refused("%s is work for the Agent %s, which the operator has done in a Run of its own: nobody needs to decide it. Look at kubectl get runs -l %s=%s", p.ID, Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
 	case known && !slices.Contains(want, d.Spec.Type):
 		return refused("%s wants the type %s, being of the kind %s, not %s", p.ID, either(want), p.Kind, d.Spec.Type)
 	case d.Spec.Type == v1alpha1.DecisionApprove && d.Spec.Digest != p.Digest:
-		return refused("%s is another call than the one that was approved: its digest is %s. Look at it in status.progress.pending of the Run and create another Decision, named %s", p.ID, p.Digest, another(d))
+		return refused("%s is another request than the one that was approved: its digest is %s. Look at it in status.progress.pending of the Run and create another Decision, named %s", p.ID, p.Digest, another(d))
 	case len(p.Groups) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
 		return refused("%s is for members of %s to decide: create another Decision, named %s, with one of these that you are in as spec.groups", p.ID, strings.Join(p.Groups, ", "), another(d))
-	case p.Schema != "" && d.Spec.Type == v1alpha1.DecisionAnswer:
-		if err := schema.Validate(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value)); err != nil {
-			return refused("The value does not fit what %s asks for: %v. It must be JSON for the schema %s. Create another Decision, named %s", p.ID, err, Line(p.Schema, task.MaxArgs/2), another(d))
-		}
+	}
+	if problem := misfit(p, d); problem != "" {
+		return refused("%s. Create another Decision, named %s", problem, another(d))
 	}
 	return onItsWay(p.ID)
+}
+
+// misfit says what is wrong with the value of a Decision on a request; empty:
+// nothing.
+func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
+	approves := d.Spec.Type == v1alpha1.DecisionApprove
+	switch {
+	case !approves && d.Spec.Type != v1alpha1.DecisionAnswer:
+		return ""
+	case p.Schema == "" && approves && d.Spec.Value != "":
+		return fmt.Sprintf("%s takes no value with an Approve: remove spec.value", p.ID)
+	case p.Schema == "":
+		return ""
+	case d.Spec.Value == "":
+		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, Line(p.Schema, task.MaxArgs/2))
+	}
+	if err := schema.Validate(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value)); err != nil {
+		return fmt.Sprintf("The value does not fit what %s asks for: %v. It must be JSON for the schema %s", p.ID, err, Line(p.Schema, task.MaxArgs/2))
+	}
+	return ""
 }
 
 // another is a name for a Decision on the same request.
@@ -237,8 +263,10 @@ func either(kinds []v1alpha1.DecisionType) string {
 // asks are the requests that a Run has, for people.
 func asks(run *v1alpha1.Run) string {
 	var ids []string
-	for _, p := range run.Status.Progress.Pending {
-		ids = append(ids, p.ID)
+	if run.Status.Progress != nil {
+		for _, p := range forPeople(run.Status.Progress.Pending) {
+			ids = append(ids, p.ID)
+		}
 	}
 	if len(ids) == 0 {
 		return "it asks nothing now"

@@ -182,7 +182,7 @@ func TestJudgeOfApprovals(t *testing.T) {
 		want     string
 	}{
 		"an approval of what was shown":         {asking(call), says(approve, digest("d1")), onItsWay},
-		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False s3c1 is another call than the one that was approved: its digest is d1. Look at it in status.progress.pending of the Run and create another Decision, named x.s3c1.2"},
+		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False s3c1 is another request than the one that was approved: its digest is d1. Look at it in status.progress.pending of the Run and create another Decision, named x.s3c1.2"},
 		"a denial needs no digest":              {asking(call), says(deny, nil), onItsWay},
 		"an answer to a call":                   {asking(call), says(answers, value("yes")), "False s3c1 wants the type Approve or Deny, being of the kind Approval, not Answer"},
 		"an approval of a question":             {asking(typed), says(approve, digest("d1")), "False s3c1 wants the type Answer"},

@@ -115,6 +115,7 @@ func (s *Server) guard(ctx context.Context) error {
 	}
 	nobody, err := s.as(rest.ImpersonationConfig{UserName: "probe", Groups: []string{"system:authenticated"}}, []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}},
+		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"runs"}, Verbs: []string{"create"}},
 	}, "default")
 	if err != nil {
 		return err
@@ -123,8 +124,13 @@ func (s *Server) guard(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
 		Spec:       v1alpha1.DecisionSpec{Run: "probe", Type: v1alpha1.DecisionMessage, Value: "Hello.", By: "probe"},
 	}
+	changeling := &v1alpha1.Run{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "probe"}},
+		Spec:       v1alpha1.RunSpec{Agent: "probe", Prompt: "Hello."},
+	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		return IsPolicy(nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
+			IsPolicy(nobody.Create(ctx, changeling.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)), nil
 	})
 }

@@ -24,7 +24,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/decision"
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/controller/schedule"
 	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
+	"github.com/deckhand-dev/deckhand/internal/controller/workflow"
+	"github.com/deckhand-dev/deckhand/internal/controller/workflowrun"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/guard"
 	"github.com/deckhand-dev/deckhand/internal/identity"
@@ -115,8 +118,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		"Model":    model.Setup(mgr, clock),
 		"Toolset":  toolset.Setup(mgr, clock),
 		"Agent":    agent.Setup(ctx, mgr, clock),
+		"Workflow": workflow.Setup(mgr, clock),
 		"Decision": decision.Setup(ctx, mgr, clock),
 		"Run":      run.Setup(ctx, mgr, runs),
+
+		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Now: clock}),
+		"Schedule":          schedule.Setup(mgr, clock),
 	} {
 		if err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", name, err)

@@ -10,13 +10,20 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// ToAgent are the names of the Agents that may reach one, itself included.
+// ToAgent are the names of the Agents that may reach one, itself included: in their
+// pods or, though no further, by giving it work in a Run of its own.
 func ToAgent(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	var agents v1alpha1.AgentList
 	if err := c.List(ctx, &agents, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
-	return back(agentEdges(agents.Items), name), nil
+	users := []string{name}
+	for i := range agents.Items {
+		if a := &agents.Items[i]; slices.Contains(snapshot.RunAgentsOf(a.Spec), name) {
+			users = append(users, a.Name)
+		}
+	}
+	return back(agentEdges(agents.Items), users...), nil
 }
 
 // ToModel are the names of the Models that may reach one through their

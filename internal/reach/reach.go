@@ -34,12 +34,37 @@ func FromAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (sna
 			toolsets = append(toolsets, snapshot.ToolsetsOf(found.Spec)...)
 		}
 	}
+	if err := readRunAgents(ctx, c, agent.Namespace, o.Agents); err != nil {
+		return o, err
+	}
 	var err error
 	if o.Toolsets, err = readToolsets(ctx, c, agent.Namespace, toolsets); err != nil {
 		return o, err
 	}
 	o.Models, err = readModels(ctx, c, agent.Namespace, models)
 	return o, err
+}
+
+// readRunAgents adds the Agents that others give work to in Runs of their own, and
+// nothing that they name.
+func readRunAgents(ctx context.Context, c client.Reader, namespace string, agents map[string]*v1alpha1.Agent) error {
+	var names []string
+	for _, a := range agents {
+		if a != nil {
+			names = append(names, snapshot.RunAgentsOf(a.Spec)...)
+		}
+	}
+	for _, name := range names {
+		if _, read := agents[name]; read {
+			continue
+		}
+		found, err := get[v1alpha1.Agent](ctx, c, namespace, name)
+		if err != nil {
+			return fmt.Errorf("getting Agent %s: %w", name, err)
+		}
+		agents[name] = found
+	}
+	return nil
 }
 
 // FromModel reads the Models that a Model may reach, itself included.

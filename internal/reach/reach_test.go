@@ -121,6 +121,31 @@ func TestFromAgent(t *testing.T) {
 	}
 }
 
+// Of an Agent that works in a Run of its own only itself is read, whoever asks it;
+// and whoever asks it is found when it changes.
+func TestAgentsInRunsOfTheirOwn(t *testing.T) {
+	n := team("agent a uses m calls b", "agent b uses m calls c a gone", "agent c uses n calls d", "agent d uses n", "model m", "model n")
+	for i := range n.agents["b"].Spec.Tools {
+		n.agents["b"].Spec.Tools[i].Mode = v1alpha1.AgentModeRun
+	}
+	o, err := reach.FromAgent(t.Context(), n, n.agents["a"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, there(o.Agents)); diff != "" {
+		t.Errorf("Agents -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"m"}, there(o.Models)); diff != "" {
+		t.Errorf("Models -want +got:\n%s", diff)
+	}
+	for name, want := range map[string][]string{"c": {"a", "b", "c"}, "gone": {"a", "b", "gone"}, "d": {"c", "d"}, "a": {"a", "b"}} {
+		got, err := reach.ToAgent(t.Context(), n, "team-a", name)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("those that may reach %s: %v, -want +got:\n%s", name, err, diff)
+		}
+	}
+}
+
 // However many there are, what makes an Agent not Ready is known after a few.
 func TestFromAgentStopsInTime(t *testing.T) {
 	var lines []string

@@ -146,6 +146,9 @@ func checkCalls(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkToolsets(agent, o); p != nil {
 		return p
 	}
+	if p := checkRunAgents(agent, o); p != nil {
+		return p
+	}
 	if p := checkPolicy(agent, o); p != nil {
 		return p
 	}

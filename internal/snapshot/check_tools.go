@@ -63,6 +63,24 @@ func checkPrefixes(tools []v1alpha1.Tool) *NotReadyError {
 	return nil
 }
 
+// checkRunAgents looks for the Agents that one gives work to in Runs of their own.
+// They need not be Ready, for their Runs wait; but what they are given must be
+// known, for a model is told of it.
+func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	for _, name := range RunAgentsOf(agent.Spec) {
+		found := o.agent(agent, name)
+		if found == nil {
+			return &NotReadyError{v1alpha1.ReasonAgentNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s, mode Run); create it, or remove it from spec.tools of %s", name, agent.Namespace, agent.Name, agent.Name)}
+		}
+		if in := found.Spec.Input; in != nil {
+			if p := checkSchema(in.Schema, v1alpha1.ReasonInputSchemaInvalid, "spec.input.schema"); p != nil {
+				return notReady(found, p)
+			}
+		}
+	}
+	return nil
+}
+
 // checkHooks looks for hooks of tools that the agent does not have: such a hook
 // would never be asked, and whoever relies on it not know. A runner of one's own
 // may bring tools that are not listed.

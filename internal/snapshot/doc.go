@@ -2,7 +2,8 @@
 // depends on, frozen.
 //
 // Everything is: the Agent, the Agents that it may give work to in its pod, the
-// Models that any of them may use. Objects are what Of looks those up in; package
+// Models that any of them may use, and of the Agents that one of them gives work
+// to in Runs of their own what a model is told of them. Objects are what Of looks those up in; package
 // reach reads them.
 //
 // A version lives in an immutable ConfigMap named by its hash and shared by all

@@ -14,21 +14,41 @@ const MaxAgents = 16
 // Objects are what an Agent may reach: everything of its namespace that it, or
 // something that it names, names. What is not in the maps does not exist.
 type Objects struct {
+	// Agents holds those that work in its pod, and those that one of them gives
+	// work to in Runs of their own: of these, nothing that they name.
 	Agents map[string]*v1alpha1.Agent
 	Models map[string]*v1alpha1.Model
 	// Toolsets holds those that its Agents name.
 	Toolsets map[string]*v1alpha1.Toolset
 }
 
-// AgentsOf are the Agents that one names, each once, in order.
+// AgentsOf are the Agents that one gives work to in its pod, each once, in order.
 func AgentsOf(spec v1alpha1.AgentSpec) []string {
+	return agentsOf(spec, v1alpha1.AgentModePod)
+}
+
+// RunAgentsOf are the Agents that one gives work to in Runs of their own, each
+// once, in order.
+func RunAgentsOf(spec v1alpha1.AgentSpec) []string {
+	return agentsOf(spec, v1alpha1.AgentModeRun)
+}
+
+func agentsOf(spec v1alpha1.AgentSpec, mode v1alpha1.AgentMode) []string {
 	var out []string
 	for _, t := range spec.Tools {
-		if name := string(t.Agent); name != "" && !slices.Contains(out, name) {
+		if name := string(t.Agent); name != "" && modeOf(t) == mode && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// modeOf is where an agent as a tool works.
+func modeOf(t v1alpha1.Tool) v1alpha1.AgentMode {
+	if t.Mode == "" {
+		return v1alpha1.AgentModePod
+	}
+	return t.Mode
 }
 
 // ToolsetsOf are the names of the Toolsets whose tools an Agent may call, each
@@ -66,8 +86,8 @@ func chain(name string, o Objects) []string {
 	return out
 }
 
-// reach finds the Agents that one may give work to, those that they may, and so
-// on, itself left out. They may be in a circle; more than are allowed are not
+// reach finds the Agents that one may give work to in its pod, those that they
+// may, and so on, itself left out. They may be in a circle; more than are allowed are not
 // looked for.
 func reach(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
 	by := map[string]string{agent.Name: ""} // who named it

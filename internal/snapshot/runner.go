@@ -95,14 +95,14 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		}
 		a.Routes[string(r.For)] = chain(string(r.Model), o)
 	}
-	for _, t := range spec.Tools {
-		a.Tools = append(a.Tools, toolForRunner(t))
+	var err error
+	if a.Tools, err = toolsForRunner(agent, o); err != nil {
+		return a, err
 	}
 	a.Policy = policyForRunner(spec.Policy)
 	for _, h := range spec.Hooks {
 		a.Hooks = append(a.Hooks, hookForRunner(h))
 	}
-	var err error
 	if a.Params, err = params(spec.Parameters); err != nil {
 		return a, fmt.Errorf("Agent %q: %w", agent.Name, err) //nolint:staticcheck // kinds are written so
 	}
@@ -125,6 +125,20 @@ func compact(schema []byte) (json.RawMessage, error) {
 	return out.Bytes(), err
 }
 
+func toolsForRunner(agent *v1alpha1.Agent, o Objects) ([]task.Tool, error) {
+	var out []task.Tool
+	for _, t := range agent.Spec.Tools {
+		tool := toolForRunner(t)
+		if modeOf(t) == v1alpha1.AgentModeRun {
+			if err := describeForRunner(&tool, o.agent(agent, tool.Agent)); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, tool)
+	}
+	return out, nil
+}
+
 func toolForRunner(t v1alpha1.Tool) task.Tool {
 	out := task.Tool{
 		Builtin:        string(t.Builtin),
@@ -143,6 +157,28 @@ func toolForRunner(t v1alpha1.Tool) task.Tool {
 		out.Hosts = append(out.Hosts, string(h))
 	}
 	return out
+}
+
+// agent is one that another names, which may be itself.
+func (o Objects) agent(by *v1alpha1.Agent, name string) *v1alpha1.Agent {
+	if name == by.Name {
+		return by
+	}
+	return o.Agents[name]
+}
+
+// describeForRunner says of an agent that works in a Run of its own what its
+// caller's model is told of it.
+func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) error {
+	t.Mode, t.Description = task.ModeRun, agent.Spec.Description
+	if agent.Spec.Input == nil {
+		return nil
+	}
+	var err error
+	if t.InputSchema, err = compact(agent.Spec.Input.Schema.Raw); err != nil {
+		return fmt.Errorf("compacting the input schema of Agent %s: %w", agent.Name, err)
+	}
+	return nil
 }
 
 func hookForRunner(h v1alpha1.Hook) task.Hook {

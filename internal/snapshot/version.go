@@ -102,7 +102,13 @@ func Of(agent *v1alpha1.Agent, o Objects) (*Version, error) {
 // tooLarge says what takes the most room.
 func tooLarge(size int, s task.Snapshot) *NotReadyError {
 	agents := append([]task.Agent{s.Agent}, s.Agents...)
-	bytes := func(a task.Agent) int { return len(a.Instructions) + len(a.InputSchema) + len(a.OutputSchema) }
+	bytes := func(a task.Agent) int {
+		size := len(a.Instructions) + len(a.InputSchema) + len(a.OutputSchema)
+		for _, t := range a.Tools {
+			size += len(t.InputSchema)
+		}
+		return size
+	}
 	slices.SortStableFunc(agents, func(a, b task.Agent) int { return cmp.Compare(bytes(b), bytes(a)) })
 	var most []string
 	for _, a := range agents[:min(len(agents), 3)] {

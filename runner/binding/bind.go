@@ -45,6 +45,11 @@ func Bind(text string, input json.RawMessage) (string, error) {
 	return b.String(), nil
 }
 
+// Literal is what to write for a text that is not to be read: Bind of it is the
+// text, whatever the input. It is for the whole of a text; between two of them
+// that are put together a ${{ may come about.
+func Literal(text string) string { return strings.ReplaceAll(text, opens, string(escape)+opens) }
+
 // Paths are the places of a text where values go, in their order.
 func Paths(text string) ([]Path, error) {
 	segments, err := parse(text)

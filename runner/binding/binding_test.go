@@ -234,3 +234,33 @@ func FuzzBind(f *testing.F) {
 		}
 	})
 }
+
+// marks are what texts are made of that look like something to bind.
+var marks = []string{"${{", "$", "{", "{{", "}}", " ", "input.name", "$${{", "\n", "é", `"`, "${"}
+
+func TestLiteralIsNotRead(t *testing.T) {
+	for n := range 12 * 12 * 12 * 12 {
+		text := marks[n%12] + marks[n/12%12] + marks[n/144%12] + marks[n/1728]
+		literal := binding.Literal(text)
+		if got, err := binding.Bind(literal, json.RawMessage(input)); err != nil || got != text {
+			t.Fatalf("%q is %q and then %q, %v", text, literal, got, err)
+		}
+		if paths, err := binding.Paths(literal); err != nil || len(paths) > 0 {
+			t.Fatalf("%q has places: %v, %v", text, paths, err)
+		}
+	}
+}
+
+func FuzzLiteral(f *testing.F) {
+	for _, seed := range []string{"", "${{ input.name }}", "$${{", "$$${{ input.name }}", "${{${{", "$${${{{", "{\"name\": \"${{ input.name }}\"}"} {
+		f.Add(seed, input)
+	}
+	f.Fuzz(func(t *testing.T, text, input string) {
+		if !json.Valid([]byte(input)) {
+			input = "{}"
+		}
+		if got, err := binding.Bind(binding.Literal(text), json.RawMessage(input)); err != nil || got != text {
+			t.Errorf("got %q, %v, want %q", got, err, text)
+		}
+	})
+}

@@ -82,7 +82,7 @@ func reach(s ToolSpec) web.Options {
 func subagents(s ToolSpec) ([]tool.Tool, error) {
 	var listed []task.Agent
 	for _, entry := range s.Agent.Tools {
-		if other, ok := s.Agents[entry.Agent]; ok {
+		if other, ok := s.Agents[entry.Agent]; ok && entry.Mode != task.ModeRun {
 			listed = append(listed, other)
 		}
 	}

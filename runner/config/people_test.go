@@ -128,6 +128,49 @@ func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
 	}
 }
 
+// An agent that works in a child Run is a tool of what its entry says. No session
+// here is made of it, though an agent of its name may work in the pod too.
+func TestAnAgentInAChildRunIsATool(t *testing.T) {
+	built := build(t, func(p *config.Parts) {
+		p.Snapshot.Agent.Tools = []task.Tool{
+			{Builtin: "Task"},
+			{Agent: "lead"},
+			{Agent: "reviewer", Mode: task.ModeRun, Name: "review", Description: "Reviews a change.", InputSchema: json.RawMessage(topics), TimeoutSeconds: 5},
+			{Agent: "fixer", Mode: task.ModeRun},
+		}
+		p.Snapshot.Agents = []task.Agent{{Name: "lead", Tools: []task.Tool{{Agent: "reviewer"}}}, {Name: "reviewer"}}
+	})
+	review, ok := built.Engine.Actor.Tools.Find("review")
+	if !ok {
+		t.Fatal("there is no tool review")
+	}
+	spec := review.Spec()
+	if !strings.HasPrefix(spec.Description, "Reviews a change.\n\nIt works in a Run of its own") || string(spec.Input) != topics || spec.Timeout != tool.Unbounded || spec.Effect != tool.Resumable {
+		t.Errorf("Spec() = %+v", spec)
+	}
+	if _, ok := built.Engine.Actor.Tools.Find("fixer"); !ok {
+		t.Error("an agent cannot call its own kind")
+	}
+	fresh, _ := built.Engine.Actor.Tools.Find("task")
+	if got := fresh.Spec().Description; strings.Contains(got, "- reviewer") || !strings.Contains(got, "- lead") {
+		t.Errorf("a fresh session may be of:\n%s", got)
+	}
+}
+
+func TestAnAgentInAChildRunThatCannotBeATool(t *testing.T) {
+	for want, entry := range map[string]task.Tool{
+		"input schema of the agent reviewer": {Agent: "reviewer", Mode: task.ModeRun, InputSchema: json.RawMessage(`{"type":"string"}`)},
+		"give it a shorter name":             {Agent: strings.Repeat("r", 200), Mode: task.ModeRun, Name: "review"},
+	} {
+		p := parts(t)
+		p.Snapshot.Agent.Tools = []task.Tool{entry}
+		_, err := config.NewRegistry().Build(t.Context(), p)
+		if got := misconfigured(err); !strings.Contains(got, want) {
+			t.Errorf("Build() = %v, want %q", err, want)
+		}
+	}
+}
+
 func TestTheWorkspaceSaysHowWorkIsDoneThere(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use tabs."), 0o600); err != nil {

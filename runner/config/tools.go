@@ -74,6 +74,8 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 // factory is who makes the tools of an entry, and what people call it.
 func (b *builder) factory(agent task.Agent, entry task.Tool) (ToolFactory, string, error) {
 	switch {
+	case entry.Agent != "" && entry.Mode == task.ModeRun:
+		return runTool, "the agent " + entry.Agent, nil
 	case entry.Agent != "":
 		return agentTool, "the agent " + entry.Agent, nil
 	case entry.Custom != "":
@@ -96,6 +98,14 @@ func agentTool(s ToolSpec) ([]tool.Tool, error) {
 		return nil, misconfigured("it is not among the agents of the Run")
 	}
 	t, err := delegate.Agent(other, cmp.Or(s.Entry.Name, other.Name))
+	return []tool.Tool{t}, err
+}
+
+// runTool makes a tool of an agent that works in a child Run: what is known of it
+// stands in the entry.
+func runTool(s ToolSpec) ([]tool.Tool, error) {
+	e := s.Entry
+	t, err := delegate.Run(task.Agent{Name: e.Agent, Description: e.Description, InputSchema: e.InputSchema}, cmp.Or(e.Name, e.Agent))
 	return []tool.Tool{t}, err
 }
 
@@ -144,9 +154,9 @@ func (b bounded) Spec() tool.Spec {
 func (b bounded) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(b.Tool, args) }
 
 // bound is the timeout that an Agent gives the tools of an entry; those of the
-// sandbox bound their commands themselves.
+// sandbox bound their commands themselves, and a child Run has limits of its own.
 func bound(entry task.Tool) time.Duration {
-	if entry.Builtin == builtinShell || entry.Builtin == builtinPython {
+	if entry.Builtin == builtinShell || entry.Builtin == builtinPython || entry.Mode == task.ModeRun {
 		return 0
 	}
 	return seconds(entry.TimeoutSeconds)

@@ -37,7 +37,9 @@ type chaos struct {
 	out   Outcome
 	// people are the same in all attempts: the operator repeats what they said.
 	people *crowd
-	left   map[task.Reason]int // how often a runner left, to be taken up again
+	// children are child Runs, which are made once, whatever happens.
+	children *nursery
+	left     map[task.Reason]int // how often a runner left, to be taken up again
 }
 
 // strict are the policies of all agents: that of the Run's own asks about more.
@@ -85,6 +87,7 @@ func (c *chaos) turn(req *model.Request) turn {
 		t.calls = append(t.calls, calls(c.one(
 			`Read {"n":1}`, `Read {"n":2}`, `Bash {"n":1}`, `Bash {"k":"`+canary+`"}`, "Nope {}", "Read {broken", "Crash {}", "Hang {}", "Deaf {}",
 			`agent {"agent":"b","prompt":"look"}`, `agent {"agent":"c"}`, `agent {"agent":"nobody"}`, `ask {"q":"which?"}`, "Forbidden {}",
+			`child {"k":"`+canary+`"}`, `child {"n":1,"n":2}`,
 			`Guard {"n":1}`, `Guard {"n":2}`, `Guard {"k":"`+canary+`"}`, "Banned {}",
 			c.one("finish {}", "reject {}", "Read {}"),
 		)).calls...)
@@ -105,7 +108,7 @@ func (c *chaos) tools() box {
 		return tool.Result{Text: "the key is " + canary}, nil
 	}
 	return box{
-		newToy("Bash", tool.Once, do), newToy("Guard", tool.Once, do), newToy("Banned", tool.Once, do), agentTool(), askTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
+		newToy("Bash", tool.Once, do), newToy("Guard", tool.Once, do), newToy("Banned", tool.Once, do), agentTool(), askTool(), childTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
 		newToy("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil
 		}),
@@ -165,7 +168,7 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	s.Journal = mortal{Memory: c.log, left: &records, died: &c.died}
 	s.Task.Attempt = number
 	s.Task.Limits = task.Limits{Steps: 15, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(4) > 0}
-	s.People = c.people
+	s.People, s.Children = c.people, c.children
 	c.tapes, c.desks = append(c.tapes, s.tape), append(c.desks, s.desk)
 	end := make(chan struct{})
 	defer close(end)
@@ -194,6 +197,7 @@ func (c *chaos) decide(d *desk, attempt int, end <-chan struct{}) {
 			return
 		case <-time.After(time.Minute):
 		}
+		c.children.see(d.last().Pending, c.endOfChild)
 		name := fmt.Sprintf("d-%d-%d", attempt, n)
 		if c.below(4) == 0 {
 			c.people.say(message(name, "hello"))
@@ -204,6 +208,22 @@ func (c *chaos) decide(d *desk, attempt int, end <-chan struct{}) {
 			break
 		}
 	}
+}
+
+// endOfChild is how a child Run ends: anyhow.
+func (c *chaos) endOfChild(q task.Pending) task.Child {
+	end := finished(q.ID, "the key is "+canary)
+	switch c.below(5) {
+	case 0:
+		return task.Child{Request: q.ID, Message: "no, the key is " + canary}
+	case 1:
+		end.Reason, end.Message = task.ReasonStepLimit, "the key is "+canary
+	case 2:
+		end.Output = c.one(`{"k":"`+canary+`"}`, canary, strings.Repeat("x", 100_000))
+	case 3:
+		c.children.say(finished(c.one("s1c1", "", q.ID+"-2"), "of nobody"))
+	}
+	return end
 }
 
 // decision is what somebody says to a request, which may be anything.
@@ -230,11 +250,13 @@ func (c *chaos) decision(name string, q task.Pending) task.Decision {
 // play makes attempts until the Run ends by itself.
 func (c *chaos) play(t *testing.T) {
 	c.log, c.did, c.people, c.left = &journal.Memory{}, map[string]int{}, newCrowd(), map[task.Reason]int{}
+	c.children = newNursery()
 	for number := 1; ; number++ {
 		c.out = c.attempt(t.Context(), number, c.below(80))
 		if !c.out.Reason.Commits() {
 			c.left[c.out.Reason]++
 			time.Sleep(time.Minute)
+			c.children.see(c.out.Progress.Pending, c.endOfChild)
 			for _, q := range c.out.Progress.Pending { // somebody decides while no runner is there
 				c.people.say(c.decision(fmt.Sprintf("away-%d-%s", number, q.ID), q))
 			}

@@ -6,7 +6,7 @@ import (
 )
 
 // A clock tells how long a runner was alive. It stands still while every branch
-// of the work waits for a person.
+// of the work waits for a person or a child Run.
 type clock struct {
 	now func() time.Time
 

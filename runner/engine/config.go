@@ -53,6 +53,15 @@ type People interface {
 	Said() <-chan struct{}
 }
 
+// Children are child Runs: who reads the requests makes them, and says here how
+// they ended.
+type Children interface {
+	// Ended are those that ended and are not yet known to be heard of.
+	Ended() []task.Child
+	// Said returns a channel that is closed when something new is said.
+	Said() <-chan struct{}
+}
+
 // A Model is a language model and what people know it by.
 type Model struct {
 	model.Model
@@ -121,16 +130,17 @@ type Config struct {
 	Redact  *redact.Redactor
 	// People may be nil: nobody answers.
 	People People
+	// Children may be nil: nobody makes child Runs.
+	Children Children
 
 	// Digest is what people know a call by whom they approve: the same for the same
 	// tool and arguments, however those are written. Nil: digest.Call.
 	Digest func(tool string, args json.RawMessage) string
 
 	// Durable says that the journal outlives this runner, and that another takes up
-	// the work: with nothing to do but to wait for people, or paused, it leaves.
+	// the work: with nothing to do but to wait for people or child Runs, or paused, it leaves.
 	Durable bool
-	// Hold is for how long everything waits for people before it leaves; 0: two
-	// minutes.
+	// Hold is for how long everything waits before it leaves; 0: two minutes.
 	Hold time.Duration
 	// Busy says that something still runs that would end with this runner, which
 	// therefore stays; nil: nothing does.

@@ -13,13 +13,14 @@ const (
 	forApproval               // by a person
 	forGrant                  // by a person
 	forPause                  // to be over, which is a person's to say
+	forChild                  // to end, which is a Run of its own
 	forProvider               // that asked to wait
 	errands
 )
 
 // A crew is the branches of the work: sessions, and the calls of their turns.
 // It knows whether all of them wait, and makes the clock stand still while all
-// of them wait for people.
+// of them wait for people or child Runs.
 type crew struct {
 	clock *clock
 
@@ -28,7 +29,7 @@ type crew struct {
 	waiting [errands]int
 	resting bool      // all wait
 	since   time.Time // that is so, or not
-	decided time.Time // when a person decided last
+	decided time.Time // when a person decided last, or a child Run ended
 	// news is closed when that changes.
 	news chan struct{}
 }
@@ -74,13 +75,13 @@ func (c *crew) wait(e errand) (back func()) {
 
 // settle makes the clock, and those who wait for news, see how things stand.
 func (c *crew) settle() {
-	people := c.waiting[forAnswer] + c.waiting[forApproval] + c.waiting[forGrant] + c.waiting[forPause]
-	if c.working == 0 && people > 0 && c.waiting[forProvider] == 0 {
+	others := c.waiting[forAnswer] + c.waiting[forApproval] + c.waiting[forGrant] + c.waiting[forPause] + c.waiting[forChild]
+	if c.working == 0 && others > 0 && c.waiting[forProvider] == 0 {
 		c.clock.stand()
 	} else {
 		c.clock.run()
 	}
-	if resting := c.working == 0 && people+c.waiting[forProvider] > 0; resting != c.resting {
+	if resting := c.working == 0 && others+c.waiting[forProvider] > 0; resting != c.resting {
 		c.resting, c.since = resting, c.clock.now()
 		close(c.news)
 		c.news = make(chan struct{})
@@ -94,8 +95,8 @@ func (c *crew) idle() bool {
 	return c.resting && c.clock.now().Sub(c.since) >= steady
 }
 
-// still is for how long every branch has waited for people, none of whom decided
-// anything; false: not all of them do.
+// still is for how long every branch has waited for people or child Runs, and
+// nothing came of any; false: not all of them do.
 func (c *crew) still() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *crew) still() (time.Duration, bool) {
 	return c.clock.now().Sub(since), true
 }
 
-// hears notes that a person has decided something.
+// hears notes that a person has decided something, or that a child Run ended.
 func (c *crew) hears() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,6 +149,8 @@ func (c *crew) state() string {
 		return stateGrant
 	case c.waiting[forProvider] > 0:
 		return stateLimited
+	case c.waiting[forChild] > 0:
+		return stateChild
 	}
 	return ""
 }
@@ -158,5 +161,6 @@ const (
 	stateGrant    = "AwaitingAnswer" // an approval is of a call
 	stateApproval = "AwaitingApproval"
 	stateLimited  = "RateLimited"
+	stateChild    = "AwaitingChild"
 	statePaused   = "Paused"
 )

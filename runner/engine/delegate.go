@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ func (j *job) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, err
 	defer j.leave()
 	s := j.session
 	d.Call = j.call.ID
+	if d.Run {
+		return j.commission(ctx, d)
+	}
 	if d.Agent == "" {
 		d.Agent, d.Own = s.Agent.Name, true
 	}
@@ -40,7 +44,7 @@ func (j *job) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, err
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return child.result(out), nil
+	return resultOf(child.Agent.Name, out), nil
 }
 
 // only says whether the call is in no other session already.
@@ -129,17 +133,17 @@ func general(r task.Reason) bool {
 	}
 }
 
-// result is how a session ended, as the call reads it that opened it.
-func (s *session) result(out Outcome) tool.Result {
+// resultOf is how an agent ended, as the call reads it that handed it work.
+func resultOf(agent string, out Outcome) tool.Result {
 	switch {
 	case out.Reason == task.ReasonFinished && out.Output != nil:
 		return tool.Result{Text: string(out.Output)}
 	case out.Reason == task.ReasonFinished:
 		return tool.Result{Text: out.Text}
 	case out.Reason == task.ReasonRejected:
-		return tool.Fail(fmt.Sprintf(resultRejected, s.Agent.Name, out.Text))
+		return tool.Fail(fmt.Sprintf(resultRejected, agent, cmp.Or(out.Text, out.Message)))
 	}
-	message := fmt.Sprintf(resultChild, s.Agent.Name, out.Reason, out.Message)
+	message := fmt.Sprintf(resultChild, agent, out.Reason, out.Message)
 	if out.Text == "" {
 		return tool.Fail(message)
 	}

@@ -18,13 +18,14 @@
 // Sessions form a tree (delegate.go): a call of an agent runs this same loop in
 // a session named after the call, and is resumed where that stands. They share
 // one meter (meter.go), in which each has an account that counts into those
-// above it, and one room in which people are asked (people.go, decide.go). While
-// all of them wait for people the clock stands still (crew.go, clock.go).
+// above it, and one room in which people are asked (people.go, decide.go), and
+// whoever makes child Runs is (child.go). While all of them wait for people or
+// child Runs the clock stands still (crew.go, clock.go).
 //
 // Around each model call and each tool call stand the layers of the session
 // (middleware.Stack); innermost is the engine's own function, so what is
 // recorded as intended is final.
 //
 // It knows ports only: model.Model, tool.Tool, journal.Log, and the Reporter,
-// the Sink and the People defined here.
+// the Sink, the People and the Children defined here.
 package engine

@@ -31,6 +31,7 @@ var invariants = []struct {
 	{"what a person decided is acted on once", decidedOnce},
 	{"what needs approval is made only as it was approved", approvedFirst},
 	{"what is asked keeps its id, its digest and its time", askedOnce},
+	{"a child Run is asked for once, heard once and charged once", raisedOnce},
 	{"no secret is anywhere", noSecret},
 }
 
@@ -74,7 +75,7 @@ func variety(t *testing.T, played []*chaos) {
 		}
 	}
 	for _, what := range []string{
-		"record hide", "record ask", "record decide", "record result", "record meter", "left Waiting", "left Paused", "depth 2",
+		"record hide", "record ask", "record decide", "record result", "record meter", "record child", "refused child", "ended child", "left Waiting", "left Paused", "depth 2",
 		"decided Approve", "decided ApproveRun", "decided Deny", "decided Answer", "decided Grant", "decided Message", "made Guard",
 	} {
 		if shown[what] == 0 {
@@ -98,6 +99,9 @@ func shows(r journal.Record) []string {
 	}
 	if r.Step != nil {
 		all = append(all, fmt.Sprint("depth ", r.Step.Scope.Depth))
+	}
+	if r.Child != nil {
+		all = append(all, map[bool]string{true: "refused child", false: "ended child"}[r.Child.Run == ""])
 	}
 	return all
 }
@@ -351,6 +355,36 @@ func askedOnce(t *testing.T, c *chaos) {
 					asked[q.ID] = q
 				}
 			}
+		}
+	}
+}
+
+// raisedOnce goes by the journal, and by what the operator saw.
+func raisedOnce(t *testing.T, c *chaos) {
+	asked, heard, charged, last := map[string]int{}, map[string]int{}, int64(0), int64(0)
+	for r := range c.log.Read() {
+		if r.Request != nil && r.Request.Delegation != nil {
+			asked[r.Request.ID]++
+		}
+		if r.Child != nil {
+			heard[r.Child.Request]++
+			charged += r.Child.Usage.CacheWriteTokens
+		}
+		if r.Meter != nil {
+			last = r.Meter.Usage.CacheWriteTokens
+		}
+	}
+	for request := range heard {
+		if heard[request] != 1 || asked[request] != 1 {
+			t.Errorf("%s is asked %d times and heard %d times", request, asked[request], heard[request])
+		}
+	}
+	if last != charged || c.out.Progress.Usage.CacheWriteTokens != charged {
+		t.Errorf("charged %d, told %d, of %d", last, c.out.Progress.Usage.CacheWriteTokens, charged)
+	}
+	for request := range c.children.made {
+		if asked[request] != 1 || slices.Contains(c.children.twice, request) {
+			t.Errorf("%s is shown, and recorded %d times, or with something else", request, asked[request])
 		}
 	}
 }

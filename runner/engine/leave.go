@@ -18,8 +18,8 @@ type Brake interface {
 }
 
 const (
-	// defaultHold is for how long everything waits for people before the runner
-	// leaves.
+	// defaultHold is for how long everything waits for people or child Runs before
+	// the runner leaves.
 	defaultHold = 2 * time.Minute
 	// lookAgain is how often a runner that could leave looks whether it may.
 	lookAgain = 10 * time.Second
@@ -27,7 +27,7 @@ const (
 
 // Why a runner leaves while the work is to go on.
 var (
-	errWaiting = task.End(task.ReasonWaiting, "Waiting for a person; the work goes on from here when somebody has decided")
+	errWaiting = task.End(task.ReasonWaiting, "Waiting for a person or a child Run; the work goes on from here when somebody has decided, or it has ended")
 	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work goes on from here when it is Running")
 )
 
@@ -91,15 +91,17 @@ func (r *run) depart(d departure) *task.EndError {
 	return r.left.Load().end
 }
 
-// withdraw has the runner leave where everything has waited for people for long
-// enough, no command runs in the background, and nobody has said anything new. Else it
-// returns when to look again.
-func (r *run) withdraw(said <-chan struct{}) time.Duration {
+// withdraw has the runner leave where everything has waited for people or child
+// Runs for long enough, no command runs in the background, and nobody has said
+// anything new. Else it returns when to look again.
+func (r *run) withdraw(b bells) time.Duration {
 	busy := r.Busy != nil && r.Busy()
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
 	select {
-	case <-said:
+	case <-b.said:
+		return lookAgain
+	case <-b.ended:
 		return lookAgain
 	default:
 	}
@@ -179,11 +181,17 @@ func (r *run) state() string {
 
 // state is what people are waited for with: what they were asked first decides.
 func (m *room) state(waits string) string {
-	if len(m.open) == 0 || waits != stateAnswer && waits != stateApproval {
+	if waits != stateAnswer && waits != stateApproval {
 		return waits
 	}
-	if m.open[0].Kind == task.PendingApproval {
-		return stateApproval
+	for _, q := range m.open {
+		switch q.Kind {
+		case task.PendingDelegation: // nobody is asked
+		case task.PendingApproval:
+			return stateApproval
+		default:
+			return stateAnswer
+		}
 	}
-	return stateAnswer
+	return waits
 }

@@ -20,13 +20,14 @@ import (
 // defaultWait bounds one wait for a person where the task says nothing else.
 const defaultWait = 7 * 24 * time.Hour
 
-// A room is where people are asked.
+// A room is where people are asked, and the operator for child Runs.
 type room struct {
 	mu   sync.Mutex
 	open []*request // oldest first
 }
 
-// A request is something that a person is asked, and what came of it.
+// A request is something that a person, or the operator, is asked, and what came
+// of it.
 type request struct {
 	task.Pending
 	session *session // whose book tells of it
@@ -34,6 +35,7 @@ type request struct {
 	errand  errand
 	since   time.Time
 	waiters int
+	shown   bool          // a report has shown it
 	done    chan struct{} // closed once it is decided
 	said    journal.Decision
 	expired bool // nobody decided in time
@@ -94,9 +96,9 @@ func (s *session) questionOf(call string) (string, time.Time) {
 }
 
 // await asks a person and waits for what they decide; false when nobody did in
-// time, or nobody can.
+// time, or nobody can. Of a request for a child Run it only waits for its end.
 func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool, error) {
-	if s.People == nil {
+	if s.People == nil && q.Kind != task.PendingDelegation {
 		return journal.Decision{}, false, nil
 	}
 	q, expires := s.post(q)
@@ -129,37 +131,52 @@ func (r *run) showState() {
 func (r *run) post(q *request) (*request, time.Time) {
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
-	wait := time.Duration(r.Task.Limits.WaitSeconds) * time.Second
-	if wait <= 0 {
-		wait = defaultWait
-	}
 	if q.since.IsZero() {
 		q.since = r.Now()
 	}
-	for _, other := range r.room.open {
-		if other.ID == q.ID {
-			other.waiters++
-			return other, other.since.Add(wait)
-		}
+	if other := r.room.find(q.ID); other != nil {
+		other.waiters++
+		return other, r.expiry(other)
 	}
 	q.waiters, q.done = 1, make(chan struct{})
-	expires := q.since.Add(wait)
-	q.AskedAt, q.ExpiresAt = q.since.UTC().Format(time.RFC3339), expires.UTC().Format(time.RFC3339)
+	expires := r.expiry(q)
+	q.AskedAt = q.since.UTC().Format(time.RFC3339)
+	if !expires.IsZero() {
+		q.ExpiresAt = expires.UTC().Format(time.RFC3339)
+	}
 	r.room.open = append(r.room.open, q)
 	slices.SortStableFunc(r.room.open, func(a, b *request) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
-	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), q.shown())
+	q.announce()
 	return q, expires
 }
 
-// shown is a request as events show it: whole.
-func (q *request) shown() events.Pending {
+// expiry is until when a request waits; zero: for as long as it takes, as one for
+// a child Run does.
+func (r *run) expiry(q *request) time.Time {
+	if q.Kind == task.PendingDelegation {
+		return time.Time{}
+	}
+	wait := time.Duration(r.Task.Limits.WaitSeconds) * time.Second
+	if wait <= 0 {
+		wait = defaultWait
+	}
+	return q.since.Add(wait)
+}
+
+// announce tells of a request as events do: whole.
+func (q *request) announce() {
+	if q.Kind == task.PendingDelegation {
+		q.session.emit("A child Run of Agent "+q.Agent+" is asked for: "+task.Cut(redact.Printable(q.Args), task.MaxSummary),
+			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
+		return
+	}
 	p := events.Pending(q.Pending)
 	if q.Kind == task.PendingApproval {
 		p.Args, p.ArgsTruncated = q.args, false
 	}
-	return p
+	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), p)
 }
 
 // drop takes away a request that nobody waits for any more. When the runner

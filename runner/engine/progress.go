@@ -138,15 +138,11 @@ func (r *run) progress() task.Progress {
 	return p
 }
 
-// pending is what people are asked.
+// pending is what people and the operator are asked.
 func (r *run) pending() []task.Pending {
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
-	var all []task.Pending
-	for _, q := range r.room.open[:min(len(r.room.open), task.MaxPending)] {
-		all = append(all, q.Pending)
-	}
-	return task.Shown(all)
+	return r.room.display()
 }
 
 // decided are the last decisions that the runner acted on.

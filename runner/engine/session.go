@@ -137,15 +137,25 @@ func (s *session) read() journal.State {
 }
 
 // record appends to the journal and, once it is there, to the book.
-func (s *session) record(rec journal.Record) error {
+func (s *session) record(rec journal.Record) error { return s.recordUse(rec, step.Usage{}) }
+
+// recordUse records what was used elsewhere together with what it was used for. The
+// account has it only once the journal does: whatever is told or recorded in
+// between, a resume neither loses nor doubles it.
+func (s *session) recordUse(rec journal.Record, used step.Usage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := s.meter.root.read()
-	rec.Session, rec.Meter, rec.Accounts = s.name, &used, s.account.chain()
+	total := s.meter.root.read()
+	total.Usage = total.Usage.Plus(used)
+	rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.chain()
+	for i := range rec.Accounts {
+		rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
+	}
 	rec.At = s.Now().UTC()
 	if err := s.Journal.Append(rec); err != nil {
 		return err
 	}
+	s.account.add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
 	return s.book.Apply(rec)
 }
 

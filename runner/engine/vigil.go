@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A vigil is one branch of the work that waits for what people decide on a
-// request.
+// A vigil is one branch of the work that waits for what comes of a request: what
+// people decide, or how a child Run ends.
 type vigil struct {
 	*session
 	q *request
@@ -21,10 +21,36 @@ func (s *session) watch(q *request, expires time.Time) *vigil {
 		session: s, q: q,
 		late: time.NewTimer(expires.Sub(s.Now())), settled: time.NewTimer(steady), away: time.NewTimer(s.Hold),
 	}
+	if expires.IsZero() {
+		v.late.Stop() // it waits for as long as it takes
+	}
 	if !s.Durable {
 		v.away.Stop()
 	}
 	return v
+}
+
+// bells are what tells that there is something to hear: of people, and of child
+// Runs. A nil channel never does.
+type bells struct{ said, ended <-chan struct{} }
+
+// bells returns what tells of anything from now on.
+func (r *run) bells() (b bells) {
+	if r.People != nil {
+		b.said = r.People.Said()
+	}
+	if r.Children != nil {
+		b.ended = r.Children.Said()
+	}
+	return b
+}
+
+// listen acts on what people said and takes in how child Runs ended.
+func (v *vigil) listen() error {
+	if _, err := v.hear(v.session); err != nil {
+		return err
+	}
+	return v.heed()
 }
 
 func (v *vigil) end() {
@@ -37,8 +63,8 @@ func (v *vigil) end() {
 // other.
 func (v *vigil) look(ctx context.Context) (bool, error) {
 	// What tells of news is asked for before the news themselves.
-	said, change, turned := v.People.Said(), v.crew.change(), v.turned()
-	if _, err := v.hear(v.session); err != nil {
+	b, change, turned := v.bells(), v.crew.change(), v.turned()
+	if err := v.listen(); err != nil {
 		return false, err
 	}
 	if v.stop() {
@@ -59,8 +85,9 @@ func (v *vigil) look(ctx context.Context) (bool, error) {
 	case <-v.settled.C:
 		v.showState()
 	case <-v.away.C:
-		v.away.Reset(v.withdraw(said))
-	case <-said:
+		v.away.Reset(v.withdraw(b))
+	case <-b.said:
+	case <-b.ended:
 	case <-turned:
 		v.showState()
 	case <-v.gone:

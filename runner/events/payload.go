@@ -161,22 +161,30 @@ type Decided struct {
 }
 
 // ChildStarted says that a call opens the session of another agent, or takes it
-// up again.
+// up again; or that it asks for a child Run, or waits for that again.
 type ChildStarted struct {
-	// Session is the call, and the name of its session.
+	// Session is the call, and the name of its session; of a child Run the id of the
+	// request in status.progress.pending.
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
-	Model   string `json:"model"`
+	// Model is absent of a child Run.
+	Model string `json:"model,omitempty"`
+	// Args are what a child Run is given.
+	Args json.RawMessage `json:"args,omitempty"`
 	// Steps is how many steps the session already has.
 	Steps int64 `json:"steps"`
 }
 
-// ChildFinished says that such a session has ended.
+// ChildFinished says that such a session, or such a Run, has ended.
 type ChildFinished struct {
-	Session string      `json:"session"`
-	Agent   string      `json:"agent"`
-	Reason  task.Reason `json:"reason"`
-	// Counts and Usage are of the session and of those below it.
+	Session string `json:"session"`
+	// Run is the name of a child Run.
+	Run   string `json:"run,omitempty"`
+	Agent string `json:"agent"`
+	// Reason is empty where no child Run was made.
+	Reason task.Reason `json:"reason"`
+	// Counts and Usage are of the session and of those below it; of a child Run only
+	// Usage is known.
 	Counts task.Counts `json:"counts"`
 	Usage  task.Usage  `json:"usage"`
 }

@@ -41,10 +41,14 @@ type Record struct {
 	Mark     *Mark        `json:"mark,omitempty"`
 	// Hide is what a compaction takes out of the model's sight.
 	Hide *Hide `json:"hide,omitempty"`
-	// Request is what a person is about to be asked.
+	// Request is what a person, or for a child Run the operator, is about to be
+	// asked.
 	Request *Request `json:"request,omitempty"`
 	// Decision is what a person decided and the runner acted on.
 	Decision *Decision `json:"decision,omitempty"`
+	// Child is how a child Run ended. What it used is in the Meter and the Accounts
+	// of the same record: it is charged once.
+	Child *Child `json:"child,omitempty"`
 }
 
 // Kind says what a Record holds.
@@ -59,8 +63,9 @@ const (
 	KindMeter  Kind = "meter"  // a model call failed: what it used all the same
 	KindMark   Kind = "mark"   // something about the session itself
 	KindHide   Kind = "hide"   // steps that the model no longer sees
-	KindAsk    Kind = "ask"    // what a person is about to be asked, where no intent says so
+	KindAsk    Kind = "ask"    // what a person is about to be asked, where no intent says so, or the operator
 	KindDecide Kind = "decide" // what a person decided
+	KindChild  Kind = "child"  // how a child Run ended that a call waits for
 )
 
 // FormatVersion is the version of the records; a journal of a newer one is

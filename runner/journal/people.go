@@ -3,8 +3,9 @@ package journal
 import "time"
 
 // A Request is what a person is about to be asked: whether a call may be made,
-// or for more of what is used up. Who takes up the session asks the same, and
-// counts the time from here on.
+// or for more of what is used up. Or it is what the operator is asked for a
+// child Run. Who takes up the session asks the same, and counts the time from
+// here on.
 type Request struct {
 	// ID is what a Decision names.
 	ID string `json:"id"`
@@ -15,6 +16,8 @@ type Request struct {
 	// Groups are those whose members may decide; empty: whoever may.
 	Groups []string `json:"groups,omitempty"`
 	Source
+	// Delegation is what a child Run is wanted for; nil: a person is asked.
+	Delegation *Delegation `json:"delegation,omitempty"`
 }
 
 // A Source is what wants a person to be asked about a call: a rule, in the

@@ -140,6 +140,10 @@ func (b *Book) Apply(r Record) error {
 		return b.Session(r.Session).step(r)
 	case KindAsk:
 		b.ask(r)
+	case KindChild:
+		if r.Child != nil {
+			b.Session(r.Session).child(*r.Child)
+		}
 	case KindDecide:
 	}
 	return nil

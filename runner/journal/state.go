@@ -24,10 +24,14 @@ type State struct {
 	Intents map[string]Intent
 	Since   map[string]time.Time
 	// Requests are what people were asked about the calls of the last turn before
-	// those are made, by call, oldest first.
+	// those are made, and the child Runs that these then asked for, by call, oldest
+	// first.
 	Requests map[string][]Asked
 	// Answers are what people decided on calls of the last turn, by request.
 	Answers map[string]Decision
+	// Children are how child Runs ended that calls of the last turn asked for, by
+	// request.
+	Children map[string]Child
 	// Asked is a model call that nothing answers.
 	Asked *Intent
 	// Ending is what a call that ended the session committed.
@@ -120,6 +124,7 @@ func (s *State) closeTurn() {
 	clear(s.Since)
 	clear(s.Requests)
 	clear(s.Answers)
+	clear(s.Children)
 }
 
 func (s *State) step(r Record) error {

@@ -38,8 +38,11 @@ const (
 	// Home is the home directory of commands.
 	Home = "/home/agent"
 
-	// StateDir holds the journal, Workspace what the model works on.
+	// StateDir holds the journal, Workspace what the model works on. OriginDir is
+	// there where several Runs have one workspace and each its own state: it holds
+	// what the workspace began with, for all of them.
 	StateDir  = "/deckhand/state"
+	OriginDir = "/deckhand/origin"
 	Workspace = "/workspace"
 
 	// What else the file tools see: scratch files and evicted results, in the

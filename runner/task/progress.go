@@ -18,6 +18,7 @@ const (
 	MaxRequest     = 80  // of the id of a Pending
 	MaxAsker       = 128 // of the agent of a Pending
 	MaxArgs        = 1 << 10
+	MaxDelegated   = 4 << 10 // of the Args of a Delegation, which are never cut
 	MaxSchema      = 1 << 10
 	MaxRule        = 128
 	MaxRefused     = 128 // of why a Decision was refused
@@ -39,14 +40,16 @@ type Progress struct {
 	// until the end; empty while all that was done can be done again.
 	Effects string `json:"effects,omitempty"`
 	// State is what the Run waits for, as a reason of its condition Succeeded:
-	// RateLimited, AwaitingAnswer, AwaitingApproval or Paused; empty while it works.
+	// RateLimited, AwaitingAnswer, AwaitingApproval, AwaitingChild or Paused; empty
+	// while it works. AwaitingChild: all that waits waits for child Runs.
 	State  string   `json:"state,omitempty"`
 	Model  string   `json:"model,omitempty"`
 	Step   *Current `json:"step,omitempty"`
 	Counts Counts   `json:"counts"`
 	Usage  Usage    `json:"usage"`
 	Recent []Recent `json:"recent,omitempty"`
-	// Pending is what people are asked, oldest first.
+	// Pending is what people, and of a Delegation the operator, are asked, oldest
+	// first.
 	Pending []Pending `json:"pending,omitempty"`
 	// Decided are the last Decisions that the runner acted on, oldest first.
 	Decided []Decided `json:"decided,omitempty"`
@@ -63,22 +66,24 @@ type Confinement struct {
 	LandlockABI int    `json:"landlockABI,omitempty"`
 }
 
-// Pending is one request to a person.
+// Pending is one request to a person, or to the operator for a child Run.
 type Pending struct {
 	// ID is that of the call that waits, or of a reached limit: limit-<name>-<n>,
 	// n being the limit. It becomes part of the name of a
 	// Kubernetes object, which one request has to itself: lower-case letters,
 	// digits, "-" and ".", not used twice by one attempt, at most MaxRequest bytes.
 	ID string `json:"id"`
-	// Kind is Approval, Question or Limit.
+	// Kind is Approval, Question, Limit or Delegation.
 	Kind string `json:"kind"`
-	// Agent is who asks, where it is not the Run's own, cut at MaxAsker.
+	// Agent is who asks, where it is not the Run's own, cut at MaxAsker; of a
+	// Delegation the name of the agent that is to do the work.
 	Agent string `json:"agent,omitempty"`
 	// Question is what is asked, cut at MaxMessage.
 	Question string `json:"question,omitempty"`
 	// Of an Approval: what would be called, its canonical arguments cut at MaxArgs,
 	// the digest of both, the rule that asks, and the groups whose members may
-	// decide.
+	// decide. Of a Delegation: Args are the whole input of the agent as canonical
+	// JSON, at most MaxDelegated bytes, and Digest is that of agent and arguments.
 	Tool          string   `json:"tool,omitempty"`
 	Args          string   `json:"args,omitempty"`
 	ArgsTruncated bool     `json:"argsTruncated,omitempty"`
@@ -89,17 +94,14 @@ type Pending struct {
 	// bytes; empty: any text.
 	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`             // RFC 3339, seconds
-	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds
+	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds; empty: it waits for as long as it takes
 }
 
 // Shown are as many of the first requests as a report has room for: one always.
 func Shown(open []Pending) []Pending {
 	size := 0
 	for i, p := range open {
-		size += len(p.Question) + len(p.Args) + len(p.Schema)
-		for _, g := range p.Groups {
-			size += len(g)
-		}
+		size += p.Size()
 		if i == MaxPending || i > 0 && size > MaxAsked {
 			return open[:i]
 		}
@@ -107,11 +109,22 @@ func Shown(open []Pending) []Pending {
 	return open
 }
 
+// Size is how much of MaxAsked a request takes.
+func (p Pending) Size() int {
+	size := len(p.Question) + len(p.Args) + len(p.Schema)
+	for _, g := range p.Groups {
+		size += len(g)
+	}
+	return size
+}
+
 // The kinds of Pending.
 const (
 	PendingApproval = "Approval"
 	PendingQuestion = "Question"
 	PendingLimit    = "Limit"
+	// PendingDelegation asks for a child Run; no Decision answers it.
+	PendingDelegation = "Delegation"
 )
 
 // Decided is a Decision that the runner acted on.

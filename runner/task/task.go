@@ -67,8 +67,15 @@ const (
 // Custom is set.
 type Tool struct {
 	Builtin string `json:"builtin,omitempty"`
-	// Agent names another agent of the Snapshot.
+	// Agent names another agent: one of the Snapshot, or, with ModeRun, one that
+	// works in a child Run.
 	Agent string `json:"agent,omitempty"`
+	// Mode is where that agent works: ModeRun, or empty: in the pod.
+	Mode string `json:"mode,omitempty"`
+	// Description and InputSchema are those of an agent with ModeRun, which is not
+	// among the Agents of the Snapshot.
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// Toolset names a Toolset of the Snapshot; Allow names the only tools of it,
 	// Deny those that are left out, as the server calls them.
 	Toolset string   `json:"toolset,omitempty"`
@@ -89,6 +96,9 @@ type Tool struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	SecretKey
 }
+
+// ModeRun is the Mode of an agent that works in a child Run.
+const ModeRun = "Run"
 
 // A SecretKey names a key of a Secret; the zero value none.
 type SecretKey struct {
@@ -209,6 +219,29 @@ type Signals struct {
 	// oldest first; Said is when they were last said, in Unix seconds.
 	Decisions []Decision `json:"decisions,omitempty"`
 	Said      int64      `json:"said,omitempty"`
+	// Children are how child Runs ended that the runner waits for, and has not yet
+	// told that it knows: their requests are still pending. As many as fit into
+	// MaxChildSignals, one always.
+	Children []Child `json:"children,omitempty"`
+}
+
+// MaxChildSignals bounds Signals.Children, as JSON.
+const MaxChildSignals = 48 << 10
+
+// A Child is how a child Run ended, or why there is none.
+type Child struct {
+	// Request is the id of the Pending that asked for it.
+	Request string `json:"request"`
+	// Run is its name; empty: none was made, and Message says why.
+	Run string `json:"run,omitempty"`
+	// Reason, Message, Text and Output are those of its result.
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Output  string `json:"output,omitempty"`
+	// Usage is what it used, with all below it; who asked for it is charged for
+	// tokens and cost.
+	Usage Usage `json:"usage"`
 }
 
 // A Decision is what a person decided.

@@ -37,6 +37,47 @@ func TestUsageOf(t *testing.T) {
 	}
 }
 
+// What a child Run says that it used is charged as it was measured, and never
+// lowers what is known.
+func TestCharged(t *testing.T) {
+	used := step.Meter{Usage: step.Usage{InputTokens: 100, CacheReadTokens: 60, CacheWriteTokens: 3, OutputTokens: 5, ReasoningTokens: 2, CostMicroUSD: 7, Priced: true}}
+	cost, less := int64(1)<<60, int64(-1)
+	cases := map[string]struct {
+		in   task.Usage
+		want step.Usage
+	}{
+		"what was measured":              {task.UsageOf(used), used.Usage},
+		"nothing":                        {task.Usage{DurationSeconds: 9}, step.Usage{}},
+		"a cost that is not known":       {task.Usage{InputTokens: 1}, step.Usage{InputTokens: 1}},
+		"less than nothing":              {task.Usage{InputTokens: -1, OutputTokens: -5, CostMicroUSD: &less}, step.Usage{Priced: true}},
+		"more read from a cache than is": {task.Usage{InputTokens: 5, CacheReadTokens: 50}, step.Usage{InputTokens: 5, CacheReadTokens: 5}},
+		"more than there is":             {task.Usage{OutputTokens: 1 << 60, CostMicroUSD: &cost}, step.Usage{OutputTokens: 1 << 50, CostMicroUSD: 1 << 50, Priced: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.in.Charged()); diff != "" {
+				t.Errorf("Charged() -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Nobody has to know of delegations to read what is said without any.
+func TestSignalsOfChildren(t *testing.T) {
+	child := task.Child{Request: "s2c1", Run: "x-s2c1", Reason: task.ReasonFinished, Output: `{"a":1}`}
+	data, err := json.Marshal(task.Signals{Children: []task.Child{child}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got task.Signals
+	if err := json.Unmarshal(data, &got); err != nil || cmp.Diff([]task.Child{child}, got.Children) != "" {
+		t.Errorf("%s is read as %+v (%v)", data, got.Children, err)
+	}
+	if data, err = json.Marshal(task.Signals{}); err != nil || string(data) != "{}" {
+		t.Errorf("nothing is said as %s (%v)", data, err)
+	}
+}
+
 func TestMeterMaxNeverFalls(t *testing.T) {
 	a := step.Meter{Steps: 3, ToolCalls: 1, Usage: step.Usage{InputTokens: 10}, DurationSeconds: 5}
 	b := step.Meter{Steps: 2, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}}
@@ -152,6 +193,7 @@ func TestShown(t *testing.T) {
 		"as much as there may be":   {of(task.MaxAsked-1, 1), 2},
 		"a byte more":               {of(task.MaxAsked, 1), 1},
 		"one that is far too large": {of(2*task.MaxAsked, 1), 1},
+		"two large delegations":     {of(task.MaxDelegated, task.MaxDelegated), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := len(task.Shown(tc.open)); got != tc.want {

@@ -31,6 +31,28 @@ func UsageOf(m step.Meter) Usage {
 	return u
 }
 
+// maxCharged bounds each number of what is charged, far beyond what any Run uses:
+// a sum of them never overflows.
+const maxCharged = 1 << 50
+
+// Charged is the usage of a child Run as it is charged to whoever waits for it:
+// tokens and cost, never less than nothing. A cost that is absent makes the sum
+// unknown, as that of a model without a price does.
+func (u Usage) Charged() step.Usage {
+	bound := func(n int64) int64 { return min(max(n, 0), maxCharged) }
+	c := step.Usage{
+		InputTokens:      bound(u.InputTokens),
+		CacheReadTokens:  min(bound(u.CacheReadTokens), bound(u.InputTokens)),
+		CacheWriteTokens: bound(u.CacheWriteTokens),
+		OutputTokens:     bound(u.OutputTokens),
+		ReasoningTokens:  bound(u.ReasoningTokens),
+	}
+	if u.CostMicroUSD != nil {
+		c.CostMicroUSD, c.Priced = bound(*u.CostMicroUSD), true
+	}
+	return c
+}
+
 // Money writes millionths of a US dollar the way the API reads them: "0.42USD",
 // with two decimals at least and six at most.
 func Money(microUSD int64) string {

@@ -91,8 +91,8 @@ type Call struct {
 // A Session is what a call may ask of the session that it belongs to.
 type Session interface {
 	// Delegate has an agent do a piece of work in a session of its own, named
-	// after the call; called again for the same call it goes on where it stood.
-	// What the other agent could not do is told in the Result.
+	// after the call, or in a child Run; called again for the same call it goes on
+	// where it stood. What the other agent could not do is told in the Result.
 	Delegate(ctx context.Context, d Delegation) (Result, error)
 	// Ask puts a question to a person and waits for the answer.
 	Ask(ctx context.Context, q Question) (Answer, error)
@@ -107,6 +107,9 @@ type Delegation struct {
 	// Own says that the agent delegates to its own kind: set by the loop where
 	// Agent was empty.
 	Own bool
+	// Run says that the agent works in a child Run, which is given Input and nothing
+	// else.
+	Run bool
 	// Prompt is the first that it is told; Input the values of its instructions.
 	Prompt string
 	Input  json.RawMessage

@@ -12,6 +12,13 @@
 //	   ▲                │
 //	   └── thrown away ─┘ crash
 //
+// Where Runs share a workspace, each with a state directory of its own, the clone
+// and the record of what was fetched are in a directory that they share too
+// ([Options.Origin]). The first Run that names a repository fetches it, another
+// repository or revision is refused, and files of ConfigMaps are put where there
+// is nothing yet: nobody's work is overwritten. A lock on that directory lets one
+// of them work at a time; what one left half done, the next finishes.
+//
 // [Publish] makes one commit of the files of the workspace, in the bare clone
 // that is kept in the state directory, and pushes it as a branch; package
 // workspace/git says how, with files that an attacker may write to. The branch is

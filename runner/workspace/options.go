@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 
@@ -45,12 +46,18 @@ type Options struct {
 	Workspace string
 	// State is a directory that only the runner sees; both may be on one volume.
 	State string
+	// Origin is another such directory, for Runs that have one workspace and each a
+	// State of its own: it holds what was fetched, and they share it. Empty: State
+	// holds that.
+	Origin string
 	// Git may be nil.
 	Git   *Git
 	Files []Files
 	// Log is told what people may want to know; nil: nobody is.
 	Log func(string)
 }
+
+func (o Options) origin() string { return cmp.Or(o.Origin, o.State) }
 
 func (o Options) log(line string) {
 	if o.Log != nil {
@@ -71,9 +78,9 @@ const (
 type PublishOptions struct {
 	// Workspace is the root of the files.
 	Workspace *os.Root
-	// State is the directory that Fetch was given.
-	State string
-	Git   *Git
+	// State and Origin are the directories that Fetch was given.
+	State, Origin string
+	Git           *Git
 	// Branch is the name to publish under, without refs/heads/.
 	Branch string
 	// Message and Author are of the commit.
@@ -95,11 +102,17 @@ type Published struct {
 	Unchanged bool
 }
 
-// Names in the state directory, all below one directory.
+func (o PublishOptions) origin() string { return cmp.Or(o.Origin, o.State) }
+
+// Names in the state directory, all below one directory. The first are those of
+// what Runs share.
 const (
 	stateDir      = "workspace"
 	cloneDir      = "git"
 	fetchedFile   = "fetched.json"
+	fetchLock     = "fetch.lock"
+	publishLock   = "publish.lock"
+	joinedFile    = "joined.json"
 	publishedFile = "published.json"
 	manifestFile  = "manifest.jsonl"
 )

@@ -12,13 +12,18 @@ import (
 // Publish makes one commit of what has become of the workspace and pushes it as a
 // branch. It may be tried again after any error and after a crash: what is there
 // already is not sent twice. A RefusedError says what a person must do; the work
-// stays where it is.
+// stays where it is. Of several Runs with one workspace one works at a time.
 func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 	p := publishing{o: o}
 	if err := p.prepare(); err != nil {
 		return Published{}, err
 	}
-	store, err := git.Open(in(o.State, cloneDir))
+	release, err := hold(ctx, in(o.origin(), publishLock), func() {})
+	if err != nil {
+		return Published{}, err
+	}
+	defer release()
+	store, err := git.Open(in(o.origin(), cloneDir))
 	if err != nil {
 		return Published{}, err
 	}
@@ -57,7 +62,7 @@ func (p *publishing) prepare() error {
 	if p.o.Git == nil {
 		return git.Refused("The workspace has no git repository, so there is nowhere to publish to: give it one, or do not publish.")
 	}
-	if err := load(p.o.State, fetchedFile, &p.from); err != nil {
+	if err := load(p.o.origin(), fetchedFile, &p.from); err != nil {
 		return err
 	}
 	if p.from.Stage != stageDone || p.from.URL == "" {
@@ -76,6 +81,14 @@ func (p *publishing) prepare() error {
 // compare makes the tree of the workspace.
 func (p *publishing) compare(ctx context.Context) error {
 	limits := git.Limits{Bytes: cmp.Or(p.o.MaxBytes, DefaultMaxBytes), Files: cmp.Or(p.o.MaxFiles, DefaultMaxFiles)}
+	release, err := hold(ctx, in(p.o.origin(), fetchLock), func() {})
+	if err != nil {
+		return err
+	}
+	defer release()
+	if p.o.Origin != "" {
+		sweep(p.o.Workspace) // what another Run left that died when it began
+	}
 	tree, err := p.store.Snapshot(ctx, p.o.Workspace, git.Basis{Commit: p.from.Head.Commit, Placed: p.from.Placed}, limits)
 	if err != nil {
 		return err

@@ -22,9 +22,15 @@ type fetched struct {
 	Version int    `json:"version"`
 	Stage   string `json:"stage"`
 	// URL and Head are empty where there was no repository.
-	URL    string       `json:"url,omitempty"`
-	Head   git.Head     `json:"head,omitzero"`
-	Placed []git.Placed `json:"placed,omitempty"`
+	URL      string       `json:"url,omitempty"`
+	Revision string       `json:"revision,omitempty"` // as it was asked for
+	Head     git.Head     `json:"head,omitzero"`
+	Placed   []git.Placed `json:"placed,omitempty"`
+}
+
+// A joined says that a Run has put what it brings into a workspace that it shares.
+type joined struct {
+	Version int `json:"version"`
 }
 
 // A published is what was sent, or was about to be.

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"io"
 	"net/http"
@@ -162,6 +163,7 @@ func (s *server) git() *workspace.Git {
 // A place is a workspace with its state.
 type place struct {
 	dir, state string
+	origin     string // of those that share the workspace
 	git        *workspace.Git
 	logged     []string
 }
@@ -175,7 +177,7 @@ func newPlace(t testing.TB, git *workspace.Git) *place {
 }
 
 func (p *place) options(files ...workspace.Files) workspace.Options {
-	return workspace.Options{Workspace: p.dir, State: p.state, Git: p.git, Files: files, Log: func(s string) { p.logged = append(p.logged, s) }}
+	return workspace.Options{Workspace: p.dir, State: p.state, Origin: p.origin, Git: p.git, Files: files, Log: func(s string) { p.logged = append(p.logged, s) }}
 }
 
 func (p *place) fetch(t testing.TB) {
@@ -198,17 +200,22 @@ const branch = "deckhand/fix-1"
 
 func (p *place) publish(t testing.TB, change ...func(*workspace.PublishOptions)) (workspace.Published, error) {
 	t.Helper()
+	return p.publishWithin(t.Context(), t, change...)
+}
+
+func (p *place) publishWithin(ctx context.Context, t testing.TB, change ...func(*workspace.PublishOptions)) (workspace.Published, error) {
+	t.Helper()
 	root, err := os.OpenRoot(p.dir)
 	must(t, err)
 	defer root.Close()
 	o := workspace.PublishOptions{
-		Workspace: root, State: p.state, Git: p.git, Branch: branch, Message: "Fix the bug",
+		Workspace: root, State: p.state, Origin: p.origin, Git: p.git, Branch: branch, Message: "Fix the bug",
 		Author: workspace.Author{Name: "Deckhand", Email: "deckhand@acme.com", When: noon},
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	return workspace.Publish(t.Context(), o)
+	return workspace.Publish(ctx, o)
 }
 
 // listing is a commit on the server: mode and name of every file.

@@ -10,12 +10,12 @@ import (
 
 // borrowed are the parts of our kinds whose types are Kubernetes' own, and the
 // free JSON, which has no schema.
-var borrowed = regexp.MustCompile(`^(agents|models|runs|decisions|toolsets)\.(metadata|apiVersion|kind|status\.conditions\[\]|spec\.podTemplate\.(resources|tolerations\[\]|imagePullSecrets\[\])|spec\.(input|output)\.schema|spec\.parameters\.extra|spec\.sandbox\.resources|spec\.requests\.tools\[\]\.(body|input))(\.|\[|$)`)
+var borrowed = regexp.MustCompile(`^(agents|models|runs|decisions|toolsets|workflows|schedules)\.(metadata|apiVersion|kind|status\.conditions\[\]|spec\.podTemplate\.(resources|tolerations\[\]|imagePullSecrets\[\])|spec\.(input|output)\.schema|spec\.parameters\.extra|spec\.sandbox\.resources|spec\.requests\.tools\[\]\.(body|input))(\.|\[|$)`)
 
 // Every field of ours opens its description with its name, and every string and
 // list is bounded: what cannot be bounded cannot be stored for ever.
 func TestFieldsAreDescribedAndBounded(t *testing.T) {
-	for _, plural := range []string{"models", "agents", "runs", "decisions", "toolsets"} {
+	for _, plural := range []string{"models", "agents", "runs", "decisions", "toolsets", "workflows", "schedules"} {
 		root := crd(t, plural).Spec.Versions[0].Schema.OpenAPIV3Schema
 		for name, field := range root.Properties {
 			inspect(t, plural+"."+name, name, field)

@@ -20,11 +20,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
-// crankAgent reconciles the Agent fixer once. The manager's cache has an index
-// that an API server has not; here it is worked out by hand.
-func (b *bench) crankAgent() {
-	b.t.Helper()
-	indexed := interceptor.NewClient(b.operator, interceptor.Funcs{
+// indexed is the operator's client. The manager's cache has an index that an API
+// server has not; here it is worked out by hand.
+func (b *bench) indexed() client.WithWatch {
+	return interceptor.NewClient(b.operator, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			runs, is := list.(*v1alpha1.RunList)
 			if !is {
@@ -48,7 +47,12 @@ func (b *bench) crankAgent() {
 			return nil
 		},
 	})
-	_, err := agent.New(indexed, func() time.Time { return b.now }).Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
+}
+
+// crankAgent reconciles the Agent fixer once.
+func (b *bench) crankAgent() {
+	b.t.Helper()
+	_, err := agent.New(b.indexed(), func() time.Time { return b.now }).Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
 	if err != nil {
 		b.t.Fatalf("reconciling the Agent: %v", err)
 	}

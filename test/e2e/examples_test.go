@@ -37,7 +37,7 @@ type example struct {
 
 // examples are all of them, by file.
 var examples = merged(
-	modelExamples, contextExamples, toolExamples, agentExamples, peopleExamples, sandboxExamples, toolsetExamples, durableExamples, workflowExamples,
+	modelExamples, contextExamples, toolExamples, agentExamples, peopleExamples, sandboxExamples, toolsetExamples, durableExamples, workflowExamples, scheduleExamples,
 )
 
 func merged[T any](all ...map[string]T) map[string]T {

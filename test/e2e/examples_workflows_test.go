@@ -81,12 +81,12 @@ var workflowExamples = map[string]example{
 	},
 	"workflow-loop.yaml": {
 		models: answers("claude-sonnet-5", map[string]modeltest.Turn{
-			"Write about the harbor at night. ":           says("Dark, dark."),
-			"Write about the harbor at night. Less dark":  says("Dim, dim."),
-			"Write about the harbor at night. More light": says("Lanterns lean on water."),
-			"Dark, dark.":             finishing(args{"score": 3, "advice": "Less dark"}),
-			"Dim, dim.":               finishing(args{"score": 6, "advice": "More light"}),
-			"Lanterns lean on water.": finishing(args{"score": 9, "advice": "None"}),
+			"Write about the harbor at night. ": says("Dark, dark."),
+			"Less dark":                         says("Dim, dim."),
+			"More light":                        says("Lanterns lean on water."),
+			"Dark, dark.":                       finishing(args{"score": 3, "advice": "Less dark"}),
+			"Dim, dim.":                         finishing(args{"score": 6, "advice": "More light"}),
+			"Lanterns lean on water.":           finishing(args{"score": 9, "advice": "None"}),
 		}),
 		check: func(s *scene) {
 			s.has("the output", s.output("poem"), `"poem":"Lanterns lean on water."`, `"score":9`)

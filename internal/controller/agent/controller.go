@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;toolsets;runs,verbs=get;list;watch
@@ -34,17 +38,24 @@ func New(c client.Client, now func() time.Time) *Reconciler {
 	return &Reconciler{client: c, now: now}
 }
 
-// ByVersion indexes unfinished Runs by the version of the Agent that they
-// started with.
+// ByVersion indexes unfinished Runs by the version, of an Agent or a Workflow,
+// that they started with or, as children, are to start with.
 const ByVersion = "unfinished-by-version"
 
 // UnfinishedByVersion is the index ByVersion.
 func UnfinishedByVersion(o client.Object) []string {
 	run, is := o.(*v1alpha1.Run)
-	if !is || run.Status.Attempt == nil || run.Status.CompletionTime != nil {
+	if !is || run.Status.CompletionTime != nil {
 		return nil
 	}
-	return []string{run.Status.Attempt.Agent}
+	version := cmp.Or(run.Status.Version, run.Annotations[v1alpha1.AnnotationVersion])
+	if run.Status.Attempt != nil {
+		version = run.Status.Attempt.Agent
+	}
+	if version == "" {
+		return nil
+	}
+	return []string{version}
 }
 
 // Setup has the manager run the Reconciler.
@@ -59,6 +70,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(runFinished)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(workflowGone)).
 		Complete(quiet.Conflicts(r))
 }
 
@@ -121,6 +133,32 @@ func agentOfRun(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}}}
+}
+
+// neededBy are the Agents of the versions that a Workflow's version needed.
+func (r *Reconciler) neededBy(ctx context.Context, gone client.Object) []reconcile.Request {
+	cm, is := gone.(*corev1.ConfigMap)
+	if !is {
+		return nil
+	}
+	var names []string
+	for _, hash := range workflow.Needs(cm) {
+		var needed corev1.ConfigMap
+		if r.client.Get(ctx, client.ObjectKey{Namespace: cm.Namespace, Name: snapshot.Name(hash)}, &needed) != nil {
+			continue
+		}
+		if v, err := snapshot.Read(&needed, hash); err == nil {
+			names = append(names, v.Sources.Agent)
+		}
+	}
+	return requests(cm.Namespace, names)
+}
+
+// workflowGone lets versions of Workflows through that are deleted.
+var workflowGone = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetLabels()[v1alpha1.LabelWorkflow] != "" },
 }
 
 // runFinished lets Runs through that stop needing their version.

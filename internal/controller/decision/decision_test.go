@@ -96,3 +96,23 @@ func TestWhichChangesOfARunMatter(t *testing.T) {
 		})
 	}
 }
+
+// The Run of a workflow has no attempt, and is heard all the same.
+func TestWhatAWorkflowAsksMatters(t *testing.T) {
+	of := func(p *v1alpha1.RunProgress) *v1alpha1.Run {
+		return gen.Run(func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow, r.Status.Progress = "", "release", p })
+	}
+	asks := of(&v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{{ID: "approval-gate", Kind: task.PendingApproval, Digest: "d1"}}})
+	goesOn := of(&v1alpha1.RunProgress{Decided: []v1alpha1.DecidedRequest{{Name: "x.approval-gate"}}})
+	for what, e := range map[string]event.UpdateEvent{
+		"that it asks":    {ObjectOld: of(nil), ObjectNew: asks},
+		"that it goes on": {ObjectOld: asks, ObjectNew: goesOn},
+	} {
+		if !runSpoke.Update(e) {
+			t.Errorf("%s does not matter", what)
+		}
+	}
+	if runSpoke.Update(event.UpdateEvent{ObjectOld: of(nil), ObjectNew: of(&v1alpha1.RunProgress{State: "Running"})}) {
+		t.Error("that it works matters")
+	}
+}

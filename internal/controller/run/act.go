@@ -18,9 +18,16 @@ import (
 // act does what the plan says and has no opinions. It returns the UID of a pod
 // that it made and, where the cluster refused, the plan that follows from that.
 func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, error) {
+	if err := r.steer(ctx, p.steer); err != nil {
+		return p, "", err
+	}
 	switch {
 	case p.claim != nil:
-		return p, "", r.prepare(ctx, w)
+		p, err := r.claim(ctx, w, p)
+		return p, "", err
+	case p.child != nil:
+		p, err := r.delegate(ctx, w, p)
+		return p, "", err
 	case p.create != nil:
 		return r.create(ctx, w, p)
 	case p.signal != nil:
@@ -33,6 +40,21 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, er
 		return p, "", client.IgnoreNotFound(r.client.Delete(ctx, w.run, preconditions(w.run), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
 	return p, "", nil
+}
+
+// claim is what has to be there before an attempt is claimed: for the first its
+// turn, and what its pod needs.
+func (r *Reconciler) claim(ctx context.Context, w world, p plan) (plan, error) {
+	if w.turn.limit > 0 && w.attempt() == 0 {
+		t, err := r.takeTurn(ctx, w.run)
+		if err != nil {
+			return p, err
+		}
+		if t.place > 0 {
+			return inLine(w.run.Spec.Agent, t), nil
+		}
+	}
+	return p, r.prepare(ctx, w)
 }
 
 // prepare makes what every pod of this Agent's version and namespace shares,

@@ -22,6 +22,38 @@ var runChanged = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
+// ofAgents lets the Runs of agents through: those of workflows have a controller
+// of their own.
+var ofAgents = predicate.NewPredicateFuncs(func(o client.Object) bool {
+	run, is := o.(*v1alpha1.Run)
+	return is && run.Spec.Workflow == ""
+})
+
+// asked lets the Runs through that an agent asked for.
+var asked = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelParentRun] != "" })
+
+// childChanged lets a child Run through when its parent has to say something else
+// of it, or to do something about it.
+var childChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && (reasonOf(was) != reasonOf(is) || isOver(was) != isOver(is) || was.Spec.DesiredState != is.Spec.DesiredState)
+	},
+}
+
+// runFinished lets a Run through that has become final: the TTL of what is a part
+// of it begins.
+var runFinished = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && !isOver(was) && isOver(is)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
 // material is the part of a Run that decisions depend on.
 type material struct {
 	generation         int64
@@ -33,6 +65,7 @@ type material struct {
 	effects            v1alpha1.Effects
 	state              string
 	asked, decided     string // names, one a line
+	delegated          int
 }
 
 func materialOf(r *v1alpha1.Run) material {
@@ -40,6 +73,7 @@ func materialOf(r *v1alpha1.Run) material {
 		generation: r.Generation,
 		deleted:    r.DeletionTimestamp != nil,
 		completed:  r.Status.CompletionTime != nil,
+		delegated:  len(r.Status.Delegated),
 	}
 	if a := r.Status.Attempt; a != nil {
 		m.attempt, m.podUID = a.Number, a.PodUID

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,16 @@ const claimPrefix = "deckhand-run-"
 // claimName is the name of the claim that a Run's files and journal are on. The
 // UID is in it: a Run never meets what a namesake before it left.
 func claimName(run *v1alpha1.Run) string {
-	hash := "-" + task.Hash([]byte(run.UID))[:8]
-	name := run.Name
+	if claim, _ := sharing(run); claim != "" {
+		return claim
+	}
+	return claimNamed(run.Name, string(run.UID))
+}
+
+// claimNamed is the name of the claim of a Run, which what is hashed tells from
+// others.
+func claimNamed(name, unique string) string {
+	hash := "-" + task.Hash([]byte(unique))[:8]
 	if most := 63 - len(claimPrefix) - len(hash); len(name) > most {
 		name = strings.TrimRight(name[:most], "-.")
 	}
@@ -53,6 +62,7 @@ func claimOf(w world) *corev1.PersistentVolumeClaim {
 	if mode == "" {
 		mode = corev1.ReadWriteOnce
 	}
+	owner := holder(w.run)
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -61,14 +71,14 @@ func claimOf(w world) *corev1.PersistentVolumeClaim {
 			Labels: map[string]string{
 				"app.kubernetes.io/name":       "deckhand-runner",
 				"app.kubernetes.io/managed-by": "deckhand",
-				v1alpha1.LabelRun:              w.run.Name,
+				v1alpha1.LabelRun:              owner.Name,
 				v1alpha1.LabelAgent:            snapshot.Label(w.version.Sources.Agent),
 			},
 			Annotations: map[string]string{
 				v1alpha1.AnnotationRetain:    string(retain),
 				v1alpha1.AnnotationRetention: strconv.Itoa(int(seconds)) + "s",
 			},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
+			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
@@ -85,14 +95,15 @@ func sizeOf(ws v1alpha1.Workspace) resource.Quantity {
 	return *ws.Size
 }
 
-// claimed reads the claim of a Run; nil: it has none, or another's has the name.
+// claimed reads the claim of a Run; nil: it has none, or somebody else's has the
+// name.
 func (r *Reconciler) claimed(ctx context.Context, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
 	if run.Status.Attempt == nil || run.Status.Attempt.Claim == "" {
 		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
 	}
 	var claim corev1.PersistentVolumeClaim
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.Claim}, &claim)
-	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(&claim, run) {
+	if apierrors.IsNotFound(err) || err == nil && !holds(run, &claim) {
 		return nil, nil //nolint:nilnil // the same
 	}
 	if err != nil {
@@ -129,8 +140,14 @@ func (r *Reconciler) takenClaim(ctx context.Context, w world, claim *corev1.Pers
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), &there); err != nil {
 		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", claim.Name, err)
 	}
-	if !metav1.IsControlledBy(&there, w.run) {
+	switch {
+	case !holds(w.run, &there):
 		p := foreignClaim(w)
+		instead = &p
+	case !slices.Equal(there.Spec.AccessModes, claim.Spec.AccessModes):
+		// Another Run has just made it, and in another way: the pod is thought out
+		// again once the cache shows it.
+		p := waiting(v1alpha1.ReasonStarting, "Another Run has made PersistentVolumeClaim "+claim.Name, time.Second)
 		instead = &p
 	}
 	return instead, nil
@@ -160,31 +177,26 @@ func refusedClaim(w world, err error) (plan, bool) {
 	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the Run's volume: "+text), true
 }
 
-// bereft settles a Run whose claim is gone after it had begun to change things:
-// nobody knows any more what was done.
+// bereft settles a Run whose claim is gone after it, or another that shares it,
+// had begun to change things: nobody knows any more what was done.
 func bereft(w world) (plan, bool) {
 	a := w.run.Status.Attempt
-	if a.Claim == "" || w.claim != nil || a.Number == 1 || !w.effects() {
+	switch {
+	case a.Claim == "" || w.claim != nil:
+		return plan{}, false
+	case w.bereaved:
+		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s is gone, and with it the files that other Runs of the workflow had begun to change; the work is not started on an empty one", a.Claim)), true
+	case a.Number == 1 || !w.effects():
 		return plan{}, false
 	}
 	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s is gone, and with it the files and the journal; the work had begun to change things, so it is not started again", a.Claim)), true
 }
 
 // outlived says whether the claim of a finished Run has stayed long enough, or
-// else how long it stays yet.
+// else how long it stays yet. One that is shared is not this Run's to free.
 func outlived(w world) (done bool, left time.Duration) {
-	if w.claim == nil || w.claim.DeletionTimestamp != nil {
+	if w.claim == nil || w.shares() {
 		return false, 0
 	}
-	switch v1alpha1.Retain(w.claim.Annotations[v1alpha1.AnnotationRetain]) {
-	case v1alpha1.RetainNever:
-		return true, 0
-	case v1alpha1.RetainAlways:
-	case v1alpha1.RetainOnFailure:
-		if succeeded(w.run.Status).Status == metav1.ConditionTrue {
-			return true, 0
-		}
-	}
-	left = retention(w.claim, time.Duration(defaultRetainSeconds)*time.Second) - sinceCompletion(w)
-	return left <= 0, max(left, 0)
+	return Outlived(w.run, w.claim, w.now)
 }

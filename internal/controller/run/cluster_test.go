@@ -27,6 +27,7 @@ type cluster struct {
 	decided []v1alpha1.Decision // by people
 	pods    map[string]*corev1.Pod
 	claim   *corev1.PersistentVolumeClaim
+	family
 	trouble string // what events say of a pod that does not start
 	supply  Supply
 	fenced  bool
@@ -39,7 +40,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster {
 	t.Helper()
-	return newClusterOf(t, run, agent, gen.Objects())
+	return newClusterOf(t, run, agent, withReviewer(gen.Objects()))
 }
 
 // newClusterOf is one where an Agent may reach more than its Model.
@@ -68,6 +69,7 @@ func (c *cluster) world() world {
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
 	w.unproven = unprovenBy(c.run, c.decided)
+	c.show(&w, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
 			w.pods = append(w.pods, *pod.DeepCopy())
@@ -81,7 +83,12 @@ func (c *cluster) step() plan {
 	w := c.world()
 	p := decide(w)
 	uid := ""
+	c.steer(p.steer)
 	switch {
+	case p.child != nil:
+		if p = c.make(w, p); p.signal != nil {
+			c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.say))
+		}
 	case p.create != nil:
 		p, uid = c.create(w, p)
 	case p.signal != nil:

@@ -155,9 +155,9 @@ func (r recipe) execute() corev1.Container {
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "task", MountPath: task.Dir, ReadOnly: true},
 		{Name: "token", MountPath: task.TokenDir, ReadOnly: true},
-		r.place("state", task.StateDir),
-		r.place("workspace", task.Workspace),
 	}
+	c.VolumeMounts = append(c.VolumeMounts, r.known()...)
+	c.VolumeMounts = append(c.VolumeMounts, r.place("workspace", task.Workspace))
 	c.VolumeMounts = append(c.VolumeMounts, r.programs()...)
 	for _, name := range r.runnerSecrets() {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))
@@ -186,9 +186,9 @@ func (r recipe) fetch() corev1.Container {
 	c.Env = r.supply.proxyEnv()
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "task", MountPath: task.Dir, ReadOnly: true},
-		r.place("state", task.StateDir),
-		r.place("workspace", task.Workspace),
 	}
+	c.VolumeMounts = append(c.VolumeMounts, r.known()...)
+	c.VolumeMounts = append(c.VolumeMounts, r.place("workspace", task.Workspace))
 	ws := r.version.Sources.AgentSpec.Workspace
 	if name := gitSecret(ws); name != "" {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))

@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 )
 
-// +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/pod,verbs=create
@@ -46,6 +47,7 @@ type Reconciler struct {
 	runner   image
 	supply   Supply
 	now      func() time.Time
+	turns    turns
 }
 
 // A guardian knows what keeps runners from being safe; empty: nothing.
@@ -90,14 +92,20 @@ const byAgent = "unstarted-by-agent"
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	register()
+	outcome.Register()
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, UnfinishedByAgent, IndexUnfinishedByAgent); err != nil {
+		return fmt.Errorf("indexing Runs: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Run{}, builder.WithPredicates(runChanged)).
+		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
 		Owns(&corev1.Pod{}, builder.WithPredicates(podChanged)).
+		Owns(&v1alpha1.Run{}, builder.WithPredicates(asked, childChanged)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.nextInLine), builder.WithPredicates(ofAgents, standsElsewhere)).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -109,6 +117,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 // Reconcile moves one Run a single step: look, decide, act, report. Only look,
 // act and report touch the cluster; decide is arithmetic.
 func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
+	if run.Spec.Workflow != "" {
+		return ctrl.Result{}, nil // those are another controller's
+	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Run: %w", err)

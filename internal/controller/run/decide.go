@@ -9,35 +9,37 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // rules are the whole policy of a Run, most pressing first. The first that
 // applies decides; to learn what the controller does, read this list.
 var rules = []func(world) (plan, bool){
-	deleted,     // it is being deleted: owner references do the rest
-	settled,     // a finished Run never moves again; its pods and itself are tidied up
-	restored,    // a backup brought it back without its status: not done twice
-	mismatched,  // the runner acted on what nobody decided
-	committed,   // the runner stands by a result: done, or try again
-	unsupported, // it names what this release does not run
-	expired,     // its deadline has passed
-	stopped,     // a person asked it to stop
-	unguarded,   // the admission policies are missing: no pod is safe
-	held,        // it was paused before it began
-	unresolved,  // its Agent is not there, or not ready: wait
-	unfit,       // what it is given is not what its Agent takes
-	oversized,   // its task does not fit a pod
-	unclaimed,   // nothing in the way: take the first attempt
-	uncreated,   // the attempt has no pod yet: make it, or find it
-	released,    // its runner left on purpose, until somebody decides
-	lost,        // its pod is gone
-	ended,       // its runner ended without a result
-	overrun,     // its runner outlived limits.duration
-	paused,      // a person asked it to hold, or to go on
-	unsaid,      // people decided something that the runner has not been told
-	starting,    // its pod has not started the runner yet
-	underway,    // the runner works
+	deleted,    // it is being deleted: owner references do the rest
+	settled,    // a finished Run never moves again; its pods and itself are tidied up
+	restored,   // a backup brought it back without its status: not done twice
+	mismatched, // the runner acted on what nobody decided
+	committed,  // the runner stands by a result: done, or try again
+	expired,    // its deadline has passed
+	stopped,    // a person asked it to stop
+	unguarded,  // the admission policies are missing: no pod is safe
+	held,       // it was paused before it began
+	unresolved, // its Agent is not there, or not ready: wait
+	unfit,      // what it is given is not what its Agent takes
+	oversized,  // its task does not fit a pod
+	queued,     // its Agent has a bound on active Runs, and its turn has not come
+	unclaimed,  // nothing in the way: take the first attempt
+	uncreated,  // the attempt has no pod yet: make it, or find it
+	released,   // its runner left on purpose, until somebody decides
+	lost,       // its pod is gone
+	ended,      // its runner ended without a result
+	overrun,    // its runner outlived limits.duration
+	paused,     // a person asked it to hold, or to go on
+	unsaid,     // people decided something that the runner has not been told
+	delegating, // the runner asks for a child Run
+	starting,   // its pod has not started the runner yet
+	underway,   // the runner works
 }
 
 // decide is arithmetic: from what was seen to what to do. Whatever an active
@@ -48,6 +50,7 @@ func decide(w world) plan {
 		if !applies {
 			continue
 		}
+		p.steer = steered(w, p)
 		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && w.run.DeletionTimestamp.IsZero() && !p.settles() {
 			p.wake = sooner(p.wake, max(w.run.CreationTimestamp.Add(d).Sub(w.now), time.Second))
 		}
@@ -60,13 +63,12 @@ func deleted(w world) (plan, bool) {
 	return plan{}, !w.run.DeletionTimestamp.IsZero()
 }
 
-const restoreLabel = "velero.io/restore-name"
-
 func restored(w world) (plan, bool) {
-	if w.run.Labels[restoreLabel] == "" || w.attempt() > 0 {
+	if w.attempt() > 0 {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonRestored, "A backup restored this Run without its status, so it may have been done already; create a new Run to do the work again"), true
+	o, is := outcome.Restored(w.run)
+	return plan{}.saying(o), is
 }
 
 func committed(w world) (plan, bool) {
@@ -79,13 +81,6 @@ func committed(w world) (plan, bool) {
 		p.lastWord = lastWord(w.pod())
 	}
 	return p, true
-}
-
-func unsupported(w world) (plan, bool) {
-	if w.run.Spec.Agent != "" {
-		return plan{}, false
-	}
-	return failure(v1alpha1.ReasonMisconfigured, "This release runs agents only; name one in spec.agent"), true
 }
 
 func expired(w world) (plan, bool) {
@@ -145,7 +140,7 @@ func unresolved(w world) (plan, bool) {
 	if w.version != nil || w.pod() != nil {
 		return plan{}, false
 	}
-	if w.attempt() > 0 {
+	if w.attempt() > 0 || pinned(w.run) != "" {
 		return failure(v1alpha1.ReasonMisconfigured, w.obstacle), true
 	}
 	return patiently(w, v1alpha1.ReasonPending, w.obstacle), true

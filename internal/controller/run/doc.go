@@ -18,6 +18,10 @@
 //   - A finished Run never moves again.
 //   - Failures of the work and of the ground are two budgets, never mixed up.
 //   - Work that may have changed something is not started a second time.
+//   - A child Run that the runner asks for is made once, within what is left of the
+//     limits, and told to the runner until it has heard how it ended.
+//   - Of an Agent with a bound no more Runs are active than may be; the oldest
+//     come first.
 //
 // Reconcile is look → decide → act → report. decide.go is the policy: a list of
 // rules, pure; to learn what the controller does, read that list. Only look

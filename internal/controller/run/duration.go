@@ -13,10 +13,10 @@ import (
 // watches the limit itself and needs time to say so.
 const overrunGrace = time.Minute
 
-// Waiting for people takes as long as it takes: limits.wait is the runner's to
-// watch, and bounds the pod.
+// Waiting for people, or for child Runs, takes as long as it takes: limits.wait is
+// the runner's to watch, and bounds the pod.
 func overrun(w world) (plan, bool) {
-	if began(w).IsZero() || w.version == nil || awaitsPeople(w) || w.now.Before(givenUp(w)) {
+	if began(w).IsZero() || w.version == nil || awaitsOthers(w) || w.now.Before(givenUp(w)) {
 		return plan{}, false
 	}
 	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("Ran for longer than limits.duration, %s, and did not end by itself", w.limits().duration())), true
@@ -42,8 +42,8 @@ func givenUp(w world) time.Time {
 	return at
 }
 
-// mayWait says whether the runner may have waited for people: it may ask them, or
-// was paused by one.
+// mayWait says whether the runner may have waited for people or child Runs: it may
+// ask them, or was paused.
 func mayWait(w world) bool {
 	return mayAsk(w.version.Snapshot) || signals(w.pod()).At > 0
 }

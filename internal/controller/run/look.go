@@ -25,17 +25,24 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if w.pods, err = r.pods(ctx, run); err != nil {
 		return w, err
 	}
-	if w.claim, err = r.claimed(ctx, run); err != nil {
+	if err := r.volume(ctx, &w); err != nil {
 		return w, err
 	}
-	if run.Spec.Agent == "" || run.Status.CompletionTime != nil {
-		return w, nil // a finished Run needs no version: what tidying needs is on its pods and its claim
+	if w.above, err = r.lineage(ctx, run); err != nil {
+		return w, err
+	}
+	if run.Status.CompletionTime != nil {
+		return w, r.lookAtChildren(ctx, &w) // a finished Run needs no version: what tidying needs is on its pods and its claim
 	}
 	if w.version, w.obstacle, err = r.version(ctx, run); err != nil {
 		return w, err
 	}
-	if run.Status.Attempt == nil {
-		return w, nil // nobody has asked anything, and nobody is there to be told
+	if run.Status.Attempt == nil { // nobody has asked anything, and nobody is there to be told
+		w.turn, err = r.turn(ctx, run)
+		return w, err
+	}
+	if err := r.lookAtChildren(ctx, &w); err != nil {
+		return w, err
 	}
 	if w.trouble, err = r.troubles(ctx, w); err != nil {
 		return w, err
@@ -128,8 +135,12 @@ func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*snaps
 	return v, nil
 }
 
-// current is the version that the Agent has now.
+// current is the version that the Agent has now, or the one that the Run was made
+// for.
 func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	if pinned(run) != "" {
+		return r.frozen(ctx, run)
+	}
 	var agent v1alpha1.Agent
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}, &agent)
 	if apierrors.IsNotFound(err) {

@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,11 +13,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// awaitsPeople says whether the runner waits for a person, or is paused by one, as
-// it last reported.
-func awaitsPeople(w world) bool {
+// awaitsOthers says whether the runner waits for a person or a child Run, or is
+// paused, as it last reported.
+func awaitsOthers(w world) bool {
 	p := w.progress()
-	return p != nil && (p.State == v1alpha1.ReasonAwaitingAnswer || p.State == v1alpha1.ReasonAwaitingApproval || p.State == v1alpha1.ReasonPaused)
+	if p == nil {
+		return false
+	}
+	switch p.State {
+	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused:
+		return true
+	}
+	return false
 }
 
 // waitsFor is what a runner that reports waits for, as reason and message of
@@ -29,8 +35,10 @@ func waitsFor(w world) (reason, message string) {
 		return p.State, "The provider of the model asks to wait; the Run goes on by itself"
 	case v1alpha1.ReasonPaused:
 		return p.State, toldPaused
+	case v1alpha1.ReasonAwaitingChild:
+		return p.State, awaited(w)
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
-		text := asking(w.run.Name, p.Pending)
+		text := answer.Asking(w.run.Name, p.Pending)
 		if w.attempt() > 1 && len(p.Pending) > 0 && !w.durable() {
 			text += fmt.Sprintf(". If an earlier attempt left a Decision of that name, name it %s.%s.2", w.run.Name, answer.Line(p.Pending[0].ID, task.MaxRequest))
 		}
@@ -39,74 +47,25 @@ func waitsFor(w world) (reason, message string) {
 	return "", ""
 }
 
-// maxQuoted is how much of a question stands in a message.
-const maxQuoted = 400
-
-// asking quotes the first request and says how to answer it.
-func asking(run string, pending []v1alpha1.PendingRequest) string {
-	if len(pending) == 0 {
-		return "The runner waits for a person"
-	}
-	p := pending[0]
-	who := "It"
-	if p.Agent != "" {
-		who = "Agent " + answer.Line(p.Agent, task.MaxAsker)
-	}
-	id := answer.Line(p.ID, task.MaxRequest)
-	said := reply(p)
-	if len(p.Groups) > 0 {
-		said += ", groups: [<one of " + answer.Line(strings.Join(p.Groups, ", "), task.MaxAsker) + ">]"
-	}
-	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), run, id, run, id, said)
-	if more := len(pending) - 1; more > 0 {
-		text += fmt.Sprintf("; %d more in status.progress.pending", more)
-	}
-	return text
-}
-
-// subject is what is asked, in a line.
-func subject(p v1alpha1.PendingRequest) string {
-	if p.Kind != task.PendingApproval {
-		return answer.Line(p.Question, maxQuoted)
-	}
-	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(answer.Line(p.Args, task.MaxArgs), maxQuoted*3/4))
-	if p.Question != "" {
-		text += " " + p.Question
-	}
-	return answer.Line(text, maxQuoted)
-}
-
-// reply is what a Decision on a request says.
-func reply(p v1alpha1.PendingRequest) string {
-	switch p.Kind {
-	case task.PendingApproval:
-		return "type: Approve, digest: " + answer.Line(p.Digest, len(p.Digest)) + " (or type: Deny)"
-	case task.PendingLimit:
-		return "type: Grant, grant: {steps: 20}"
-	default:
-		return "type: Answer, value: '…'"
-	}
-}
-
 // maxSignals is the most bytes of what a runner is told.
 const maxSignals = 8 << 10
 
 // retell is how soon it is looked at what became of what was said.
 const retell = time.Second
 
-// unsaid tells a runner what people decided.
+// unsaid tells a runner what people decided, and what came of its child Runs.
 func unsaid(w world) (plan, bool) {
 	pod := w.pod()
 	if w.progress() == nil || !alive(pod) {
 		return plan{}, false
 	}
 	told := signals(pod)
-	want := toSay(w, told)
-	if slices.Equal(told.Decisions, want) && unheardIn(w, told) != resay {
+	decided, ended := toSay(w, told), toTell(w, w.progress(), told.Children)
+	if slices.Equal(told.Decisions, decided) && sameChildren(told.Children, ended) && unheardIn(w, told) != resay {
 		return plan{}, false
 	}
-	told.Decisions, told.Said = want, 0
-	if len(want) > 0 {
+	told.Decisions, told.Children, told.Said = decided, ended, 0
+	if len(decided)+len(ended) > 0 {
 		told.Said = w.now.Unix()
 	}
 	return plan{signal: pod, say: told, wake: retell}, true
@@ -120,7 +79,7 @@ const resay = 20 * time.Second
 // unheardIn is when the runner is to be told again what it has not acted on: 0
 // where there is nothing, resay when it is time.
 func unheardIn(w world, told task.Signals) time.Duration {
-	if len(told.Decisions) == 0 {
+	if len(told.Decisions)+len(told.Children) == 0 {
 		return 0
 	}
 	if left := resay - w.now.Sub(time.Unix(told.Said, 0)); left > 0 {
@@ -138,7 +97,7 @@ const maxSaid = task.MaxDecided / 2
 // on, which it may not before somebody hears the others. One fits always.
 func toSay(w world, told task.Signals) []task.Decision {
 	before := told.Decisions
-	told.Decisions = nil
+	told.Decisions, told.Children = nil, nil
 	for _, d := range inTurn(w.decisions) {
 		v := answer.Judge(w.run, d)
 		was := slices.IndexFunc(before, func(s task.Decision) bool { return s.Name == d.Name })

@@ -254,18 +254,6 @@ func TestAPromptIsAnInput(t *testing.T) {
 	}
 }
 
-// What a model writes into a question cannot leave its line, or drown the rest.
-func TestAQuestionIsQuotedSafely(t *testing.T) {
-	text := asking("x", []v1alpha1.PendingRequest{question("s3c1", "\x1b[2Jrm?\n\n"+strings.Repeat("y", 2000))})
-	if strings.ContainsAny(text, "\x1b\n") || len(text) > task.MaxMessage || !strings.Contains(text, "[2Jrm? yyy") || !strings.Contains(text, "a Decision named x.s3c1") {
-		t.Errorf("the message is %q", text)
-	}
-	p := v1alpha1.PendingRequest{ID: strings.Repeat("i", task.MaxRequest), Kind: task.PendingLimit, Agent: strings.Repeat("a", task.MaxAsker), Question: strings.Repeat("ä", 512)}
-	if text := asking(strings.Repeat("r", 63), []v1alpha1.PendingRequest{p, p}); len(text) > task.MaxMessage || !strings.Contains(text, "1 more in status") {
-		t.Errorf("the longest message has %d bytes: %s", len(text), text)
-	}
-}
-
 // What does not fit the signals waits, and what is first goes first.
 func TestSignalsAreBounded(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())

@@ -24,9 +24,13 @@ type plan struct {
 	signal *corev1.Pod                   // tell this pod's runner
 	say    task.Signals                  // this
 	remove []corev1.Pod                  // delete these pods
+	child  *v1alpha1.Run                 // make this child Run
+	asked  v1alpha1.PendingRequest       // for this request
 	free   *corev1.PersistentVolumeClaim // delete the Run's claim
 	forget bool                          // delete the Run
 
+	// steer tells child Runs to stop, to hold or to go on, beside the step.
+	steer []course
 	// lastWord is a termination message that knows more than status; it is kept
 	// where the runner's report would stand.
 	lastWord *task.Termination

@@ -74,6 +74,7 @@ func podOf(w world) *corev1.Pod {
 			Tolerations:                   append(lostNode(), r.template.Tolerations...),
 			RuntimeClassName:              r.template.RuntimeClassName,
 			PriorityClassName:             r.template.PriorityClassName,
+			Affinity:                      r.neighbors(),
 			InitContainers:                r.before(),
 			Containers:                    []corev1.Container{r.execute()},
 			Volumes:                       r.volumes(),
@@ -93,6 +94,9 @@ func (r recipe) ownLabels() map[string]string {
 		v1alpha1.LabelRun:              r.run.Name,
 		v1alpha1.LabelAttempt:          strconv.Itoa(int(r.attempt())),
 		v1alpha1.LabelAgent:            snapshot.Label(r.version.Sources.Agent),
+	}
+	if r.shares() {
+		labels[v1alpha1.LabelClaim] = r.run.Status.Attempt.Claim
 	}
 	if r.fenced {
 		labels[v1alpha1.LabelEgress] = r.egress().Label()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -96,12 +97,12 @@ func TestEveryRunSettles(t *testing.T) {
 			}
 			live(t, seed, c)
 		}
-		outcome := succeeded(c.run.Status)
+		settled := outcome.Of(c.run.Status)
 		for range 10 {
 			live(t, seed, c)
 		}
-		if is := succeeded(c.run.Status); is.Status != outcome.Status || is.Reason != outcome.Reason {
-			t.Fatalf("seed %d: a settled Run moved from %s to %s", seed, outcome.Reason, is.Reason)
+		if is := outcome.Of(c.run.Status); is.Status != settled.Status || is.Reason != settled.Reason {
+			t.Fatalf("seed %d: a settled Run moved from %s to %s", seed, settled.Reason, is.Reason)
 		}
 	}
 }
@@ -128,7 +129,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 	if live > 1 {
 		t.Fatalf("seed %d: %d live pods", seed, live)
 	}
-	is := succeeded(c.run.Status)
+	is := outcome.Of(c.run.Status)
 	if is.Status == metav1.ConditionTrue && c.world().committed() == nil {
 		t.Fatalf("seed %d: success without a committed result", seed)
 	}

@@ -20,7 +20,7 @@ func wantsPause(w world) bool { return w.run.Spec.DesiredState == v1alpha1.Desir
 
 // durable says whether the journal of a Run outlives its pods.
 func (w world) durable() bool {
-	return w.version != nil && w.version.Sources.AgentSpec.Workspace.Durability == v1alpha1.DurabilityVolume
+	return w.version != nil && (w.version.Sources.AgentSpec.Workspace.Durability == v1alpha1.DurabilityVolume || w.shares())
 }
 
 // left is why the runner of the current attempt left on purpose, as it reported
@@ -70,7 +70,10 @@ func released(w world) (plan, bool) {
 	if wantsPause(w) {
 		return waiting(reason, message, 0), true
 	}
-	if wait := expiresIn(w); left == task.ReasonWaiting && wait > 0 && !roused(w) {
+	if wait, waits := expiresIn(w); left == task.ReasonWaiting && waits && !roused(w) {
+		if p, asks := delegating(w); asks {
+			return p, true
+		}
 		return waiting(reason, message, wait), true
 	}
 	p := waiting(v1alpha1.ReasonStarting, "Going on: there is something to go on with", 0)
@@ -80,10 +83,13 @@ func released(w world) (plan, bool) {
 	return p, true
 }
 
-// roused says whether somebody decided something that a runner which left to wait
-// would go on with. A message is that only to a Run that asks a question, and
+// roused says whether a child Run ended, or somebody decided something that a
+// runner which left to wait would go on with. A message is that only to a Run that asks a question, and
 // once: an attempt that began after it was said has heard it.
 func roused(w world) bool {
+	if len(toTell(w, w.progress(), nil)) > 0 {
+		return true
+	}
 	asks := slices.ContainsFunc(w.progress().Pending, func(p v1alpha1.PendingRequest) bool { return p.Kind == task.PendingQuestion })
 	said := toSay(w, task.Signals{})
 	return slices.ContainsFunc(w.decisions, func(d v1alpha1.Decision) bool {
@@ -94,21 +100,21 @@ func roused(w world) bool {
 	})
 }
 
-// expiresIn is how long the first of the open requests still waits; 0: it does
-// not any more.
-func expiresIn(w world) time.Duration {
-	first := time.Duration(0)
+// expiresIn is how long the first of the open requests still waits; false: it does
+// not any more. One for a child Run waits for as long as that takes.
+func expiresIn(w world) (first time.Duration, waits bool) {
 	for _, p := range w.progress().Pending {
 		if p.ExpiresAt == nil {
+			waits = waits || p.Kind == task.PendingDelegation
 			continue
 		}
 		left := p.ExpiresAt.Sub(w.now)
 		if left <= 0 {
-			return 0
+			return 0, false
 		}
-		first = sooner(first, left)
+		first, waits = sooner(first, left), true
 	}
-	return first
+	return first, waits
 }
 
 // paused has the runner hold at a safe point, or go on.
@@ -142,16 +148,20 @@ func brakingIn(w world, told task.Signals) time.Duration {
 // opening is what the runner of a new attempt is told at once; nil: nothing.
 func opening(w world) *task.Signals {
 	said := task.Signals{Decisions: toSay(w, task.Signals{})}
-	if len(said.Decisions) == 0 {
+	if w.durable() { // else it knows of nothing that was asked for
+		said.Children = toTell(w, w.run.Status.Progress, nil)
+	}
+	if len(said.Decisions)+len(said.Children) == 0 {
 		return nil
 	}
 	said.Said = w.now.Unix()
 	return &said
 }
 
-// mayAsk says whether any agent of a snapshot may make a person wait.
+// mayAsk says whether any agent of a snapshot may wait for people, or for child
+// Runs.
 func mayAsk(s task.Snapshot) bool {
-	return slices.ContainsFunc(append([]task.Agent{s.Agent}, s.Agents...), func(a task.Agent) bool {
+	return delegates(s) || slices.ContainsFunc(append([]task.Agent{s.Agent}, s.Agents...), func(a task.Agent) bool {
 		return a.Limits.Ask || slices.ContainsFunc(a.Tools, asksPeople) ||
 			slices.ContainsFunc(a.Policy, func(r task.Rule) bool { return r.Answer == string(v1alpha1.PolicyAsk) })
 	})

@@ -1,13 +1,10 @@
 package run
 
 import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -19,29 +16,30 @@ func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
 	if p.reason == "" {
 		p = unchanged(w.run, p)
 	}
-	s.ObservedGeneration = w.run.Generation
-	s.Target = target(w.run.Spec)
-	now := metav1.NewTime(w.now)
-	attempted(&s, p, created, now)
+	attempted(&s, p, created, metav1.NewTime(w.now))
 	if p.lastWord != nil {
 		s.Progress = progressOf(w, *p.lastWord)
 	}
-	if reasonOf(w.run) == v1alpha1.ReasonPaused && p.reason != v1alpha1.ReasonPaused && !p.settles() {
-		s.ResumedAt = &now
+	if delegated := marked(w, p); len(delegated) > 0 {
+		s.Delegated = delegated
 	}
-	if p.settles() && s.CompletionTime == nil {
-		s.CompletionTime = &now
-	}
-	s.Conditions = condition.Merge(s.Conditions, now, w.run.Generation, conditions(p)...)
+	p.said().Put(&s, w.run, w.now)
 	return s
 }
 
 // unchanged is a plan with the reason, message and outcome that stand already.
 func unchanged(run *v1alpha1.Run, p plan) plan {
-	p.reason, p.message = reasonOf(run), messageOf(run)
-	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
-		p.outcome = c.Status
-	}
+	return p.saying(outcome.Of(run.Status))
+}
+
+// said is what a plan says of the Run.
+func (p plan) said() outcome.Outcome {
+	return outcome.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message}
+}
+
+// saying is a plan that says something else of the Run.
+func (p plan) saying(o outcome.Outcome) plan {
+	p.outcome, p.reason, p.message = o.Status, o.Reason, o.Message
 	return p
 }
 
@@ -68,37 +66,6 @@ func attempted(s *v1alpha1.RunStatus, p plan, created string, now metav1.Time) {
 	}
 }
 
-// conditions are the Run's four, from the one reason.
-func conditions(p plan) []metav1.Condition {
-	outcome := p.outcome
-	if outcome == "" {
-		outcome = metav1.ConditionUnknown
-	}
-	active := outcome == metav1.ConditionUnknown
-	message := task.Cut(p.message, task.MaxMessage)
-	say := func(kind string, status metav1.ConditionStatus) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: p.reason, Message: message}
-	}
-	// The message stands once: repeated in four conditions it would be most of
-	// the status.
-	short := func(kind string, status bool) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: condition.When(status), Reason: p.reason}
-	}
-	return []metav1.Condition{
-		say(v1alpha1.ConditionSucceeded, outcome),
-		short(v1alpha1.ConditionFinished, !active),
-		short(v1alpha1.ConditionReconciling, active),
-		short(v1alpha1.ConditionStalled, outcome == metav1.ConditionFalse),
-	}
-}
-
-func target(spec v1alpha1.RunSpec) string {
-	if spec.Workflow != "" {
-		return "workflow/" + spec.Workflow
-	}
-	return spec.Agent
-}
-
 // progressOf is what a dead runner could not report any more: its last word,
 // in the place where its report would stand.
 func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
@@ -121,21 +88,6 @@ func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
 	return p
 }
 
-func reasonOf(run *v1alpha1.Run) string {
-	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
-		return c.Reason
-	}
-	return v1alpha1.ReasonPending
-}
+func reasonOf(run *v1alpha1.Run) string { return outcome.Of(run.Status).Reason }
 
-func messageOf(run *v1alpha1.Run) string {
-	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
-		return c.Message
-	}
-	return ""
-}
-
-// sinceCompletion is how long a Run is final.
-func sinceCompletion(w world) time.Duration {
-	return w.now.Sub(w.run.Status.CompletionTime.Time)
-}
+func messageOf(run *v1alpha1.Run) string { return outcome.Of(run.Status).Message }

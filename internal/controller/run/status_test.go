@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -44,7 +45,7 @@ func TestConditions(t *testing.T) {
 			if tc.plan.reason != "" {
 				run.Status = statusOf(world{run: run, now: gen.Noon}, tc.plan, "")
 			}
-			if got := succeeded(run.Status).Status; got != tc.succeeded {
+			if got := outcome.Of(run.Status).Status; got != tc.succeeded {
 				t.Errorf("Succeeded is %s, want %s", got, tc.succeeded)
 			}
 			if got := meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFinished); got != tc.finished {
@@ -73,38 +74,5 @@ func TestLastWordFitsTheSchema(t *testing.T) {
 	}
 	if diff := cmp.Diff([]v1alpha1.File{{Path: "/workspace/a", Size: 1}}, r.Files); diff != "" {
 		t.Errorf("files -want +got:\n%s", diff)
-	}
-}
-
-// People are told once, when something changed that they may have to act upon.
-func TestTransitions(t *testing.T) {
-	status := func(outcome metav1.ConditionStatus, reason, message string) v1alpha1.RunStatus {
-		return v1alpha1.RunStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: outcome, Reason: reason, Message: message}}}
-	}
-	unknown := metav1.ConditionUnknown
-	cases := map[string]struct {
-		before, after v1alpha1.RunStatus
-		want          string
-	}{
-		"the end, well":            {status(unknown, "Running", ""), status(metav1.ConditionTrue, "Finished", "done"), "Normal Finished"},
-		"the end, badly":           {status(unknown, "Running", ""), status(metav1.ConditionFalse, "StepLimit", "why"), "Warning StepLimit"},
-		"something is missing":     {status(unknown, "Starting", ""), status(unknown, "SecretMissing", "which"), "Warning SecretMissing"},
-		"the same is missing":      {status(unknown, "SecretMissing", "which"), status(unknown, "SecretMissing", "which"), ""},
-		"somebody is asked":        {status(unknown, "Running", ""), status(unknown, "AwaitingAnswer", "which?"), "Warning AwaitingAnswer"},
-		"and something more":       {status(unknown, "AwaitingAnswer", "which?"), status(unknown, "AwaitingAnswer", "and?"), "Warning AwaitingAnswer"},
-		"it goes on by itself":     {status(unknown, "Pending", ""), status(unknown, "Starting", ""), ""},
-		"it is at work":            {status(unknown, "Starting", ""), status(unknown, "Running", ""), ""},
-		"a note on a finished one": {status(metav1.ConditionTrue, "Finished", "done"), status(metav1.ConditionTrue, "Finished", "done; kept"), "Normal Kept"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := ""
-			for _, e := range transitions(tc.before, tc.after) {
-				got += e.kind + " " + e.reason
-			}
-			if got != tc.want {
-				t.Errorf("told %q, want %q", got, tc.want)
-			}
-		})
 	}
 }

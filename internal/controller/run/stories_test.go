@@ -401,15 +401,11 @@ var stories = map[string]story{
 	},
 	"restored": {
 		title: "a Run restored without its status is not done twice",
-		run:   func(r *v1alpha1.Run) { r.Labels = map[string]string{restoreLabel: "nightly"} },
+		run:   func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "nightly"} },
 	},
 	"too-large": {
 		title: "a task that fits no pod is refused before there is one",
 		run:   func(r *v1alpha1.Run) { r.Spec.Prompt = strings.Repeat("\"quoted\"\n", 7000) },
-	},
-	"workflow": {
-		title: "a Run of a workflow is refused: this release has none",
-		run:   func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" },
 	},
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -76,7 +77,7 @@ func (p *telling) move() (wake time.Duration, moved bool) {
 	if did == "" && cmp.Equal(*before, p.run.Status) {
 		return plan.wake, false
 	}
-	p.tell("%-22s %s %s", did, succeeded(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
+	p.tell("%-22s %s %s", did, outcome.Of(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
 	return plan.wake, true
 }
 
@@ -99,10 +100,26 @@ func clock(d time.Duration) string {
 
 // deed is what a plan does, in a word.
 func deed(p plan) string {
+	var out []string
+	if step := stepOf(p); step != "" {
+		out = append(out, step)
+	}
+	for _, c := range p.steer {
+		out = append(out, fmt.Sprintf("has %s %s", c.child.Name, c.to))
+	}
+	return strings.Join(out, ", ")
+}
+
+func stepOf(p plan) string {
 	switch {
+	case p.child != nil:
+		return "makes " + p.child.Name
 	case p.claim != nil:
 		return fmt.Sprintf("claims %d", p.claim.Number)
 	case p.create != nil:
+		if told := signals(p.create); len(told.Children) > 0 {
+			return "creates " + p.create.Name + " knowing " + said(told)
+		}
 		return "creates " + p.create.Name
 	case p.adopt != nil:
 		return "adopts " + p.adopt.Name
@@ -126,10 +143,13 @@ func said(s task.Signals) string {
 	if s.Pause && len(s.Decisions) == 0 {
 		return "to hold"
 	}
-	if len(s.Decisions) == 0 {
+	if len(s.Decisions)+len(s.Children) == 0 {
 		return "no more"
 	}
 	var out []string
+	for _, c := range s.Children {
+		out = append(out, c.Request+": "+sentence(c.Run, string(c.Reason), c.Message))
+	}
 	for _, d := range s.Decisions {
 		grant := ""
 		if d.Steps > 0 {

@@ -1,16 +1,14 @@
 package run
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
 // leaveGrace is how long a runner may take to exit by itself once its result
@@ -26,7 +24,7 @@ func settled(w world) (plan, bool) {
 	if w.run.Status.CompletionTime == nil {
 		return plan{}, false
 	}
-	age := sinceCompletion(w)
+	age := outcome.SinceCompletion(w.run, w.now)
 	var p plan
 	if age < leaveGrace {
 		p.wake = leaveGrace - age // for a pod that the cache shows late
@@ -39,16 +37,12 @@ func settled(w world) (plan, bool) {
 		}
 	}
 	p = freed(w, p)
-	ttl := w.run.Spec.TTLSecondsAfterFinished
-	if ttl == nil {
-		return p, true
+	if kept := outcome.Kept(w.run); kept != outcome.Of(w.run.Status) {
+		p = p.saying(kept)
 	}
-	if owner := tracker(w.run); owner != "" {
-		return keep(w, p, owner), true
-	}
-	if left := time.Duration(*ttl)*time.Second - age; left > 0 {
+	if left, goes := staysYet(w); goes && left > 0 {
 		p.wake = sooner(p.wake, left)
-	} else {
+	} else if goes {
 		p.forget = true
 	}
 	return p, true
@@ -96,35 +90,4 @@ func sooner(a, b time.Duration) time.Duration {
 		return max(a, b)
 	}
 	return min(a, b)
-}
-
-// instanceLabel is how Argo CD tracks what it made, unless told otherwise, and
-// what Helm charts put on what they make.
-const instanceLabel = "app.kubernetes.io/instance"
-
-// tracker is the label or annotation by which a GitOps tool tracks a Run.
-func tracker(run *v1alpha1.Run) string {
-	for _, set := range []map[string]string{run.Labels, run.Annotations} {
-		for key := range set {
-			domain, _, _ := strings.Cut(key, "/")
-			if strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") || key == instanceLabel {
-				return key
-			}
-		}
-	}
-	return ""
-}
-
-const keptNote = "; it stays in spite of its TTL, because "
-
-// keep says, once, in the message of a finished Run why its TTL is not
-// honored.
-func keep(w world, p plan, owner string) plan {
-	had := unchanged(w.run, plan{})
-	p.outcome, p.reason, p.message = had.outcome, had.reason, had.message
-	if p.outcome == metav1.ConditionUnknown || strings.Contains(p.message, keptNote) {
-		return p
-	}
-	p.message = fmt.Sprintf("%s%sits label or annotation %s says that it is managed: it would be made, and done, again", p.message, keptNote, owner)
-	return p
 }

@@ -76,6 +76,15 @@ func (r recipe) files() []corev1.Volume {
 	return out
 }
 
+// known mounts what only runners see: the journal and, where the files are those
+// of other Runs too, what all of these know of them.
+func (r recipe) known() []corev1.VolumeMount {
+	if !r.shares() {
+		return []corev1.VolumeMount{r.place("state", task.StateDir)}
+	}
+	return []corev1.VolumeMount{r.place(stateFolder(r.run.UID), task.StateDir), r.place(originFolder, task.OriginDir)}
+}
+
 // place mounts what the work makes, wherever it is kept.
 func (r recipe) place(name, at string) corev1.VolumeMount {
 	if r.run.Status.Attempt.Claim != "" {

@@ -21,8 +21,10 @@ type world struct {
 	obstacle string
 	// pods are the Run's own, oldest attempt first.
 	pods []corev1.Pod
-	// claim is the Run's own; nil: it has none, or it is not there.
-	claim *corev1.PersistentVolumeClaim
+	// claim is the Run's own, or the one that it shares; nil: it has none, or it is
+	// not there. Bereaved: others had begun to change what was on it.
+	claim    *corev1.PersistentVolumeClaim
+	bereaved bool
 	// trouble is what the cluster says of a pod that does not start; empty: nothing.
 	trouble string
 	// decisions are what people decided and nothing is known of yet, oldest first;
@@ -32,6 +34,14 @@ type world struct {
 	// unproven is a Decision that the runner says it acted on and that is not there,
 	// or says something else.
 	unproven string
+	// above are the Runs that it is a part of, the nearest first; children those that
+	// its agents asked for.
+	above    []ancestor
+	children []v1alpha1.Run
+	// wanted are the Agents that it asks for, as they are now, by name.
+	wanted map[string]*v1alpha1.Agent
+	// turn is where it stands among the Runs of its Agent before it has begun.
+	turn turn
 	// unguarded names the admission policies that are missing.
 	unguarded string
 	// runner is the image of runners, unless the Agent has its own.
@@ -112,7 +122,7 @@ func (w world) effects() bool {
 }
 
 // pendingSince is since when the Run waits without an attempt at work. What it
-// waited while it was paused does not count.
+// waited while it was paused, or queued, does not count.
 func (w world) pendingSince() time.Time {
 	since := w.run.CreationTimestamp.Time
 	if a := w.run.Status.Attempt; a != nil && a.PendingSince != nil {
@@ -120,7 +130,7 @@ func (w world) pendingSince() time.Time {
 	}
 	resumed := w.run.Status.ResumedAt
 	switch {
-	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w):
+	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w), reasonOf(w.run) == v1alpha1.ReasonQueued:
 		return w.now // it goes on with this step
 	case resumed != nil && resumed.After(since):
 		return resumed.Time

@@ -13,8 +13,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-//go:embed agent.md
-var agentPage string
+// What a model is told of an agent in its own session, and of one in a Run of its
+// own.
+var (
+	//go:embed agent.md
+	agentPage string
+	//go:embed run.md
+	runPage string
+)
 
 // maxName is how long the name of a tool may be, for every provider.
 const maxName = 64
@@ -24,6 +30,19 @@ const maxName = 64
 // arguments are the agent's input; without a schema for that they are a prompt.
 // An error means that the schema is none.
 func Agent(a task.Agent, name string) (tool.Tool, error) {
+	return worker(a, name, tool.Delegation{Agent: a.Name})
+}
+
+// Run makes a tool of an agent that works in a child Run; as Agent does.
+func Run(a task.Agent, name string) (tool.Tool, error) {
+	if len(a.Name) > task.MaxAsker {
+		return nil, fmt.Errorf("the name of the agent has %d bytes; at most %d can be asked for as a child Run: give it a shorter name", len(a.Name), task.MaxAsker)
+	}
+	return worker(a, name, tool.Delegation{Agent: a.Name, Run: true})
+}
+
+// worker makes the tool that hands an agent work; d is to whom.
+func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 	if name == "" {
 		name = a.Name
 	}
@@ -31,10 +50,16 @@ func Agent(a task.Agent, name string) (tool.Tool, error) {
 	if description == "" {
 		description = fmt.Sprintf("Has the agent %s do a piece of work.", a.Name)
 	}
-	spec := waiting(safe(name), description+"\n\n"+strings.TrimSpace(agentPage))
+	page := agentPage
+	if d.Run {
+		page = runPage
+	}
+	spec := waiting(safe(name), description+"\n\n"+strings.TrimSpace(page))
 	if len(a.InputSchema) == 0 {
 		return tool.Typed(spec, func(ctx context.Context, call tool.Call, in promptIn) (tool.Result, error) {
-			return hand(ctx, call, tool.Delegation{Agent: a.Name, Prompt: in.Prompt, Input: call.Args})
+			d := d
+			d.Prompt, d.Input = in.Prompt, call.Args
+			return hand(ctx, call, d)
 		}), nil
 	}
 	if err := checkInput(a.InputSchema); err != nil {
@@ -42,7 +67,9 @@ func Agent(a task.Agent, name string) (tool.Tool, error) {
 	}
 	spec.Input = a.InputSchema
 	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in json.RawMessage) (tool.Result, error) {
-		return hand(ctx, call, tool.Delegation{Agent: a.Name, Prompt: prompt(in), Input: in})
+		d := d
+		d.Prompt, d.Input = prompt(in), in
+		return hand(ctx, call, d)
 	}), nil
 }
 

@@ -41,9 +41,20 @@ func agent(t *testing.T, a task.Agent, name string) tool.Tool {
 	return made
 }
 
+func remote(t *testing.T, a task.Agent) tool.Tool {
+	t.Helper()
+	made, err := Run(a, "")
+	if err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	return made
+}
+
 func TestCalls(t *testing.T) {
 	reviewer := agent(t, agents[0], "")
 	fixer := agent(t, task.Agent{Name: "fixer", InputSchema: json.RawMessage(typed)}, "fix")
+	far := remote(t, task.Agent{Name: "reviewer"})
+	farTyped := remote(t, task.Agent{Name: "fixer", InputSchema: json.RawMessage(typed)})
 	const result = "Done."
 	cases := map[string]struct {
 		tool   tool.Tool
@@ -51,18 +62,21 @@ func TestCalls(t *testing.T) {
 		handed *tool.Delegation
 		want   string // the text, or the error
 	}{
-		"task, to itself":           {Task(agents), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
-		"task, to another":          {Task(agents), `{"prompt":"Find it","agent":"writer"}`, &tool.Delegation{Agent: "writer", Prompt: "Find it"}, result},
-		"task, to nobody":           {Task(agents), `{"prompt":"Find it","agent":"tester"}`, nil, "Error: There is no agent \"tester\" to hand work to.\n- There are: reviewer, writer.\n- Leave agent out to hand it to a fresh session of your own kind."},
-		"task, of nothing":          {Task(agents), `{"prompt":" "}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
-		"task, without agents":      {Task(nil), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
-		"task, where there is none": {Task(nil), `{"prompt":"Find it","agent":"x"}`, nil, "Error: Invalid arguments for task: `agent` is not known; there are: prompt (required)."},
-		"an agent":                  {reviewer, `{"prompt":"Look"}`, &tool.Delegation{Agent: "reviewer", Prompt: "Look", Input: json.RawMessage(`{"prompt":"Look"}`)}, result},
-		"an agent, of nothing":      {reviewer, `{}`, nil, "Error: Invalid arguments for reviewer: `prompt` is missing; there are: prompt (required)."},
-		"a typed agent":             {fixer, `{"file": "a.go", "lines": 3}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","lines":3}`, Input: json.RawMessage(`{"file": "a.go", "lines": 3}`)}, result},
-		"a typed agent with prompt": {fixer, `{"file":"a.go","prompt":"Fix it"}`, &tool.Delegation{Agent: "fixer", Prompt: "Fix it", Input: json.RawMessage(`{"file":"a.go","prompt":"Fix it"}`)}, result},
-		"a prompt that is empty":    {fixer, `{"file":"a.go","prompt":""}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","prompt":""}`, Input: json.RawMessage(`{"file":"a.go","prompt":""}`)}, result},
-		"arguments that do not fit": {fixer, `{"file":1}`, nil, "Error: Invalid arguments for fix: `file` must be a string; got an integer."},
+		"task, to itself":               {Task(agents), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
+		"task, to another":              {Task(agents), `{"prompt":"Find it","agent":"writer"}`, &tool.Delegation{Agent: "writer", Prompt: "Find it"}, result},
+		"task, to nobody":               {Task(agents), `{"prompt":"Find it","agent":"tester"}`, nil, "Error: There is no agent \"tester\" to hand work to.\n- There are: reviewer, writer.\n- Leave agent out to hand it to a fresh session of your own kind."},
+		"task, of nothing":              {Task(agents), `{"prompt":" "}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
+		"task, without agents":          {Task(nil), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
+		"task, where there is none":     {Task(nil), `{"prompt":"Find it","agent":"x"}`, nil, "Error: Invalid arguments for task: `agent` is not known; there are: prompt (required)."},
+		"an agent":                      {reviewer, `{"prompt":"Look"}`, &tool.Delegation{Agent: "reviewer", Prompt: "Look", Input: json.RawMessage(`{"prompt":"Look"}`)}, result},
+		"an agent, of nothing":          {reviewer, `{}`, nil, "Error: Invalid arguments for reviewer: `prompt` is missing; there are: prompt (required)."},
+		"a typed agent":                 {fixer, `{"file": "a.go", "lines": 3}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","lines":3}`, Input: json.RawMessage(`{"file": "a.go", "lines": 3}`)}, result},
+		"a typed agent with prompt":     {fixer, `{"file":"a.go","prompt":"Fix it"}`, &tool.Delegation{Agent: "fixer", Prompt: "Fix it", Input: json.RawMessage(`{"file":"a.go","prompt":"Fix it"}`)}, result},
+		"an agent in a Run":             {far, `{"prompt":"Look"}`, &tool.Delegation{Agent: "reviewer", Run: true, Prompt: "Look", Input: json.RawMessage(`{"prompt":"Look"}`)}, result},
+		"a typed agent in a Run":        {farTyped, `{"file":"a.go"}`, &tool.Delegation{Agent: "fixer", Run: true, Prompt: `{"file":"a.go"}`, Input: json.RawMessage(`{"file":"a.go"}`)}, result},
+		"an agent in a Run, of nothing": {far, `{"prompt":""}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
+		"a prompt that is empty":        {fixer, `{"file":"a.go","prompt":""}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","prompt":""}`, Input: json.RawMessage(`{"file":"a.go","prompt":""}`)}, result},
+		"arguments that do not fit":     {fixer, `{"file":1}`, nil, "Error: Invalid arguments for fix: `file` must be a string; got an integer."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,6 +142,7 @@ func TestSpecs(t *testing.T) {
 		"task":                         {Task(agents), "task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "goes on where it stood"}},
 		"an agent":                     {agent(t, agents[0], ""), "reviewer", []string{"Reviews\n a change.\n\nIt works in a session of its own"}},
 		"an agent without words":       {agent(t, agents[1], ""), "writer", []string{"Has the agent writer do a piece of work."}},
+		"an agent in a Run":            {remote(t, agents[0]), "reviewer", []string{"Reviews\n a change.\n\nIt works in a Run of its own", "no files"}},
 		"an agent by another name":     {agent(t, agents[1], "write"), "write", []string{"agent writer"}},
 		"a name that providers refuse": {agent(t, task.Agent{Name: "team.x/rév"}, ""), "team_x_r_v", nil},
 		"a name that is too long":      {agent(t, task.Agent{Name: long}, ""), long[:64], nil},

@@ -22,6 +22,13 @@ const urlForms = "use https://host/path, http://host/path, ssh://user@host/path 
 // scp is ssh's short form, user@host:path.
 var scp = regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):([^:].*)$`)
 
+// Name is the URL of a repository as Remote.URL has it: two that are written in
+// another way may have the same.
+func Name(raw string) (string, error) {
+	at, err := locate(raw)
+	return at.text, err
+}
+
 func locate(raw string) (location, error) {
 	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return location{}, Refused("The URL of the git repository has a space or a control character in it; remove it.")

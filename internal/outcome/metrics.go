@@ -1,4 +1,4 @@
-package run
+package outcome
 
 import (
 	"sync"
@@ -21,24 +21,30 @@ var (
 		Help:    "Time from the creation of a Run to its end.",
 		Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400},
 	})
-	attemptsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+	waitedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "deckhand_runs_waited_total",
 		Help: "Times that a Run had to wait or to try again, by reason.",
 	}, []string{"reason"})
 )
 
-// register tells the metrics server of them, once per process.
-var register = sync.OnceFunc(func() {
-	metrics.Registry.MustRegister(settledTotal, settleSeconds, attemptsTotal)
+// Register tells the metrics server of them, once per process.
+var Register = sync.OnceFunc(func() {
+	metrics.Registry.MustRegister(settledTotal, settleSeconds, waitedTotal)
 })
 
+// What a transition does to a Run.
+const (
+	settle = "Settle"
+	wait   = "Wait"
+)
+
 // observe counts a transition.
-func observe(t transition, run *v1alpha1.Run) {
-	switch t.action {
-	case "Settle":
-		settledTotal.WithLabelValues(t.reason).Inc()
+func observe(t Transition, run *v1alpha1.Run) {
+	switch t.Action {
+	case settle:
+		settledTotal.WithLabelValues(t.Reason).Inc()
 		settleSeconds.Observe(run.Status.CompletionTime.Sub(run.CreationTimestamp.Time).Seconds())
-	case "Wait":
-		attemptsTotal.WithLabelValues(t.reason).Inc()
+	case wait:
+		waitedTotal.WithLabelValues(t.Reason).Inc()
 	}
 }

@@ -1,0 +1,77 @@
+package answer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// maxQuoted is how much of a question stands in a message.
+const maxQuoted = 400
+
+// Asking quotes the first thing that a Run asks people and says how to answer it.
+// What it asks of the operator is not for them.
+func Asking(run string, pending []v1alpha1.PendingRequest) string {
+	people := forPeople(pending)
+	if len(people) == 0 {
+		return "The runner waits for a person"
+	}
+	p := people[0]
+	who := "It"
+	if p.Agent != "" {
+		who = "Agent " + Line(p.Agent, task.MaxAsker)
+	}
+	id := Line(p.ID, task.MaxRequest)
+	said := reply(p)
+	if len(p.Groups) > 0 {
+		said += ", groups: [<one of " + Line(strings.Join(p.Groups, ", "), task.MaxAsker) + ">]"
+	}
+	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), run, id, run, id, said)
+	if more := len(people) - 1; more > 0 {
+		text += fmt.Sprintf("; %d more in status.progress.pending", more)
+	}
+	return text
+}
+
+// forPeople are the requests that the operator does not answer itself, with a
+// child Run.
+func forPeople(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
+	var out []v1alpha1.PendingRequest
+	for _, p := range pending {
+		if p.Kind != task.PendingDelegation {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// subject is what is asked, in a line. An approval that is not about a call, as
+// that of a workflow's node, is its question alone.
+func subject(p v1alpha1.PendingRequest) string {
+	if p.Kind != task.PendingApproval || p.Args == "" {
+		return Line(p.Question, maxQuoted)
+	}
+	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(Line(p.Args, task.MaxArgs), maxQuoted*3/4))
+	if p.Question != "" {
+		text += " " + p.Question
+	}
+	return Line(text, maxQuoted)
+}
+
+// reply is what a Decision on a request says.
+func reply(p v1alpha1.PendingRequest) string {
+	switch p.Kind {
+	case task.PendingApproval:
+		said := "type: Approve, digest: " + Line(p.Digest, len(p.Digest))
+		if p.Schema != "" {
+			said += ", value: '<JSON for its schema>'"
+		}
+		return said + " (or type: Deny)"
+	case task.PendingLimit:
+		return "type: Grant, grant: {steps: 20}"
+	default:
+		return "type: Answer, value: '…'"
+	}
+}

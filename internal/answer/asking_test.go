@@ -1,0 +1,22 @@
+package answer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// What a model writes into a question cannot leave its line, or drown the rest.
+func TestAQuestionIsQuotedSafely(t *testing.T) {
+	text := answer.Asking("x", []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Question: "\x1b[2Jrm?\n\n" + strings.Repeat("y", 2000)}})
+	if strings.ContainsAny(text, "\x1b\n") || len(text) > task.MaxMessage || !strings.Contains(text, "[2Jrm? yyy") || !strings.Contains(text, "a Decision named x.s3c1") {
+		t.Errorf("the message is %q", text)
+	}
+	p := v1alpha1.PendingRequest{ID: strings.Repeat("i", task.MaxRequest), Kind: task.PendingLimit, Agent: strings.Repeat("a", task.MaxAsker), Question: strings.Repeat("ä", 512)}
+	if text := answer.Asking(strings.Repeat("r", 63), []v1alpha1.PendingRequest{p, p}); len(text) > task.MaxMessage || !strings.Contains(text, "1 more in status") {
+		t.Errorf("the longest message has %d bytes: %s", len(text), text)
+	}
+}

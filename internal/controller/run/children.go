@@ -1,0 +1,155 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// maxName is how long the name of a Run may be.
+const maxName = 63
+
+// plain is an id of a request that may be a part of names as it is.
+var plain = regexp.MustCompile(`^[a-z0-9]+([-.][a-z0-9]+)*$`)
+
+// childNames are the names that the child Run of a request may have: one that
+// reads well and, where somebody else has it, one that nobody can have guessed to
+// be free.
+func childNames(run *v1alpha1.Run, id string) []string {
+	hash := "-" + task.Hash([]byte(string(run.UID) + "/" + id))[:16]
+	kept := strings.TrimRight(run.Name[:min(len(run.Name), maxName-len(hash))], "-.")
+	hashed := kept + hash
+	if name := run.Name + "-" + id; plain.MatchString(id) && len(name) <= maxName {
+		return []string{name, hashed}
+	}
+	return []string{hashed}
+}
+
+// requestLabel is the id of a request as a label's value. A runner that is not
+// ours may say anything.
+func requestLabel(id string) string {
+	if plain.MatchString(id) {
+		return snapshot.Label(id)
+	}
+	return task.Hash([]byte(id))[:16]
+}
+
+// mark is how a Run remembers that the child Run of a request was made.
+func mark(label string) string { return task.Hash([]byte(label))[:8] }
+
+// marked are all child Runs that were made, as far as anybody knows.
+func marked(w world, p plan) []string {
+	out := slices.Clone(w.run.Status.Delegated)
+	add := func(child *v1alpha1.Run) {
+		if m := mark(child.Labels[v1alpha1.LabelRequest]); !slices.Contains(out, m) && len(out) < maxChildren {
+			out = append(out, m)
+		}
+	}
+	for i := range w.children {
+		add(&w.children[i])
+	}
+	if p.child != nil {
+		add(p.child)
+	}
+	return out
+}
+
+// childOf is the Run that a request asks for. Labels of the Run go on to it, so
+// that selectors and Kueue's queues find it; those that belong to whoever manages
+// the Run's manifest do not.
+func childOf(w world, d delegation, share purse) *v1alpha1.Run {
+	labels := map[string]string{}
+	maps.Copy(labels, w.run.Labels)
+	maps.DeleteFunc(labels, func(k, _ string) bool { return isForeign(k) })
+	labels[v1alpha1.LabelParentRun] = w.run.Name
+	labels[v1alpha1.LabelRequest] = requestLabel(d.ID)
+	prompt, parameters, _ := ordered(d, offered(w, d.Agent))
+	return &v1alpha1.Run{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       w.run.Namespace,
+			Name:            childNames(w.run, d.ID)[0],
+			Labels:          labels,
+			Annotations:     map[string]string{v1alpha1.AnnotationDigest: d.Digest},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Spec: v1alpha1.RunSpec{
+			Agent:      d.Agent,
+			Prompt:     prompt,
+			Parameters: parameters,
+			User:       w.run.Spec.User,
+			Limits:     share.limits(w.limits().task.Depth),
+		},
+	}
+}
+
+// isChild says whether a Run was made for a request of another. Only the operator
+// makes such Runs: an admission policy sees to it.
+func isChild(child, parent *v1alpha1.Run) bool {
+	return metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""
+}
+
+// lookAtChildren reads the child Runs of one that may have some, and the Agents of
+// those that it asks for.
+func (r *Reconciler) lookAtChildren(ctx context.Context, w *world) error {
+	if len(w.run.Status.Delegated) == 0 && (w.version == nil || !delegates(w.version.Snapshot)) {
+		return nil
+	}
+	var list v1alpha1.RunList
+	if err := r.client.List(ctx, &list, client.InNamespace(w.run.Namespace), client.MatchingLabels{v1alpha1.LabelParentRun: w.run.Name}); err != nil {
+		return fmt.Errorf("listing child Runs: %w", err)
+	}
+	w.children = slices.DeleteFunc(list.Items, func(c v1alpha1.Run) bool { return !isChild(&c, w.run) })
+	slices.SortFunc(w.children, func(a, b v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) })
+	w.wanted = map[string]*v1alpha1.Agent{}
+	for _, d := range w.delegations(w.run.Status.Progress) {
+		if err := r.lookAtDelegation(ctx, w, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAtDelegation makes sure that a child Run is gone, or who is to do its work.
+// That one is gone is believed only of the API server itself.
+func (r *Reconciler) lookAtDelegation(ctx context.Context, w *world, d delegation) error {
+	if d.gone {
+		for _, name := range childNames(w.run, d.ID) {
+			var found v1alpha1.Run
+			err := r.live.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: name}, &found)
+			switch {
+			case apierrors.IsNotFound(err):
+			case err != nil:
+				return fmt.Errorf("getting Run %s: %w", name, err)
+			case isChild(&found, w.run):
+				w.children = append(w.children, found)
+				return nil
+			}
+		}
+		return nil
+	}
+	if _, known := w.wanted[d.Agent]; known || d.child != nil || offered(*w, d.Agent) == nil {
+		return nil
+	}
+	var agent v1alpha1.Agent
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: d.Agent}, &agent)
+	if apierrors.IsNotFound(err) {
+		return nil // its Run will wait for it
+	}
+	if err != nil {
+		return fmt.Errorf("getting Agent %s: %w", d.Agent, err)
+	}
+	w.wanted[d.Agent] = &agent
+	return nil
+}

@@ -1,0 +1,309 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// asking is what is seen of a Run whose runner asks for child Runs.
+func asking(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest) world {
+	t.Helper()
+	c := newClusterOf(t, gen.Run(), gen.Agent(delegatesTo()), o)
+	c.step()
+	c.step()
+	starts(1)(c)
+	reports(1, asksFor(pending...))(c)
+	return c.world()
+}
+
+func TestWhyNoChildRunIsMade(t *testing.T) {
+	deep := func(n int) func(*world) {
+		return func(w *world) { w.above = make([]ancestor, n) }
+	}
+	other := func(mods ...func(*v1alpha1.Run)) func(*world) {
+		return func(w *world) {
+			child := childOf(*w, w.delegations(w.progress())[0], purse{})
+			for _, mod := range mods {
+				mod(child)
+			}
+			w.children = append(w.children, *child)
+		}
+	}
+	depth := func(n int32) func(*world) {
+		return func(w *world) { w.run.Spec.Limits = &v1alpha1.Limits{Depth: &n} }
+	}
+	said := func(args string) v1alpha1.PendingRequest {
+		return review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = args })
+	}
+	cases := map[string]struct {
+		ask   v1alpha1.PendingRequest
+		world []func(*world)
+		want  string
+	}{
+		"nothing is in the way":           {said(`{"prompt":"x"}`), nil, ""},
+		"nor as deep as it may be":        {said(`{"prompt":"x"}`), []func(*world){deep(2)}, ""},
+		"it is one deeper":                {said(`{"prompt":"x"}`), []func(*world){deep(3)}, "Agents may give work to agents 3 deep (limits.depth), and this Run is 3 deep already"},
+		"not at all":                      {said(`{"prompt":"x"}`), []func(*world){depth(0)}, "0 deep (limits.depth)"},
+		"deeper than anything may be":     {said(`{"prompt":"x"}`), []func(*world){deep(5)}, "and this Run is 5 deep"},
+		"an agent that is not listed":     {review("s2c1", func(p *v1alpha1.PendingRequest) { p.Agent = "fixer" }), nil, "Agent fixer is not among those"},
+		"no JSON":                         {said(`{`), nil, "is no JSON object"},
+		"no object":                       {said(`null`), nil, "is no JSON object"},
+		"no prompt":                       {said(`{}`), nil, "Say in prompt"},
+		"a prompt that is no text":        {said(`{"prompt":7}`), nil, "Say in prompt"},
+		"a prompt that says nothing":      {said(`{"prompt":" \n\t"}`), nil, "Say in prompt"},
+		"arguments that were cut":         {review("s2c1", func(p *v1alpha1.PendingRequest) { p.ArgsTruncated = true }), nil, "more than 4096 bytes"},
+		"more than there may be":          {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Delegated = make([]string, 100) }}, "asked for 100 Runs already"},
+		"nothing is left":                 {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Progress.Usage.TotalTokens = 2_000_000 }}, "Nothing is left"},
+		"one is there":                    {said(`{"prompt":"x"}`), []func(*world){other()}, ""},
+		"one is there for something else": {said(`{"prompt":"x"}`), []func(*world){other(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationDigest] = "b" })}, "An earlier attempt asked for something else under the id of this call, and Run x-s2c1 is doing that"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := asking(t, withReviewer(gen.Objects()), tc.ask)
+			for _, mod := range tc.world {
+				mod(&w)
+			}
+			got := refusal(w, w.delegations(w.progress())[0])
+			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("refusal() = %q, want %q", got, tc.want)
+			}
+			if _, makes := delegating(w); makes != (got == "" && len(w.children) == 0) {
+				t.Errorf("a child Run is made: %v", makes)
+			}
+		})
+	}
+}
+
+func TestTheRunThatARequestAsksFor(t *testing.T) {
+	o := withReviewer(gen.Objects())
+	w := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) {
+		p.Args = `{"prompt":"Review ${{ input.secret }} and $${{ x }}."}`
+	}))
+	w.run.Labels = map[string]string{
+		"team": "harbor", "kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low",
+		"app.kubernetes.io/instance": "apps", "argocd.argoproj.io/instance": "apps", "deckhand.dev/node": "lint", "kustomize.toolkit.fluxcd.io/name": "apps", "velero.io/restore-name": "x",
+	}
+	w.run.Spec.User = "ann"
+	p, makes := delegating(w)
+	if !makes {
+		t.Fatal("none is made")
+	}
+	labels := map[string]string{
+		"team": "harbor", "kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low",
+		v1alpha1.LabelParentRun: "x", v1alpha1.LabelRequest: "s2c1",
+	}
+	if diff := cmp.Diff(labels, p.child.Labels); diff != "" {
+		t.Errorf("labels: -want +got:\n%s", diff)
+	}
+	if !isChild(p.child, w.run) || p.child.Annotations[v1alpha1.AnnotationDigest] != strings.Repeat("a", 64) || p.child.Name != "x-s2c1" {
+		t.Errorf("it is %+v", p.child.ObjectMeta)
+	}
+	depth, tokens := int32(3), v1alpha1.Tokens("500000")
+	want := v1alpha1.RunSpec{Agent: "reviewer", Prompt: p.child.Spec.Prompt, User: "ann", Limits: &v1alpha1.Limits{Depth: &depth, Tokens: &tokens}}
+	if diff := cmp.Diff(want, p.child.Spec); diff != "" {
+		t.Errorf("spec: -want +got:\n%s", diff)
+	}
+	if got, err := binding.Bind(p.child.Spec.Prompt, []byte(`{"secret":"pasted"}`)); err != nil || got != "Review ${{ input.secret }} and $${{ x }}." {
+		t.Errorf("its agent reads %q, %v", got, err)
+	}
+}
+
+// An agent with an input schema is given values, which its own prompt is made of.
+func TestAChildRunIsGivenParameters(t *testing.T) {
+	o := withReviewer(gen.Objects())
+	o.Agents["reviewer"].Spec.Input = &v1alpha1.Input{}
+	o.Agents["reviewer"].Spec.Input.Schema.Raw = []byte(`{"type":"object","properties":{"file":{"type":"string"}}}`)
+	w := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = `{"file":"a.go"}` }))
+	p, _ := delegating(w)
+	if p.child == nil || p.child.Spec.Prompt != "" || !bytes.Equal(p.child.Spec.Parameters.Raw, []byte(`{"file":"a.go"}`)) {
+		t.Errorf("it is given %+v", p.child)
+	}
+}
+
+// Whatever a runner calls its requests, their Runs have names and labels that the
+// cluster takes, and no two the same.
+func TestNamesOfChildRuns(t *testing.T) {
+	long := gen.Run(func(r *v1alpha1.Run) { r.Name = strings.Repeat("long.", 12) + "run" })
+	ids := []string{"s2c1", "s2c1.s1c1", "S2C1", "s2c1.", "-", "", "a/b", "ä", "..", strings.Repeat("s1c1.", 15) + "s1c1", strings.Repeat("x", 80), "x\n"}
+	for _, run := range []*v1alpha1.Run{gen.Run(), long} {
+		seen := map[string]string{}
+		for _, id := range ids {
+			for _, name := range childNames(run, id) {
+				if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 || len(name) > 63 {
+					t.Errorf("%q has the name %q: %v", id, name, errs)
+				}
+				if by, taken := seen[name]; taken {
+					t.Errorf("%q and %q are both called %s", by, id, name)
+				}
+				seen[name] = id
+			}
+			if errs := validation.IsValidLabelValue(requestLabel(id)); len(errs) > 0 || requestLabel(id) == "" {
+				t.Errorf("%q has the label %q: %v", id, requestLabel(id), errs)
+			}
+		}
+	}
+	if got := childNames(gen.Run(), "s2c1")[0]; got != "x-s2c1" {
+		t.Errorf("the Run of s2c1 is called %s", got)
+	}
+}
+
+func TestShares(t *testing.T) {
+	cases := map[string]struct {
+		whole, left, wants int64
+		want               int64
+		verdict            shareVerdict
+	}{
+		"no limit":                              {0, 0, 50, 0, enough},
+		"what its Agent says":                   {100, 80, 50, 50, enough},
+		"more than there may be":                {100, 100, 500, 100, enough},
+		"a quarter where nobody says":           {100, 80, 0, 25, enough},
+		"too little":                            {100, 20, 50, 20, tooLittle},
+		"nothing":                               {100, 0, 50, 0, nothingLeft},
+		"less than nothing":                     {100, -5, 50, 0, nothingLeft},
+		"a limit that cannot be cut in quarter": {2, 2, 0, 1, enough},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got, verdict := share(tc.whole, tc.left, tc.wants); got != tc.want || verdict != tc.verdict {
+				t.Errorf("share() = %d, %d, want %d, %d", got, verdict, tc.want, tc.verdict)
+			}
+		})
+	}
+}
+
+// Where too little is left a child Run waits for the others that may give some
+// back, and begins with that when there are none.
+func TestWhoWaitsForAShare(t *testing.T) {
+	cases := map[string]struct {
+		used   int64
+		others bool
+		want   shareVerdict
+	}{
+		"there is enough":               {0, true, enough},
+		"too little, and nobody else":   {1_900_000, false, tooLittle},
+		"too little, and others":        {1_900_000, true, notYet},
+		"nothing, and nobody else":      {2_000_000, false, nothingLeft},
+		"nothing, and others, who wait": {2_000_000, true, notYet},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := asking(t, withReviewer(gen.Objects()), review("s2c1"))
+			w.run.Status.Progress.Usage.TotalTokens = tc.used
+			if tc.others {
+				w.children = append(w.children, *gen.Run(func(r *v1alpha1.Run) { r.Name = "another" }))
+			}
+			if _, got := shareOf(w, w.delegations(w.progress())[0]); got != tc.want {
+				t.Errorf("shareOf() = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// What an Agent says of its cost and tokens is kept, and money is written as the
+// API reads it.
+func TestAShareIsWrittenAsLimits(t *testing.T) {
+	o := withReviewer(gen.Objects())
+	cost, tokens, whole := v1alpha1.Money("0.25USD"), v1alpha1.Tokens("10k"), v1alpha1.Money("1USD")
+	o.Agents["reviewer"].Spec.Limits = v1alpha1.Limits{Cost: &cost, Tokens: &tokens}
+	w := asking(t, o, review("s2c1"))
+	w.run.Spec.Limits = &v1alpha1.Limits{Cost: &whole}
+	p, _ := delegating(w)
+	if l := p.child.Spec.Limits; *l.Cost != "0.25USD" || *l.Tokens != "10000" || *l.Depth != 3 {
+		t.Errorf("limits are %s, %s, %d", *l.Cost, *l.Tokens, *l.Depth)
+	}
+}
+
+// As many results are told as fit, one always, whatever is in them.
+func TestResultsFitTheSignals(t *testing.T) {
+	w := asking(t, withReviewer(gen.Objects()), review("s2c1"), review("s2c2"), review("s2c3"), review("s2c4"))
+	now := metav1.NewTime(gen.Noon)
+	add := func(text string) {
+		d := w.delegations(w.progress())[len(w.children)]
+		child := childOf(w, d, purse{})
+		child.Status.CompletionTime = &now
+		child.Status.Progress = &v1alpha1.RunProgress{Result: &v1alpha1.Result{Text: text[:len(text)/3], Output: text}}
+		w.children = append(w.children, *child)
+	}
+	add(strings.Repeat("\x01", task.MaxOutput))
+	if got := toTell(w, w.progress(), nil); len(got) != 1 {
+		t.Errorf("%d are told of the one that is too large", len(got))
+	}
+	w.children = nil
+	for range 4 {
+		add(strings.Repeat("x", task.MaxOutput))
+	}
+	got := toTell(w, w.progress(), nil)
+	if size := len(encode(got)); len(got) != 2 || size > task.MaxChildSignals+len(got)+2 {
+		t.Errorf("%d are told, %d bytes", len(got), size)
+	}
+	// A person is heard all the same.
+	w.decisions = []v1alpha1.Decision{{ObjectMeta: metav1.ObjectMeta{Name: "m", CreationTimestamp: now}, Spec: v1alpha1.DecisionSpec{Run: "x", Type: v1alpha1.DecisionMessage, Value: strings.Repeat("x", 1000), By: "ann"}}}
+	for n := range 3 {
+		d := w.decisions[0]
+		d.Name = fmt.Sprint("n", n)
+		w.decisions = append(w.decisions, d)
+	}
+	if said := toSay(w, task.Signals{Children: got}); len(said) != 4 {
+		t.Errorf("%d of 4 messages are told beside them", len(said))
+	}
+}
+
+// Only a Run that the operator made for another is believed to be for a version.
+func TestOnlyAPartOfARunIsPinned(t *testing.T) {
+	run := gen.Run(func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationVersion: "hash"} })
+	if pinned(run) != "" {
+		t.Error("a Run of its own is pinned")
+	}
+	owner := *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
+	for _, bend := range []func(*metav1.OwnerReference){
+		func(o *metav1.OwnerReference) { o.Controller = nil },
+		func(o *metav1.OwnerReference) { o.Kind = "Schedule" },
+		func(o *metav1.OwnerReference) { o.APIVersion = "example.com/v1" },
+	} {
+		bent := owner
+		bend(&bent)
+		run.OwnerReferences = []metav1.OwnerReference{bent}
+		if pinned(run) != "" {
+			t.Errorf("one of %+v is pinned", bent)
+		}
+	}
+	run.OwnerReferences = []metav1.OwnerReference{owner}
+	if pinned(run) != "hash" {
+		t.Error("a part of a Run is not")
+	}
+	c := newCluster(t, run, nil)
+	if p := c.step(); p.reason != v1alpha1.ReasonMisconfigured {
+		t.Errorf("one whose version is gone is %s", p.reason)
+	}
+}
+
+// What Kueue does to a pod that it holds back is none of the sandbox.
+func TestKueueAltersNothing(t *testing.T) {
+	run := gen.Run(func(r *v1alpha1.Run) {
+		r.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low"}
+	})
+	pod := equipped(t, func(c *cluster) { c.run = run })
+	if pod.Labels["kueue.x-k8s.io/queue-name"] != "cheap" || pod.Labels["kueue.x-k8s.io/priority-class"] != "low" {
+		t.Errorf("its pod has the labels %v", pod.Labels)
+	}
+	made := pod.DeepCopy()
+	made.Labels["kueue.x-k8s.io/managed"], made.Finalizers = "true", []string{"kueue.x-k8s.io/managed"}
+	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: "kueue.x-k8s.io/topology"}}
+	made.Spec.NodeSelector = map[string]string{"pool": "spot"}
+	if what := alteredBy(pod, made, nil); what != "" {
+		t.Errorf("it is said to be altered: %s", what)
+	}
+}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// quotaInterval is how soon a child Run that a quota refused is tried again.
+const quotaInterval = 15 * time.Second
+
+// delegate makes a child Run. What was set aside for the others follows from what
+// the cache shows, so nothing is made from a view that is old: who made a child Run
+// recorded it, and whoever sees the record sees the Run.
+func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error) {
+	var is v1alpha1.Run
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is); err != nil {
+		return plan{}, client.IgnoreNotFound(err)
+	}
+	if is.UID != w.run.UID || !slices.Equal(is.Status.Delegated, w.run.Status.Delegated) {
+		return plan{wake: retell}, nil
+	}
+	for _, name := range childNames(w.run, p.asked.ID) {
+		child := p.child.DeepCopy()
+		child.Name = name
+		switch err := r.createChild(ctx, w, child); {
+		case err == nil:
+			return p, nil
+		case !errors.Is(err, errTaken):
+			return r.declined(ctx, w, p, err)
+		}
+	}
+	return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are taken by Runs that are not of this one; delete these", strings.Join(childNames(w.run, p.asked.ID), " and ")), maxRefusedWait), nil
+}
+
+var errTaken = errors.New("somebody else's Run has the name")
+
+// createChild makes a child Run, or finds that it is there.
+func (r *Reconciler) createChild(ctx context.Context, w world, child *v1alpha1.Run) error {
+	err := r.client.Create(ctx, child)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	var found v1alpha1.Run
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(child), &found); err != nil {
+		return err
+	}
+	if !isChild(&found, w.run) || found.Labels[v1alpha1.LabelRequest] != child.Labels[v1alpha1.LabelRequest] {
+		return errTaken
+	}
+	return nil
+}
+
+// declined does what follows when the cluster refuses a child Run.
+func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (plan, error) {
+	instead, known := refusedChild(w, p, err)
+	if !known {
+		return plan{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
+	}
+	if instead.signal != nil {
+		return instead, r.signal(ctx, instead.signal, instead.say)
+	}
+	return instead, nil
+}
+
+// refusedChild says what follows when the cluster refuses a child Run. What is
+// wrong with the Run is for the agent to know; what passes is waited for.
+func refusedChild(w world, p plan, err error) (plan, bool) {
+	text := err.Error()
+	switch {
+	case !isRefusal(err) || strings.Contains(text, "cannot create resource"):
+		return plan{}, false // the server's fault, or the operator's own rights
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true
+	case strings.Contains(text, "exceeded quota"):
+		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run; raise it, or delete Runs that are finished: "+text, task.MaxMessage), quotaInterval), true
+	}
+	message := task.Cut("The cluster takes no such Run: "+text, task.MaxMessage)
+	pod := w.pod()
+	if !alive(pod) {
+		return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait), true
+	}
+	told := signals(pod)
+	told.Children = append(told.Children, task.Child{Request: p.asked.ID, Message: message})
+	told.Said = w.now.Unix()
+	return plan{signal: pod, say: told, wake: retell}, true
+}

@@ -1,0 +1,30 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// pinned is the version that a Run was made for, being a part of another that
+// froze it; empty: it takes the current one of its Agent. The annotation is
+// believed of what a Run controls alone.
+func pinned(run *v1alpha1.Run) string {
+	if partOf(run) == nil {
+		return ""
+	}
+	return run.Annotations[v1alpha1.AnnotationVersion]
+}
+
+// frozen is the version that a Run was made for. One that is gone does not come
+// back.
+func (r *Reconciler) frozen(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	hash := pinned(run)
+	v, err := r.stored(ctx, run.Namespace, hash)
+	if v != nil || err != nil {
+		return v, "", err
+	}
+	return nil, fmt.Sprintf("The version of Agent %s that this Run is for is gone (ConfigMap %s); create another Run of the workflow", run.Spec.Agent, snapshot.Name(hash)), nil
+}

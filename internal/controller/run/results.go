@@ -1,0 +1,95 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// toTell are the child Runs that a runner waits for and that have ended, or will
+// never be, by what it reported: as many as fit, one always. What it was told once
+// of a request that was refused stands.
+func toTell(w world, p *v1alpha1.RunProgress, told []task.Child) []task.Child {
+	var out []task.Child
+	size := 0
+	for _, d := range w.delegations(p) {
+		c, known := ending(w, d)
+		if i := slices.IndexFunc(told, func(t task.Child) bool { return t.Request == d.ID && t.Run == "" }); i >= 0 && d.child == nil {
+			c, known = told[i], true
+		}
+		if !known {
+			continue
+		}
+		size += len(encode(c))
+		if len(out) > 0 && size > task.MaxChildSignals {
+			return out
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// ending is how it ended with what a request asks for; false: it has not.
+func ending(w world, d delegation) (task.Child, bool) {
+	if d.gone {
+		name := childNames(w.run, d.ID)[0]
+		return task.Child{Request: d.ID, Run: name, Reason: v1alpha1.NodeReasonLost, Message: fmt.Sprintf("Run %s was deleted before its result was read", name)}, true
+	}
+	if why := refusal(w, d); why != "" {
+		return task.Child{Request: d.ID, Message: why}, true
+	}
+	if d.child == nil || !isOver(d.child) {
+		return task.Child{}, false
+	}
+	is := outcome.Of(d.child.Status)
+	c := task.Child{Request: d.ID, Run: d.child.Name, Reason: task.Reason(is.Reason), Message: is.Message}
+	p := d.child.Status.Progress
+	if p == nil {
+		return c, true
+	}
+	c.Usage = task.Usage(p.Usage)
+	if p.Result != nil {
+		c.Text, c.Output = p.Result.Text, p.Result.Output
+	}
+	return c, true
+}
+
+// sameChildren says whether two lists tell the same.
+func sameChildren(a, b []task.Child) bool {
+	return len(a) == len(b) && bytes.Equal(encode(a), encode(b))
+}
+
+// awaited says which child Runs are waited for.
+func awaited(w world) string {
+	var open []string
+	for _, d := range w.delegations(w.progress()) {
+		switch _, known := ending(w, d); {
+		case known, turnedAway(w, d):
+		case d.child != nil:
+			open = append(open, fmt.Sprintf("Run %s of Agent %s (%s)", d.child.Name, d.child.Spec.Agent, reasonOf(d.child)))
+		default:
+			open = append(open, unbegun(w, d))
+		}
+	}
+	switch len(open) {
+	case 0:
+		return "Waiting for the runner to go on with what came of its child Runs"
+	case 1:
+		return "Waiting for " + open[0]
+	}
+	return fmt.Sprintf("Waiting for %s and %d more", open[0], len(open)-1)
+}
+
+// unbegun says of a child Run that is not there what it waits for.
+func unbegun(w world, d delegation) string {
+	agent := answer.Line(d.Agent, task.MaxAsker)
+	if _, verdict := shareOf(w, d); verdict == notYet {
+		return fmt.Sprintf("a Run of Agent %s, for which too little is left of limits.tokens or limits.cost while others have their share", agent)
+	}
+	return "a Run of Agent " + agent
+}

@@ -1,0 +1,161 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+)
+
+// Runs of a workflow may have one workspace along a branch of it. The claim then
+// belongs to the workflow's Run, which is their parent: whichever of them is first
+// makes it, and it goes when the parent has finished.
+
+// SharedClaim is the name of the claim that children of a Run share whose files
+// begin with the node root.
+func SharedClaim(parent *v1alpha1.Run, root string) string {
+	return claimNamed(parent.Name, string(parent.UID)+"/"+root)
+}
+
+// Outlived says whether a claim that belongs to a finished Run has stayed long
+// enough, or else how long it stays yet. Who frees it waits until it is not
+// [Occupied] any more.
+func Outlived(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (done bool, left time.Duration) {
+	if claim.DeletionTimestamp != nil {
+		return false, 0
+	}
+	switch v1alpha1.Retain(claim.Annotations[v1alpha1.AnnotationRetain]) {
+	case v1alpha1.RetainNever:
+		return true, 0
+	case v1alpha1.RetainAlways:
+	case v1alpha1.RetainOnFailure:
+		if outcome.Of(run.Status).Status == metav1.ConditionTrue {
+			return true, 0
+		}
+	}
+	left = retention(claim, time.Duration(defaultRetainSeconds)*time.Second) - outcome.SinceCompletion(run, now)
+	return left <= 0, max(left, 0)
+}
+
+// Occupied says whether a pod that may still do something has the claim.
+func Occupied(claim string, pods []corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		return alive(&pod) && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		})
+	})
+}
+
+// sharing is the claim that a Run has together with others, and their parent;
+// empty: it shares none. The annotation is believed of what a Run controls alone.
+func sharing(run *v1alpha1.Run) (claim string, parent *metav1.OwnerReference) {
+	claim, parent = run.Annotations[v1alpha1.AnnotationClaim], partOf(run)
+	if parent == nil || !strings.HasPrefix(claim, claimPrefix) {
+		return "", nil
+	}
+	return claim, parent
+}
+
+// shares says whether the claim of a Run is not its own alone.
+func (w world) shares() bool {
+	claim, _ := sharing(w.run)
+	return claim != ""
+}
+
+// holder owns the claim of a Run: its parent where that is shared, else the Run.
+func holder(run *v1alpha1.Run) metav1.OwnerReference {
+	if _, parent := sharing(run); parent != nil {
+		return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: parent.Name, UID: parent.UID}, v1alpha1.GroupVersion.WithKind("Run"))
+	}
+	return *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
+}
+
+// holds says whether a claim is one that a Run may have.
+func holds(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) bool {
+	is := metav1.GetControllerOf(claim)
+	return is != nil && is.UID == holder(run).UID
+}
+
+// volume looks at the claim of a Run and, where one is missing that others had
+// too, at whether there was anything on it.
+func (r *Reconciler) volume(ctx context.Context, w *world) error {
+	var err error
+	if w.claim, err = r.claimed(ctx, w.run); err != nil || w.claim != nil || !w.shares() {
+		return err
+	}
+	if w.run.Status.Attempt == nil || w.run.Status.CompletionTime != nil {
+		return nil
+	}
+	if w.bereaved, err = r.worked(ctx, w.run); err != nil || !w.bereaved {
+		return err
+	}
+	// That it is gone is believed only of the API server itself.
+	var there corev1.PersistentVolumeClaim
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: w.run.Status.Attempt.Claim}, &there)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("getting PersistentVolumeClaim %s: %w", w.run.Status.Attempt.Claim, err)
+	case holds(w.run, &there):
+		w.claim, w.bereaved = &there, false
+	}
+	return nil
+}
+
+// worked says whether another Run has begun to change what is on the claim that it
+// shares with this one.
+func (r *Reconciler) worked(ctx context.Context, run *v1alpha1.Run) (bool, error) {
+	claim, parent := sharing(run)
+	var list v1alpha1.RunList
+	err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing Runs: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(other v1alpha1.Run) bool {
+		at, of := sharing(&other)
+		return at == claim && of.UID == parent.UID && other.UID != run.UID && changedFiles(other.Status)
+	}), nil
+}
+
+func changedFiles(s v1alpha1.RunStatus) bool {
+	return s.Attempt != nil && s.Attempt.Claim != "" && s.Progress != nil && s.Progress.Effects == v1alpha1.EffectsBegun
+}
+
+// neighbors has the pods of a claim that one machine alone may mount be on one
+// machine. The first is where it likes: a pod that is what it asks for is let in
+// when there is no other.
+func (r recipe) neighbors() *corev1.Affinity {
+	if !r.shares() || !slices.Contains(r.accessModes(), corev1.ReadWriteOnce) {
+		return nil
+	}
+	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClaim: r.run.Status.Attempt.Claim}},
+		TopologyKey:   corev1.LabelHostname,
+	}}}}
+}
+
+// accessModes are those of the claim, which who made it chose.
+func (r recipe) accessModes() []corev1.PersistentVolumeAccessMode {
+	if r.claim != nil {
+		return r.claim.Spec.AccessModes
+	}
+	return claimOf(r.world).Spec.AccessModes
+}
+
+// originFolder is what the Runs of a claim know together: the clone of the
+// repository, and that it was fetched.
+const originFolder = "origin"
+
+// stateFolder is the folder of a claim with the journal, which no other Run has.
+func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }

@@ -1,0 +1,142 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // the operator's image has none
+
+	"github.com/robfig/cron/v3"
+)
+
+// A calendar is the times of a Schedule, by the wall clock of its time zone.
+type calendar struct {
+	// wall knows of no zone: its times are what a clock shows, written as UTC.
+	wall *cron.SpecSchedule
+	zone *time.Location
+}
+
+// horizon is within which a calendar needs to have a time, in years.
+const horizon = 5
+
+const (
+	exampleTimes = `write minute, hour, day of the month, month and day of the week: "30 3 * * 1-5" is half past three from Monday to Friday`
+	exampleZone  = "write the name of a time zone: Europe/Berlin; without one it is UTC"
+)
+
+var (
+	errOtherZone = errors.New("it names a time zone")
+	errEvery     = errors.New("@every has no fixed times")
+	errNoTimes   = errors.New("a part of it is empty, so it is never")
+	errLocal     = errors.New("the operator's own is none of a Schedule")
+)
+
+// read makes a calendar of what a Schedule says. An error says what is wrong and
+// what is right.
+func read(times, zone string) (*calendar, error) {
+	if zone == "" {
+		zone = "UTC"
+	}
+	wall, err := parse(times)
+	if err != nil {
+		return nil, fmt.Errorf("spec.schedule %q cannot be read: %w; %s", times, err, exampleTimes)
+	}
+	location, err := time.LoadLocation(zone)
+	if err == nil && location == time.Local {
+		err = errLocal
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spec.timeZone %q cannot be read: %w; %s", zone, err, exampleZone)
+	}
+	return &calendar{wall: wall, zone: location}, nil
+}
+
+// parse reads cron's form. What the schema refuses is refused again: the parser
+// takes a zone in the text, and some of it makes the parser panic.
+func parse(times string) (*cron.SpecSchedule, error) {
+	if strings.Contains(times, "TZ=") {
+		return nil, errOtherZone
+	}
+	parsed, err := cron.ParseStandard(strings.TrimSpace(times))
+	if err != nil {
+		return nil, err
+	}
+	wall, fixed := parsed.(*cron.SpecSchedule)
+	if !fixed {
+		return nil, errEvery
+	}
+	if slices.Contains([]uint64{wall.Minute, wall.Hour, wall.Dom, wall.Month, wall.Dow}, 0) {
+		return nil, errNoTimes
+	}
+	wall.Location = time.UTC
+	return wall, nil
+}
+
+// next is the first time after one; zero: there is none within the horizon.
+func (c *calendar) next(after time.Time) time.Time {
+	local := after.In(c.zone)
+	shown := face(local)
+	for end := local.Year() + horizon; shown.Year() <= end; {
+		if shown = c.wall.Next(shown); shown.IsZero() {
+			return shown
+		}
+		if t, exists := c.first(shown); exists && t.After(after) {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// face is what a clock shows.
+func face(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+}
+
+// first is when a clock first shows a time; false: never, it is skipped.
+func (c *calendar) first(shown time.Time) (time.Time, bool) {
+	t := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), 0, 0, c.zone)
+	if !face(t).Equal(shown) {
+		return time.Time{}, false
+	}
+	began, _ := t.ZoneBounds()
+	if began.IsZero() {
+		return t, true
+	}
+	_, now := t.Zone()
+	_, before := began.Add(-time.Second).Zone()
+	if back := time.Duration(before-now) * time.Second; back > 0 && t.Sub(began) < back {
+		return t.Add(-back), true
+	}
+	return t, true
+}
+
+// last is the last time in (after, until]; zero: there is none. It takes a few
+// steps, however many there are: times are a minute apart at least.
+func (c *calendar) last(after, until time.Time) time.Time {
+	comes := func(since time.Time) bool {
+		t := c.next(since)
+		return !t.IsZero() && !t.After(until)
+	}
+	if !comes(after) {
+		return time.Time{}
+	}
+	for beyond := until; beyond.Sub(after) > time.Minute; {
+		if middle := after.Add(beyond.Sub(after) / 2); comes(middle) {
+			after = middle
+		} else {
+			beyond = middle
+		}
+	}
+	return c.next(after)
+}
+
+// count is how many times there are in (after, until], limit at most.
+func (c *calendar) count(after, until time.Time, limit int) int {
+	n := 0
+	for t := c.next(after); n < limit && !t.IsZero() && !t.After(until); t = c.next(t) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,72 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A plan is what to do next, as data.
+type plan struct {
+	ready  *metav1.Condition // nil: the Workflow is gone
+	nodes  int32
+	remove []corev1.ConfigMap
+	wake   time.Duration
+}
+
+// youth is how long a version is kept though nothing names it: a Run stores it
+// just before it claims it.
+const youth = time.Minute
+
+func decide(w world) plan {
+	var p plan
+	current := ""
+	if w.workflow != nil {
+		v, err := workflow.Of(w.workflow, w.objects)
+		if v != nil {
+			current = workflow.Name(v.Hash)
+		}
+		p.nodes = int32(len(w.workflow.Spec.Nodes) + len(w.workflow.Spec.Finally)) //nolint:gosec // the schema allows 64
+		c := ready(p.nodes, err)
+		p.ready = &c
+	}
+	for _, cm := range w.versions {
+		if cm.Name == current || !w.unused[cm.Name] {
+			continue
+		}
+		if left := cm.CreationTimestamp.Add(youth).Sub(w.now); left > 0 {
+			p.wake = max(p.wake, left)
+			continue
+		}
+		p.remove = append(p.remove, cm)
+	}
+	return p
+}
+
+// maxMessage is the most that a condition's message is given here: the API
+// server refuses one of more than 32 KiB.
+const maxMessage = 4 << 10
+
+func ready(nodes int32, err error) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("%d nodes", nodes)}
+	if nodes == 1 {
+		c.Message = "1 node"
+	}
+	var problem *snapshot.NotReadyError
+	switch {
+	case errors.As(err, &problem):
+		c.Reason, c.Message = problem.Reason, task.Cut(problem.Message, maxMessage)
+	case err != nil:
+		c.Reason, c.Message = v1alpha1.ReasonNodeInvalid, task.Cut(err.Error(), maxMessage)
+	}
+	return c
+}

@@ -1,0 +1,92 @@
+package workflowrun
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+func rawOf(data []byte) *runtime.RawExtension { return &runtime.RawExtension{Raw: data} }
+
+// purseOf is a purse with a limit on tokens alone.
+func purseOf(limit, used, aside int64, active int) *purse {
+	p := &purse{active: active}
+	p.limit[byTokens], p.bounded[byTokens], p.used[byTokens], p.aside[byTokens] = limit, true, used, aside
+	return p
+}
+
+func TestSettingAside(t *testing.T) {
+	cases := map[string]struct {
+		purse  *purse
+		want   int64
+		grant  int64
+		enough bool
+	}{
+		"there is enough":                        {purseOf(1000, 100, 300, 1), 500, 500, true},
+		"too little while others work":           {purseOf(1000, 100, 300, 1), 700, 0, false},
+		"what is left where nobody works":        {purseOf(1000, 600, 0, 0), 700, 400, true},
+		"no limit of its own takes what is left": {purseOf(1000, 600, 0, 0), 0, 400, true},
+		"and waits while others work":            {purseOf(1000, 0, 100, 1), 0, 0, false},
+		"nothing is left":                        {purseOf(1000, 1000, 0, 0), 1, 0, false},
+		"more was used than there was":           {purseOf(1000, 1200, 0, 0), 1, 0, false},
+		"finally's part is more than there is":   {purseOf(-5, 0, 0, 0), 1, 0, false},
+		"no more than a Run's limits can say":    {purseOf(1<<60, 0, 0, 0), 0, most[byTokens], true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			grant, enough := tc.purse.set(amounts{byTokens: tc.want})
+			if enough != tc.enough || enough && grant[byTokens] != tc.grant {
+				t.Errorf("set(%d) = %d, %t, want %d, %t", tc.want, grant[byTokens], enough, tc.grant, tc.enough)
+			}
+		})
+	}
+}
+
+func TestPartOfFinally(t *testing.T) {
+	five := v1alpha1.Duration("5m")
+	said := v1alpha1.Tokens("70")
+	cases := map[string]struct {
+		whole amounts
+		said  *v1alpha1.WorkflowLimits
+		want  amounts
+	}{
+		"without limits ten minutes":          {amounts{}, nil, amounts{byDuration: 600}},
+		"a tenth of what is limited":          {amounts{100, 1000, 50, 7200}, nil, amounts{10, 100, 5, 600}},
+		"half of a short duration at most":    {amounts{byDuration: 300}, nil, amounts{byDuration: 150}},
+		"something of the least":              {amounts{1, 1, 1, 1}, nil, amounts{1, 1, 1, 1}},
+		"what is said, and a tenth of others": {amounts{100, 1000, 0, 0}, &v1alpha1.WorkflowLimits{Tokens: &said, Duration: &five}, amounts{10, 70, 0, 300}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := forFinally(tc.whole, tc.said); got != tc.want {
+				t.Errorf("forFinally() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// What nobody knows the price of counts as all that was set aside for it.
+func TestUnknownCostCountsWhole(t *testing.T) {
+	c := gen.Run()
+	if got := used(c, amounts{byCost: 500}); got != (amounts{}) {
+		t.Errorf("one that never worked used %v", got)
+	}
+	c.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: 10}}
+	if got := used(c, amounts{byCost: 500}); got != (amounts{byTokens: 10, byCost: 500}) {
+		t.Errorf("one without prices used %v", got)
+	}
+}
+
+// A Run may lower the limits of its Workflow, and its children's with them.
+func TestRunLowersTheLimitsOfItsWorkflow(t *testing.T) {
+	tokens := v1alpha1.Tokens("50")
+	c := newCluster(whole(t, "limits: {tokens: 1000}\n"+pipeline), func(r *v1alpha1.Run) { r.Spec.Limits = &v1alpha1.Limits{Tokens: &tokens} })
+	c.step()
+	c.step()
+	if l := c.child("x-a").Spec.Limits; l == nil || *l.Tokens != "50" {
+		t.Errorf("the child has %+v", l)
+	}
+}

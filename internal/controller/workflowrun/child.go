@@ -1,0 +1,135 @@
+package workflowrun
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// maxName is the most characters of the name of a Run.
+const maxName = 63
+
+// nameOf is the name of a child: pure, so that it is made once.
+func nameOf(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
+	name := parent.Name + "-" + n.Name
+	if n.ForEach != nil || n.Loop != nil {
+		name += "-" + strconv.Itoa(number)
+	}
+	if len(name) <= maxName {
+		return name
+	}
+	return hashed(name, name)
+}
+
+// spareOf is its name where somebody else has the first.
+func spareOf(parent *v1alpha1.Run, at place) string {
+	return hashed(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.number))
+}
+
+// hashed is a name that may be cut, told apart from others by a hash.
+func hashed(name, of string) string {
+	hash := "-" + task.Hash([]byte(of))[:8]
+	return strings.TrimRight(name[:min(len(name), maxName-len(hash))], "-.") + hash
+}
+
+// placeOf is where a child is.
+func placeOf(c *v1alpha1.Run) place {
+	at := place{node: c.Labels[v1alpha1.LabelNode]}
+	for _, label := range []string{v1alpha1.LabelIndex, v1alpha1.LabelIteration} {
+		if n, err := strconv.Atoi(c.Labels[label]); err == nil {
+			at.number = n
+		}
+	}
+	return at
+}
+
+// ours says whether a Run is a child of another. One that a backup brought back
+// is not: its work may have been done.
+func ours(c metav1.Object, parent *v1alpha1.Run) bool {
+	labels := c.GetLabels()
+	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && labels["velero.io/restore-name"] == ""
+}
+
+// succeeded says whether a child did its work.
+func succeeded(c *v1alpha1.Run) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)
+}
+
+// childOf is the Run of a place. A purse says what it may use of what was set
+// aside for it.
+func (t *turn) childOf(at place, p *purse) child {
+	n, in := t.program.Node(at.node), t.mind.inputs[at]
+	labels := outcome.Inherited(t.run.Labels)
+	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelNode] = t.run.Name, at.node
+	switch {
+	case n.ForEach != nil:
+		labels[v1alpha1.LabelIndex] = strconv.Itoa(at.number)
+	case n.Loop != nil:
+		labels[v1alpha1.LabelIteration] = strconv.Itoa(at.number)
+	}
+	c := &v1alpha1.Run{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       t.run.Namespace,
+			Name:            nameOf(t.run, n, at.number),
+			Labels:          labels,
+			Annotations:     map[string]string{v1alpha1.AnnotationVersion: t.hash(n)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(t.run, v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Spec: v1alpha1.RunSpec{
+			Agent:        string(n.Agent),
+			Workflow:     string(n.Workflow),
+			Prompt:       in.prompt,
+			User:         t.run.Spec.User,
+			Retries:      n.Retries,
+			Limits:       p.limited(n.Limits, t.grants[at]),
+			DesiredState: v1alpha1.DesiredRunning,
+		},
+	}
+	if len(in.with) > 0 {
+		c.Spec.Parameters = &runtime.RawExtension{Raw: in.with}
+	}
+	if root := shareRoot(t.world, n.Name); root != "" {
+		c.Annotations[v1alpha1.AnnotationClaim] = run.SharedClaim(t.run, root)
+	}
+	return child{place: at, run: c, spare: spareOf(t.run, at)}
+}
+
+// hash is the version that the children of a node run.
+func (t *turn) hash(n v1alpha1.Node) string {
+	if n.Agent != "" {
+		return t.version.Agents[string(n.Agent)].Hash
+	}
+	return t.version.Workflows[string(n.Workflow)].Hash
+}
+
+// shareRoot is the node with which the files that a node works on begin; empty:
+// it shares them with none.
+func shareRoot(w world, node string) string {
+	from, shared := map[string]string{}, false
+	for _, n := range w.nodes() {
+		if n.Workspace != nil {
+			from[n.Name] = n.Workspace.From
+			shared = shared || n.Name == node || n.Workspace.From == node
+		}
+	}
+	if !shared {
+		return ""
+	}
+	for range len(from) { // a circle is refused before anything begins
+		if from[node] == "" {
+			break
+		}
+		node = from[node]
+	}
+	return node
+}

@@ -1,0 +1,145 @@
+package workflowrun
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+func TestNamesOfChildren(t *testing.T) {
+	long := strings.Repeat("a-run-with-a-long-name.", 3)[:62]
+	review := v1alpha1.Node{Name: "review"}
+	reviews := v1alpha1.Node{Name: "review", ForEach: &v1alpha1.ForEach{}}
+	cases := map[string]struct {
+		run    string
+		node   v1alpha1.Node
+		number int
+		want   string
+	}{
+		"a node":                    {"x", review, 0, "x-review"},
+		"an item":                   {"x", reviews, 12, "x-review-12"},
+		"a long one is cut":         {long, review, 0, ""},
+		"and cut items are several": {long, reviews, 1, ""},
+	}
+	seen := map[string]bool{}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			parent := gen.Run(func(r *v1alpha1.Run) { r.Name = tc.run })
+			got := nameOf(parent, tc.node, tc.number)
+			if tc.want != "" && got != tc.want || len(got) > maxName || seen[got] {
+				t.Errorf("nameOf() = %q (%d characters), want %q", got, len(got), tc.want)
+			}
+			seen[got] = true
+			if spare := spareOf(parent, place{tc.node.Name, tc.number}); spare == got || len(spare) > maxName {
+				t.Errorf("spareOf() = %q", spare)
+			}
+		})
+	}
+}
+
+// Who has the files of another node has its claim; so has that node itself.
+func TestNodesThatShareFilesHaveOneClaim(t *testing.T) {
+	v := whole(t, `
+nodes:
+- {name: build, agent: worker, prompt: go}
+- {name: test, agent: worker, prompt: go, workspace: {from: build}}
+- {name: ship, agent: worker, prompt: go, workspace: {from: test}}
+- {name: alone, agent: worker, prompt: go}
+`)
+	c := newCluster(v)
+	for range 2 {
+		c.step()
+	}
+	ends("x-build", 1)(c)
+	c.step()
+	ends("x-test", 1)(c)
+	c.step()
+	want := run.SharedClaim(c.run, "build")
+	for _, name := range []string{"x-build", "x-test", "x-ship"} {
+		if got := c.child(name).Annotations[v1alpha1.AnnotationClaim]; got != want {
+			t.Errorf("%s has the claim %q, want %q", name, got, want)
+		}
+	}
+	if got := c.child("x-alone").Annotations[v1alpha1.AnnotationClaim]; got != "" {
+		t.Errorf("x-alone has the claim %q", got)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
+	cases := map[string]struct {
+		err    error
+		reason string // empty: it is tried again
+	}{
+		"a quota is waited for":        {forbids("exceeded quota: compute"), v1alpha1.ReasonQuotaExceeded},
+		"a denial fails the node":      {forbids("admission webhook denied the request"), v1alpha1.NodeReasonRefused},
+		"so does what is invalid":      {apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "x", nil), v1alpha1.NodeReasonRefused},
+		"so do names that are taken":   {&takenError{}, v1alpha1.NodeReasonRefused},
+		"our own rights are not":       {forbids("cannot create resource \"runs\""), ""},
+		"nor is a server that is down": {context.DeadlineExceeded, ""},
+		"nor one that is busy":         {apierrors.NewTooManyRequests("later", 1), ""},
+		"nor a conflict":               {apierrors.NewConflict(runs, "x", errMoved), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got, known := refused(tc.err); got.reason != tc.reason || known != (tc.reason != "") {
+				t.Errorf("refused() = %+v, %t, want %q", got, known, tc.reason)
+			}
+		})
+	}
+}
+
+// The status of a Run stays small, however much it asks.
+func TestRequestsFitTheStatus(t *testing.T) {
+	text := "nodes:\n"
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		text += "- {name: " + name + ", approval: {message: \"" + strings.Repeat("Is it good? ", 200) + "\"}}\n"
+	}
+	c := newCluster(whole(t, text))
+	for range 3 {
+		c.step()
+	}
+	size := 0
+	for _, p := range c.run.Status.Progress.Pending {
+		size += len(p.Question)
+	}
+	if n := len(c.run.Status.Progress.Pending); size > 6<<10 || n < 5 || n > 8 {
+		t.Errorf("%d requests have %d bytes", n, size)
+	}
+}
+
+// One look at a Run with 490 children is arithmetic.
+func BenchmarkDecide(b *testing.B) {
+	t := &testing.T{}
+	v := whole(t, `
+parameters: [{name: files, type: List}]
+nodes:
+- {name: look, agent: worker, prompt: "look at ${{ item }}", onFailure: Continue, forEach: {items: parameters.files, maxParallel: 490}}
+- {name: sum, agent: writer, prompt: "${{ nodes.look.counts.succeeded }}"}
+`)
+	list := make([]int, 490)
+	raw, _ := json.Marshal(map[string]any{"files": list})
+	c := newCluster(v, func(r *v1alpha1.Run) { r.Spec.Parameters = rawOf(raw) })
+	for range 10 {
+		c.step()
+	}
+	for name := range c.children {
+		if name != "x-look-7" {
+			ends(name, 1)(c)
+		}
+	}
+	c.step()
+	w := c.world()
+	b.ResetTimer()
+	for b.Loop() {
+		decide(w)
+	}
+}

@@ -1,0 +1,284 @@
+package workflowrun
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// A cluster is what stories play on: it does in memory what act and report do on
+// a real one, and what becomes of children is scripted.
+type cluster struct {
+	run      *v1alpha1.Run
+	version  *workflow.Version
+	missing  string
+	children map[string]*v1alpha1.Run
+	made     map[place]int // how often
+	hidden   map[string]bool
+	decided  []v1alpha1.Decision
+	refuse   func(*v1alpha1.Run) error // what the API server says to a child
+	writes   int                       // of the status
+	gone     bool
+	now      time.Time
+}
+
+// whole is a Workflow of a text, with the Agents worker, whose output is {n: int},
+// and writer, which has a text only, and the Workflows that are named nested.
+func whole(t *testing.T, text string, nested ...*v1alpha1.Workflow) *workflow.Version {
+	t.Helper()
+	w := written(t, "release", text)
+	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{w.Name: w}, Agents: map[string]*v1alpha1.Agent{}, Reach: map[string]snapshot.Objects{}}
+	for _, n := range nested {
+		o.Workflows[n.Name] = n
+	}
+	for _, name := range []string{"worker", "writer"} {
+		o.Agents[name] = gen.Agent(func(a *v1alpha1.Agent) {
+			a.Name = name
+			a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume
+			if name == "worker" {
+				a.Spec.Output = &v1alpha1.Output{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}}
+			}
+		})
+		o.Reach[name] = gen.Objects()
+	}
+	v, err := workflow.Of(w, o)
+	if err != nil {
+		t.Fatalf("making a version: %v", err)
+	}
+	return v
+}
+
+func written(t *testing.T, name, text string) *v1alpha1.Workflow {
+	t.Helper()
+	w := &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: name}}
+	if err := yaml.UnmarshalStrict([]byte(text), &w.Spec); err != nil {
+		t.Fatalf("reading a Workflow: %v", err)
+	}
+	return w
+}
+
+// ofWorkflow makes a Run one of the Workflow release.
+func ofWorkflow(r *v1alpha1.Run) {
+	r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow, r.Spec.Retries, r.Spec.Disruptions = "", "", "release", nil, nil
+}
+
+func newCluster(v *workflow.Version, mods ...func(*v1alpha1.Run)) *cluster {
+	return &cluster{
+		run:      gen.Run(append([]func(*v1alpha1.Run){ofWorkflow}, mods...)...),
+		version:  v,
+		children: map[string]*v1alpha1.Run{},
+		made:     map[place]int{},
+		hidden:   map[string]bool{},
+		now:      gen.Noon,
+	}
+}
+
+func (c *cluster) world() world {
+	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, decisions: c.decided, now: c.now}
+	if c.version == nil {
+		return w
+	}
+	w.program, _ = workflow.Compile(c.version)
+	shown := 0
+	for _, child := range c.children {
+		if ours(child, c.run) && !c.hidden[child.Name] {
+			w.children = append(w.children, child)
+			shown++
+		}
+	}
+	slices.SortFunc(w.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
+	missing, late := absent(w)
+	w.late = late || missing && len(c.hidden) > 0
+	w.unproven = unprovenBy(c.run, c.decided)
+	return w
+}
+
+// step decides once and does it; it returns what was done.
+func (c *cluster) step() plan {
+	w, p := c.acted()
+	if p.forget {
+		c.gone = true
+		return p
+	}
+	c.report(w, p)
+	return p
+}
+
+// acted is a step up to its report: an operator may die before that.
+func (c *cluster) acted() (world, plan) {
+	w := c.world()
+	p := decide(w)
+	for _, o := range p.tell {
+		c.children[o.child.Name].Spec.DesiredState = o.state
+	}
+	if len(p.make) == 0 {
+		return w, p
+	}
+	w, err := makeAll(w, p.make, c.make)
+	if err != nil {
+		panic(err)
+	}
+	again := decide(w)
+	again.make, again.tell = nil, p.tell // for those who tell
+	for _, one := range p.make {
+		if _, no := w.refused[one.place]; !no {
+			again.make = append(again.make, one)
+		}
+	}
+	return w, again
+}
+
+func (c *cluster) report(w world, p plan) {
+	want := statusOf(w, p)
+	if !equal(c.run.Status, want) {
+		c.writes++
+	}
+	c.run.Status = want
+}
+
+func equal(a, b v1alpha1.RunStatus) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// make makes a child, or finds it, as the reconciler does.
+func (c *cluster) make(one child) (*v1alpha1.Run, error) {
+	fresh := one.run.DeepCopy()
+	if c.refuse != nil {
+		if err := c.refuse(fresh); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{one.run.Name, one.spare} {
+		fresh.Name = name
+		other := c.children[name]
+		if other == nil {
+			c.made[one.place]++
+			fresh.UID = types.UID(fmt.Sprintf("uid-%s-%d", name, c.made[one.place]))
+			fresh.CreationTimestamp = metav1.NewTime(c.now)
+			c.children[name] = fresh
+			return fresh, nil
+		}
+		if ours(other, c.run) && placeOf(other) == one.place {
+			return other, nil
+		}
+	}
+	return nil, &takenError{}
+}
+
+// child is a child by its name; a script that names one that is not there is
+// wrong.
+func (c *cluster) child(name string) *v1alpha1.Run {
+	if c.children[name] == nil {
+		panic("the script speaks of Run " + name + ", which is not there")
+	}
+	return c.children[name]
+}
+
+// become puts a child into a state. What others hold of it stays as it was.
+func (c *cluster) become(name string, o outcome.Outcome, mods ...func(*v1alpha1.RunProgress)) {
+	child := c.child(name).DeepCopy()
+	p := child.Status.Progress
+	if p == nil {
+		p = &v1alpha1.RunProgress{}
+	}
+	for _, mod := range mods {
+		mod(p)
+	}
+	child.Status.Progress = p
+	o.Put(&child.Status, child, c.now)
+	c.children[name] = child
+}
+
+// What children do, as verbs of a script.
+
+func works(name string, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
+	return func(c *cluster) {
+		c.become(name, outcome.Outcome{Reason: v1alpha1.ReasonRunning, Message: "Attempt 1 is at work"}, mods...)
+	}
+}
+
+// ends is a child that did its work: a worker with its number.
+func ends(name string, n int, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
+	return func(c *cluster) {
+		c.become(name, outcome.Outcome{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "The work is done"}, append([]func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) {
+			p.Result = &v1alpha1.Result{Committed: true, Reason: v1alpha1.ReasonFinished, Text: fmt.Sprintf("I say %d", n), Output: fmt.Sprintf(`{"n":%d}`, n)}
+		}}, mods...)...)
+	}
+}
+
+func fails(name, reason, message string, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
+	return func(c *cluster) {
+		c.become(name, outcome.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: message}, mods...)
+	}
+}
+
+func isStopped(name string) func(*cluster) {
+	return func(c *cluster) {
+		if c.child(name).Spec.DesiredState != v1alpha1.DesiredStopped {
+			panic("the script says that " + name + " stops, and nobody told it to")
+		}
+		fails(name, v1alpha1.ReasonStopped, "Stopped by spec.desiredState")(c)
+	}
+}
+
+func awaits(name, reason, message string) func(*cluster) {
+	return func(c *cluster) { c.become(name, outcome.Outcome{Reason: reason, Message: message}) }
+}
+
+func isDeleted(name string) func(*cluster) {
+	return func(c *cluster) {
+		c.child(name)
+		delete(c.children, name)
+	}
+}
+
+// spends is what a child used: tokens, and as many cents, in so many steps and
+// seconds.
+func spends(tokens int64) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) {
+		cost := tokens * 10
+		p.Counts = v1alpha1.Counts{Steps: tokens / 10, ModelCalls: tokens / 10, ToolCalls: 1}
+		p.Usage = v1alpha1.Usage{InputTokens: tokens, TotalTokens: tokens, CostMicroUSD: &cost, DurationSeconds: tokens / 10}
+	}
+}
+
+// What people do.
+
+func wants(state v1alpha1.DesiredState) func(*cluster) {
+	return func(c *cluster) { c.run.Spec.DesiredState, c.run.Generation = state, c.run.Generation+1 }
+}
+
+// decides is a person's Decision on what a node asks.
+func decides(node string, kind v1alpha1.DecisionType, mods ...func(*v1alpha1.DecisionSpec)) func(*cluster) {
+	return func(c *cluster) {
+		asked := request(c.world().pending(), requestOf(node))
+		if asked == nil {
+			panic("the script decides on " + node + ", which asks nothing")
+		}
+		d := v1alpha1.Decision{Spec: v1alpha1.DecisionSpec{Run: c.run.Name, Request: asked.ID, Type: kind, By: "ann"}}
+		if kind == v1alpha1.DecisionApprove {
+			d.Spec.Digest = asked.Digest
+		}
+		d.Name, d.Namespace, d.CreationTimestamp = c.run.Name+"."+asked.ID, c.run.Namespace, metav1.NewTime(c.now)
+		for _, mod := range mods {
+			mod(&d.Spec)
+		}
+		c.decided = append(c.decided, d)
+	}
+}

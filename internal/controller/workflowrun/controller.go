@@ -1,0 +1,145 @@
+package workflowrun
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+)
+
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs/status,verbs=patch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=runs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=deckhand.dev,resources=workflows;agents;models;toolsets;decisions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// A Reconciler moves the Runs of workflows.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader // the API server itself, not the cache
+	reporter outcome.Reporter
+	guard    guardian
+	versions *versions
+	now      func() time.Time
+}
+
+// A guardian knows what keeps Runs from being safe; empty: nothing.
+type guardian interface{ Missing() string }
+
+// Options are what a Reconciler needs to know of its installation.
+type Options struct {
+	Guard guardian
+	Now   func() time.Time
+}
+
+// New is a Reconciler; Setup runs it.
+func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
+	return &Reconciler{
+		client:   c,
+		live:     live,
+		reporter: outcome.Reporter{Client: c, Events: recorder},
+		guard:    o.Guard,
+		versions: &versions{},
+		now:      o.Now,
+	}
+}
+
+// concurrency is how many Runs move at once.
+const concurrency = 4
+
+// byWorkflow indexes Runs that have not begun yet by their Workflow.
+const byWorkflow = "unbegun-by-workflow"
+
+// Setup has the manager run the Reconciler.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	outcome.Register()
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byWorkflow, unbegunByWorkflow); err != nil {
+		return fmt.Errorf("indexing Runs: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("workflowrun").
+		For(&v1alpha1.Run{}, builder.WithPredicates(ofWorkflows, runChanged)).
+		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
+		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+}
+
+// Reconcile moves one Run a single step: look, decide, act, report. What the
+// cluster made of it is decided upon once more, to be reported.
+func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
+	if run.Spec.Workflow == "" {
+		return ctrl.Result{}, nil // those are another controller's
+	}
+	seen, err := r.look(ctx, run)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing Run: %w", err)
+	}
+	next := decide(seen)
+	after, err := r.act(ctx, seen, next)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(next.make) > 0 {
+		next = decide(after)
+	}
+	return ctrl.Result{RequeueAfter: next.wake}, r.report(ctx, after, next)
+}
+
+// report writes the status once, only if it changed, then tells the user. It rests
+// on all that was seen of the Run: nobody else writes it.
+func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
+	if p.forget || !w.run.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return r.reporter.Report(ctx, w.run, statusOf(w, p), statuspatch.SameObject(w.run), statuspatch.SameVersion(w.run))
+}
+
+// unbegunByWorkflow is the index of Runs that wait for their Workflow.
+func unbegunByWorkflow(o client.Object) []string {
+	run, is := o.(*v1alpha1.Run)
+	if !is || run.Spec.Workflow == "" || run.Status.Version != "" || run.Status.CompletionTime != nil {
+		return nil
+	}
+	return []string{run.Spec.Workflow}
+}
+
+// waitingFor are the Runs that wait for a Workflow. It changes whenever something
+// that it names does: its own controller sees to that.
+func (r *Reconciler) waitingFor(ctx context.Context, w client.Object) []reconcile.Request {
+	var runs v1alpha1.RunList
+	if r.client.List(ctx, &runs, client.InNamespace(w.GetNamespace()), client.MatchingFields{byWorkflow: w.GetName()}) != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for i := range runs.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
+	}
+	return out
+}
+
+func runOfDecision(_ context.Context, o client.Object) []reconcile.Request {
+	d, is := o.(*v1alpha1.Decision)
+	if !is {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}}}
+}

@@ -1,0 +1,116 @@
+package workflowrun
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// describe says how it stands with a Run that is active.
+func (t *turn) describe(next graph.Next, p *progress) outcome.Outcome {
+	say := func(reason, message string) outcome.Outcome {
+		return outcome.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
+	}
+	at := t.standing(next)
+	switch {
+	case t.end == v1alpha1.ReasonStopped:
+		return say(v1alpha1.ReasonStopping, "Stopping: "+at)
+	case t.wantsPause() && t.end == "":
+		return say(v1alpha1.ReasonPaused, toldPaused)
+	case len(p.pending) > 0:
+		return say(v1alpha1.ReasonAwaitingApproval, answer.Asking(t.run.Name, p.pending))
+	case p.result != nil:
+		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Winding up, to end with reason %s: %s", p.result.Reason, at))
+	}
+	if reason, message := t.allWait(next); reason != "" {
+		return say(reason, message)
+	}
+	return say(v1alpha1.ReasonRunning, at)
+}
+
+// standing counts the nodes that are done, and names those that work.
+func (t *turn) standing(next graph.Next) string {
+	done, all := 0, t.nodes()
+	var work []string
+	for _, n := range all {
+		switch s := next.Nodes[n.Name]; {
+		case s.State.Ended():
+			done++
+		case s.State == graph.Running && n.ForEach != nil:
+			work = append(work, fmt.Sprintf("%s (%d of %d)", n.Name, s.Succeeded+s.Failed, s.Total))
+		case s.State == graph.Running && n.Loop != nil:
+			work = append(work, fmt.Sprintf("%s (iteration %d)", n.Name, s.Started))
+		case s.State == graph.Running:
+			work = append(work, n.Name)
+		}
+	}
+	text := fmt.Sprintf("%d of %d nodes done", done, len(all))
+	switch len(work) {
+	case 0:
+		return text
+	case 1:
+		return text + "; " + work[0] + " is running"
+	}
+	return text + "; " + listed(work) + " are running"
+}
+
+// maxListed is how many nodes a message names.
+const maxListed = 5
+
+// listed joins names as people do.
+func listed(names []string) string {
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed:maxListed], fmt.Sprintf("%d more", more))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// allWait is what a Run waits for when all of it waits; empty: something works.
+func (t *turn) allWait(next graph.Next) (reason, message string) {
+	if len(next.Start) > 0 {
+		return "", ""
+	}
+	works := false
+	for _, c := range t.children {
+		if finished(c) {
+			continue
+		}
+		works = true
+		o := outcome.Of(c.Status)
+		switch o.Reason {
+		case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonQueued:
+		default:
+			return "", ""
+		}
+		if reason == "" || reason == v1alpha1.ReasonQueued {
+			reason, message = o.Reason, fmt.Sprintf("Run %s of node %s: %s", c.Name, placeOf(c).node, o.Message)
+		}
+	}
+	if works {
+		return reason, message
+	}
+	return t.shortOf(next)
+}
+
+// shortOf is what nodes wait for of which none works.
+func (t *turn) shortOf(next graph.Next) (reason, message string) {
+	for _, r := range t.refused {
+		if r.reason == v1alpha1.ReasonQuotaExceeded {
+			return r.reason, r.text
+		}
+	}
+	for _, n := range t.nodes() {
+		if s := next.Nodes[n.Name]; s.Reason == graph.ReasonQueued && !s.State.Ended() && !t.more {
+			return v1alpha1.ReasonQueued, "Waiting for its turn: node " + n.Name
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,95 @@
+package workflowrun
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// over says whether nothing is left that could be ended: all nodes have ended but
+// those of finally, or one failed and the Run ends by that.
+func (t *turn) over(next graph.Next) bool {
+	for _, n := range t.version.Spec.Nodes {
+		if !next.Nodes[n.Name].State.Ended() {
+			return t.mind.culprit() != ""
+		}
+	}
+	return true
+}
+
+// ending is what ends the Run from outside its nodes; empty: nothing.
+func (t *turn) ending() (reason, message string) {
+	at := deadline(t.world)
+	switch {
+	case t.run.Spec.DesiredState == v1alpha1.DesiredStopped:
+		return v1alpha1.ReasonStopped, toldStopped
+	case !at.IsZero() && !t.now.Before(at):
+		return v1alpha1.ReasonDeadlineExceeded, toldDeadline(t.world)
+	}
+	if d, empty := t.main.empty(); empty {
+		return usedUp[d], t.spent(d)
+	}
+	return "", ""
+}
+
+// spent says that a limit is used up.
+func (t *turn) spent(d dimension) string {
+	text := fmt.Sprintf("Its Runs used %s, and %s leaves them %s", fields[d].text(t.main.used[d]), fields[d].name, fields[d].text(max(t.main.limit[d], 0)))
+	if t.finally.bounded[d] && len(t.version.Spec.Finally) > 0 {
+		text += fmt.Sprintf(" beside %s for finally", fields[d].text(t.finally.limit[d]))
+	}
+	return text + "; raise it, or create another Run"
+}
+
+// foreseen is how the Run is going to end, as far as that is known: it stays so.
+func (t *turn) foreseen() *v1alpha1.Result {
+	if had := t.recorded(); had != nil {
+		return had
+	}
+	if t.end != "" {
+		return &v1alpha1.Result{Reason: t.end, Message: task.Cut(t.told, task.MaxMessage)}
+	}
+	if node := t.mind.culprit(); node != "" {
+		return &v1alpha1.Result{Reason: v1alpha1.ReasonNodeFailed, Message: task.Cut(t.mind.explain(node), task.MaxMessage)}
+	}
+	return nil
+}
+
+// result is how the Run ended.
+func (t *turn) result(next graph.Next) (outcome.Outcome, *v1alpha1.Result) {
+	r := v1alpha1.Result{Committed: true, Reason: next.Reason, Message: next.Message}
+	if next.Failed != "" {
+		r.Message = strings.TrimPrefix(r.Message, fmt.Sprintf("Node %s failed: %s. ", next.Failed, next.Nodes[next.Failed].Reason))
+	}
+	if next.Reason == "" {
+		return t.finished(r)
+	}
+	if f := t.foreseen(); f != nil {
+		room := task.MaxMessage - len(r.Message) - len(between)
+		r.Message = strings.TrimRight(task.Cut(f.Message, room), ". ") + between + r.Message
+	}
+	r.Message = task.Cut(r.Message, task.MaxMessage)
+	return outcome.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
+}
+
+// finished is how a Run ended whose nodes are all done: with its output, which may
+// still fail.
+func (t *turn) finished(r v1alpha1.Result) (outcome.Outcome, *v1alpha1.Result) {
+	output, err := t.program.Output(t.mind.known())
+	if err != nil {
+		r.Reason = v1alpha1.ReasonInvalidOutput
+		r.Message = task.Cut(fmt.Sprintf("The output cannot be worked out: %v%s%s", err, between, r.Message), task.MaxMessage)
+		return outcome.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
+	}
+	r.Reason, r.Output = v1alpha1.ReasonFinished, string(output)
+	return outcome.Outcome{Status: metav1.ConditionTrue, Reason: r.Reason, Message: r.Message}, &r
+}
+
+// between is what stands between why a Run ended and its numbers.
+const between = ". "

@@ -1,0 +1,251 @@
+package workflowrun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// look reads everything that a decision may depend on. Absent is nil; unreadable
+// is an error, never nil.
+func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, error) {
+	w := world{run: parent, now: r.now(), unguarded: r.guard.Missing()}
+	var err error
+	if w.children, err = r.children(ctx, parent); err != nil {
+		return w, err
+	}
+	if parent.Status.CompletionTime != nil {
+		w.claims, w.busy, err = r.claims(ctx, parent)
+		return w, err
+	}
+	if w.version, w.obstacle, err = r.version(ctx, parent); w.version == nil || err != nil {
+		return w, err
+	}
+	if w.program, err = workflow.Compile(w.version); err != nil {
+		w.version, w.obstacle = nil, fmt.Sprintf("Workflow %q cannot be run any more: %v", parent.Spec.Workflow, err)
+		return w, nil // the Run is told
+	}
+	if !w.begun() {
+		return w, nil
+	}
+	if w.late, err = r.late(ctx, w); err != nil {
+		return w, err
+	}
+	if w.decisions, err = r.decisions(ctx, parent); err != nil {
+		return w, err
+	}
+	w.unproven, err = r.unproven(ctx, w)
+	return w, err
+}
+
+// children are a Run's own, as the cache has them. They are not copied: nobody may
+// change them.
+func (r *Reconciler) children(ctx context.Context, parent *v1alpha1.Run) ([]*v1alpha1.Run, error) {
+	var list v1alpha1.RunList
+	err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing child Runs: %w", err)
+	}
+	var out []*v1alpha1.Run
+	for i := range list.Items {
+		if ours(&list.Items[i], parent) {
+			out = append(out, &list.Items[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.Run) int {
+		at, other := placeOf(a), placeOf(b)
+		return cmp.Or(cmp.Compare(at.node, other.node), cmp.Compare(at.number, other.number), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// late says whether the cache shows less than there is. That a child is gone is
+// believed only of the API server itself; that one which had succeeded has not is
+// never believed.
+func (r *Reconciler) late(ctx context.Context, w world) (bool, error) {
+	missing, late := absent(w)
+	if late || !missing {
+		return late, nil
+	}
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RunList"))
+	if err := r.live.List(ctx, &list, client.InNamespace(w.run.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: w.run.Name}); err != nil {
+		return false, fmt.Errorf("listing child Runs: %w", err)
+	}
+	shown := map[string]bool{}
+	for _, c := range w.children {
+		shown[string(c.UID)] = true
+	}
+	return slices.ContainsFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
+		return ours(&c, w.run) && !shown[string(c.UID)]
+	}), nil
+}
+
+// absent says whether children are missing that are recorded, and whether what is
+// there is older than what is recorded.
+func absent(w world) (missing, late bool) {
+	exist, good := map[string]int{}, map[string]int{}
+	for _, c := range w.children {
+		node := placeOf(c).node
+		exist[node]++
+		if finished(c) && succeeded(c) {
+			good[node]++
+		}
+	}
+	for _, n := range w.nodes() {
+		s := stands(w, n.Name)
+		gone := max(0, s.Started-exist[n.Name])
+		missing = missing || gone > 0
+		late = late || good[n.Name] < s.Succeeded-gone
+	}
+	return missing, late
+}
+
+// version is what the Run began with or, before that, what it is to run: the one
+// that its parent says, or the current one. Where there is none the text says why.
+func (r *Reconciler) version(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
+	hash := cmp.Or(parent.Status.Version, pinned(parent))
+	if hash == "" {
+		return r.current(ctx, parent)
+	}
+	v, err := r.stored(ctx, parent.Namespace, hash)
+	if v != nil || err != nil {
+		return v, "", err
+	}
+	return nil, fmt.Sprintf("The version of Workflow %s that this Run runs is gone, or somebody changed it (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
+}
+
+// pinned is the version that a Run is made for by another; empty: none. The
+// annotation is believed of what a Run controls: an admission policy keeps
+// everybody but the operator from making that.
+func pinned(r *v1alpha1.Run) string {
+	owner := metav1.GetControllerOf(r)
+	if owner == nil || owner.Kind != "Run" || owner.APIVersion != v1alpha1.GroupVersion.String() {
+		return ""
+	}
+	return r.Annotations[v1alpha1.AnnotationVersion]
+}
+
+// stored is a version kept in its ConfigMaps; nil: it is not there, or not what the
+// hash promises. One that was read stays in memory: it never changes.
+func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*workflow.Version, error) {
+	if v := r.versions.get(hash); v != nil {
+		return v, nil
+	}
+	var failed error
+	v, err := workflow.Read(ctx, func(name string) (*corev1.ConfigMap, error) {
+		cm, err := r.configMap(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+		failed = cmp.Or(failed, err)
+		return cm, err
+	}, hash)
+	if failed != nil {
+		return nil, failed
+	}
+	if v == nil || err != nil {
+		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none
+	}
+	r.versions.put(hash, v)
+	return v, nil
+}
+
+// configMap is one that may be there; nil: it is not, as the API server itself
+// says.
+func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*corev1.ConfigMap, error) {
+	var cm corev1.ConfigMap
+	err := r.client.Get(ctx, key, &cm)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, &cm)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // absent is a fact, not a fault
+	case err != nil:
+		return nil, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
+	}
+	return &cm, nil
+}
+
+// current is the version that the Workflow has now.
+func (r *Reconciler) current(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
+	var w v1alpha1.Workflow
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: parent.Spec.Workflow}, &w)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Sprintf("Workflow %q not found in namespace %s; create it, or delete this Run and name another", parent.Spec.Workflow, parent.Namespace), nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("getting Workflow %s: %w", parent.Spec.Workflow, err)
+	}
+	objects, err := workflow.From(ctx, r.client, &w)
+	if err != nil {
+		return nil, "", err
+	}
+	v, err := workflow.Of(&w, objects)
+	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
+		return nil, fmt.Sprintf("Workflow %q is not ready: %s", w.Name, problem.Message), nil
+	}
+	return v, "", err
+}
+
+// decisions are those on a Run, oldest first.
+func (r *Reconciler) decisions(ctx context.Context, parent *v1alpha1.Run) ([]v1alpha1.Decision, error) {
+	var list v1alpha1.DecisionList
+	if err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingFields{v1alpha1.DecisionsByRun: parent.Name}); err != nil {
+		return nil, fmt.Errorf("listing Decisions: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Decision) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return list.Items, nil
+}
+
+// unproven is the first Decision that the Run went by and that is not there, or
+// says something else; empty: there is none. That one is missing is believed only
+// of the API server itself.
+func (r *Reconciler) unproven(ctx context.Context, w world) (string, error) {
+	name := unprovenBy(w.run, w.decisions)
+	if name == "" {
+		return "", nil
+	}
+	var d v1alpha1.Decision
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: name}, &d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return name, nil
+	case err != nil:
+		return "", fmt.Errorf("getting Decision %s: %w", name, err)
+	}
+	return unprovenBy(w.run, append(slices.Clone(w.decisions), d)), nil
+}
+
+// claims are those that the children of a Run share, and which of them a pod may
+// still write to.
+func (r *Reconciler) claims(ctx context.Context, parent *v1alpha1.Run) ([]corev1.PersistentVolumeClaim, map[string]bool, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelRun: parent.Name}); err != nil {
+		return nil, nil, fmt.Errorf("listing PersistentVolumeClaims: %w", err)
+	}
+	own := slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool {
+		return !metav1.IsControlledBy(&c, parent) || c.DeletionTimestamp != nil
+	})
+	busy := map[string]bool{}
+	for i := range own {
+		var pods corev1.PodList
+		if err := r.client.List(ctx, &pods, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelClaim: own[i].Name}); err != nil {
+			return nil, nil, fmt.Errorf("listing Pods: %w", err)
+		}
+		busy[own[i].Name] = run.Occupied(own[i].Name, pods.Items)
+	}
+	return own, busy, nil
+}

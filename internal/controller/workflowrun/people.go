@@ -1,0 +1,245 @@
+package workflowrun
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// requestOf is the id of what an approval asks.
+func requestOf(node string) string { return "approval-" + node }
+
+// defaultExpiry is how long an approval waits, unless it is said.
+const defaultExpiry = 168 * time.Hour
+
+// verdicts are what became of the approvals that were asked, with what is decided
+// by now.
+func verdicts(w world) (map[string]graph.Verdict, []v1alpha1.DecidedRequest) {
+	out, decided := map[string]graph.Verdict{}, w.decided()
+	for _, n := range w.nodes() {
+		if n.Approval == nil {
+			continue
+		}
+		done := on(decided, requestOf(n.Name))
+		if done == nil {
+			if done = heard(w, requestOf(n.Name)); done != nil {
+				decided = append(slices.Clip(decided), *done)
+			}
+		}
+		switch asked := request(w.pending(), requestOf(n.Name)); {
+		case done != nil && done.Type == v1alpha1.DecisionApprove:
+			out[n.Name] = graph.Approved
+		case done != nil:
+			out[n.Name] = graph.Denied
+		case asked == nil:
+		case asked.ExpiresAt != nil && !w.now.Before(asked.ExpiresAt.Time):
+			out[n.Name] = graph.Expired
+		default:
+			out[n.Name] = graph.Open
+		}
+	}
+	return out, decided
+}
+
+// heard is the first Decision that answers a request; nil: there is none. One that
+// was made after its time is none.
+func heard(w world, id string) *v1alpha1.DecidedRequest {
+	asked := request(w.pending(), id)
+	if asked == nil {
+		return nil
+	}
+	for i := range w.decisions {
+		d := &w.decisions[i]
+		if answer.Final(d) || asked.ExpiresAt != nil && !d.CreationTimestamp.Before(asked.ExpiresAt) {
+			continue
+		}
+		if v := answer.Judge(w.run, d); v.Deliver && v.Request == id {
+			return &v1alpha1.DecidedRequest{Name: d.Name, Request: id, Type: d.Spec.Type, Digest: asked.Digest}
+		}
+	}
+	return nil
+}
+
+func on(decided []v1alpha1.DecidedRequest, id string) *v1alpha1.DecidedRequest {
+	for i := range decided {
+		if decided[i].Request == id && decided[i].Refused == "" {
+			return &decided[i]
+		}
+	}
+	return nil
+}
+
+func request(pending []v1alpha1.PendingRequest, id string) *v1alpha1.PendingRequest {
+	for i := range pending {
+		if pending[i].ID == id {
+			return &pending[i]
+		}
+	}
+	return nil
+}
+
+// asked is what people are asked from now on: what was asked before as it was, and
+// as much more as there is room for.
+func (m *mind) asked(nodes []string) []v1alpha1.PendingRequest {
+	var all, out []v1alpha1.PendingRequest
+	for _, p := range m.pending() {
+		if slices.ContainsFunc(nodes, func(node string) bool { return requestOf(node) == p.ID }) {
+			all = append(all, p)
+		}
+	}
+	for _, node := range nodes {
+		if len(all) < task.MaxPending && request(all, requestOf(node)) == nil {
+			all = append(all, m.ask(node))
+		}
+	}
+	room := task.MaxAsked
+	for _, p := range all {
+		size := len(p.Question) + len(p.Schema) + len(strings.Join(p.Groups, ""))
+		if len(out) < task.MaxPending && size <= room {
+			out, room = append(out, p), room-size
+		}
+	}
+	return out
+}
+
+// ask is a new request. A message that cannot be worked out does not keep people
+// from deciding.
+func (m *mind) ask(node string) v1alpha1.PendingRequest {
+	n := m.program.Node(node).Approval
+	text, err := m.program.Message(node, m.known())
+	if err != nil {
+		text = fmt.Sprintf("Its message cannot be worked out (%v). %s", err, n.Message)
+	}
+	wait := span(&n.ExpiresAfter)
+	if wait == 0 {
+		wait = defaultExpiry
+	}
+	at, until := metav1.NewTime(m.now), metav1.NewTime(m.now.Add(wait))
+	p := v1alpha1.PendingRequest{
+		ID:        requestOf(node),
+		Kind:      task.PendingApproval,
+		Tool:      "approval",
+		Question:  task.Cut(text, task.MaxMessage),
+		Groups:    n.Groups,
+		AskedAt:   &at,
+		ExpiresAt: &until,
+	}
+	if n.Input != nil {
+		p.Schema = string(n.Input.Schema.Raw)
+	}
+	p.Digest = m.digest(node, text, p)
+	return p
+}
+
+// digest is what a Decision repeats: that of all that is asked, here and nowhere
+// else.
+func (m *mind) digest(node, text string, p v1alpha1.PendingRequest) string {
+	all, err := json.Marshal([]any{"approval", m.run.UID, node, text, p.Groups, p.Schema})
+	if err != nil {
+		return "" // strings always encode
+	}
+	return task.Hash(all)
+}
+
+// ruling is the output of an approval that is over.
+func (m *mind) ruling(node string) json.RawMessage {
+	type output struct {
+		Approved bool            `json:"approved"`
+		By       string          `json:"by"`
+		At       string          `json:"at"`
+		Reason   string          `json:"reason"`
+		Input    json.RawMessage `json:"input,omitempty"`
+	}
+	out := output{At: m.now.UTC().Format(time.RFC3339), Reason: "nobody decided in time"}
+	if ended := nodeStatus(m.run.Status.Nodes, node); ended != nil && ended.FinishedAt != nil {
+		out.At = ended.FinishedAt.UTC().Format(time.RFC3339)
+	}
+	if d := m.decision(node); d != nil {
+		out = output{
+			Approved: d.Spec.Type == v1alpha1.DecisionApprove,
+			By:       d.Spec.By,
+			At:       d.CreationTimestamp.UTC().Format(time.RFC3339),
+			Reason:   d.Spec.Reason,
+		}
+		if json.Valid([]byte(d.Spec.Value)) && m.program.Node(node).Approval.Input != nil {
+			out.Input = json.RawMessage(d.Spec.Value)
+		}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil // what is valid encodes
+	}
+	return data
+}
+
+// decision is the one that an approval went by; nil: there was none.
+func (m *mind) decision(node string) *v1alpha1.Decision {
+	_, decided := verdicts(m.world)
+	done := on(decided, requestOf(node))
+	if done == nil {
+		return nil
+	}
+	for i := range m.decisions {
+		if m.decisions[i].Name == done.Name {
+			return &m.decisions[i]
+		}
+	}
+	return nil
+}
+
+// denied says who did not approve, and why.
+func (m *mind) denied(node string) string {
+	d := m.decision(node)
+	switch {
+	case d == nil:
+		return "nobody decided in time"
+	case d.Spec.Reason == "":
+		return "denied by " + d.Spec.By
+	}
+	return fmt.Sprintf("denied by %s: %s", d.Spec.By, d.Spec.Reason)
+}
+
+// unprovenBy is the first Decision that a Run went by and that is not among
+// decisions as it was; empty: there is none.
+func unprovenBy(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
+	if run.Status.Progress == nil {
+		return ""
+	}
+	for _, done := range run.Status.Progress.Decided {
+		if !proven(done, run.Name, decisions) {
+			return done.Name
+		}
+	}
+	return ""
+}
+
+func proven(done v1alpha1.DecidedRequest, run string, decisions []v1alpha1.Decision) bool {
+	for i := range decisions {
+		d := &decisions[i].Spec
+		if decisions[i].Name == done.Name && d.Run == run && d.Type == done.Type && (d.Type != v1alpha1.DecisionApprove || d.Digest == done.Digest) {
+			return true
+		}
+	}
+	return false
+}
+
+// expiresIn is how long the first of the open requests still waits; 0: there is
+// none.
+func expiresIn(w world, pending []v1alpha1.PendingRequest) time.Duration {
+	first := time.Duration(0)
+	for _, p := range pending {
+		if p.ExpiresAt != nil {
+			first = sooner(first, max(p.ExpiresAt.Sub(w.now), time.Second))
+		}
+	}
+	return first
+}

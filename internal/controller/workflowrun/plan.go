@@ -1,0 +1,65 @@
+package workflowrun
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A plan is what to do next, as data, and what to say of the Run. One without a
+// reason leaves what is said as it is.
+type plan struct {
+	outcome.Outcome
+
+	freeze *workflow.Version             // store this version, and begin with it
+	tell   []order                       // tell these children
+	make   []child                       // make these children
+	free   *corev1.PersistentVolumeClaim // delete this claim
+	forget bool                          // delete the Run
+
+	progress *progress     // how far the nodes came; nil: as they were
+	wake     time.Duration // look again after this; 0: when something changes
+}
+
+// A child is one to be made.
+type child struct {
+	place
+	run   *v1alpha1.Run
+	spare string // its name where somebody else has the first
+}
+
+// An order is what a child is told.
+type order struct {
+	child *v1alpha1.Run
+	state v1alpha1.DesiredState
+}
+
+// A progress is how far the nodes came, as the status has it.
+type progress struct {
+	nodes   []v1alpha1.NodeStatus
+	pending []v1alpha1.PendingRequest
+	decided []v1alpha1.DecidedRequest
+	result  *v1alpha1.Result
+}
+
+// A refusal is what the cluster said of a child that it did not take.
+type refusal struct {
+	reason string // of the node; QuotaExceeded is asked again
+	text   string
+}
+
+// waiting is a plan that does nothing but say why.
+func waiting(reason, message string, wake time.Duration) plan {
+	return plan{Outcome: outcome.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: message}, wake: wake}
+}
+
+// failure makes the Run final without success.
+func failure(reason, message string) plan {
+	return plan{Outcome: outcome.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: task.Cut(message, task.MaxMessage)}}
+}

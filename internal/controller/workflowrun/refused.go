@@ -1,0 +1,55 @@
+package workflowrun
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+var errMoved = errors.New("it has changed since it was read")
+
+// A takenError is a child whose names others have.
+type takenError struct{ names [2]string }
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("the names %s and %s are those of Runs that are not part of this one; delete those, or give this Run another name", e.names[0], e.names[1])
+}
+
+// refused says what follows when the cluster does not take a child; false: that
+// says nothing about the Run, and is tried again.
+func refused(err error) (refusal, bool) {
+	if taken, is := errors.AsType[*takenError](err); is {
+		return refusal{v1alpha1.NodeReasonRefused, taken.Error()}, true
+	}
+	text := err.Error()
+	says := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
+	}
+	switch {
+	case !isRefusal(err), says("cannot create resource"), apierrors.IsNotFound(err):
+		return refusal{}, false // the operator's own rights, or a name that is free again: for its log, not the Run
+	case says("exceeded quota", "failed quota"):
+		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run; raise it, or wait for other work to end: " + text}, true
+	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return refusal{v1alpha1.NodeReasonRefused, "the namespace is being deleted"}, true
+	}
+	return refusal{v1alpha1.NodeReasonRefused, "the cluster refused its Run: " + text}, true
+}
+
+// isRefusal says whether the server answered that it does not want this Run,
+// rather than that it cannot answer now.
+func isRefusal(err error) bool {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if !is {
+		return false
+	}
+	code := status.ErrStatus.Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+		code != http.StatusUnauthorized && code != http.StatusConflict && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
+}

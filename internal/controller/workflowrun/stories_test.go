@@ -1,0 +1,448 @@
+package workflowrun
+
+import (
+	"flag"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden stories")
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+func forbids(text string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}, "x-a", fmt.Errorf("%s", text)) //nolint:err113 // the API server's words
+}
+
+func refuses(err error) func(*cluster) {
+	return func(c *cluster) { c.refuse = func(*v1alpha1.Run) error { return err } }
+}
+
+func takes(c *cluster) { c.refuse = nil }
+
+// several lets more than one thing happen at once.
+func several(all ...func(*cluster)) func(*cluster) {
+	return func(c *cluster) {
+		for _, do := range all {
+			do(c)
+		}
+	}
+}
+
+const (
+	pipeline = `
+nodes:
+- {name: a, agent: worker, prompt: "count"}
+- {name: b, agent: worker, prompt: "after ${{ nodes.a.output.n }}"}
+output: {total: {cel: "nodes.a.output.n + nodes.b.output.n"}}
+`
+	diamond = `
+nodes:
+- {name: a, agent: worker, prompt: "go"}
+- {name: left, agent: worker, prompt: "left", dependsOn: [a]}
+- {name: right, agent: worker, prompt: "right", dependsOn: [a]}
+- {name: judge, agent: writer, prompt: "weigh ${{ nodes.left.output.n }} and ${{ nodes.right.output.n }}"}
+finally:
+- {name: clean, agent: writer, prompt: "It ended: ${{ run.reason }}"}
+`
+	asks = `
+nodes:
+- {name: a, agent: worker, prompt: "count"}
+- name: gate
+  approval: {message: "Ship ${{ nodes.a.output.n }}?", expiresAfter: 1h}
+- {name: ship, agent: writer, prompt: "ship, as ${{ nodes.gate.output.by }} said", dependsOn: [gate]}
+`
+	tight = `
+limits: {tokens: 1000}
+nodes:
+- {name: a, agent: worker, prompt: "a", limits: {tokens: 600}}
+- {name: b, agent: worker, prompt: "b", limits: {tokens: 600}}
+- {name: c, agent: worker, prompt: "c", dependsOn: [b]}
+finally:
+- {name: clean, agent: writer, prompt: "It ended: ${{ run.reason }}"}
+`
+)
+
+// stories are what users live through. Each is played to rest; what was seen and
+// done is its golden file.
+var stories = map[string]story{
+	"pipeline": {
+		title: "one node after the other, and an answer of both",
+		spec:  pipeline,
+		beats: []beat{
+			at(1*second, "x-a works", works("x-a", spends(100))),
+			at(2*second, "x-a ends", ends("x-a", 2, spends(200))),
+			at(3*second, "x-b ends", ends("x-b", 3, spends(300))),
+		},
+	},
+	"diamond": {
+		title: "two at once, a judge of both, and finally",
+		spec:  diamond,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1)),
+			at(2*second, "x-right ends", ends("x-right", 2)),
+			at(3*second, "x-left ends", ends("x-left", 3)),
+			at(4*second, "x-judge ends", ends("x-judge", 0)),
+			at(5*second, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"failure": {
+		title: "a failure stops what works, and finally is told why",
+		spec:  diamond,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1)),
+			at(2*second, "x-right fails", fails("x-right", v1alpha1.ReasonStepLimit, "30 of 30 steps are used")),
+			at(5*second, "x-left stops", isStopped("x-left")),
+			at(6*second, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"continue": {
+		title: "a failure that does not matter",
+		spec: `
+nodes:
+- {name: a, agent: worker, prompt: "go", onFailure: Continue}
+- {name: b, agent: worker, prompt: "${{ nodes.a.?output.hasValue() ? 'good' : 'none' }}"}
+`,
+		beats: []beat{
+			at(1*second, "x-a fails", fails("x-a", v1alpha1.ReasonRejected, "no")),
+			at(2*second, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"each": {
+		title: "one for each item, two at a time, one of them failing",
+		spec: `
+parameters: [{name: files, type: List}]
+nodes:
+- name: look
+  agent: worker
+  prompt: "look at ${{ item }}, number ${{ index }}"
+  forEach: {items: parameters.files, maxParallel: 2}
+  onFailure: Continue
+- {name: sum, agent: writer, prompt: "${{ nodes.look.counts.succeeded }} of ${{ nodes.look.counts.total }}"}
+`,
+		run: func(r *v1alpha1.Run) {
+			r.Spec.Parameters = &runtime.RawExtension{Raw: []byte(`{"files":["x.go","y.go","z.go"]}`)}
+		},
+		beats: []beat{
+			at(1*second, "x-look-0 ends", ends("x-look-0", 1)),
+			at(2*second, "x-look-1 fails", fails("x-look-1", v1alpha1.ReasonStuck, "it goes in circles")),
+			at(3*second, "x-look-2 ends", ends("x-look-2", 1)),
+			at(4*second, "x-sum ends", ends("x-sum", 0)),
+		},
+	},
+	"loop": {
+		title: "again until it is good",
+		spec: `
+nodes:
+- name: draft
+  agent: worker
+  prompt: "${{ previous.hasValue() ? 'better' : 'first' }}"
+  loop: {until: "self.output.n > 1", maxIterations: 3}
+output: {num: {cel: nodes.draft.output.n}, times: {cel: nodes.draft.counts.succeeded}}
+`,
+		beats: []beat{
+			at(1*second, "x-draft-1 ends", ends("x-draft-1", 1)),
+			at(2*second, "x-draft-2 ends", ends("x-draft-2", 2)),
+		},
+	},
+	"loop-never": {
+		title: "never good enough",
+		spec: `
+nodes:
+- name: draft
+  agent: worker
+  prompt: "try"
+  loop: {until: "self.output.n > 1", maxIterations: 2}
+`,
+		beats: []beat{
+			at(1*second, "x-draft-1 ends", ends("x-draft-1", 1)),
+			at(2*second, "x-draft-2 ends", ends("x-draft-2", 1)),
+		},
+	},
+	"approved": {
+		title: "a person lets it go on",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(5*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
+			at(6*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
+	"denied": {
+		title: "a person does not let it go on",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(5*minute, "ann denies", decides("gate", v1alpha1.DecisionDeny, func(d *v1alpha1.DecisionSpec) { d.Reason = "not on a Friday" })),
+		},
+	},
+	"expired": {
+		title: "nobody decides in time",
+		spec:  asks,
+		beats: []beat{at(1*second, "x-a ends", ends("x-a", 7))},
+	},
+	"decision-deleted": {
+		title: "the Decision that it went by is deleted",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(5*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
+			at(6*minute, "somebody deletes the Decision", func(c *cluster) { c.decided = nil }),
+		},
+	},
+	"stopped": {
+		title: "a person stops it: finally runs all the same",
+		spec:  diamond,
+		beats: []beat{
+			at(1*second, "x-a works", works("x-a", spends(100))),
+			at(2*second, "a person stops it", wants(v1alpha1.DesiredStopped)),
+			at(5*second, "x-a stops", isStopped("x-a")),
+			at(6*second, "a person wants it to run again, too late", wants(v1alpha1.DesiredRunning)),
+			at(7*second, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"paused": {
+		title: "a person holds it, and lets it go on",
+		spec:  pipeline,
+		beats: []beat{
+			at(1*second, "x-a works", works("x-a")),
+			at(2*second, "a person holds it", wants(v1alpha1.DesiredPaused)),
+			at(3*second, "x-a ends all the same", ends("x-a", 1)),
+			at(9*minute, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(10*minute, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"paused-before": {
+		title: "held before it begins, for longer than limits.pending",
+		spec:  pipeline,
+		run:   func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredPaused },
+		beats: []beat{
+			at(60*minute, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(61*minute, "x-a ends", ends("x-a", 1)),
+			at(62*minute, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"stopped-before": {
+		title: "stopped before it begins",
+		run:   func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped },
+	},
+	"deadline": {
+		title: "the deadline passes: finally runs after it",
+		spec:  "limits: {deadline: 10m}" + diamond,
+		beats: []beat{
+			at(1*second, "x-a works", works("x-a")),
+			at(11*minute, "x-a stops", isStopped("x-a")),
+			at(12*minute, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"queued": {
+		title: "too little is left for both at once: one waits for what the other leaves",
+		spec:  tight,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1, spends(200))),
+			at(2*second, "x-b ends", ends("x-b", 1, spends(300))),
+			at(3*second, "x-c ends", ends("x-c", 1, spends(100))),
+			at(4*second, "x-clean ends", ends("x-clean", 0, spends(90))),
+		},
+	},
+	"used-up": {
+		title: "the limit is used up: what has not begun does not",
+		spec:  tight,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1, spends(600))),
+			at(2*second, "x-b ends", ends("x-b", 1, spends(300))),
+			at(4*second, "x-clean ends", ends("x-clean", 0, spends(90))),
+		},
+	},
+	"used-up-at-last": {
+		title: "the last node uses up the limit: all is done",
+		spec:  "limits: {tokens: 100}\n" + pipeline,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1, spends(50))),
+			at(2*second, "x-b ends", ends("x-b", 1, spends(50))),
+		},
+	},
+	"child-deleted": {
+		title: "somebody deletes a child that works: it is not made again",
+		spec:  pipeline,
+		beats: []beat{
+			at(1*second, "x-a works", works("x-a")),
+			at(2*second, "x-a is deleted", isDeleted("x-a")),
+		},
+	},
+	"child-asks": {
+		title: "all that works waits for people",
+		spec:  pipeline,
+		beats: []beat{
+			at(1*second, "x-a asks", awaits("x-a", v1alpha1.ReasonAwaitingAnswer, "It asks: “Which?” To answer, …")),
+			at(2*second, "x-a goes on", works("x-a")),
+			at(3*second, "x-a ends", ends("x-a", 1)),
+			at(4*second, "x-b is queued", awaits("x-b", v1alpha1.ReasonQueued, "3rd in the queue of Agent worker: 2 of 2 Runs are active")),
+			at(5*second, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"quota": {
+		title: "the namespace has no room for a child, for a while",
+		spec:  pipeline,
+		beats: []beat{
+			at(0, "the quota is used up", refuses(forbids("exceeded quota: compute, requested: count/runs.deckhand.dev=1"))),
+			at(20*second, "there is room again", takes),
+			at(40*second, "x-a ends", ends("x-a", 1)),
+			at(41*second, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"refused": {
+		title: "the cluster does not take a child",
+		spec:  diamond,
+		beats: []beat{
+			at(0, "a policy denies x-a", func(c *cluster) {
+				c.refuse = func(r *v1alpha1.Run) error {
+					if r.Name != "x-a" {
+						return nil
+					}
+					return forbids("admission webhook \"p\" denied the request: no agents on Fridays")
+				}
+			}),
+			at(2*second, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"expression": {
+		title: "a value is not there: the node fails with the expression",
+		spec: `
+nodes:
+- {name: a, agent: worker, prompt: "count"}
+- {name: b, agent: worker, prompt: "${{ [1, 2][nodes.a.output.n] }}"}
+`,
+		beats: []beat{at(1*second, "x-a ends", ends("x-a", 5))},
+	},
+	"bad-output": {
+		title: "the output cannot be worked out",
+		spec: `
+nodes: [{name: a, agent: worker, prompt: "count"}]
+output: {num: {cel: "1 / nodes.a.output.n"}}
+`,
+		beats: []beat{at(1*second, "x-a ends", ends("x-a", 0))},
+	},
+	"misfit": {
+		title: "values that the Workflow does not take",
+		spec:  "parameters: [{name: files, type: List}]\n" + pipeline,
+		run: func(r *v1alpha1.Run) {
+			r.Spec.Parameters = &runtime.RawExtension{Raw: []byte(`{"files":"x.go"}`)}
+		},
+	},
+	"workflow-never": {
+		title: "the Workflow never comes",
+	},
+	"restored": {
+		title: "a Run that a backup brought back is not done twice",
+		spec:  pipeline,
+		run:   func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "nightly"} },
+	},
+	"nested": {
+		title:  "a Workflow in a Workflow",
+		nested: map[string]string{"inner": "parameters: [{name: count, type: Integer}]\n" + pipeline},
+		spec: `
+nodes:
+- {name: a, agent: worker, prompt: "count"}
+- {name: deep, workflow: inner, with: {count: {cel: nodes.a.output.n}}}
+output: {total: {cel: nodes.deep.output.total}}
+`,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 4)),
+			at(2*second, "x-deep ends", several(ends("x-deep", 0), func(c *cluster) { c.child("x-deep").Status.Progress.Result.Output = `{"total":9}` })),
+		},
+	},
+	"ttl": {
+		title: "it goes by its TTL, and its children with it",
+		spec:  pipeline,
+		run:   func(r *v1alpha1.Run) { ttl := int32(600); r.Spec.TTLSecondsAfterFinished = &ttl },
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1)),
+			at(2*second, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"namesake": {
+		title: "somebody else has the name of a child",
+		spec:  pipeline,
+		beats: []beat{
+			at(0, "somebody makes x-a", func(c *cluster) {
+				c.children["x-a"] = &v1alpha1.Run{}
+				c.children["x-a"].Name = "x-a"
+			}),
+			at(1*second, "the child ends", func(c *cluster) { ends(spareOf(c.run, place{"a", 0}), 1)(c) }),
+			at(2*second, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"each-fails": {
+		title: "one of many fails, and the others are stopped",
+		spec: `
+nodes:
+- name: look
+  agent: worker
+  prompt: "look at ${{ item }}"
+  forEach: {items: "[1, 2, 3, 4]", maxParallel: 2}
+`,
+		beats: []beat{
+			at(1*second, "x-look-0 fails", fails("x-look-0", v1alpha1.ReasonStuck, "it goes in circles")),
+			at(2*second, "x-look-1 stops", isStopped("x-look-1")),
+		},
+	},
+	"many-approvals": {
+		title: "more is asked than there is room for: the rest follows",
+		spec:  nineApprovals(),
+		beats: func() []beat {
+			var out []beat
+			for i := range 9 {
+				name := fmt.Sprintf("gate%d", i)
+				out = append(out, at(time.Duration(i+1)*minute, "ann approves "+name, decides(name, v1alpha1.DecisionApprove)))
+			}
+			return out
+		}(),
+	},
+	"paused-past-deadline": {
+		title: "the deadline passes while it is held",
+		spec:  "limits: {deadline: 10m}" + diamond,
+		beats: []beat{
+			at(1*second, "a person holds it", wants(v1alpha1.DesiredPaused)),
+			at(11*minute, "x-a stops", isStopped("x-a")),
+			at(12*minute, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"finally-fails": {
+		title: "finally fails: the outcome stays, and it is told",
+		spec:  diamond,
+		beats: []beat{
+			at(1*second, "x-a fails", fails("x-a", v1alpha1.ReasonRejected, "no")),
+			at(2*second, "x-clean fails", fails("x-clean", v1alpha1.ReasonStuck, "it goes in circles")),
+		},
+	},
+	"lenient": {
+		title: "a Deny that somebody reads fails nothing",
+		spec: `
+nodes:
+- {name: gate, approval: {message: "Ship it?"}}
+- {name: ship, agent: writer, prompt: "ship", when: nodes.gate.output.approved}
+output: {shipped: {cel: nodes.gate.output.approved}, why: {cel: nodes.gate.output.reason}}
+`,
+		beats: []beat{
+			at(1*minute, "ann denies", decides("gate", v1alpha1.DecisionDeny, func(d *v1alpha1.DecisionSpec) { d.Reason = "not on a Friday" })),
+		},
+	},
+}
+
+func nineApprovals() string {
+	text := "nodes:\n"
+	for i := range 9 {
+		text += fmt.Sprintf("- {name: gate%d, approval: {message: \"Number %d?\"}}\n", i, i)
+	}
+	return text
+}

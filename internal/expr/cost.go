@@ -1,0 +1,273 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// programOptions hold evaluating to MaxCost. CEL counts what a function cost
+// when it has worked; those that one call of makes or goes over much are asked
+// before.
+func (b *base) programOptions() []cel.ProgramOption {
+	return []cel.ProgramOption{
+		cel.CostLimit(MaxCost),
+		cel.CostTracking(costs{}),
+		cel.CostTrackerOptions(b.trackers...),
+		cel.CustomDecoratorV2(b.guard),
+	}
+}
+
+// trackers make the prices here those of functions for which CEL's libraries
+// have others.
+func trackers(f *decls.FunctionDecl) []interpreter.CostTrackerOption {
+	price, ok := prices[f.Name()]
+	if !ok {
+		return nil
+	}
+	var all []interpreter.CostTrackerOption
+	for _, o := range f.OverloadDecls() {
+		all = append(all, interpreter.OverloadCostTracker(o.ID(), func(args []ref.Val, _ ref.Val) *uint64 {
+			cost := price(args)
+			return &cost
+		}))
+	}
+	return all
+}
+
+// costs says what calls have cost.
+type costs struct{}
+
+// CallCost implements [interpreter.ActualCostEstimator].
+func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	price, ok := prices[function]
+	if !ok {
+		return nil
+	}
+	cost := price(args)
+	return &cost
+}
+
+const tooCostly = "it does more than an expression may; let a node do this work"
+
+// guard puts the price of a function before it.
+func (b *base) guard(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok {
+		return i, nil
+	}
+	price, ok := prices[call.Function()]
+	if !ok {
+		return i, nil
+	}
+	do := b.implementation(call)
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		if price(args) > MaxCost {
+			return types.NewErr("%s", tooCostly) // counting it ends the evaluation
+		}
+		return do(args...)
+	}), nil
+}
+
+// implementation is what a call does.
+func (b *base) implementation(call interpreter.InterpretableCall) functions.FunctionOp {
+	args := call.Args()
+	switch call.Function() {
+	case operators.Equals:
+		return func(args ...ref.Val) ref.Val { return types.Equal(args[0], args[1]) }
+	case operators.NotEquals:
+		return func(args ...ref.Val) ref.Val {
+			equal, ok := types.Equal(args[0], args[1]).(types.Bool)
+			return types.Bool(!ok || !bool(equal))
+		}
+	case "matches":
+		if literal, ok := args[len(args)-1].(interpreter.InterpretableConst); ok {
+			return matches(literal.Value())
+		}
+	}
+	bound, ok := b.bindings[call.OverloadID()]
+	if !ok {
+		bound = b.bindings[call.Function()]
+	}
+	return func(args ...ref.Val) ref.Val {
+		switch {
+		case bound == nil || bound.OperandTrait != 0 && !args[0].Type().HasTrait(bound.OperandTrait):
+			return types.MaybeNoSuchOverloadErr(args[0])
+		case len(args) == 1 && bound.Unary != nil:
+			return bound.Unary(args[0])
+		case len(args) == 2 && bound.Binary != nil:
+			return bound.Binary(args[0], args[1])
+		case bound.Function != nil:
+			return bound.Function(args...)
+		}
+		return types.MaybeNoSuchOverloadErr(args[0])
+	}
+}
+
+// prices are what calls cost, of functions whose cost depends on their values.
+var prices = map[string]func([]ref.Val) uint64{
+	operators.Equals:        comparison,
+	operators.NotEquals:     comparison,
+	operators.In:            func(v []ref.Val) uint64 { return membership(v[1]) },
+	operators.Add:           addition,
+	"matches":               matching,
+	"replace":               replacement,
+	"split":                 func(v []ref.Val) uint64 { return 1 + length(v[0])/10 + 10*parts(v[0], v[1]) },
+	"join":                  joining,
+	"format":                func(v []ref.Val) uint64 { return 1 + length(v[0])/10 + weights(v[1:]) },
+	"contains":              func(v []ref.Val) uint64 { return 1 + length(v[0])/10 },
+	"indexOf":               search,
+	"lastIndexOf":           search,
+	"charAt":                pass,
+	"substring":             pass,
+	"reverse":               pass,
+	"lowerAscii":            pass,
+	"upperAscii":            pass,
+	"trim":                  pass,
+	"strings.quote":         pass,
+	"size":                  func(v []ref.Val) uint64 { return 1 + length(v[0])/10 },
+	"slice":                 pass,
+	"sum":                   pass,
+	"sort":                  sorting,
+	"@sortByAssociatedKeys": sorting,
+	"distinct":              func(v []ref.Val) uint64 { return 1 + size(v[0])*weights(v) },
+	"flatten":               func(v []ref.Val) uint64 { return 1 + weights(v[:1]) },
+	sortedFunction:          func(v []ref.Val) uint64 { return 1 + size(v[0]) },
+	"lists.range":           func(v []ref.Val) uint64 { return 1 + 2*count(v[0]) },
+	"sets.contains":         product,
+	"sets.equivalent":       product,
+	"sets.intersects":       product,
+}
+
+func last(v []ref.Val) ref.Val { return v[len(v)-1] }
+
+// length is the bytes of a text.
+func length(v ref.Val) uint64 {
+	s, _ := v.(types.String)
+	return uint64(len(s))
+}
+
+// size is how many items a list or map has.
+func size(v ref.Val) uint64 {
+	if s, ok := v.(traits.Sizer); ok && length(v) == 0 {
+		n, _ := s.Size().(types.Int)
+		return count(n)
+	}
+	return 0
+}
+
+// count is a whole number, 0 for one that is negative or none at all.
+func count(v ref.Val) uint64 {
+	n, _ := v.(types.Int)
+	return uint64(min(max(n, 0), 1<<32))
+}
+
+// pass is going over a text or a list once.
+func pass(v []ref.Val) uint64 { return 1 + length(v[0])/10 + size(v[0]) }
+
+func comparison(v []ref.Val) uint64 {
+	if scalar(v[0]) || scalar(v[1]) {
+		return 1
+	}
+	return weights(v)
+}
+
+func scalar(v ref.Val) bool {
+	_, ok := v.(traits.Sizer)
+	_, optional := v.(*types.Optional)
+	return !ok && !optional
+}
+
+func membership(of ref.Val) uint64 {
+	if _, ok := of.(traits.Mapper); ok {
+		return 1
+	}
+	return weights([]ref.Val{of})
+}
+
+func addition(v []ref.Val) uint64 {
+	if _, growing := v[0].(traits.MutableLister); growing { // a comprehension's own list, in place
+		return 1
+	}
+	return 1 + (length(v[0])+length(v[1])+size(v[0])+size(v[1]))/10
+}
+
+func replacement(v []ref.Val) uint64 {
+	if len(v) < 3 {
+		return 1
+	}
+	grows := uint64(0)
+	if length(v[2]) > length(v[1]) {
+		grows = parts(v[0], v[1]) * (length(v[2]) - length(v[1]))
+	}
+	return 1 + (2*length(v[0])+grows)/10
+}
+
+// parts is how many a text has, split.
+func parts(v, separator ref.Val) uint64 {
+	s, _ := v.(types.String)
+	sep, _ := separator.(types.String)
+	return uint64(strings.Count(string(s), string(sep))) + 1 //nolint:gosec // a count is not negative
+}
+
+func joining(v []ref.Val) uint64 {
+	between := uint64(0)
+	if len(v) > 1 {
+		between = length(v[1])
+	}
+	return 1 + weights(v[:1]) + size(v[0])*between/10
+}
+
+func search(v []ref.Val) uint64 { return 1 + length(v[0])/10 + length(v[0])*length(v[1])/100 }
+
+func sorting(v []ref.Val) uint64 { return 1 + 20*size(v[0]) + weights(v) }
+
+func product(v []ref.Val) uint64 {
+	return 1 + size(v[0])*weights(v[1:]) + size(v[1])*weights(v[:1])
+}
+
+// weights is how much there is in values, however it is shared among them: one
+// for each value and for ten bytes of text. What is more than MaxCost is not
+// counted further.
+func weights(all []ref.Val) uint64 {
+	w := weigher{left: MaxCost}
+	for _, v := range all {
+		w.add(v)
+	}
+	return uint64(MaxCost - w.left) //nolint:gosec // left is at most MaxCost
+}
+
+// A weigher counts down.
+type weigher struct{ left int64 }
+
+func (w *weigher) add(v ref.Val) {
+	w.left--
+	if w.left < 0 {
+		return
+	}
+	switch v := v.(type) {
+	case types.String:
+		w.left -= int64(len(v) / 10)
+	case *types.Optional:
+		if v.HasValue() {
+			w.add(v.GetValue())
+		}
+	case traits.Lister:
+		for i, n := types.Int(0), v.Size(); i.Compare(n) == types.IntNegOne && w.left >= 0; i++ {
+			w.add(v.Get(i))
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True && w.left >= 0; {
+			key := it.Next()
+			w.add(key)
+			w.add(v.Get(key))
+		}
+	}
+}

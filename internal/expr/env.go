@@ -1,0 +1,115 @@
+package expr
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+)
+
+// What expressions are held to.
+const (
+	// MaxExpression is the most characters of an expression.
+	MaxExpression = 4096
+	// MaxDepth is how deep expressions may be nested.
+	MaxDepth = 50
+	// MaxCost is what evaluating an expression may cost: about a unit for each
+	// value that is read or made, and for ten bytes of text that are gone over.
+	MaxCost = 1_000_000
+	// MaxResult bounds the JSON of a value, in bytes.
+	MaxResult = 8<<20 + 64<<10
+)
+
+// base is what all environments have in common; making it is slow.
+type base struct {
+	env      *cel.Env
+	checker  *checker.Env
+	bindings map[string]*functions.Overload
+	trackers []interpreter.CostTrackerOption
+	names    []string // of functions that people may call
+}
+
+var common = sync.OnceValues(func() (*base, error) {
+	env, err := cel.NewCustomEnv(append([]cel.EnvOption{
+		cel.StdLib(),
+		cel.OptionalTypes(),
+		optionalMacros(), // after CEL's own
+		ext.Strings(),
+		ext.Lists(),
+		ext.Math(),
+		ext.Sets(),
+		cel.EnableIdentifierEscapeSyntax(),
+		cel.EnableHiddenAccumulatorName(true),
+		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ParserRecursionLimit(MaxDepth),
+	}, ownFunctions()...)...)
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	b := &base{env: env, bindings: map[string]*functions.Overload{}}
+	if b.checker, err = checker.NewEnv(env.Container, env.CELTypeProvider(), checker.CrossTypeNumericComparisons(true)); err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {
+		if err := b.add(name, env.Functions()[name]); err != nil {
+			return nil, fmt.Errorf("setting up CEL: %w", err)
+		}
+	}
+	return b, nil
+})
+
+func (b *base) add(name string, f *decls.FunctionDecl) error {
+	if err := b.checker.AddFunctions(f); err != nil {
+		return err
+	}
+	if !strings.ContainsAny(name, "@_") {
+		b.names = append(b.names, name)
+	}
+	b.trackers = append(b.trackers, trackers(f)...)
+	bindings, err := f.Bindings()
+	for _, o := range bindings {
+		b.bindings[o.Operator] = o
+	}
+	return err
+}
+
+// An Env is the variables that expressions may read. It may be used by many at a
+// time.
+type Env struct {
+	*base
+	vars    map[string]Type
+	objects *objects
+	checker *checker.Env
+}
+
+// NewEnv takes the variables and their types.
+func NewEnv(vars map[string]Type) (*Env, error) {
+	b, err := common()
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{base: b, vars: maps.Clone(vars), objects: &objects{known: b.env.CELTypeProvider(), all: map[string]Type{}}}
+	declared := make([]*decls.VariableDecl, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if err := e.objects.add(vars[name]); err != nil {
+			return nil, err
+		}
+		declared = append(declared, decls.NewVariable(name, vars[name].cel()))
+	}
+	e.checker, err = checker.NewEnv(b.env.Container, e.objects, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(b.checker))
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	if err := e.checker.AddIdents(declared...); err != nil {
+		return nil, fmt.Errorf("declaring variables: %w", err)
+	}
+	return e, nil
+}

@@ -1,0 +1,235 @@
+package expr
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	celcommon "github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// syntax says what is wrong where an expression is no CEL.
+func (s *source) syntax(e *celcommon.Error) *Error {
+	message := strings.TrimPrefix(e.Message, "Syntax error: ")
+	message, _, _ = strings.Cut(message, " expecting ") // often every token there is
+	message = strings.ReplaceAll(message, "'<EOF>'", "the end")
+	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, message)
+	switch {
+	case strings.Contains(message, "expression code point size exceeds limit"):
+		wrong.Message = fmt.Sprintf("the expression is longer than %d characters; put parts of it into nodes of their own", MaxExpression)
+	case strings.Contains(message, "recursion"):
+		wrong.Message = fmt.Sprintf("the expression is nested deeper than %d; put parts of it into nodes of their own", MaxDepth)
+	default:
+		before, rest := around(s.text, wrong)
+		for _, h := range hints {
+			if h.fits(message, before, rest) {
+				wrong.Message += "; " + h.text
+				break
+			}
+		}
+	}
+	return wrong
+}
+
+// around is the line of an error before its place, and from there on.
+func around(text string, e *Error) (before, rest string) {
+	lines := strings.Split(text, "\n")
+	if e.Line > len(lines) {
+		return "", ""
+	}
+	line := []rune(lines[e.Line-1])
+	at := min(e.Column-1, len(line))
+	return string(line[:at]), string(line[at:])
+}
+
+// A hint is what to write instead, where CEL's message has a part, and the
+// expression is so before and after the place. What is empty always fits.
+type hint struct{ message, before, rest, text string }
+
+func (h hint) fits(message, before, rest string) bool {
+	return strings.Contains(message, h.message) && strings.HasSuffix(strings.TrimRight(before, " "), h.before) && strings.HasPrefix(rest, h.rest)
+}
+
+// hints are tried in their order.
+var hints = []hint{
+	{message: "token recognition", rest: "&", text: "write &&"},
+	{message: "token recognition", rest: "|", text: "write ||"},
+	{message: "token recognition", rest: "=~", text: `write x.matches("…")`},
+	{message: "token recognition", rest: "=", text: "write =="},
+	{message: "token recognition", rest: `"`, text: "close the quotes"},
+	{message: "token recognition", rest: "'", text: "close the quotes"},
+	{message: "token recognition", rest: "$", text: "this is an expression already: leave out ${{ and }}"},
+	{message: "'.in'", text: "the word is CEL's own: write `in`, in backticks"},
+	{message: "null'", before: ".", text: "the word is CEL's own: write `null`, in backticks"},
+	{message: "true'", before: ".", text: "the word is CEL's own: write `true`, in backticks"},
+	{message: "false'", before: ".", text: "the word is CEL's own: write `false`, in backticks"},
+	{message: "mismatched input", rest: "and ", text: "write &&"},
+	{message: "mismatched input", rest: "or ", text: "write ||"},
+	{message: "extraneous input", rest: "and ", text: "write &&"},
+	{message: "extraneous input", rest: "or ", text: "write ||"},
+	{message: "input", before: "not", text: "write !"},
+	{message: "input the end", text: "something is missing there"},
+}
+
+// quoted is the first thing in quotes of a message.
+var quoted = regexp.MustCompile(`'([^']*)'`)
+
+// explain says for people what the checker found wrong.
+func (s *source) explain(e *celcommon.Error) *Error {
+	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, strings.ReplaceAll(e.Message, " (in container '')", ""))
+	node := s.nodes[e.ExprID]
+	name := ""
+	if found := quoted.FindStringSubmatch(e.Message); found != nil {
+		name = found[1]
+	}
+	if node == nil {
+		return wrong
+	}
+	switch {
+	case strings.HasPrefix(e.Message, "undefined field"):
+		return s.unknownField(node, wrong)
+	case strings.HasPrefix(e.Message, "undeclared reference"):
+		return s.unknownName(node, name)
+	case strings.HasPrefix(e.Message, "found no matching overload") && node.Kind() == ast.CallKind:
+		return s.mismatch(node)
+	case strings.HasPrefix(e.Message, "expected type"):
+		return s.unexpected(node, name)
+	case strings.Contains(e.Message, "does not support field selection"):
+		of, _, _ := fieldOf(node)
+		if isOptional(s.typ(of)) {
+			return s.at(of, "%s may be absent in two ways; write .orValue(…) after it first", s.describe(of))
+		}
+		return s.at(of, "%s is %s and has no fields", s.describe(of), s.kindOf(of))
+	case strings.Contains(e.Message, "range of a comprehension"):
+		if isOptional(s.typ(node)) {
+			return s.absent(node)
+		}
+		return s.at(node, "%s is %s, not a list", s.describe(node), s.kindOf(node))
+	}
+	return wrong
+}
+
+// fieldOf takes a selection apart.
+func fieldOf(e ast.Expr) (of ast.Expr, field string, ok bool) {
+	switch {
+	case e.Kind() == ast.SelectKind:
+		return e.AsSelect().Operand(), e.AsSelect().FieldName(), true
+	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.OptSelect:
+		field, ok = text(e.AsCall().Args()[1])
+		return e.AsCall().Args()[0], field, ok
+	}
+	return e, "", false
+}
+
+func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
+	of, field, ok := fieldOf(e)
+	if !ok {
+		return wrong
+	}
+	t := s.objects.fromCEL(s.typ(of)).value()
+	wrong.Message = fmt.Sprintf("there is no field %s; %s%s", field, has(s.describe(of), t), similar(field, t.Fields()))
+	// CEL's place is the dot, or has.
+	_, rest := around(s.text, wrong)
+	if at := strings.Index(rest, field); at > 0 {
+		wrong.Column += utf8.RuneCountInString(rest[:at])
+	}
+	return wrong
+}
+
+func (s *source) unknownName(e ast.Expr, name string) *Error {
+	if e.Kind() == ast.CallKind {
+		where := s.checked.SourceInfo().GetStartLocation(e.ID())
+		return s.wrong(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, similar(name, s.names)))
+	}
+	vars := slices.Sorted(maps.Keys(s.vars))
+	hint := similar(name, vars)
+	if hint == "" {
+		hint = "; text stands in quotes"
+	}
+	return s.at(e, "there is no %s; an expression here reads %s%s", name, list(vars), hint)
+}
+
+// unexpected is a part of && or || or of a condition that is none.
+func (s *source) unexpected(e ast.Expr, want string) *Error {
+	if isOptional(s.typ(e)) {
+		return s.absent(e)
+	}
+	return s.at(e, "%s must be a %s; it is %s", s.describe(e), want, s.kindOf(e))
+}
+
+// mismatch says why a function does not take its values.
+func (s *source) mismatch(e ast.Expr) *Error {
+	call := e.AsCall()
+	all := call.Args()
+	if call.IsMemberFunction() {
+		all = append([]ast.Expr{call.Target()}, all...)
+	}
+	symbol, isOperator := operators.FindReverse(call.FunctionName())
+	if optional := s.optionalOf(call); optional != nil && !takesOptional[call.FunctionName()] {
+		return s.misused(optional, call)
+	}
+	switch name := call.FunctionName(); {
+	case name == keyFunction:
+		return s.at(all[0], "names in an object are text, and this is %s: put it in quotes, or write string(…)", s.kindOf(all[0]))
+	case name == operators.Index && s.typ(all[0]).Kind() == types.StructKind:
+		return s.at(all[0], "%s is an object: write %s.%s", s.describe(all[0]), s.describe(all[0]), cmp.Or(literalName(all[1]), "name for its field name"))
+	case takesOptional[name] && call.IsMemberFunction() && !isOptional(s.typ(all[0])):
+		return s.at(all[0], "%s is never absent: remove .%s(…)", s.describe(all[0]), name)
+	case name == "orValue" && len(all) == 2:
+		return s.at(all[1], "this is %s, and %s is %s", s.kindOf(all[1]), s.describe(all[0]), s.kindOf(all[0]))
+	case name == operators.Conditional && !s.condition(all[0]):
+		return s.at(all[0], "what stands before ? must be a bool; %s is %s", s.describe(all[0]), s.kindOf(all[0]))
+	case name == operators.Conditional:
+		return s.at(all[1], "both values of ?: must be of one type; these are %s and %s", s.kindOf(all[1]), s.kindOf(all[2]))
+	case isOperator && len(all) == 2:
+		return s.at(e, "%s does not go between %s and %s%s", symbol, s.kindOf(all[0]), s.kindOf(all[1]), s.converted(name, all))
+	case isOperator && len(all) == 1:
+		return s.at(e, "%s does not go before %s", symbol, s.kindOf(all[0]))
+	}
+	return s.at(e, "%s does not take %s", call.FunctionName(), s.kinds(all))
+}
+
+// literalName is the text that an index is, if it is written down.
+func literalName(e ast.Expr) string {
+	name, _ := text(e)
+	return name
+}
+
+// condition reports whether something may be true.
+func (s *source) condition(e ast.Expr) bool {
+	t := s.typ(e)
+	return t == nil || t.Kind() == types.BoolKind || t.Kind() == types.DynKind
+}
+
+// kinds lists types for people.
+func (s *source) kinds(all []ast.Expr) string {
+	kinds := make([]string, 0, len(all))
+	for _, e := range all {
+		kinds = append(kinds, s.kindOf(e))
+	}
+	if len(kinds) == 0 {
+		return "nothing"
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// converted says how two values become of one type.
+func (s *source) converted(operator string, all []ast.Expr) string {
+	left, right := s.typ(all[0]), s.typ(all[1])
+	switch {
+	case numbers(left, right):
+		return "; write double(…) around the int, or 2.0 for 2"
+	case operator == operators.Add && (left.Kind() == types.StringKind || right.Kind() == types.StringKind):
+		return "; write string(…) around what is no text"
+	case operator == operators.Equals || operator == operators.NotEquals:
+		return "; text stands in quotes, numbers do not"
+	}
+	return ""
+}

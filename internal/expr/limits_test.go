@@ -1,0 +1,106 @@
+package expr_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/internal/expr"
+)
+
+// Expressions that take exponential time or all memory where nobody minds; here
+// the test ends, and each is refused or has a value.
+func TestCostlyExpressions(t *testing.T) {
+	env := newEnv(t)
+	double := func(begin, more string) string { return begin + strings.Repeat(more, 30) }
+	for name, text := range map[string]string{
+		"keys of keys":                 double("[1]", ".map(a, {a: a})"),
+		"optMap on optMap":             double("optional.of(1)", ".optMap(a, a)") + ".orValue(0)",
+		"optFlatMap on optFlatMap":     double("optional.of(1)", ".optFlatMap(a, optional.of(a))") + ".orValue(0)",
+		"lists of lists, compared":     double("[1]", ".map(a, [a, a])") + " == " + double("[1]", ".map(a, [a, a])"),
+		"lists of lists, looked in":    "1 in " + double("[[1]]", ".map(a, [a, a])"),
+		"lists of lists, flattened":    double("[1]", ".map(a, [a, a])") + ".flatten(100)",
+		"lists of lists, as text":      `"%s".format([` + double("[1]", ".map(a, [a, a])") + `])`,
+		"objects of objects":           double("[1]", `.map(a, {"a": a, "b": a})`),
+		"lists added to themselves":    double("[[1]]", ".map(a, a + a)") + "[0].size()",
+		"nothing added to itself":      double("[[]]", ".map(a, a + a)") + "[0].size()",
+		"text added to itself":         double(`["0123456789"]`, ".map(a, a + a)") + "[0].size()",
+		"text replaced by itself":      double(`["aaaaaaaaaa"]`, `.map(a, a.replace("a", a))`) + "[0].size()",
+		"text joined by itself":        double(`["a,a"]`, `.map(a, a.split("").join(a))`) + "[0].size()",
+		"a range of all numbers":       "lists.range(999999999).size()",
+		"loops in loops":               "lists.range(900).map(a, lists.range(900).map(b, lists.range(900).map(c, 1))).size()",
+		"every one of every one":       "lists.range(900).all(a, lists.range(900).all(b, lists.range(900).all(c, true)))",
+		"a pattern over much text":     `lists.range(500).map(a, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").join().matches("` + strings.Repeat("(a|aa)*", 200) + `b")`,
+		"a pattern that was made":      `lists.range(900).map(a, "(a*)*").join().matches(lists.range(900).map(a, "(a*)*").join())`,
+		"a pattern of large numbers":   `item.name.matches("` + strings.Repeat("(x{100}){10}", 200) + `")`,
+		"such a pattern that was made": `lists.range(900).map(a, "x").join().matches(lists.range(900).map(a, "(x{100}){10}").join())`,
+		"digits after a point":         `"%.1000000000f".format([1.0])`,
+		"a search of much in much":     double(`["aaaaaaaaaa"]`, ".map(a, a + a)") + `.map(a, a.indexOf(a + "b"))`,
+		"distinct items":               "lists.range(5000).distinct().size()",
+		"sets of sets":                 "sets.contains(lists.range(5000), lists.range(5000))",
+		"an int of another's choice":   "lists.range(item.size * 1000000000)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, e := env.Compile(text, expr.Dyn())
+			if e != nil {
+				t.Log(e)
+				return
+			}
+			raw, err := p.Eval(values())
+			if len(raw) > 100 {
+				raw = raw[:100]
+			}
+			t.Log(string(raw), err)
+		})
+	}
+}
+
+func TestCost(t *testing.T) {
+	env := newEnv(t)
+	for name, tt := range map[string]struct{ text, want string }{
+		"many cheap things":        {"lists.range(900).map(a, lists.range(900).map(b, 1)).size()", "it does more than an expression may"},
+		"one function over much":   {"lists.range(900000)", "it does more than an expression may"},
+		"a value that is too long": {`lists.range(20).map(i, item.long)`, "the value has more than"},
+		"a pattern that was made":  {`item.name.matches(item.pattern)`, "it does more than an expression may"},
+		"a comparison":             {`[item.deep, item.deep] == [item.deep, item.deep]`, "it does more than an expression may"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, e := env.Compile(tt.text, expr.Dyn())
+			if e != nil {
+				t.Fatal(e)
+			}
+			vars := values()
+			vars["item"] = map[string]any{"long": strings.Repeat("x", expr.MaxResult/10), "deep": strings.Repeat("x", 6_000_000), "name": "x", "pattern": strings.Repeat("(x{100}){10}", 1500)}
+			_, err := p.Eval(vars)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatAWorkflowMayDoIsNotTooCostly(t *testing.T) {
+	output := `{"score":3,"verdict":"` + strings.Repeat("word ", 2000) + `","tags":["a","b","c"]}`
+	var items []any
+	for range 500 {
+		items = append(items, json.RawMessage(output))
+	}
+	vars := values()
+	vars["nodes"] = map[string]any{"items": map[string]any{"output": items}}
+	env := newEnv(t)
+	for _, text := range []string{
+		`nodes.items.output`,
+		`nodes.items.output.map(r, r.score.orValue(0)).filter(s, s > 2).size() == 500`,
+		`nodes.items.output.unwrapOpt().filter(r, r.verdict.contains("bad") || r.tags.exists(t, t == "c")).map(r, {"score": r.score, "tags": r.tags})`,
+		`nodes.items.output.unwrapOpt().sortBy(r, r.score)`,
+		`nodes.items.output.unwrapOpt().map(r, r.verdict).join("\n")`,
+	} {
+		p, e := env.Compile(text, expr.Dyn())
+		if e != nil {
+			t.Fatal(e)
+		}
+		if _, err := p.Eval(vars); err != nil {
+			t.Error(err)
+		}
+	}
+}

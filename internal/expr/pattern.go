@@ -1,0 +1,75 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// maxStates is how large a pattern that is written down may be, when what it
+// repeats is counted as often.
+const maxStates = 10_000
+
+// compilePattern compiles a pattern that is written down.
+func compilePattern(pattern string) (*regexp.Regexp, error) {
+	if n, err := states(pattern); err == nil && n > maxStates {
+		return nil, errors.New("the pattern repeats too much; use smaller numbers in {}")
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%w; the syntax is that of RE2, without look-around and back-references", err)
+	}
+	return compiled, nil
+}
+
+// matches is the function of that name for a pattern that is written down.
+func matches(literal ref.Val) functions.FunctionOp {
+	pattern, err := compilePattern(fmt.Sprint(literal.Value()))
+	return func(args ...ref.Val) ref.Val {
+		s, ok := args[0].(types.String)
+		switch {
+		case err != nil:
+			return types.WrapErr(err)
+		case !ok:
+			return types.MaybeNoSuchOverloadErr(args[0])
+		}
+		return types.Bool(pattern.MatchString(string(s)))
+	}
+}
+
+// matching is what looking for a pattern costs: each character may be in each
+// state of it.
+func matching(v []ref.Val) uint64 {
+	pattern, _ := last(v).(types.String)
+	n, err := states(string(pattern))
+	if err != nil {
+		return 1 + length(pattern)/10 // it is told when it is compiled
+	}
+	return 1 + n + (10+length(v[0]))*(4+n)/40
+}
+
+// states is about how many a pattern is compiled to.
+func states(pattern string) (uint64, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	return statesOf(parsed), nil
+}
+
+func statesOf(r *syntax.Regexp) uint64 {
+	n := uint64(1 + len(r.Rune))
+	for _, sub := range r.Sub {
+		n += statesOf(sub)
+	}
+	if r.Op == syntax.OpRepeat {
+		n *= uint64(max(r.Min, r.Max, 1))
+	}
+	return min(n, math.MaxInt32)
+}

@@ -1,0 +1,175 @@
+package expr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// A Program is an expression that was found to be good. It may be used by many
+// at a time.
+type Program struct {
+	source  *source
+	typ     Type
+	want    Type
+	paths   []path
+	reads   *reads
+	planned cel.Program
+}
+
+// Type is what its value is.
+func (p *Program) Type() Type { return p.typ }
+
+// Nodes are the fields that it selects of the variable nodes, each once, in
+// order.
+func (p *Program) Nodes() []string { return nodesOf(p.paths) }
+
+// Selects reports whether it reads what is at the path from a variable, as in
+// Selects("nodes", "gate", "output", "approved"), or something within that. What
+// it reads as part of a whole is not selected.
+func (p *Program) Selects(path ...string) bool { return selects(p.paths, path) }
+
+// Eval is its value as JSON, always the same for the same variables. These are
+// JSON, plain values of Go, and Absent where a type is optional. Its error names
+// the expression.
+func (p *Program) Eval(vars map[string]any) (json.RawMessage, error) {
+	v, err := p.value(vars)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := encode(v)
+	if err != nil {
+		return nil, p.source.wrong(1, 1, err.Error())
+	}
+	return raw, nil
+}
+
+// Bool is its value, which is a condition's.
+func (p *Program) Bool(vars map[string]any) (bool, error) {
+	v, err := p.value(vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, p.source.wrong(1, 1, fmt.Sprintf("the value must be a bool; it is %s", valueKind(v)))
+	}
+	return bool(b), nil
+}
+
+func (p *Program) value(vars map[string]any) (ref.Val, error) {
+	natives, err := p.natives(vars)
+	if err != nil {
+		return nil, p.source.wrong(1, 1, err.Error())
+	}
+	v, _, err := p.planned.Eval(natives)
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	if optional, ok := flat(v).(*types.Optional); ok && p.want.kind != optionalKind {
+		if !optional.HasValue() {
+			return nil, p.source.wrong(1, 1, "there is no value")
+		}
+		v = optional.GetValue()
+	}
+	if !is(v, p.want) {
+		return nil, p.source.wrong(1, 1, fmt.Sprintf("the value must be %s; it is %s", a(p.want), valueKind(v)))
+	}
+	return v, nil
+}
+
+// natives are the variables that are read, as CEL takes them.
+func (p *Program) natives(vars map[string]any) (map[string]any, error) {
+	natives := map[string]any{}
+	for name, r := range p.reads.fields {
+		t, ok := p.source.vars[name]
+		if !ok {
+			continue // a type
+		}
+		v, ok := vars[name]
+		if !ok {
+			v = Absent
+		}
+		n, err := native(t, v, r)
+		if err != nil {
+			return nil, under(name, err)
+		}
+		natives[name] = n
+	}
+	return natives, nil
+}
+
+// failed says for people what went wrong.
+func (p *Program) failed(err error) error {
+	message := err.Error()
+	for _, f := range failures {
+		if rest, ok := strings.CutPrefix(message, f.begins); ok {
+			message = f.says + rest
+			break
+		}
+	}
+	var cancelled interpreter.EvalCancelledError
+	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		message = tooCostly
+	}
+	var at *types.Err
+	if errors.As(err, &at) && p.source.nodes[at.NodeID()] != nil {
+		return p.source.at(p.source.nodes[at.NodeID()], "%s", message)
+	}
+	return p.source.wrong(1, 1, message)
+}
+
+// failures are what CEL says when a value is not as the expression takes it to
+// be, and what people are told.
+var failures = []struct{ begins, says string }{
+	{"no such key: ", "there is no field "},
+	{"index out of bounds: ", "the list has no item "},
+	{"no such overload", "a value is of another type than is written here"},
+	{"optional.none() dereference", "value() of what is absent; write orValue(…)"},
+}
+
+// is reports whether a value is of the kind that is wanted.
+func is(v ref.Val, want Type) bool {
+	optional, absent := v.(*types.Optional)
+	if absent && want.kind == optionalKind {
+		return !optional.HasValue() || is(optional.GetValue(), *want.of)
+	}
+	switch want.value().kind {
+	case stringKind:
+		return v.Type() == types.StringType || v.Type() == types.TimestampType || v.Type() == types.DurationType
+	case intKind:
+		_, ok := whole(v.Value())
+		return ok
+	case doubleKind:
+		_, ok := number64(v.Value())
+		return ok
+	case boolKind:
+		return v.Type() == types.BoolType
+	case listKind:
+		return v.Type() == types.ListType
+	case mapKind, objectKind:
+		return v.Type() == types.MapType
+	default:
+		return true
+	}
+}
+
+// valueKind is what a value is, for people.
+func valueKind(v ref.Val) string {
+	switch v.Type() {
+	case types.NullType:
+		return "null"
+	case types.MapType:
+		return "an object"
+	case types.IntType:
+		return "an int"
+	default:
+		return "a " + v.Type().TypeName()
+	}
+}

@@ -1,0 +1,83 @@
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// maxSchemaDepth is more than any schema of ours has.
+const maxSchemaDepth = 32
+
+// A shape is what counts of a schema here.
+type shape struct {
+	Type       string                     `json:"type"`
+	Properties map[string]json.RawMessage `json:"properties"`
+	Required   []string                   `json:"required"`
+	Additional json.RawMessage            `json:"additionalProperties"`
+	Items      json.RawMessage            `json:"items"`
+}
+
+// FromSchema is the type of the values of a JSON Schema of the subset that
+// package schema checks. A property that is not required is optional. An object
+// without properties is a map. Objects within have the name of the whole and
+// their path to it.
+func FromSchema(name string, schema json.RawMessage) (Type, error) {
+	return fromSchema(name, schema, 0)
+}
+
+func fromSchema(name string, schema json.RawMessage, depth int) (Type, error) {
+	var s shape
+	if depth > maxSchemaDepth {
+		return Type{}, fmt.Errorf("the schema of %s is nested too deep", name)
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return Type{}, fmt.Errorf("reading the schema of %s: %w", name, err)
+	}
+	switch s.Type {
+	case "string":
+		return String(), nil
+	case "integer":
+		return Int(), nil
+	case "number":
+		return Double(), nil
+	case "boolean":
+		return Bool(), nil
+	case "array":
+		of, err := fromOptionalSchema(name+"[]", s.Items, depth+1)
+		return List(of), err
+	case "object":
+		return s.object(name, depth)
+	case "":
+		return Dyn(), nil
+	}
+	return Type{}, fmt.Errorf("the schema of %s has the type %q, which is none of array, boolean, integer, number, object and string", name, s.Type)
+}
+
+// fromOptionalSchema is fromSchema, where there may be none, or true.
+func fromOptionalSchema(name string, schema json.RawMessage, depth int) (Type, error) {
+	if len(schema) == 0 || string(schema) == "true" || string(schema) == "false" {
+		return Dyn(), nil
+	}
+	return fromSchema(name, schema, depth)
+}
+
+func (s *shape) object(name string, depth int) (Type, error) {
+	if len(s.Properties) == 0 {
+		of, err := fromOptionalSchema(name+"{}", s.Additional, depth+1)
+		return Map(of), err
+	}
+	fields := make(map[string]Type, len(s.Properties))
+	for _, property := range slices.Sorted(maps.Keys(s.Properties)) {
+		of, err := fromSchema(name+"."+property, s.Properties[property], depth+1)
+		if err != nil {
+			return Type{}, err
+		}
+		if !slices.Contains(s.Required, property) {
+			of = Optional(of)
+		}
+		fields[property] = of
+	}
+	return Object(name, fields), nil
+}

@@ -1,0 +1,190 @@
+package expr
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+)
+
+// A Type is what values of an expression are. Two with the same String are the
+// same. The zero Type is Dyn.
+type Type struct {
+	kind   kind
+	name   string          // of an object
+	of     *Type           // what is in a list, map or optional
+	fields map[string]Type // of an object
+}
+
+type kind uint8
+
+const (
+	dynKind kind = iota
+	stringKind
+	intKind
+	doubleKind
+	boolKind
+	listKind
+	mapKind
+	optionalKind
+	objectKind
+)
+
+var kindNames = map[kind]string{
+	dynKind: "any", stringKind: "string", intKind: "int", doubleKind: "double", boolKind: "bool",
+	listKind: "list", mapKind: "map", optionalKind: "optional",
+}
+
+// Dyn is any value of JSON, known when it is there.
+func Dyn() Type { return Type{} }
+
+// String is text.
+func String() Type { return Type{kind: stringKind} }
+
+// Int is a whole number of 64 bits.
+func Int() Type { return Type{kind: intKind} }
+
+// Double is a number.
+func Double() Type { return Type{kind: doubleKind} }
+
+// Bool is true or false.
+func Bool() Type { return Type{kind: boolKind} }
+
+// List has values of one type.
+func List(of Type) Type { return Type{kind: listKind, of: &of} }
+
+// Map has values of one type under names that are not known.
+func Map(of Type) Type { return Type{kind: mapKind, of: &of} }
+
+// Optional is a value that may be absent. An optional of an optional is no more
+// than that.
+func Optional(of Type) Type {
+	if of.kind == optionalKind {
+		return of
+	}
+	return Type{kind: optionalKind, of: &of}
+}
+
+// Object has the fields that it names, and an expression that reads another does
+// not compile. Its name is for people; in one Env it stands for one object.
+func Object(name string, fields map[string]Type) Type {
+	return Type{kind: objectKind, name: name, fields: maps.Clone(fields)}
+}
+
+// String is the type for people: string, list(Review), optional(int).
+func (t Type) String() string {
+	switch t.kind {
+	case objectKind:
+		return t.name
+	case listKind, mapKind, optionalKind:
+		return kindNames[t.kind] + "(" + t.of.String() + ")"
+	default:
+		return kindNames[t.kind]
+	}
+}
+
+// IsOptional reports whether a value of the type may be absent.
+func (t Type) IsOptional() bool { return t.kind == optionalKind }
+
+// Fields are the names of an object's fields, sorted.
+func (t Type) Fields() []string { return slices.Sorted(maps.Keys(t.fields)) }
+
+// value is the type of what is there when an optional is not absent.
+func (t Type) value() Type {
+	if t.kind == optionalKind {
+		return *t.of
+	}
+	return t
+}
+
+// objectMark begins the names of objects in CEL, where no identifier can: so no
+// expression makes or names one.
+const objectMark = "@"
+
+// cel is the type as CEL knows it.
+func (t Type) cel() *cel.Type {
+	switch t.kind {
+	case stringKind:
+		return cel.StringType
+	case intKind:
+		return cel.IntType
+	case doubleKind:
+		return cel.DoubleType
+	case boolKind:
+		return cel.BoolType
+	case listKind:
+		return cel.ListType(t.of.cel())
+	case mapKind:
+		return cel.MapType(cel.StringType, t.of.cel())
+	case optionalKind:
+		return cel.OptionalType(t.of.cel())
+	case objectKind:
+		return cel.ObjectType(objectMark + t.name)
+	default:
+		return cel.DynType
+	}
+}
+
+// fits says why a value of the type cannot be where another is wanted; empty: it
+// can, or it is known only when it is there.
+func (t Type) fits(want Type) string {
+	switch {
+	case want.kind == optionalKind:
+		return t.value().fits(*want.of)
+	case t.kind == optionalKind:
+		return "may be absent"
+	case t.kind == dynKind || want.kind == dynKind || t.kind == intKind && want.kind == doubleKind:
+		return ""
+	case want.kind == objectKind:
+		return t.fitsObject(want)
+	case t.kind == objectKind && want.kind == mapKind:
+		return ""
+	case t.kind != want.kind:
+		return fmt.Sprintf("is %s", a(t))
+	case t.of != nil:
+		if why := t.of.fits(*want.of); why != "" {
+			return fmt.Sprintf("is %s", a(t))
+		}
+	}
+	return ""
+}
+
+// fitsObject compares by fields: a literal has no name.
+func (t Type) fitsObject(want Type) string {
+	switch t.kind {
+	case mapKind:
+		return ""
+	case objectKind:
+	default:
+		return fmt.Sprintf("is %s", a(t))
+	}
+	for _, name := range want.Fields() {
+		wanted := want.fields[name]
+		have, ok := t.fields[name]
+		switch {
+		case !ok && wanted.kind != optionalKind:
+			return fmt.Sprintf("is %s, which has no field %s", a(t), name)
+		case !ok:
+		case have.fits(wanted) != "":
+			return fmt.Sprintf("is %s, whose field %s %s", a(t), name, have.fits(wanted))
+		}
+	}
+	return ""
+}
+
+// a is a type with its article.
+func a(t Type) string {
+	switch t.kind {
+	case dynKind:
+		return "any value"
+	case intKind:
+		return "an int"
+	case optionalKind:
+		return "an " + t.String()
+	case objectKind:
+		return "the object " + t.name
+	default:
+		return "a " + t.String()
+	}
+}

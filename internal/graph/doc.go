@@ -1,0 +1,35 @@
+// Package graph says what comes next in a workflow. It is arithmetic over names,
+// states and numbers: what was recorded and which children there are go in; what
+// starts, what is asked, what is stopped and how it ends come out. It knows no
+// cluster and no clock, and expressions only as questions (Oracle).
+//
+//	                     false
+//	           ┌──────────────────────────▶ Skipped
+//	      when │
+//	Waiting ───┴──▶ Running ───┬──────────▶ Succeeded
+//	   │               │       └──────────▶ Failed
+//	   │ the Run ends  │ the Run ends: what works is stopped
+//	   ▼               ▼
+//	NotReached      Failed, Cancelled
+//
+// What it promises, of whatever it is asked:
+//
+//   - A node starts when each that it waits for is Succeeded, Skipped, or Failed
+//     with Continue; a final one when all others have ended, and those of the final
+//     ones that it waits for, one way or the other.
+//   - Nothing is started twice. A child that exists, recorded or not, has begun;
+//     one that began and does not exist any more has failed.
+//   - What has ended never changes.
+//   - The first failure of a node that is not Continue, or Seen.End, ends the Run:
+//     nothing more starts but final nodes, what works is stopped, and each node has
+//     a state that says which of this befell it.
+//   - It comes to an end when every child does.
+//
+// Between two looks nothing is remembered but Status. A node that is Running with
+// a Reason (other than that it is queued) is doomed: it starts nothing more, and
+// fails with that reason when the last of its children has ended.
+//
+// graph.go is the shape, next.go the order of a look, settle.go what children say,
+// begin.go what starts, wind.go how it ends. testdata/stories shows what happens
+// when, and make stories rewrites it.
+package graph

@@ -1,0 +1,207 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What a graph has at most.
+const (
+	MaxItems    = 500 // of one node
+	MaxChildren = 500 // of a Run, over all nodes
+	MaxNodes    = 64
+)
+
+// Kind is what a node does.
+type Kind string
+
+// The kinds of nodes.
+const (
+	Single   Kind = "Single"   // one child
+	Items    Kind = "Items"    // a child for each item of a list, some at a time
+	Loop     Kind = "Loop"     // one child after the other, until it is good
+	Approval Kind = "Approval" // no child: a person is asked
+)
+
+// Node is one node, as its Workflow says it.
+type Node struct {
+	Name  string
+	Kind  Kind
+	Waits []string // names of nodes; a final one waits for all that are not
+
+	Conditional bool // it has a condition, asked by Oracle.When
+	Continue    bool // the Run goes on when it fails
+	Final       bool // it is one of finally
+
+	MaxParallel   int  // of Items: how many work at once
+	MaxIterations int  // of a Loop
+	Lenient       bool // of an Approval: somebody reads the verdict, so that Denied succeeds
+}
+
+// Graph is nodes in order. It does not change and may be used by many at once.
+type Graph struct {
+	nodes []Node
+	index map[string]int
+	waits [][]int // by node: all that it waits for, of a final one all that are not final too
+	order []int   // of nodes: each behind all that it waits for
+}
+
+// ErrTooManyNodes is of a graph with more than MaxNodes.
+var ErrTooManyNodes = errors.New("too many nodes")
+
+// A CycleError is nodes that wait for each other: each of Path waits for the next,
+// and the last is the first again.
+type CycleError struct{ Path []string }
+
+func (e *CycleError) Error() string {
+	return "a circle: " + strings.Join(e.Path, " waits for ")
+}
+
+// An UnknownError is a node that waits for Names, which are not there.
+type UnknownError struct {
+	Node  string
+	Names []string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("node %s waits for %s: no such node", e.Node, strings.Join(e.Names, " and "))
+}
+
+// A FinalError is a node that waits for Final, which starts when all has ended.
+type FinalError struct{ Node, Final string }
+
+func (e *FinalError) Error() string {
+	return fmt.Sprintf("node %s waits for %s, which is one of finally and starts when all others have ended", e.Node, e.Final)
+}
+
+// A DuplicateError is a name that two nodes have.
+type DuplicateError struct{ Node string }
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("two nodes are called %s", e.Node)
+}
+
+// New is the graph of nodes, which keep their order. It fails with a
+// DuplicateError, an UnknownError, a FinalError or a CycleError, the first that
+// there is in the order of the nodes, or with ErrTooManyNodes.
+func New(nodes []Node) (*Graph, error) {
+	if len(nodes) > MaxNodes {
+		return nil, fmt.Errorf("%d of at most %d: %w", len(nodes), MaxNodes, ErrTooManyNodes)
+	}
+	g := &Graph{index: map[string]int{}, waits: make([][]int, len(nodes))}
+	for i, n := range nodes {
+		if _, there := g.index[n.Name]; there {
+			return nil, &DuplicateError{n.Name}
+		}
+		g.index[n.Name] = i
+		n.Waits = slices.Clone(n.Waits)
+		g.nodes = append(g.nodes, n)
+	}
+	for i := range g.nodes {
+		if err := g.resolve(i); err != nil {
+			return nil, err
+		}
+	}
+	if path := g.cycle(); path != nil {
+		return nil, &CycleError{path}
+	}
+	been := map[int]bool{}
+	for i := range g.nodes {
+		g.sort(i, been)
+	}
+	return g, nil
+}
+
+// sort puts a node into the order, behind all that it waits for.
+func (g *Graph) sort(i int, been map[int]bool) {
+	if been[i] {
+		return
+	}
+	been[i] = true
+	for _, j := range g.waits[i] {
+		g.sort(j, been)
+	}
+	g.order = append(g.order, i)
+}
+
+// resolve finds what a node waits for.
+func (g *Graph) resolve(i int) error {
+	n := g.nodes[i]
+	var unknown []string
+	for _, name := range n.Waits {
+		j, there := g.index[name]
+		switch {
+		case !there:
+			unknown = append(unknown, name)
+		case g.nodes[j].Final && !n.Final:
+			return &FinalError{n.Name, name}
+		case !slices.Contains(g.waits[i], j):
+			g.waits[i] = append(g.waits[i], j)
+		}
+	}
+	if unknown != nil {
+		return &UnknownError{n.Name, unknown}
+	}
+	for j, other := range g.nodes {
+		if n.Final && !other.Final && !slices.Contains(g.waits[i], j) {
+			g.waits[i] = append(g.waits[i], j)
+		}
+	}
+	return nil
+}
+
+// cycle is a circle, from its first node in the order of the nodes to itself; nil:
+// there is none.
+func (g *Graph) cycle() []string {
+	for i, n := range g.nodes {
+		if path := g.path(i, i, map[int]bool{}); path != nil {
+			return append([]string{n.Name}, path...)
+		}
+	}
+	return nil
+}
+
+// path is how one node waits for another, without the first; nil: it does not.
+func (g *Graph) path(from, to int, been map[int]bool) []string {
+	for _, next := range g.waits[from] {
+		if next == to {
+			return []string{g.nodes[to].Name}
+		}
+		if been[next] {
+			continue
+		}
+		been[next] = true
+		if rest := g.path(next, to, been); rest != nil {
+			return append([]string{g.nodes[next].Name}, rest...)
+		}
+	}
+	return nil
+}
+
+// Nodes are the nodes, in order.
+func (g *Graph) Nodes() []Node {
+	out := slices.Clone(g.nodes)
+	for i := range out {
+		out[i].Waits = slices.Clone(out[i].Waits)
+	}
+	return out
+}
+
+// Before are the names of all that a node waits for, and of what those wait for,
+// sorted.
+func (g *Graph) Before(node string) []string {
+	i, there := g.index[node]
+	if !there {
+		return nil
+	}
+	been := map[int]bool{}
+	g.path(i, -1, been)
+	var names []string
+	for j := range been {
+		names = append(names, g.nodes[j].Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,95 @@
+package outcome
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// restoreLabel is what a backup puts on what it restores.
+const restoreLabel = "velero.io/restore-name"
+
+// Restored is the outcome of a Run that a backup brought back without its status,
+// and that nothing was begun for since; false: it is none.
+func Restored(run *v1alpha1.Run) (Outcome, bool) {
+	if run.Labels[restoreLabel] == "" {
+		return Outcome{}, false
+	}
+	return Outcome{
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonRestored,
+		Message: "A backup restored this Run without its status, so it may have been done already; create a new Run to do the work again",
+	}, true
+}
+
+// SinceCompletion is how long a Run is final.
+func SinceCompletion(run *v1alpha1.Run, now time.Time) time.Duration {
+	return now.Sub(run.Status.CompletionTime.Time)
+}
+
+// Expires says how long a finished Run still stays by its TTL; negative: its time
+// is over; false: it stays until somebody deletes it.
+func Expires(run *v1alpha1.Run, now time.Time) (time.Duration, bool) {
+	ttl := run.Spec.TTLSecondsAfterFinished
+	if ttl == nil || Tracker(run) != "" {
+		return 0, false
+	}
+	return time.Duration(*ttl)*time.Second - SinceCompletion(run, now), true
+}
+
+// instanceLabel is how Argo CD tracks what it made, unless told otherwise, and
+// what Helm charts put on what they make.
+const instanceLabel = "app.kubernetes.io/instance"
+
+// Tracks says whether a label or annotation is how a GitOps tool tracks what it
+// made. Such keys are never copied to what a Run makes: the tool would take that
+// for its own, and delete it.
+func Tracks(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") || key == instanceLabel
+}
+
+// Tracker is the label or annotation by which a GitOps tool tracks a Run; empty:
+// none does.
+func Tracker(run *v1alpha1.Run) string {
+	for _, set := range []map[string]string{run.Labels, run.Annotations} {
+		for key := range set {
+			if Tracks(key) {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+const keptNote = "; it stays in spite of its TTL, because "
+
+// Kept is the outcome of a finished Run with a note, once, on why its TTL is not
+// honored.
+func Kept(run *v1alpha1.Run) Outcome {
+	had := Of(run.Status)
+	owner := Tracker(run)
+	if !had.Settles() || owner == "" || run.Spec.TTLSecondsAfterFinished == nil || strings.Contains(had.Message, keptNote) {
+		return had
+	}
+	note := fmt.Sprintf("%sits label or annotation %s says that it is managed: it would be made, and done, again", keptNote, owner)
+	had.Message = task.Cut(had.Message, task.MaxMessage-len(note)) + note
+	return had
+}
+
+// Inherited are the labels of a Run that a Run which it makes takes over: all that
+// people and queues put on it, but not what others track their own by, nor ours.
+func Inherited(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range labels {
+		if !Tracks(key) && !strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
+			out[key] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// fail keeps a problem, the first.
+func (c *compiler) fail(reason, format string, args ...any) {
+	if c.problem == nil {
+		c.problem = notReady(reason, format, args...)
+	}
+}
+
+// wait has a node wait for another. Output waits for nobody: it is worked out when
+// all have ended.
+func (c *compiler) wait(reader, target, field string) {
+	if reader == "" || slices.ContainsFunc(c.waits[reader], func(w wait) bool { return w.node == target }) {
+		return
+	}
+	c.waits[reader] = append(c.waits[reader], wait{target, field})
+}
+
+// order has a node wait for those that it is said to wait for. One of finally goes
+// by what it reads and says, whatever the order is.
+func (c *compiler) order(i int, n v1alpha1.Node) {
+	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.final(n.Name)
+	if sequential && len(n.DependsOn) > 0 {
+		c.fail(v1alpha1.ReasonGraphInvalid, "node %s: order: Sequential says what nodes wait for; remove dependsOn", n.Name)
+	}
+	if sequential && i > 0 {
+		c.wait(n.Name, c.version.Spec.Nodes[i-1].Name, "order")
+	}
+	for _, name := range n.DependsOn {
+		_, there := c.index[name]
+		switch {
+		case !there:
+			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %q, which is no node; %s", n.Name, name, c.names(n.Name))
+		case name == n.Name:
+			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names the node itself; remove it", n.Name)
+		case c.final(name) && !c.final(n.Name):
+			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %s, which is of finally and starts when all others have ended; remove it", n.Name, name)
+		default:
+			c.wait(n.Name, name, "dependsOn")
+		}
+	}
+}
+
+// check finds what the schema cannot know of a node.
+func (c *compiler) check(n v1alpha1.Node) {
+	if n.Workspace != nil {
+		c.checkWorkspace(n)
+	}
+	if n.Approval == nil || n.Approval.Input == nil {
+		return
+	}
+	raw := n.Approval.Input.Schema.Raw
+	if err := schema.Check(raw); err != nil {
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: approval.input.schema: %v", n.Name, err)
+	}
+	if len(compacted(raw)) > task.MaxSchema {
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: approval.input.schema has %d bytes; at most %d are allowed, since people see it whole", n.Name, len(compacted(raw)), task.MaxSchema)
+	}
+}
+
+// checkWorkspace holds that there are files for a node to work on.
+func (c *compiler) checkWorkspace(n v1alpha1.Node) {
+	wrong := func(format string, args ...any) {
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: workspace.from "+format, append([]any{n.Name}, args...)...)
+	}
+	name := n.Workspace.From
+	i, there := c.index[name]
+	if !there {
+		wrong("names %q, which is no node; %s", name, c.names(n.Name))
+		return
+	}
+	from := nodesOf(c.version.Spec)[i]
+	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.final(n.Name)
+	switch {
+	case name == n.Name:
+		wrong("names the node itself; remove it")
+	case c.final(name) && !c.final(n.Name):
+		wrong("names %s, which is of finally and starts when all others have ended; name another", name)
+	case sequential && i > c.index[n.Name]:
+		wrong("names %s, which comes later, and order is Sequential; list %s before %s", name, name, n.Name)
+	case from.Agent == "":
+		wrong("names %s, which is no agent and has no files; name a node of an agent", name)
+	case from.ForEach != nil:
+		wrong("names %s, whose items have a workspace each; name a node without forEach", name)
+	default:
+		c.checkDurable(n, from)
+		c.wait(n.Name, name, "workspace.from")
+	}
+}
+
+// checkDurable holds that the files of a node outlive its pods, at both ends.
+func (c *compiler) checkDurable(n, from v1alpha1.Node) {
+	for _, agent := range []v1alpha1.ObjectName{from.Agent, n.Agent} {
+		if !c.version.Agents[string(agent)].Durable {
+			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: workspace.from %s needs files that outlive a pod; set workspace.durability of Agent %q to Volume", n.Name, from.Name, agent)
+		}
+	}
+}

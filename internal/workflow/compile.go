@@ -1,0 +1,277 @@
+package workflow
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// A Program is a Workflow compiled: its graph, and its expressions with their
+// types. It is safe for concurrent use.
+type Program struct {
+	Graph *graph.Graph
+
+	version    *Version
+	nested     map[string]*Program
+	parameters parameters
+	nodes      map[string]*node
+	output     *tree // nil: it says none
+	outputType expr.Type
+}
+
+// A node is one of a Program.
+type node struct {
+	spec         v1alpha1.Node
+	final        bool
+	when, items  *expr.Program
+	until        *expr.Program
+	prompt       *expr.Template // of an approval its message
+	with         *tree
+	takes        []byte // the schema that with is held to
+	output, text bool   // what it gives
+}
+
+// compiled is what Compile makes of a Version, once.
+type compiled struct {
+	once    sync.Once
+	program *Program
+	err     error
+}
+
+// Compile makes the Program of a Version, once. A *snapshot.NotReadyError says
+// what is wrong with it.
+func Compile(v *Version) (*Program, error) {
+	v.compiled.once.Do(func() { v.compiled.program, v.compiled.err = compile(v) })
+	return v.compiled.program, v.compiled.err
+}
+
+// A compiler makes a Program, and keeps the first problem that it finds.
+type compiler struct {
+	version    *Version
+	index      map[string]int    // of nodes, by name
+	fields     map[string]string // names of nodes, as expressions have them
+	nested     map[string]*Program
+	parameters parameters
+	gifts      map[string]gift
+	lenient    map[string]bool // approvals that somebody reads the verdict of
+	probing    bool            // to find those
+
+	nodes    map[string]*node
+	readings []reading
+	waits    map[string][]wait
+	problem  *snapshot.NotReadyError
+}
+
+// A wait is for a node, because of a field.
+type wait struct{ node, field string }
+
+func compile(v *Version) (*Program, error) {
+	c := &compiler{version: v, index: map[string]int{}, fields: map[string]string{}, nested: map[string]*Program{}, lenient: map[string]bool{}}
+	for i, n := range nodesOf(v.Spec) {
+		c.index[n.Name], c.fields[fieldOf(n.Name)] = i, n.Name
+		nested := v.Workflows[string(n.Workflow)]
+		if nested == nil {
+			continue
+		}
+		p, err := Compile(nested)
+		if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
+			return nil, notReady(v1alpha1.ReasonWorkflowNotReady, "node %s: Workflow %q is not ready: %s", n.Name, n.Workflow, problem.Message)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.nested[string(n.Workflow)] = p
+	}
+	var problem *snapshot.NotReadyError
+	if c.parameters, problem = compileParameters("workflows."+v.Name, v.Spec.Parameters); problem != nil {
+		return nil, problem
+	}
+	c.probe()
+	return c.finish()
+}
+
+// probe finds the approvals whose verdict somebody reads: that a Deny lets the Run
+// go on changes the type of what they give.
+func (c *compiler) probe() {
+	approvals := map[string]bool{}
+	for _, n := range nodesOf(c.version.Spec) {
+		if n.Approval != nil {
+			approvals[n.Name] = true
+		}
+	}
+	if len(approvals) == 0 {
+		return
+	}
+	c.probing = true
+	c.all()
+	for name := range approvals {
+		for _, r := range c.readings {
+			if r.Selects("nodes", fieldOf(name), "output", "approved") {
+				c.lenient[name] = true
+			}
+		}
+	}
+	c.probing = false
+}
+
+// all compiles all nodes and the output, in the order in which they are written.
+func (c *compiler) all() (output *tree) {
+	c.problem, c.readings = nil, nil
+	c.nodes, c.waits, c.gifts = map[string]*node{}, map[string][]wait{}, map[string]gift{}
+	for _, n := range nodesOf(c.version.Spec) {
+		c.gifts[n.Name] = c.gift(n)
+	}
+	work, finally := c.scopes()
+	c.open(work)
+	c.open(finally)
+	for i, n := range nodesOf(c.version.Spec) {
+		s := work
+		if c.final(n.Name) {
+			s = finally
+		}
+		c.order(i, n)
+		c.check(n)
+		c.nodes[n.Name] = c.compileNode(n, s.with(n, nil))
+		if c.problem != nil && !c.probing {
+			return nil // one is told, and compiling takes time
+		}
+	}
+	return c.compileOutput(work)
+}
+
+// finish makes the Program.
+func (c *compiler) finish() (*Program, error) {
+	output := c.all()
+	if c.problem != nil {
+		return nil, c.problem
+	}
+	p := &Program{version: c.version, nested: c.nested, parameters: c.parameters, nodes: c.nodes, output: output}
+	if output != nil {
+		p.outputType = output.typed("workflows." + c.version.Name + ".output")
+	}
+	if p.Graph = c.graph(); c.problem != nil {
+		return nil, c.problem
+	}
+	return p, nil
+}
+
+// compileNode compiles the expressions of a node.
+func (c *compiler) compileNode(n v1alpha1.Node, s *scope) *node {
+	g := c.gifts[n.Name]
+	out := &node{spec: n, final: s.final, output: g.output != nil, text: g.text}
+	more := map[string]expr.Type{}
+	if n.ForEach != nil {
+		out.items = c.program(place{n.Name, "forEach.items"}, s, string(n.ForEach.Items), expr.List(expr.Dyn()))
+		more["index"], more["item"] = expr.Int(), expr.Dyn()
+		if out.items != nil {
+			more["item"] = out.items.Type().Elem()
+		}
+	}
+	if n.When != "" {
+		out.when = c.program(place{n.Name, "when"}, s, string(n.When), expr.Bool())
+	}
+	if n.Loop != nil {
+		more["iteration"], more["previous"] = expr.Int(), expr.Optional(c.once(n, "previous"))
+		out.until = c.program(place{n.Name, "loop.until"}, s.with(n, map[string]expr.Type{
+			"iteration": expr.Int(), "self": c.once(n, "self"),
+		}), string(n.Loop.Until), expr.Bool())
+	}
+	turn := s.with(n, more)
+	switch {
+	case n.Approval != nil:
+		out.prompt = c.template(place{n.Name, "approval.message"}, turn, n.Approval.Message)
+	case n.Prompt != "":
+		out.prompt = c.template(place{n.Name, "prompt"}, turn, n.Prompt)
+	}
+	c.compileWith(out, turn)
+	return out
+}
+
+// compileOutput compiles the output of the Workflow; nil: it has none.
+func (c *compiler) compileOutput(work *scope) *tree {
+	if c.version.Spec.Output == nil {
+		return nil
+	}
+	return c.tree(place{"", "output"}, work, c.version.Spec.Output.Raw, expr.Dyn())
+}
+
+// tree compiles an object with expressions in it. Those that do not compile are
+// nil in it, and the problem is kept.
+func (c *compiler) tree(at place, s *scope, raw []byte, want expr.Type) *tree {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}")
+	}
+	t, err := grow(raw, at.field, want, func(path, text string, want expr.Type) *expr.Program {
+		return c.program(place{at.node, path}, s, text, want)
+	})
+	if err == nil && (t.expression || t.literal != nil && t.literal[0] != '{') {
+		err = fmt.Errorf("%s must be an object: write %s: {name: {cel: \"...\"}}", at.field, at.field) //nolint:err113 // for a condition
+	}
+	if err != nil {
+		c.fail(v1alpha1.ReasonExpressionInvalid, "%s%v", at.prefix(), err)
+		return &tree{literal: []byte("{}")}
+	}
+	return t
+}
+
+// graph makes the graph of all nodes.
+func (c *compiler) graph() *graph.Graph {
+	var nodes []graph.Node
+	for _, n := range nodesOf(c.version.Spec) {
+		g := graph.Node{
+			Name:        n.Name,
+			Kind:        graph.Single,
+			Conditional: n.When != "",
+			Continue:    n.OnFailure == v1alpha1.OnFailureContinue,
+			Final:       c.final(n.Name),
+			Lenient:     c.lenient[n.Name],
+		}
+		switch {
+		case n.Approval != nil:
+			g.Kind = graph.Approval
+		case n.ForEach != nil:
+			g.Kind, g.MaxParallel = graph.Items, int(cmp.Or(n.ForEach.MaxParallel, defaultParallel))
+		case n.Loop != nil:
+			g.Kind, g.MaxIterations = graph.Loop, int(cmp.Or(n.Loop.MaxIterations, defaultIterations))
+		}
+		for _, w := range c.waits[n.Name] {
+			g.Waits = append(g.Waits, w.node)
+		}
+		nodes = append(nodes, g)
+	}
+	g, err := graph.New(nodes)
+	if circle, is := errors.AsType[*graph.CycleError](err); is {
+		c.fail(v1alpha1.ReasonGraphInvalid, "The nodes wait for each other in a circle: %s; let one of them not wait", c.circle(circle.Path))
+	} else if err != nil {
+		c.fail(v1alpha1.ReasonGraphInvalid, "%v", err)
+	}
+	return g
+}
+
+// Defaults of ForEach and Loop, as their godoc promises.
+const (
+	defaultParallel   int32 = 5
+	defaultIterations int32 = 10
+)
+
+// circle is a way along which nodes wait, each with the field that has it wait.
+func (c *compiler) circle(path []string) string {
+	var out []string
+	for i, name := range path[:len(path)-1] {
+		waits := c.waits[name]
+		if w := slices.IndexFunc(waits, func(w wait) bool { return w.node == path[i+1] }); w >= 0 {
+			name += " (" + waits[w].field + ")"
+		}
+		out = append(out, name)
+	}
+	return strings.Join(append(out, path[0]), " -> ")
+}

@@ -1,0 +1,184 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// What a Workflow may reach at most.
+const (
+	// MaxDepth is how many Workflows may be in each other, the outermost included.
+	MaxDepth = 5
+	// MaxWorkflows is how many it may reach, itself included.
+	MaxWorkflows = 64
+	// MaxExpressions is how many expressions all of these may have: a thousand take
+	// about a second to compile.
+	MaxExpressions = 2000
+)
+
+// Objects are what a Workflow may reach, itself included: everything of its
+// namespace that it, or something that it names, names. What does not exist is
+// nil.
+type Objects struct {
+	Workflows map[string]*v1alpha1.Workflow
+	Agents    map[string]*v1alpha1.Agent
+	// Reach is what each of the Agents may reach.
+	Reach map[string]snapshot.Objects
+}
+
+// From reads what a Workflow may reach. One more Workflow than are allowed is
+// enough to know that there are too many.
+func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, error) {
+	o := Objects{
+		Workflows: map[string]*v1alpha1.Workflow{w.Name: w},
+		Agents:    map[string]*v1alpha1.Agent{},
+		Reach:     map[string]snapshot.Objects{},
+	}
+	agents, workflows := reach.NamedBy(w.Spec)
+	for len(workflows) > 0 && len(o.Workflows) <= MaxWorkflows {
+		name := workflows[0]
+		workflows = workflows[1:]
+		if _, read := o.Workflows[name]; read {
+			continue
+		}
+		found := &v1alpha1.Workflow{}
+		switch err := c.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, found); {
+		case apierrors.IsNotFound(err):
+			o.Workflows[name] = nil
+			continue
+		case err != nil:
+			return o, fmt.Errorf("getting Workflow %s: %w", name, err)
+		}
+		o.Workflows[name] = found
+		theirAgents, theirs := reach.NamedBy(found.Spec)
+		agents, workflows = append(agents, theirAgents...), append(workflows, theirs...)
+	}
+	if len(o.Workflows) > MaxWorkflows {
+		return o, nil // nothing is made of it
+	}
+	return o, o.readAgents(ctx, c, w.Namespace, agents)
+}
+
+func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace string, names []string) error {
+	for _, name := range names {
+		if _, read := o.Agents[name]; read {
+			continue
+		}
+		found := &v1alpha1.Agent{}
+		switch err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found); {
+		case apierrors.IsNotFound(err):
+			o.Agents[name] = nil
+			continue
+		case err != nil:
+			return fmt.Errorf("getting Agent %s: %w", name, err)
+		}
+		o.Agents[name] = found
+		var err error
+		if o.Reach[name], err = reach.FromAgent(ctx, c, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nesting holds that Workflows do not lead back to themselves, and are not in
+// each other too deep.
+func (o *Objects) nesting(name string) *snapshot.NotReadyError {
+	if len(o.Workflows) > MaxWorkflows {
+		return notReady(v1alpha1.ReasonTooLarge, "It reaches more than %d Workflows, itself included; let its nodes name fewer", MaxWorkflows)
+	}
+	d := descent{objects: o, below: map[string][]string{}}
+	chain, circle := d.from(name)
+	switch {
+	case len(circle) > 0:
+		return notReady(v1alpha1.ReasonWorkflowCycle, "The Workflows lead in a circle: %s; let a node of one of them name another", strings.Join(circle, " -> "))
+	case len(chain) > MaxDepth:
+		return notReady(v1alpha1.ReasonWorkflowCycle, "%d Workflows are in each other: %s; at most %d may be. Put the nodes of one into the one that names it", len(chain), strings.Join(chain, " -> "), MaxDepth)
+	}
+	return o.checkExpressions(sortedKeys(d.below))
+}
+
+// checkExpressions bounds the work of compiling Workflows.
+func (o *Objects) checkExpressions(names []string) *snapshot.NotReadyError {
+	total := 0
+	for _, name := range names {
+		if w := o.Workflows[name]; w != nil {
+			total += expressions(w.Spec)
+		}
+	}
+	if total <= MaxExpressions {
+		return nil
+	}
+	return notReady(v1alpha1.ReasonTooLarge, "With the Workflows in it, it has %d expressions; at most %d are allowed. Let an expression make the whole of a longer text", total, MaxExpressions)
+}
+
+// expressions is how many expressions a Workflow has, at least.
+func expressions(spec v1alpha1.WorkflowSpec) int {
+	values := func(of *runtime.RawExtension) int {
+		if of == nil {
+			return 0
+		}
+		return bytes.Count(of.Raw, []byte(`"cel"`))
+	}
+	total := values(spec.Output)
+	for _, n := range nodesOf(spec) {
+		total += strings.Count(n.Prompt, "${{") + values(n.With) + 2 // when, and items or until
+		if n.Approval != nil {
+			total += strings.Count(n.Approval.Message, "${{")
+		}
+	}
+	return total
+}
+
+// namedBy are the Workflows that one names; of one that is not there none.
+func (o *Objects) namedBy(name string) []string {
+	w := o.Workflows[name]
+	if w == nil {
+		return nil
+	}
+	_, named := reach.NamedBy(w.Spec)
+	return named
+}
+
+// A descent finds the longest way down from a Workflow through those that its
+// nodes name.
+type descent struct {
+	objects *Objects
+	path    []string            // where it is
+	below   map[string][]string // the longest ways, of those that are done
+}
+
+// from is the longest way down, or a circle.
+func (d *descent) from(name string) (chain, circle []string) {
+	if chain, done := d.below[name]; done {
+		return chain, nil
+	}
+	if i := slices.Index(d.path, name); i >= 0 {
+		return nil, append(slices.Clone(d.path[i:]), name)
+	}
+	d.path = append(d.path, name)
+	var longest []string
+	for _, n := range d.objects.namedBy(name) {
+		way, circle := d.from(n)
+		if len(circle) > 0 {
+			return nil, circle
+		}
+		if len(way) > len(longest) {
+			longest = way
+		}
+	}
+	d.path = d.path[:len(d.path)-1]
+	d.below[name] = append([]string{name}, longest...)
+	return d.below[name], nil
+}

@@ -1,0 +1,188 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// Of makes the version of a Workflow with what it may reach. A
+// *snapshot.NotReadyError says what is wrong with them.
+func Of(w *v1alpha1.Workflow, o Objects) (*Version, error) {
+	if p := o.nesting(w.Name); p != nil {
+		return nil, p
+	}
+	m := maker{objects: o, versions: map[string]*Version{}, agents: map[string]AgentVersion{}, namespace: w.Namespace}
+	return m.version(w)
+}
+
+// A maker makes versions of Workflows, each once: their Workflows lead in no
+// circle.
+type maker struct {
+	objects   Objects
+	namespace string
+	versions  map[string]*Version
+	agents    map[string]AgentVersion
+}
+
+func (m *maker) version(w *v1alpha1.Workflow) (*Version, error) {
+	if v, done := m.versions[w.Name]; done {
+		return v, nil
+	}
+	v := &Version{Name: w.Name, Spec: w.Spec, Agents: map[string]AgentVersion{}, Workflows: map[string]*Version{}}
+	for _, n := range nodesOf(w.Spec) {
+		if err := m.resolve(v, n); err != nil {
+			return nil, err
+		}
+	}
+	if p := v.checkPrices(); p != nil {
+		return nil, p
+	}
+	if err := v.seal(); err != nil {
+		return nil, err
+	}
+	if len(v.data) > maxBytes {
+		return nil, v.tooLarge()
+	}
+	if _, err := Compile(v); err != nil {
+		return nil, err
+	}
+	m.versions[w.Name] = v
+	return v, nil
+}
+
+// nodesOf are all nodes, those of finally last.
+func nodesOf(spec v1alpha1.WorkflowSpec) []v1alpha1.Node {
+	return slices.Concat(spec.Nodes, spec.Finally)
+}
+
+// resolve finds what a node names.
+func (m *maker) resolve(v *Version, n v1alpha1.Node) error {
+	switch {
+	case n.Agent != "":
+		return m.resolveAgent(v, n)
+	case n.Workflow != "":
+		return m.resolveWorkflow(v, n)
+	}
+	return nil
+}
+
+func (m *maker) resolveAgent(v *Version, n v1alpha1.Node) error {
+	name := string(n.Agent)
+	if a, done := m.agents[name]; done {
+		v.Agents[name] = a
+		return nil
+	}
+	agent := m.objects.Agents[name]
+	if agent == nil {
+		return notReady(v1alpha1.ReasonAgentNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, m.namespace)
+	}
+	s, err := snapshot.Of(agent, m.objects.Reach[name])
+	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
+		return notReady(v1alpha1.ReasonAgentNotReady, "node %s: Agent %q is not ready: %s", n.Name, name, problem.Message)
+	}
+	if err != nil {
+		return err
+	}
+	a := AgentVersion{
+		Hash:          s.Hash,
+		Limits:        agent.Spec.Limits,
+		Input:         s.Snapshot.Agent.InputSchema,
+		Output:        s.Snapshot.Agent.OutputSchema,
+		Durable:       agent.Spec.Workspace.Durability == v1alpha1.DurabilityVolume,
+		ReadWriteOnce: agent.Spec.Workspace.AccessMode != readWriteMany,
+		Snapshot:      s,
+	}
+	m.agents[name], v.Agents[name] = a, a
+	return nil
+}
+
+func (m *maker) resolveWorkflow(v *Version, n v1alpha1.Node) error {
+	name := string(n.Workflow)
+	w := m.objects.Workflows[name]
+	if w == nil {
+		return notReady(v1alpha1.ReasonWorkflowNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, m.namespace)
+	}
+	nested, err := m.version(w)
+	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
+		return notReady(v1alpha1.ReasonWorkflowNotReady, "node %s: Workflow %q is not ready: %s", n.Name, name, problem.Message)
+	}
+	if err != nil {
+		return err
+	}
+	v.Workflows[name] = nested
+	return nil
+}
+
+// readWriteMany is the access mode of a claim that many machines have at a time.
+const readWriteMany v1alpha1.AccessMode = "ReadWriteMany"
+
+func notReady(reason, format string, args ...any) *snapshot.NotReadyError {
+	return &snapshot.NotReadyError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// checkPrices looks for Models without prices where cost is limited: a limit
+// that cannot be counted is none.
+func (v *Version) checkPrices() *snapshot.NotReadyError {
+	for _, l := range []struct {
+		field  string
+		limits *v1alpha1.WorkflowLimits
+	}{{"limits.cost", v.Spec.Limits}, {"finallyLimits.cost", v.Spec.FinallyLimits}} {
+		if what := v.unpriced(); l.limits != nil && l.limits.Cost != nil && what != "" {
+			return pricesMissing(l.field, what)
+		}
+	}
+	for _, n := range nodesOf(v.Spec) {
+		if what := v.unpricedOf(n); n.Limits != nil && n.Limits.Cost != nil && what != "" {
+			return pricesMissing("node "+n.Name+": limits.cost", what)
+		}
+	}
+	return nil
+}
+
+// pricesMissing says that a limit cannot be counted because of a Model.
+func pricesMissing(field, what string) *snapshot.NotReadyError {
+	return notReady(v1alpha1.ReasonPricesMissing, "%s needs to know what %s costs; set spec.prices of that Model, or remove the limit", field, what)
+}
+
+// unpricedOf is the same as unpriced, of one node.
+func (v *Version) unpricedOf(n v1alpha1.Node) string {
+	if nested := v.Workflows[string(n.Workflow)]; nested != nil {
+		return nested.unpriced()
+	}
+	return v.Agents[string(n.Agent)].unpriced(string(n.Agent))
+}
+
+// unpriced is a Model without prices that one of the Agents may use; empty: there
+// is none.
+func (v *Version) unpriced() string {
+	for _, name := range sortedKeys(v.Agents) {
+		if what := v.Agents[name].unpriced(name); what != "" {
+			return what
+		}
+	}
+	for _, name := range sortedKeys(v.Workflows) {
+		if what := v.Workflows[name].unpriced(); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+func (a AgentVersion) unpriced(name string) string {
+	if a.Snapshot == nil {
+		return ""
+	}
+	for _, m := range a.Snapshot.Snapshot.Models {
+		if m.Prices == nil {
+			return fmt.Sprintf("Model %q of Agent %q", m.Name, name)
+		}
+	}
+	return ""
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,218 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/runner/schema"
+)
+
+// What values may have at most, in bytes.
+const (
+	MaxPrompt  = 64 << 10 // of a prompt with its values
+	MaxWith    = 16 << 10 // of what an agent or a Workflow is given, as JSON
+	MaxOutput  = 16 << 10 // of the output of a Run
+	MaxMessage = 1 << 20  // of what an approval asks, of which people see the beginning
+)
+
+// A Problem is why a node fails before it has begun, or a Run at its end. Reason
+// is a node's.
+type Problem struct{ Reason, Message string } //nolint:errname // it is a node's, and no fault of anybody here
+
+func (p *Problem) Error() string { return p.Message }
+
+// failed is the Problem of an expression.
+func failed(at place, err error) error {
+	if problem, is := errors.AsType[*Problem](err); is {
+		return problem
+	}
+	return &Problem{v1alpha1.NodeReasonExpression, fmt.Sprintf("%s: %v", at, err)}
+}
+
+// A Turn is for which of its Runs a node's expressions are read.
+type Turn struct {
+	Number   int             // of the item, from 0, or the iteration, from 1
+	Item     json.RawMessage // of forEach
+	Previous *NodeValue      // of a loop: the iteration before; nil: this is the first
+}
+
+// Node is a node as the Workflow says it.
+func (p *Program) Node(name string) v1alpha1.Node { return p.of(name).spec }
+
+// of is a node. There is none that the graph does not have.
+func (p *Program) of(name string) *node {
+	if n := p.nodes[name]; n != nil {
+		return n
+	}
+	return &node{}
+}
+
+// HasOutput says whether the Workflow says an output.
+func (p *Program) HasOutput() bool { return p.output != nil }
+
+// OutputType is the type of the output of the Workflow.
+func (p *Program) OutputType() expr.Type { return p.outputType }
+
+// When is the condition of a node.
+func (p *Program) When(name string, v Values) (bool, error) {
+	n := p.of(name)
+	if n.when == nil {
+		return true, nil
+	}
+	ok, err := n.when.Bool(p.vars(n, v, n.when.Nodes(), nil))
+	if err != nil {
+		return false, failed(place{name, "when"}, err)
+	}
+	return ok, nil
+}
+
+// Items are the items of a node.
+func (p *Program) Items(name string, v Values) ([]json.RawMessage, error) {
+	n := p.of(name)
+	if n.items == nil {
+		return nil, nil
+	}
+	raw, err := n.items.Eval(p.vars(n, v, n.items.Nodes(), nil))
+	var out []json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return nil, failed(place{name, "forEach.items"}, err)
+	}
+	return out, nil
+}
+
+// Until is whether a loop is good after an iteration, which self is.
+func (p *Program) Until(name string, iteration int, self NodeValue, v Values) (bool, error) {
+	n := p.of(name)
+	if n.until == nil {
+		return true, nil
+	}
+	ok, err := n.until.Bool(p.vars(n, v, n.until.Nodes(), map[string]any{"iteration": iteration, "self": n.once(self)}))
+	if err != nil {
+		return false, failed(place{name, "loop.until"}, err)
+	}
+	return ok, nil
+}
+
+// turn are the variables of one Run of a node.
+func (n *node) turn(t Turn) map[string]any {
+	switch {
+	case n.spec.ForEach != nil:
+		return map[string]any{"index": t.Number, "item": t.Item}
+	case n.spec.Loop != nil:
+		var previous any = expr.Absent
+		if t.Previous != nil {
+			previous = n.once(*t.Previous)
+		}
+		return map[string]any{"iteration": t.Number, "previous": previous}
+	}
+	return nil
+}
+
+// Prompt is the prompt of a Run of a node, escaped: the Run does not read again
+// what stands in it. It is empty where the node has none.
+func (p *Program) Prompt(name string, t Turn, v Values) (string, error) {
+	n := p.of(name)
+	if n.prompt == nil || n.spec.Approval != nil {
+		return "", nil
+	}
+	at := place{name, "prompt"}
+	text, err := n.words(at, p.vars(n, v, n.prompt.Nodes(), n.turn(t)), MaxPrompt)
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", &Problem{v1alpha1.NodeReasonExpression, fmt.Sprintf("%s: it is empty when the values are in; write some words beside them", at)}
+	}
+	escaped := binding.Literal(text)
+	if len(escaped) > MaxPrompt {
+		return "", &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: it has %d bytes with each ${{ in it escaped; at most %d are allowed", at, len(escaped), MaxPrompt)}
+	}
+	return escaped, nil
+}
+
+// Message is what an approval asks.
+func (p *Program) Message(name string, v Values) (string, error) {
+	n := p.of(name)
+	if n.prompt == nil || n.spec.Approval == nil {
+		return "", nil
+	}
+	return n.words(place{name, "approval.message"}, p.vars(n, v, n.prompt.Nodes(), nil), MaxMessage)
+}
+
+// words are a prompt, or a message, with its values.
+func (n *node) words(at place, vars map[string]any, limit int) (string, error) {
+	text, err := n.prompt.Text(vars, limit)
+	if long, is := errors.AsType[*expr.TooLongError](err); is {
+		return "", &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: %v", at, long)}
+	}
+	if err != nil {
+		return "", failed(at, err)
+	}
+	return text, nil
+}
+
+// With are the values that a Run of a node is given, as JSON; nil: none.
+func (p *Program) With(name string, t Turn, v Values) (json.RawMessage, error) {
+	n := p.of(name)
+	if n.with == nil {
+		return nil, nil
+	}
+	at := place{name, "with"}
+	given, err := p.value(n, n.with, v, n.turn(t))
+	if err != nil {
+		return nil, failed(at, err)
+	}
+	if len(given) > MaxWith {
+		return nil, tooLarge(at, given, MaxWith)
+	}
+	if n.spec.Agent != "" && p.version.Agents[string(n.spec.Agent)].Input == nil && n.spec.Prompt != "" {
+		return given, nil // the prompt is not among them
+	}
+	if err := schema.Validate(n.takes, given); err != nil {
+		return nil, failed(at, err)
+	}
+	return given, nil
+}
+
+// Output is the output of the Run, as JSON; nil: the Workflow says none.
+func (p *Program) Output(v Values) (json.RawMessage, error) {
+	if p.output == nil {
+		return nil, nil
+	}
+	at := place{"", "output"}
+	out, err := p.value(nil, p.output, v, nil)
+	if err != nil {
+		return nil, failed(at, err)
+	}
+	if len(out) > MaxOutput {
+		return nil, tooLarge(at, out, MaxOutput)
+	}
+	return out, nil
+}
+
+func (p *Program) value(n *node, t *tree, v Values, more map[string]any) (json.RawMessage, error) {
+	return t.value(func(e *expr.Program) (json.RawMessage, error) {
+		return e.Eval(p.vars(n, v, e.Nodes(), more))
+	})
+}
+
+// tooLarge says how large an object is, and what in it has the most.
+func tooLarge(at place, object json.RawMessage, limit int) error {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members) // it is one
+	most := ""
+	for _, name := range sortedKeys(members) {
+		if most == "" || len(members[name]) > len(members[most]) {
+			most = name
+		}
+	}
+	return &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: it has %d bytes of JSON, %d of them in %s; at most %d are allowed", at, len(object), len(members[most]), most, limit)}
+}

@@ -1,0 +1,55 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Read is the stored version of a hash, with those that are nested in it; nil:
+// one of them is not there. A ConfigMap whose content is not what its hash
+// promises is an error. The ConfigMaps of Agents are not looked at: they were made
+// before.
+func Read(ctx context.Context, get func(name string) (*corev1.ConfigMap, error), hash string) (*Version, error) {
+	r := reader{get: get, done: map[string]*Version{}}
+	return r.read(ctx, hash)
+}
+
+type reader struct {
+	get  func(name string) (*corev1.ConfigMap, error)
+	done map[string]*Version
+}
+
+// read ends: nobody can write a version that names itself by its hash.
+func (r *reader) read(ctx context.Context, hash string) (*Version, error) {
+	if v, done := r.done[hash]; done {
+		return v, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	cm, err := r.get(Name(hash))
+	if err != nil || cm == nil {
+		return nil, err
+	}
+	data := []byte(cm.Data[dataKey])
+	if task.Hash(data) != hash {
+		return nil, fmt.Errorf("reading ConfigMap %s/%s: its content is not the Workflow's version %s that the Run started with", cm.Namespace, cm.Name, hash)
+	}
+	var s stored
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	v := &Version{Hash: hash, Name: s.Name, Spec: s.Spec, Agents: s.Agents, Workflows: map[string]*Version{}, data: data}
+	for _, name := range sortedKeys(s.Workflows) {
+		if v.Workflows[name], err = r.read(ctx, s.Workflows[name]); err != nil || v.Workflows[name] == nil {
+			return nil, err
+		}
+	}
+	r.done[hash] = v
+	return v, nil
+}

@@ -1,0 +1,243 @@
+package workflow
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/expr"
+)
+
+// A scope is what the expressions of one place may read.
+type scope struct {
+	vars   map[string]expr.Type
+	reader v1alpha1.Node // empty: output
+	final  bool          // the reader is in finally
+	env    *expr.Env
+}
+
+// A place is where an expression stands: a field of a node, or of the Workflow.
+type place struct{ node, field string }
+
+func (p place) String() string {
+	return p.prefix() + p.field
+}
+
+// prefix names the node.
+func (p place) prefix() string {
+	if p.node == "" {
+		return ""
+	}
+	return "node " + p.node + ": "
+}
+
+// A reading is an expression, or a text with some, that is compiled.
+type reading interface {
+	Nodes() []string
+	Selects(path ...string) bool
+}
+
+// scopes are the two that all others are made of.
+func (c *compiler) scopes() (work, finally *scope) {
+	work = &scope{vars: map[string]expr.Type{"parameters": c.parametersType(), "run": run()}}
+	finally = &scope{vars: map[string]expr.Type{"parameters": c.parametersType(), "run": run("reason", "message")}, final: true}
+	inWork, inFinally := map[string]expr.Type{}, map[string]expr.Type{}
+	for _, n := range nodesOf(c.version.Spec) {
+		inFinally[fieldOf(n.Name)] = c.node(n, true)
+		if !c.final(n.Name) {
+			inWork[fieldOf(n.Name)] = c.node(n, false)
+		}
+	}
+	work.vars["nodes"] = c.nodesType(inWork)
+	finally.vars["nodes"] = c.nodesType(inFinally)
+	return work, finally
+}
+
+func (c *compiler) parametersType() expr.Type {
+	return expr.Object("workflows."+c.version.Name+".parameters", c.parameters.types)
+}
+
+func (c *compiler) nodesType(fields map[string]expr.Type) expr.Type {
+	return expr.Object("workflows."+c.version.Name+".nodes", fields)
+}
+
+// with is the scope of a reader, with more variables.
+func (s *scope) with(reader v1alpha1.Node, more map[string]expr.Type) *scope {
+	out := &scope{vars: s.vars, reader: reader, final: s.final}
+	if len(more) == 0 {
+		out.env = s.env
+		return out
+	}
+	out.vars = maps.Clone(s.vars)
+	maps.Copy(out.vars, more)
+	return out
+}
+
+// open makes the scope's environment, once.
+func (c *compiler) open(s *scope) *expr.Env {
+	if s.env != nil {
+		return s.env
+	}
+	env, err := expr.NewEnv(s.vars)
+	if err != nil {
+		c.fail(v1alpha1.ReasonExpressionInvalid, "What expressions read cannot be typed: %v", err)
+		env, _ = expr.NewEnv(nil)
+	}
+	s.env = env
+	return env
+}
+
+// program compiles an expression; nil: it does not, and the problem is kept.
+func (c *compiler) program(at place, s *scope, text string, want expr.Type) *expr.Program {
+	p, err := c.open(s).Compile(text, want)
+	if err != nil {
+		c.explain(at, s, err, func(e *expr.Env) (reading, *expr.Error) { return e.Compile(text, expr.Dyn()) })
+		return nil
+	}
+	c.reads(at, s, p, func(e *expr.Env) *expr.Error {
+		_, err := e.Compile(text, want)
+		return err
+	})
+	return p
+}
+
+// template compiles a text with expressions; nil: the same.
+func (c *compiler) template(at place, s *scope, text string) *expr.Template {
+	t, err := c.open(s).Template(text)
+	if err != nil {
+		c.explain(at, s, err, func(e *expr.Env) (reading, *expr.Error) { return e.Template(text) })
+		return nil
+	}
+	c.reads(at, s, t, func(e *expr.Env) *expr.Error {
+		_, err := e.Template(text)
+		return err
+	})
+	return t
+}
+
+// reads has the reader wait for what it reads, where it may read that. again
+// compiles the same where less can be read: its error says where that is.
+func (c *compiler) reads(at place, s *scope, r reading, again func(*expr.Env) *expr.Error) {
+	c.readings = append(c.readings, r)
+	for _, field := range r.Nodes() {
+		name := c.fields[field]
+		why := c.forbidden(s.reader.Name, name)
+		if why == "" {
+			c.wait(s.reader.Name, name, at.field)
+			continue
+		}
+		where := ""
+		if env, err := expr.NewEnv(c.without(s, field)); err == nil {
+			where = position(again(env))
+		}
+		c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, where, why)
+	}
+}
+
+// forbidden says why a node may not read another; empty: it may.
+func (c *compiler) forbidden(reader, read string) string {
+	field := fieldOf(read)
+	switch {
+	case reader == read:
+		return fmt.Sprintf("nodes.%s is this node itself, which has not ended; in until read self, in the prompt of a loop previous", field)
+	case reader == "" || c.version.Spec.Order != v1alpha1.OrderSequential || c.final(reader):
+		return ""
+	case c.index[read] > c.index[reader]:
+		return fmt.Sprintf("nodes.%s comes later, and order is Sequential; list %s before %s", field, read, reader)
+	}
+	return ""
+}
+
+// without is what a scope may read but for one node.
+func (c *compiler) without(s *scope, field string) map[string]expr.Type {
+	fields := map[string]expr.Type{}
+	for _, n := range nodesOf(c.version.Spec) {
+		if name := fieldOf(n.Name); name != field && (s.final || !c.final(n.Name)) {
+			fields[name] = c.node(n, s.final)
+		}
+	}
+	out := maps.Clone(s.vars)
+	out["nodes"] = c.nodesType(fields)
+	return out
+}
+
+// explain keeps what is wrong with an expression. Where it reads what a node does
+// not have, that says more: so it is compiled once more where nodes have all.
+func (c *compiler) explain(at place, s *scope, err *expr.Error, again func(*expr.Env) (reading, *expr.Error)) {
+	why := err.Message
+	if c.problem != nil {
+		return
+	}
+	if env, problem := expr.NewEnv(c.generous(s)); problem == nil {
+		if r, still := again(env); still == nil {
+			why = cmp.Or(c.missing(s, r), why)
+		}
+	}
+	c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, position(err), why)
+}
+
+// generous is a scope in which every node has an output and a text.
+func (c *compiler) generous(s *scope) map[string]expr.Type {
+	fields := map[string]expr.Type{}
+	for _, n := range nodesOf(c.version.Spec) {
+		fields[fieldOf(n.Name)] = expr.Object("generous."+fieldOf(n.Name), map[string]expr.Type{
+			"state": expr.String(), "counts": counts(), "output": expr.Dyn(), "text": expr.Dyn(),
+		})
+	}
+	out := maps.Clone(s.vars)
+	out["nodes"] = c.nodesType(fields)
+	return out
+}
+
+// missing says what an expression reads that is not there.
+func (c *compiler) missing(s *scope, r reading) string {
+	for _, field := range r.Nodes() {
+		name := c.fields[field]
+		g := c.gifts[name]
+		switch {
+		case c.final(name) && !s.final:
+			return fmt.Sprintf("nodes.%s is of finally, which starts when all others have ended; only finally can read it", field)
+		case g.output == nil && r.Selects("nodes", field, "output"), !g.text && r.Selects("nodes", field, "text"):
+			return g.lacks
+		}
+	}
+	return ""
+}
+
+// position is where in a field something is wrong.
+func position(err *expr.Error) string {
+	switch {
+	case err == nil || err.Column == 0:
+		return ""
+	case err.Line > 1:
+		return fmt.Sprintf("line %d, column %d: ", err.Line, err.Column)
+	}
+	return fmt.Sprintf("column %d: ", err.Column)
+}
+
+// final says whether a node is of finally.
+func (c *compiler) final(name string) bool {
+	i, there := c.index[name]
+	return there && i >= len(c.version.Spec.Nodes)
+}
+
+// names lists nodes for people.
+func (c *compiler) names(but string) string {
+	var out []string
+	for _, n := range nodesOf(c.version.Spec) {
+		if n.Name != but && !c.final(n.Name) {
+			out = append(out, n.Name)
+		}
+	}
+	if len(out) == 0 {
+		return "there is no other"
+	}
+	const most = 10
+	if len(out) > most {
+		out = append(slices.Clip(out[:most]), "…")
+	}
+	return "there are " + strings.Join(out, ", ")
+}

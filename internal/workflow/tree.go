@@ -1,0 +1,203 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/expr"
+)
+
+// A tree is a JSON value in which objects {cel: "..."} stand for what they
+// evaluate to. It is one of four.
+type tree struct {
+	literal    json.RawMessage // there is no expression in it
+	expression bool            // it is one: program, nil where it does not compile
+	program    *expr.Program
+	fields     map[string]*tree
+	items      []*tree
+}
+
+// maxTree is how deep one may be.
+const maxTree = 32
+
+// errCel says how an expression is written.
+var errCel = errors.New(`cel stands for an expression, and stands alone: write {cel: "..."}`)
+
+// A plant compiles one expression of a tree. Path is the way to it, as in
+// output.score and items[2]; want is the type that it is to have.
+type plant func(path, text string, want expr.Type) *expr.Program
+
+// grow makes a tree of JSON that is to have a type.
+func grow(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, error) {
+	if strings.Count(path, ".")+strings.Count(path, "[") > maxTree {
+		return nil, fmt.Errorf("%s is nested too deep; at most %d levels are allowed", path, maxTree)
+	}
+	if !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are nobody's habit
+		return &tree{literal: compacted(raw)}, nil
+	}
+	switch bytes.TrimSpace(raw)[0] {
+	case '{':
+		return growObject(raw, path, want, p)
+	case '[':
+		return growList(raw, path, want, p)
+	}
+	return &tree{literal: compacted(raw)}, nil
+}
+
+func growObject(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, fmt.Errorf("%s is not JSON: %w", path, err)
+	}
+	if text, is := members["cel"]; is {
+		var s string
+		if json.Unmarshal(text, &s) != nil || len(members) > 1 || strings.TrimSpace(s) == "" {
+			return nil, fmt.Errorf("%s: %w", path, errCel)
+		}
+		return &tree{expression: true, program: p(path, s, want)}, nil
+	}
+	if want.IsOptional() {
+		want = want.Elem()
+	}
+	out := &tree{fields: map[string]*tree{}}
+	for _, name := range sortedKeys(members) {
+		var err error
+		if out.fields[name], err = grow(members[name], path+"."+name, want.Field(name), p); err != nil {
+			return nil, err
+		}
+	}
+	return out.settled(raw), nil
+}
+
+func growList(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, fmt.Errorf("%s is not JSON: %w", path, err)
+	}
+	if want.IsOptional() {
+		want = want.Elem()
+	}
+	out := &tree{}
+	for i, item := range items {
+		t, err := grow(item, fmt.Sprintf("%s[%d]", path, i), want.Elem(), p)
+		if err != nil {
+			return nil, err
+		}
+		out.items = append(out.items, t)
+	}
+	return out.settled(raw), nil
+}
+
+// settled is a literal where there is no expression in it.
+func (t *tree) settled(raw json.RawMessage) *tree {
+	for _, f := range t.fields {
+		if f.literal == nil {
+			return t
+		}
+	}
+	for _, i := range t.items {
+		if i.literal == nil {
+			return t
+		}
+	}
+	return &tree{literal: compacted(raw)}
+}
+
+func compacted(raw json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return raw
+	}
+	return out.Bytes()
+}
+
+// value is what a tree evaluates to, in the order of names.
+func (t *tree) value(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
+	switch {
+	case t.expression:
+		return eval(t.program)
+	case t.fields != nil:
+		return t.objectValue(eval)
+	case t.items != nil:
+		values := make([]json.RawMessage, len(t.items))
+		for i, item := range t.items {
+			var err error
+			if values[i], err = item.value(eval); err != nil {
+				return nil, err
+			}
+		}
+		return encode(values)
+	}
+	return t.literal, nil
+}
+
+func (t *tree) objectValue(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
+	values := map[string]json.RawMessage{}
+	for _, name := range sortedKeys(t.fields) {
+		of := t.fields[name]
+		v, err := of.value(eval)
+		if err != nil {
+			return nil, err
+		}
+		if of.expression && of.program.Type().IsOptional() && string(v) == "null" {
+			continue // what is absent need not be given
+		}
+		values[name] = v
+	}
+	return encode(values)
+}
+
+// encode is JSON without escapes for HTML: what is passed on stays as it is.
+func encode(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding a value: %w", err)
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}
+
+// typed is the type of what a tree evaluates to; name is that of an object.
+func (t *tree) typed(name string) expr.Type {
+	switch {
+	case t.program != nil:
+		return t.program.Type()
+	case t.fields != nil:
+		fields := map[string]expr.Type{}
+		for field, of := range t.fields {
+			fields[field] = of.typed(name + "." + field)
+		}
+		return expr.Object(name, fields)
+	case t.items != nil:
+		return expr.List(expr.Dyn())
+	}
+	return typeOfLiteral(name, t.literal)
+}
+
+func typeOfLiteral(name string, literal json.RawMessage) expr.Type {
+	switch c := literal[0]; {
+	case c == '"':
+		return expr.String()
+	case c == 't' || c == 'f':
+		return expr.Bool()
+	case c == '[':
+		return expr.List(expr.Dyn())
+	case c == '{':
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(literal, &members) // it is JSON
+		fields := map[string]expr.Type{}
+		for field, of := range members {
+			fields[field] = typeOfLiteral(name+"."+field, of)
+		}
+		return expr.Object(name, fields)
+	case c == 'n':
+		return expr.Dyn()
+	case bytes.ContainsAny(literal, ".eE"):
+		return expr.Double()
+	}
+	return expr.Int()
+}

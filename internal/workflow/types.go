@@ -1,0 +1,126 @@
+package workflow
+
+import (
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/expr"
+)
+
+// fieldOf is a node's name in expressions, where - is minus.
+func fieldOf(node string) string { return strings.ReplaceAll(node, "-", "_") }
+
+// counts is the type of nodes.x.counts.
+func counts() expr.Type {
+	n := expr.Int()
+	return expr.Object("counts", map[string]expr.Type{"total": n, "started": n, "succeeded": n, "failed": n, "skipped": n})
+}
+
+// run is the type of the variable run; reason and message are there in finally.
+func run(more ...string) expr.Type {
+	fields := map[string]expr.Type{}
+	for _, name := range append([]string{"namespace", "name", "uid"}, more...) {
+		fields[name] = expr.String()
+	}
+	return expr.Object("run", fields)
+}
+
+// A gift is what a node gives to those that read it, as one of its Runs has it.
+type gift struct {
+	output *expr.Type // nil: it gives none
+	text   bool
+	// lacks says why there is no output, or no text, and what to do.
+	lacks string
+}
+
+// gift is what a node gives.
+func (c *compiler) gift(n v1alpha1.Node) gift {
+	switch {
+	case n.Approval != nil:
+		t := c.approval(n)
+		return gift{output: &t, lacks: "node " + n.Name + " is an approval and has no text: read nodes." + fieldOf(n.Name) + ".output"}
+	case n.Workflow != "":
+		return c.giftOfWorkflow(n)
+	}
+	schema := c.version.Agents[string(n.Agent)].Output
+	if schema == nil {
+		return gift{text: true, lacks: "Agent \"" + string(n.Agent) + "\" has no output.schema, so node " + n.Name + " has a text only: read nodes." + fieldOf(n.Name) + ".text, or give the Agent an output.schema"}
+	}
+	t, err := expr.FromSchema("agents."+string(n.Agent)+".output", schema)
+	if err != nil {
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: output.schema of Agent %q: %v", n.Name, n.Agent, err)
+		return gift{text: true}
+	}
+	return gift{output: &t, text: true}
+}
+
+func (c *compiler) giftOfWorkflow(n v1alpha1.Node) gift {
+	nested := c.nested[string(n.Workflow)]
+	if nested.output == nil {
+		return gift{lacks: "Workflow \"" + string(n.Workflow) + "\" says no output, so node " + n.Name + " has neither output nor text: write output in that Workflow"}
+	}
+	t := nested.outputType
+	return gift{output: &t, lacks: "node " + n.Name + " is a Workflow and has no text: read nodes." + fieldOf(n.Name) + ".output"}
+}
+
+// approval is the type of the output of an approval. Where a Deny lets the Run go
+// on, what is said with an approval may not be there.
+func (c *compiler) approval(n v1alpha1.Node) expr.Type {
+	s := expr.String()
+	fields := map[string]expr.Type{"approved": expr.Bool(), "by": s, "at": s, "reason": s}
+	if in := n.Approval.Input; in != nil {
+		t, err := expr.FromSchema(c.typeName(n.Name, "output.input"), in.Schema.Raw)
+		switch {
+		case err != nil: // the check of the node says so
+			t = expr.Dyn()
+		case c.probing:
+			t = expr.Dyn() // whether it is optional is not known yet
+		case c.lenient[n.Name]:
+			t = expr.Optional(t)
+		}
+		fields["input"] = t
+	}
+	return expr.Object(c.typeName(n.Name, "output"), fields)
+}
+
+func (c *compiler) typeName(node, of string) string {
+	return "workflows." + c.version.Name + ".nodes." + fieldOf(node) + "." + of
+}
+
+// node is the type of nodes.x for a reader.
+func (c *compiler) node(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:revive // the two scopes that there are
+	fields := map[string]expr.Type{"state": expr.String(), "counts": counts()}
+	add := func(name string, t expr.Type) {
+		if n.ForEach != nil && n.OnFailure == v1alpha1.OnFailureContinue {
+			t = expr.Optional(t)
+		}
+		if n.ForEach != nil {
+			t = expr.List(t)
+		}
+		if inFinally || mayLack(n) {
+			t = expr.Optional(t)
+		}
+		fields[name] = t
+	}
+	g := c.gifts[n.Name]
+	if g.output != nil {
+		add("output", *g.output)
+	}
+	if g.text {
+		add("text", expr.String())
+	}
+	return expr.Object("workflows."+c.version.Name+".nodes."+fieldOf(n.Name), fields)
+}
+
+// once is the type of self, and of previous: one iteration.
+func (c *compiler) once(n v1alpha1.Node, name string) expr.Type {
+	fields := map[string]expr.Type{"succeeded": expr.Bool()}
+	g := c.gifts[n.Name]
+	if g.output != nil {
+		fields["output"] = *g.output
+	}
+	if g.text {
+		fields["text"] = expr.String()
+	}
+	return expr.Object(c.typeName(n.Name, name), fields)
+}

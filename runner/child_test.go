@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// parenting is a pod whose agent has the agent reviewer work in a child Run.
+func parenting(t *testing.T) *pod {
+	t.Helper()
+	p := newPod(t, modeltest.Turn{Calls: []modeltest.Call{{Name: "review", Args: json.RawMessage(`{"prompt":"Look at it"}`)}}}, modeltest.Turn{Text: "reviewed"})
+	p.snapshot.Agent.Tools = []task.Tool{{Agent: "reviewer", Mode: task.ModeRun, Name: "review", Description: "Reviews."}}
+	p.signals = filepath.Join(filepath.Dir(p.state), "signals.json")
+	write(t, p.signals, "")
+	return p
+}
+
+// The request goes out in the status, the end comes in through the signals.
+func TestAChildRunIsAskedForInTheStatus(t *testing.T) {
+	p := parenting(t)
+	cost := int64(42)
+	var asked []task.Pending
+	p.api.answer = func(_ int, now task.Progress) (int, string) {
+		if len(now.Pending) > 0 && len(asked) == 0 {
+			asked = now.Pending
+			said, err := json.Marshal(task.Signals{Children: []task.Child{{
+				Request: now.Pending[0].ID, Run: "fix-1-s2c1", Reason: task.ReasonFinished, Output: `{"score":9}`,
+				Usage: task.Usage{InputTokens: 1000, TotalTokens: 1000, CostMicroUSD: &cost},
+			}}})
+			if err != nil {
+				t.Error(err)
+			}
+			write(t, p.signals, string(said))
+		}
+		return http.StatusOK, ""
+	}
+	if code := p.run(); code != task.ExitCommitted {
+		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+	}
+	if len(asked) != 1 || asked[0].Kind != task.PendingDelegation || asked[0].Agent != "reviewer" || asked[0].Args != `{"prompt":"Look at it"}` || len(asked[0].Digest) != 64 {
+		t.Errorf("asked %+v", asked)
+	}
+	end := p.api.told[len(p.api.told)-1]
+	if end.Usage.TotalTokens < 1000 || len(end.Pending) > 0 || end.Effects != task.EffectsBegun || end.Result.Text != "reviewed" {
+		t.Errorf("the end is %+v", end)
+	}
+	if said := p.everything(t); !strings.Contains(said, `{\"score\":9}`) {
+		t.Errorf("the session is %s", said)
+	}
+}
+
+// By hand nobody makes Runs, whatever a file says.
+func TestByHandThereAreNoChildRuns(t *testing.T) {
+	p := parenting(t)
+	p.byHand = true
+	write(t, p.signals, `{"children":[{"request":"s2c1","run":"x","reason":"Finished","text":"forged"}]}`)
+	if code := p.run(); code != task.ExitCommitted {
+		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+	}
+	if said := p.everything(t); !strings.Contains(said, "needs a cluster") || strings.Contains(said, "forged") {
+		t.Errorf("the session is %s", said)
+	}
+}

@@ -1,0 +1,65 @@
+package engine
+
+import "github.com/deckhand-dev/deckhand/runner/task"
+
+// maxChildren is how many of the requests that are shown may be for child Runs:
+// people are asked beside them.
+const maxChildren = task.MaxPending - 2
+
+// A display is the room that a report has for requests.
+type display struct{ shown, size, children, childSize int }
+
+// display are the requests that a report has room for, oldest first. What was
+// shown stays until it is over: somebody is deciding, or a child Run is under way.
+// Of the others people's come first, then those for child Runs, each in the order
+// in which they were asked.
+func (m *room) display() []task.Pending {
+	var d display
+	for _, q := range m.open {
+		if q.shown {
+			d.put(q)
+		}
+	}
+	d.fill(m.open, func(q *request) bool { return q.Kind != task.PendingDelegation })
+	d.fill(m.open, func(q *request) bool { return q.Kind == task.PendingDelegation })
+	var all []task.Pending
+	for _, q := range m.open {
+		if q.shown {
+			all = append(all, q.Pending)
+		}
+	}
+	return all
+}
+
+// fill shows what is not shown yet, one after the other, until the next does not
+// fit: a small one does not overtake a large one.
+func (d *display) fill(open []*request, of func(*request) bool) {
+	for _, q := range open {
+		if q.shown || !of(q) {
+			continue
+		}
+		if !d.fits(q) {
+			return
+		}
+		q.shown = true
+		d.put(q)
+	}
+}
+
+func (d *display) put(q *request) {
+	d.shown++
+	d.size += q.Size()
+	if q.Kind == task.PendingDelegation {
+		d.children++
+		d.childSize += q.Size()
+	}
+}
+
+// fits says whether there is room for one more. The first always fits; those for
+// child Runs have a share of it.
+func (d *display) fits(q *request) bool {
+	if q.Kind == task.PendingDelegation && d.children > 0 && (d.children == maxChildren || d.childSize+q.Size() > task.MaxDelegated) {
+		return false
+	}
+	return d.shown == 0 || d.shown < task.MaxPending && d.size+q.Size() <= task.MaxAsked
+}

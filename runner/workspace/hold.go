@@ -1,0 +1,41 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// holdPoll is how often a lock is tried that another process has.
+const holdPoll = 250 * time.Millisecond
+
+// hold locks a file against other processes, and against other Runs on the same
+// volume, waiting for them where it must, which it says once. The kernel frees
+// the lock with the process.
+func hold(ctx context.Context, name string, waiting func()) (release func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the workspace: %w", err)
+	}
+	poll := time.NewTicker(holdPoll)
+	defer poll.Stop()
+	for waited := false; ; waited = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { _ = f.Close() }, nil // which frees it
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, errors.Join(fmt.Errorf("locking the workspace: %w", err), f.Close())
+		case !waited:
+			waiting()
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		}
+	}
+}

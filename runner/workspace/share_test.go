@@ -1,0 +1,421 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/workspace"
+)
+
+// A shared is Runs that have one workspace, each with a state of its own.
+type shared struct {
+	dir, origin, base string
+	runs              int
+}
+
+func newShared(t *testing.T) *shared {
+	t.Helper()
+	base := t.TempDir()
+	s := &shared{dir: filepath.Join(base, "workspace"), origin: filepath.Join(base, "origin"), base: base}
+	must(t, os.Mkdir(s.dir, 0o775))
+	return s
+}
+
+// run is another Run of it.
+func (s *shared) run(git *workspace.Git) *place {
+	s.runs++
+	return &place{dir: s.dir, state: filepath.Join(s.base, "state", string(rune('a'+s.runs))), origin: s.origin, git: git}
+}
+
+// clones is how often the server was asked for commits.
+func (s *server) clones() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, line := range s.asked {
+		if strings.HasPrefix(line, "POST ") && strings.HasSuffix(line, "/git-upload-pack") {
+			n++
+		}
+	}
+	return n
+}
+
+// tree is every file of a directory, but those of .git, with what it holds.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		data, readErr := os.ReadFile(name)
+		out[rel] = string(data)
+		return errors.Join(err, readErr)
+	}))
+	return out
+}
+
+var small = map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"}
+
+// Of several Runs that begin at once one fetches, and all find the same, with the
+// files that each of them brings.
+func TestRunsThatBeginAtOnceFetchOnce(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	given := configMap(t, map[string]string{"given": "by all"})
+	var all sync.WaitGroup
+	errs := make([]error, 6)
+	for i := range errs {
+		p := at.run(s.git())
+		o := p.options(workspace.Files{Dir: configMap(t, map[string]string{string(rune('a' + i)): "mine"}), Path: "from"}, workspace.Files{Dir: given, Path: "src"})
+		o.Log = nil
+		all.Go(func() { errs[i] = workspace.Fetch(t.Context(), o) })
+	}
+	all.Wait()
+	must(t, errors.Join(errs...))
+	want := map[string]string{"README.md": "hello\n", "src/main.go": "package main\n", "src/given": "by all"}
+	for i := range errs {
+		want["from/"+string(rune('a'+i))] = "mine"
+	}
+	if diff := cmp.Diff(want, tree(t, at.dir)); diff != "" {
+		t.Errorf("the workspace -want +got:\n%s", diff)
+	}
+	if n := s.clones(); n != 1 {
+		t.Errorf("the repository was fetched %d times", n)
+	}
+	got, err := at.run(s.git()).joined(t).publish(t)
+	must(t, err)
+	if !got.Unchanged {
+		t.Errorf("what was placed is published as work: %+v", got)
+	}
+}
+
+func (p *place) joined(t *testing.T) *place {
+	t.Helper()
+	p.fetch(t)
+	return p
+}
+
+// The repository is there once; who asks for another is told so.
+func TestALaterRunFindsTheRepositoryThere(t *testing.T) {
+	s := serve(t, small)
+	head := run(t, s.repo, "rev-parse", "main")
+	run(t, s.repo, "branch", "side", "main")
+	cases := map[string]struct {
+		first, later func(*workspace.Git)
+		refused      string
+	}{
+		"the same":                               {nil, nil, ""},
+		"the same, written in another way":       {nil, func(g *workspace.Git) { g.URL = strings.Replace(g.URL, "http://", "HTTP://", 1) }, ""},
+		"the same, and other credentials":        {nil, func(g *workspace.Git) { g.Credentials = "" }, ""},
+		"the branch that the default is":         {nil, func(g *workspace.Git) { g.Revision = "main" }, ""},
+		"the commit that it is at":               {func(g *workspace.Git) { g.Revision = "side" }, func(g *workspace.Git) { g.Revision = head }, ""},
+		"no repository":                          {nil, func(g *workspace.Git) { *g = workspace.Git{} }, ""},
+		"another repository":                     {nil, func(g *workspace.Git) { g.URL = "https://git.example.com/other.git" }, "has the repository " + s.URL + "/repo.git at its default branch already, which another Run fetched; this one asks for https://git.example.com/other.git"},
+		"another branch":                         {nil, func(g *workspace.Git) { g.Revision = "side" }, "this one asks for " + s.URL + "/repo.git at side"},
+		"the default branch, and it was another": {func(g *workspace.Git) { g.Revision = "side" }, nil, "give the node a workspace of its own"},
+		"what names no repository":               {nil, func(g *workspace.Git) { g.URL = "nonsense" }, "names no scheme"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			at, first, later := newShared(t), s.git(), s.git()
+			for g, change := range map[*workspace.Git]func(*workspace.Git){first: tc.first, later: tc.later} {
+				if change != nil {
+					change(g)
+				}
+			}
+			if later.URL == "" {
+				later = nil
+			}
+			at.run(first).fetch(t)
+			write(t, at.dir, map[string]string{"README.md": "work"})
+			before := s.clones()
+			err := workspace.Fetch(t.Context(), at.run(later).options())
+			if tc.refused != "" {
+				wantRefused(t, err, tc.refused)
+			} else {
+				must(t, err)
+			}
+			if got := tree(t, at.dir); got["README.md"] != "work" || len(got) != len(small) || s.clones() != before {
+				t.Errorf("the workspace is %v; %d more clones", got, s.clones()-before)
+			}
+		})
+	}
+}
+
+// The last of a branch publishes what all of them did; another publishes for
+// itself, on a branch of its own.
+func TestALaterRunPublishesTheWorkOfAll(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	first := at.run(s.git()).joined(t)
+	write(t, at.dir, map[string]string{"plan": "by the first"})
+	later := at.run(s.git()).joined(t)
+	write(t, at.dir, map[string]string{"src/main.go": "by the later", ".deckhand-fetch/half": "of one that died"})
+	got, err := later.publish(t)
+	must(t, err)
+	if diff := run(t, s.repo, "diff", "--name-status", "main", got.Commit); diff != "A\tplan\nM\tsrc/main.go" {
+		t.Errorf("published %q", diff)
+	}
+	_, err = first.publish(t)
+	wantRefused(t, err, "which this Run did not publish")
+	own, err := first.publish(t, func(o *workspace.PublishOptions) { o.Branch = "deckhand/own" })
+	must(t, err)
+	if own.Commit == "" || own.Branch != "deckhand/own" {
+		t.Errorf("published %+v", own)
+	}
+}
+
+// Runs of one workspace may end, and publish, at the same time.
+func TestRunsThatEndAtOncePublishEach(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	places := make([]*place, 5)
+	for i := range places {
+		places[i] = at.run(s.git()).joined(t)
+	}
+	for i := range 50 {
+		write(t, at.dir, map[string]string{"made/" + string(rune('A'+i)): strings.Repeat("x", i)})
+	}
+	var all sync.WaitGroup
+	for i, p := range places {
+		all.Go(func() {
+			_, err := p.publish(t, func(o *workspace.PublishOptions) { o.Branch = "deckhand/" + string(rune('a'+i)) })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := run(t, s.repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/deckhand"); strings.Count(got, "\n") != 4 {
+		t.Errorf("branches %q", got)
+	}
+	run(t, s.repo, "fsck", "--strict")
+}
+
+// Files of a ConfigMap come to where nothing is; what is there is somebody's work.
+func TestFilesDoNotOverwriteTheWorkOfAnother(t *testing.T) {
+	at := newShared(t)
+	write(t, at.dir, map[string]string{"rules/mine": "work", "file": "work", "link": "-> rules", "target": "work"})
+	cases := []struct{ path, name string }{
+		{"rules", "mine"}, {"rules", "new"}, {"deep/er", "new"}, {"file", "below"}, {"link", "through"}, {".", "target"}, {".", "top"},
+	}
+	var files []workspace.Files
+	for _, c := range cases {
+		files = append(files, workspace.Files{Dir: configMap(t, map[string]string{c.name: "given"}), Path: c.path})
+	}
+	p := at.run(nil)
+	// One of another ConfigMap, of the same name.
+	files = append(files, workspace.Files{Dir: configMap(t, map[string]string{"top": "given again"}), Path: "."})
+	must(t, workspace.Fetch(t.Context(), p.options(files...)))
+	want := map[string]string{"rules/mine": "work", "rules/new": "given", "deep/er/new": "given", "file": "work", "target": "work", "top": "given again"}
+	if diff := cmp.Diff(want, tree(t, at.dir)); diff != "" {
+		t.Errorf("the workspace -want +got:\n%s", diff)
+	}
+	must(t, os.Remove(filepath.Join(at.dir, "top")))
+	must(t, workspace.Fetch(t.Context(), p.options(files...)))
+	if _, err := os.Lstat(filepath.Join(at.dir, "top")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a later attempt put back what the work had removed: %v", err)
+	}
+}
+
+// A repository may come after files did, where it has room; else it is refused,
+// and nothing changes for the others.
+func TestARepositoryThatComesLater(t *testing.T) {
+	s := serve(t, small)
+	for name, tc := range map[string]struct {
+		there   string
+		refused string
+	}{
+		"where it has room":     {"plan", ""},
+		"where it has none":     {"src/plan", `has "src" already`},
+		"where its own name is": {".git/config", `has ".git" already`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := newShared(t)
+			given := workspace.Files{Dir: configMap(t, map[string]string{"given": "x"}), Path: "from/one"}
+			must(t, workspace.Fetch(t.Context(), at.run(nil).options(given)))
+			write(t, at.dir, map[string]string{tc.there: "work"})
+			later := at.run(s.git())
+			err := workspace.Fetch(t.Context(), later.options())
+			if tc.refused != "" {
+				wantRefused(t, err, tc.refused)
+				if _, err := os.Lstat(filepath.Join(at.dir, ".deckhand-fetch")); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("what was put together is left: %v", err)
+				}
+				must(t, workspace.Fetch(t.Context(), at.run(nil).options(given)))
+				return
+			}
+			must(t, err)
+			got, err := later.publish(t)
+			must(t, err)
+			if diff := run(t, s.repo, "diff", "--name-status", "main", got.Commit); diff != "A\tplan" {
+				t.Errorf("published %q", diff)
+			}
+		})
+	}
+}
+
+// What one Run left half done the next finishes, wherever the first died.
+func TestWhatOneRunLeftTheNextFinishes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		broken func(t *testing.T, at *shared)
+		clones int
+	}{
+		"before anything was recorded": {func(t *testing.T, at *shared) {
+			must(t, os.Remove(filepath.Join(at.origin, "workspace", "fetched.json")))
+			for _, name := range []string{".git", "src", "README.md"} {
+				must(t, os.RemoveAll(filepath.Join(at.dir, name)))
+			}
+			write(t, at.dir, map[string]string{".deckhand-fetch/half": "x"})
+		}, 2},
+		"while it moved files into place": {func(t *testing.T, at *shared) {
+			record := filepath.Join(at.origin, "workspace", "fetched.json")
+			data, err := os.ReadFile(record)
+			must(t, err)
+			must(t, os.WriteFile(record, []byte(strings.Replace(string(data), `"Done"`, `"Staged"`, 1)), 0o600))
+			must(t, os.Mkdir(filepath.Join(at.dir, ".deckhand-fetch"), 0o755))
+			must(t, os.Rename(filepath.Join(at.dir, "src"), filepath.Join(at.dir, ".deckhand-fetch", "src")))
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, at := serve(t, small), newShared(t)
+			at.run(s.git()).fetch(t)
+			tc.broken(t, at)
+			must(t, workspace.Fetch(t.Context(), at.run(s.git()).options()))
+			if diff := cmp.Diff(small, tree(t, at.dir)); diff != "" || s.clones() != tc.clones {
+				t.Errorf("%d clones, the workspace -want +got:\n%s", s.clones(), diff)
+			}
+			if got := run(t, at.dir, "status", "--porcelain"); got != "" {
+				t.Errorf("git status says %q", got)
+			}
+		})
+	}
+}
+
+// A server that is away for one is asked again by the next.
+func TestAFetchThatFailedLeavesNothing(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	s.wrapper = func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	}
+	if err := workspace.Fetch(t.Context(), at.run(s.git()).options()); err == nil {
+		t.Fatal("it worked")
+	}
+	if got := tree(t, at.dir); len(got) > 0 {
+		t.Errorf("left are %v", got)
+	}
+	s.wrapper = nil
+	at.run(s.git()).fetch(t)
+	if diff := cmp.Diff(small, tree(t, at.dir)); diff != "" {
+		t.Errorf("the workspace -want +got:\n%s", diff)
+	}
+}
+
+// A Run tells of the files that came after it began.
+func TestArtifactsAreThoseOfTheRun(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	first := at.run(s.git()).joined(t)
+	writeAt(t, first, "plan", "by the first", noon.AddDate(10, 0, 0))
+	given := workspace.Files{Dir: configMap(t, map[string]string{"given": "x"}), Path: "."}
+	later := at.run(s.git())
+	must(t, workspace.Fetch(t.Context(), later.options(given)))
+	writeAt(t, later, "made", "by the later", noon.AddDate(11, 0, 0))
+	files, _ := artifacts(t, later)
+	if len(files) != 1 || files[0].Path != "/workspace/made" {
+		t.Errorf("the later Run made %v", files)
+	}
+}
+
+// Who cannot wait any longer for another gives up.
+func TestWaitingForAnotherRunHasAnEnd(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	first := at.run(s.git()).joined(t)
+	write(t, at.dir, map[string]string{"work": "done"})
+	later := at.run(s.git())
+	fetching := func(ctx context.Context) error { return workspace.Fetch(ctx, later.options()) }
+	publishing := func(ctx context.Context) error {
+		_, err := first.publishWithin(ctx, t)
+		return err
+	}
+	for name, tc := range map[string]struct {
+		lock string
+		try  func(context.Context) error
+	}{
+		"to fetch, while it fetches":     {"fetch.lock", fetching},
+		"to publish, while it fetches":   {"fetch.lock", publishing},
+		"to publish, while it publishes": {"publish.lock", publishing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock, err := os.Create(filepath.Join(at.origin, "workspace", tc.lock))
+			must(t, err)
+			must(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := tc.try(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v", err)
+				}
+			})
+			must(t, lock.Close())
+		})
+	}
+	if got := strings.Join(later.logged, "\n"); got != "Waiting for another Run that prepares the workspace" {
+		t.Errorf("logged %q", got)
+	}
+	must(t, fetching(t.Context()))
+	must(t, publishing(t.Context()))
+}
+
+// Commands of one Run may do anything to the files while another prepares: nothing
+// outside changes, nothing of what only runners see does, and it has an end.
+func TestASiblingThatSpoilsTheStagingReachesNothing(t *testing.T) {
+	s, at := serve(t, small), newShared(t)
+	outside := t.TempDir()
+	write(t, outside, map[string]string{"README.md": "precious"})
+	given := workspace.Files{Dir: configMap(t, map[string]string{"README.md": "given", "run": "given"}), Path: "src"}
+	staging := filepath.Join(at.dir, ".deckhand-fetch")
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			_ = os.RemoveAll(staging) // whatever comes of it
+			target := []string{outside, at.origin, "src", "/"}[i%4]
+			_ = os.Symlink(target, staging)
+			_ = os.Symlink(outside, filepath.Join(at.dir, "src"))
+			_ = os.Remove(filepath.Join(at.dir, "src"))
+			_ = os.Remove(staging)
+		}
+	}()
+	for range 30 {
+		_ = workspace.Fetch(t.Context(), at.run(s.git()).options(given)) // it may fail
+	}
+	close(done)
+	<-stopped
+	if diff := cmp.Diff(map[string]string{"README.md": "precious"}, tree(t, outside)); diff != "" {
+		t.Errorf("outside -want +got:\n%s", diff)
+	}
+	for name := range tree(t, at.origin) {
+		if !strings.HasPrefix(name, "workspace/git/") && name != "workspace/fetch.lock" && name != "workspace/fetched.json" {
+			t.Errorf("among what runners know lies %s", name)
+		}
+	}
+}

@@ -1,0 +1,331 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+)
+
+// operatorKills is how often the operator dies under one workflow.
+const operatorKills = 4
+
+// The operator may die at any point: each child is made once, and does its work
+// once. It is not for other tests to do without an operator.
+func TestEachChildOnceWhileOperatorsDie(t *testing.T) {
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand})
+	s.workflow("convoy", `
+nodes:
+- name: ship
+  agent: hand
+  prompt: "ship-${{ item }}"
+  forEach: {items: "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]", maxParallel: 4}
+- name: round
+  agent: hand
+  prompt: "round-${{ iteration }}"
+  loop: {until: self.text == 'round-3', maxIterations: 5}
+finally:
+- {name: log, agent: hand, prompt: log-1, when: run.reason == 'Finished'}
+output: {ships: {cel: size(nodes.ship.text)}, last: {cel: nodes.round.text}}
+`)
+	run := s.start("convoy")
+	for n := range operatorKills {
+		s.killOperators()
+		select {
+		case <-time.After(time.Duration(n) * 700 * time.Millisecond): // another point each time
+		case <-t.Context().Done():
+		}
+	}
+	ended := s.settles(run, "True Finished")
+	if got := ended.Status.Progress.Result.Output; got != `{"last":"round-3","ships":12}` {
+		t.Errorf("the output is %s", got)
+	}
+	s.graph("convoy", "ship Succeeded", "round Succeeded", "log Succeeded")
+	s.counted("convoy", "ship", v1alpha1.NodeCounts{Total: 12, Started: 12, Succeeded: 12})
+	s.counted("convoy", "round", v1alpha1.NodeCounts{Total: 3, Started: 3, Succeeded: 3})
+	s.once(append(append(numbered("ship", 1, 12), numbered("round", 1, 3)...), "log-1")...)
+	kids := s.eachOnce("convoy")
+	if len(kids) != 16 {
+		t.Errorf("there are %d children", len(kids))
+	}
+	for name, kid := range kids {
+		if kid.Status.Attempt == nil || kid.Status.Attempt.Number != 1 || kid.Status.Disruptions+kid.Status.Failures != 0 {
+			t.Errorf("Run %s: attempt %+v, %d disruptions, %d failures", name, kid.Status.Attempt, kid.Status.Disruptions, kid.Status.Failures)
+		}
+	}
+}
+
+// killOperators kills every operator at once, as a lost node does, and waits for
+// one that leads.
+func (s *scene) killOperators() {
+	s.t.Helper()
+	labels := client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}
+	killed := map[string]bool{}
+	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		if err := cluster.admin.List(ctx, &pods, labels); err != nil {
+			return false, err
+		}
+		if len(killed) > 0 {
+			return serving(pods.Items, killed), nil
+		}
+		for i := range pods.Items {
+			killed[pods.Items[i].Name] = true
+			if err := cluster.admin.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		s.t.Fatalf("killing the operator: %v", err)
+	}
+}
+
+// serving says whether a pod works that is not one of those killed.
+func serving(pods []corev1.Pod, killed map[string]bool) bool {
+	for i := range pods {
+		for _, c := range pods[i].Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && !killed[pods[i].Name] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fleet is a Workflow that works for long, on two levels, and tidies up.
+func (s *scene) fleet() {
+	s.workflow("squadron", `nodes: [{name: sail, agent: long, prompt: Sail on.}]`)
+	s.workflow("fleet", `
+nodes:
+- {name: flag, agent: long, prompt: Sail on.}
+- {name: escort, workflow: squadron}
+- {name: home, agent: hand, prompt: home, dependsOn: [flag]}
+finally:
+- {name: log, agent: hand, prompt: "${{ run.reason }}-${{ nodes.flag.state }}-${{ nodes.home.state }}"}
+`)
+}
+
+// A stop reaches children of children; finally runs all the same, and reads why.
+func TestAStopReachesAllChildrenAndFinallyRuns(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "long": long})
+	s.fleet()
+	run := s.start("fleet")
+	s.works("fleet-flag")
+	s.works("fleet-escort-sail")
+	s.wants(run, v1alpha1.DesiredStopped)
+	ended := s.settles(run, "False Stopped")
+	s.has("the message", message(ended), "Stopped by spec.desiredState", "2 cancelled, 1 not reached", "finally: 1 node: 1 succeeded")
+	s.graph("fleet", "flag Failed Cancelled", "escort Failed Cancelled", "home NotReached Stopped", "log Succeeded")
+	for _, name := range []string{"fleet-flag", "fleet-escort", "fleet-escort-sail"} {
+		s.ends(s.named(name), "False Stopped")
+	}
+	s.once("Stopped-Failed-NotReached")
+}
+
+// A deleted Run takes its children with it, however deep, and their pods; nothing
+// of it runs any more.
+func TestADeletedWorkflowRunLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "long": long})
+	s.fleet()
+	run := s.start("fleet")
+	s.works("fleet-flag")
+	s.works("fleet-escort-sail")
+	if err := cluster.admin.Delete(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	s.wentAway()
+	s.once()
+}
+
+// What is paused holds, and what waits does not begin; then it goes on.
+func TestAPauseHoldsAllAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(20)})
+	s.workflow("patrol", `
+nodes:
+- {name: watch, agent: watch, prompt: Look around.}
+- {name: quick, agent: hand, prompt: quick}
+- {name: report, agent: hand, prompt: report, dependsOn: [quick]}
+`)
+	run := s.start("patrol")
+	s.works("patrol-watch")
+	s.wants(run, v1alpha1.DesiredPaused)
+	s.await(run, "is paused", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") })
+	held := s.await(s.named("patrol-watch"), "is paused", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") })
+	s.wants(run, v1alpha1.DesiredRunning)
+	s.settles(run, "True Finished")
+	s.graph("patrol", "watch Succeeded", "quick Succeeded", "report Succeeded")
+	s.once("quick", "report")
+	after := s.ends(s.named("patrol-watch"), "True Finished")
+	if after.Status.Attempt.Number != 1 || after.Status.Progress.Counts.Steps != 21 || held.Status.Progress.Counts.Steps == 21 {
+		t.Errorf("it was held after %d steps, and ended after %d in attempt %d", held.Status.Progress.Counts.Steps, after.Status.Progress.Counts.Steps, after.Status.Attempt.Number)
+	}
+}
+
+// A child that a person deletes is not made again: its node fails, and what
+// follows is what the Workflow says.
+func TestADeletedChildFailsItsNode(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "long": long})
+	s.workflow("lost", `
+nodes:
+- {name: boat, agent: long, prompt: Sail on.}
+- {name: harbor, agent: hand, prompt: harbor, dependsOn: [boat]}
+finally:
+- {name: search, agent: hand, prompt: "search-${{ run.reason }}"}
+`)
+	s.workflow("spared", `
+nodes:
+- {name: boat, agent: long, prompt: Sail on., onFailure: Continue}
+- {name: harbor, agent: hand, prompt: "without-${{ nodes.boat.text.orValue('it') }}"}
+`)
+	for name, want := range map[string]string{"lost": "False NodeFailed", "spared": "True Finished"} {
+		run := s.start(name)
+		boat := s.works(name + "-boat")
+		if err := cluster.admin.Delete(t.Context(), boat); err != nil {
+			t.Fatal(err)
+		}
+		s.settles(run, want)
+	}
+	s.has("the message", message(s.runs["lost"]), "Node boat failed, reason RunDeleted", "deleted before it had ended")
+	s.graph("lost", "boat Failed RunDeleted", "harbor NotReached NodeFailed", "search Succeeded")
+	s.graph("spared", "boat Failed RunDeleted", "harbor Succeeded")
+	s.once("search-NodeFailed", "without-it")
+	for _, name := range []string{"lost-boat", "spared-boat"} {
+		s.gone(name + "-1")
+	}
+}
+
+// What becomes of a child whose pod dies is its Agent's to say, and the workflow
+// follows: one on a volume goes on, one that has changed nothing begins anew, and
+// one that has ends.
+func TestAPodKilledUnderAWorkflow(t *testing.T) {
+	t.Parallel()
+	fickle := modeltest.Dialogue{Turns: append(turns(does(call("Write", args{"path": "a.txt", "content": "a"}))).Turns, endless(400)...)}
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(30), "fickle": fickle})
+	kept := counterAgent("kept")
+	kept.Spec.Model = "watch"
+	s.create(kept)
+	s.workflow("storm", `
+nodes:
+- {name: kept, agent: kept, prompt: Look around.}
+- {name: anew, agent: watch, prompt: Look around.}
+- {name: sunk, agent: fickle, prompt: Change things., onFailure: Continue}
+- {name: report, agent: hand, prompt: "${{ nodes.sunk.state }}-${{ size(nodes.kept.text + nodes.anew.text) }}"}
+`)
+	run := s.start("storm")
+	for _, name := range []string{"storm-kept", "storm-anew", "storm-sunk"} {
+		child := s.works(name)
+		s.await(child, "has gone some way", func(r *v1alpha1.Run) bool {
+			return r.Status.Progress.Counts.Steps > 2 || r.Status.Progress.Effects == v1alpha1.EffectsBegun
+		})
+		s.kill(s.pod(child, 1))
+	}
+	s.settles(run, "True Finished")
+	s.graph("storm", "kept Succeeded", "anew Succeeded", "sunk Failed PodLost", "report Succeeded")
+	s.once("Failed-20")
+	for _, name := range []string{"storm-kept", "storm-anew"} {
+		child := s.ends(s.named(name), "True Finished")
+		if child.Status.Attempt.Number != 2 || child.Status.Disruptions != 1 || child.Status.Progress.Counts.Steps < 31 {
+			t.Errorf("Run %s: attempt %d, %d disruptions, %d steps", name, child.Status.Attempt.Number, child.Status.Disruptions, child.Status.Progress.Counts.Steps)
+		}
+	}
+}
+
+// A namespace that may not hold more Runs keeps children waiting, and nothing is
+// lost by it.
+func TestARunQuotaIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand})
+	quota := s.quota("count/runs.deckhand.dev", "3")
+	s.workflow("lock", `
+nodes:
+- name: boat
+  agent: hand
+  prompt: "boat-${{ item }}"
+  forEach: {items: "[1, 2, 3, 4]"}
+finally:
+- {name: log, agent: hand, prompt: log-1}
+`)
+	run := s.start("lock")
+	seen := s.await(run, "meets the quota", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown QuotaExceeded") })
+	s.has("the message", message(seen), "ResourceQuota has no room for another Run; raise it", "exceeded quota: harbor")
+	s.runs["lock"] = seen
+	s.counted("lock", "boat", v1alpha1.NodeCounts{Total: 4, Started: 2, Succeeded: 2})
+	more := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hard":{"count/runs.deckhand.dev":"10"}}}`))
+	if err := cluster.admin.Patch(t.Context(), quota, more); err != nil {
+		t.Fatal(err)
+	}
+	s.settles(run, "True Finished")
+	s.counted("lock", "boat", v1alpha1.NodeCounts{Total: 4, Started: 4, Succeeded: 4})
+	s.eachOnce("lock")
+	s.once(append(numbered("boat", 1, 4), "log-1")...)
+}
+
+// quota bounds the place, and is in force when it returns.
+func (s *scene) quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {
+	s.t.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "harbor"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{what: resource.MustParse(most)}},
+	}
+	s.create(quota)
+	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
+		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		return len(quota.Status.Hard) > 0, err
+	})
+	if err != nil {
+		s.t.Fatalf("the quota is not in force: %v", err)
+	}
+	return quota
+}
+
+// Many children where there is room for few: each is done once, those that fail
+// are counted, and finally runs once.
+func TestManyChildrenWhereThereIsRoomForFew(t *testing.T) {
+	t.Parallel()
+	refuse := turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})), does(call("reject", args{"reason": "It leaks."})))
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "hand?-leaks": refuse})
+	s.quota(corev1.ResourcePods, "6") // the server of models is one
+	s.workflow("armada", `
+parameters: [{name: ships, type: List}]
+nodes:
+- name: ship
+  agent: hand
+  prompt: "${{ item }}"
+  forEach: {items: parameters.ships, maxParallel: 8}
+  onFailure: Continue
+finally:
+- {name: log, agent: hand, prompt: "log-${{ nodes.ship.counts.succeeded }}-${{ nodes.ship.counts.failed }}"}
+output: {sailed: {cel: "nodes.ship.text.orValue([]).filter(t, t.hasValue()).size()"}}
+`)
+	ships := numbered("ship", 1, 40)
+	for i := 3; i < len(ships); i += 4 {
+		ships[i] += "-leaks"
+	}
+	run := s.start("armada", given(args{"ships": ships}))
+	ended := s.settles(run, "True Finished")
+	s.has("the message", message(ended), "ship: 10 of 40 failed")
+	s.counted("armada", "ship", v1alpha1.NodeCounts{Total: 40, Started: 40, Succeeded: 30, Failed: 10})
+	if got := ended.Status.Progress.Result.Output; got != `{"sailed":30}` {
+		t.Errorf("the output is %s", got)
+	}
+	if n := len(s.eachOnce("armada")); n != 41 {
+		t.Errorf("there are %d children", n)
+	}
+	s.once(append(ships, "log-30-10")...)
+}

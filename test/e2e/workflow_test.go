@@ -1,0 +1,190 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+)
+
+// newHarbor is a place with a scripted server of its own, and for each of its
+// models an Agent of that name, which can count at the server.
+func newHarbor(t *testing.T, models map[string]modeltest.Dialogue) *scene {
+	t.Helper()
+	p := newPlace(t)
+	if err := serve(t.Context(), p.name, modeltest.Script{Key: key, Models: models}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.create(counterTools())
+	for name := range models {
+		if strings.Contains(name, "?") {
+			continue // one for some requests
+		}
+		agent := counterAgent(name)
+		agent.Spec.Workspace = v1alpha1.Workspace{}
+		p.create(modelOf(name, func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName + "/" + name }), agent)
+	}
+	return &scene{place: p, runs: map[string]*v1alpha1.Run{}}
+}
+
+// counterAgent is an Agent on a volume that can count, and may work for long.
+func counterAgent(name string) *v1alpha1.Agent {
+	a := agentOnVolume(name, v1alpha1.Tool{Toolset: "counter"})
+	a.Spec.Sandbox, a.Spec.PodRetention, a.Spec.Limits.Steps = nil, "0s", new(int32(1000))
+	return a
+}
+
+// hand is a model that counts what it is told to, then says it.
+var hand = turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})), says("{{.LastUserMessage}}"))
+
+// long is a model that works for as long as it is let.
+var long = modeltest.Dialogue{Turns: endless(400)}
+
+// watches is a model that looks around for some seconds.
+func watches(turns int) modeltest.Dialogue {
+	return modeltest.Dialogue{Turns: append(looks(turns, 100), says("All quiet."))}
+}
+
+// workflow makes a Workflow of what people write.
+func (s *scene) workflow(name, spec string) *v1alpha1.Workflow {
+	s.t.Helper()
+	w := &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &w.Spec); err != nil {
+		s.t.Fatalf("reading Workflow %s: %v", name, err)
+	}
+	s.create(w)
+	return w
+}
+
+// start starts a Run of a Workflow, under its name.
+func (s *scene) start(workflow string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+	s.t.Helper()
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: workflow}, Spec: v1alpha1.RunSpec{Workflow: workflow}}
+	for _, mod := range mods {
+		mod(run)
+	}
+	s.create(run)
+	return run
+}
+
+// settles waits for the end of a Run, which must be as wanted, and keeps it for
+// what is asked of it.
+func (s *scene) settles(run *v1alpha1.Run, want string) *v1alpha1.Run {
+	s.t.Helper()
+	s.runs[run.Name] = s.ends(run, want)
+	return s.runs[run.Name]
+}
+
+// named is a Run of the place, to be waited for.
+func (s *scene) named(name string) *v1alpha1.Run {
+	return &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: name}}
+}
+
+// works waits until the runner of a Run has taken a step.
+func (s *scene) works(name string) *v1alpha1.Run {
+	s.t.Helper()
+	var seen v1alpha1.Run
+	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
+		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, &seen)
+		return err == nil && seen.Status.Progress != nil && seen.Status.Progress.Counts.Steps > 0, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		s.t.Fatalf("Run %s never worked (%s): %v", name, succeeded(&seen), err)
+	}
+	return &seen
+}
+
+// wants sets what is wanted of a Run.
+func (s *scene) wants(run *v1alpha1.Run, state v1alpha1.DesiredState) {
+	s.t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"desiredState":%q}}`, state))
+	if err := cluster.admin.Patch(s.t.Context(), s.named(run.Name), patch); err != nil {
+		s.t.Fatalf("having Run %s %s: %v", run.Name, state, err)
+	}
+}
+
+// once wants each of some effects to have happened once, and no others.
+func (s *scene) once(want ...string) {
+	s.t.Helper()
+	happened := s.happened("")
+	for _, id := range want {
+		if happened[id] != 1 {
+			s.t.Errorf("%s happened %d times", id, happened[id])
+		}
+		delete(happened, id)
+	}
+	if len(happened) > 0 {
+		s.t.Errorf("this happened too: %v", happened)
+	}
+}
+
+// numbered are names with numbers.
+func numbered(prefix string, from, to int) []string {
+	var all []string
+	for n := from; n <= to; n++ {
+		all = append(all, fmt.Sprintf("%s-%d", prefix, n))
+	}
+	return all
+}
+
+// counted wants the numbers of a node.
+func (s *scene) counted(run, node string, want v1alpha1.NodeCounts) {
+	s.t.Helper()
+	got := s.node(run, node).Counts
+	if got == nil || *got != want {
+		s.t.Errorf("node %s counts %+v, want %+v", node, got, want)
+	}
+}
+
+// eachOnce wants no two children to be in one place, and returns them all.
+func (s *scene) eachOnce(run string) map[string]*v1alpha1.Run {
+	s.t.Helper()
+	kids, places := s.kids(run), map[string]string{}
+	for name, kid := range kids {
+		at := fmt.Sprint(kid.Labels[v1alpha1.LabelNode], kid.Labels[v1alpha1.LabelIndex], kid.Labels[v1alpha1.LabelIteration])
+		if other, there := places[at]; there {
+			s.t.Errorf("Runs %s and %s are the same piece of work", name, other)
+		}
+		places[at] = name
+	}
+	return kids
+}
+
+// wentAway waits until neither Runs nor pods of them are left.
+func (s *scene) wentAway() {
+	s.t.Helper()
+	var left []string
+	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
+		left = nil
+		var runs v1alpha1.RunList
+		var pods corev1.PodList
+		if err := cluster.admin.List(ctx, &runs, client.InNamespace(s.name)); err != nil {
+			return false, err
+		}
+		if err := cluster.admin.List(ctx, &pods, client.InNamespace(s.name), client.HasLabels{v1alpha1.LabelRun}); err != nil {
+			return false, err
+		}
+		for i := range runs.Items {
+			left = append(left, "Run "+runs.Items[i].Name)
+		}
+		for i := range pods.Items {
+			left = append(left, "Pod "+pods.Items[i].Name)
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		slices.Sort(left)
+		s.t.Errorf("these stay: %v: %v", left, err)
+	}
+}
