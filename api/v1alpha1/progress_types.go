@@ -143,10 +143,11 @@ type Usage struct {
 // RecentStep is one of the last steps, in a line.
 type RecentStep struct {
 	// step is its number.
+	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Step int64 `json:"step,omitempty"`
 	// kind is Model or Tool.
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:MaxLength=8
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// name of the Model or tool.
@@ -160,6 +161,7 @@ type RecentStep struct {
 	// +optional
 	Summary string `json:"summary,omitempty"`
 	// durationMs is how long it took, in milliseconds.
+	// +kubebuilder:validation:Maximum=100000000000
 	// +optional
 	DurationMs int64 `json:"durationMs,omitempty"`
 }
@@ -242,7 +244,7 @@ type DecidedRequest struct {
 	// +optional
 	Request string `json:"request,omitempty"`
 	// type is that of the Decision, as the runner heard it.
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:MaxLength=8
 	// +optional
 	Type DecisionType `json:"type,omitempty"`
 	// digest is that of the call which the runner made, or did not make, for it.

@@ -148,7 +148,7 @@ const (
 // else by the operator, which writes progress too where the Run is a workflow's.
 // A finished Run's outcome never changes.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.delegated) && (!has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files))))",message="a Run has nodes, or steps, text, files and child Runs of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="a Run has nodes, or steps, text and files of its own"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="a finished Run stays finished"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the outcome of a finished Run never changes"
 type RunStatus struct {
@@ -208,7 +208,7 @@ type RunStatus struct {
 	// asked for is not made again when somebody deletes its Run.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:items:MaxLength=8
+	// +kubebuilder:validation:items:MaxLength=6
 	// +optional
 	Delegated []string `json:"delegated,omitempty"`
 

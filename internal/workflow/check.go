@@ -49,6 +49,19 @@ func (c *compiler) order(i int, n v1alpha1.Node) {
 	}
 }
 
+// countApprovals holds them to as many as the status of a Run keeps account of.
+func (c *compiler) countApprovals() {
+	n := 0
+	for _, node := range nodesOf(c.version.Spec) {
+		if node.Approval == nil {
+			continue
+		}
+		if n++; n > task.MaxDecided {
+			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: a Workflow has at most %d approvals; put some into a Workflow of their own", node.Name, task.MaxDecided)
+		}
+	}
+}
+
 // check finds what the schema cannot know of a node.
 func (c *compiler) check(n v1alpha1.Node) {
 	if n.Workspace != nil {

@@ -130,6 +130,7 @@ func (c *compiler) all() (output *tree) {
 	for _, n := range nodesOf(c.version.Spec) {
 		c.gifts[n.Name] = c.gift(n)
 	}
+	c.countApprovals()
 	work, finally := c.scopes()
 	c.open(work)
 	c.open(finally)

@@ -155,6 +155,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		"a loop without an end":                  {"nodes: [{name: a, agent: talker, prompt: x, loop: {until: self.text}}]", `ExpressionInvalid: node a: loop.until: column 1: `},
 		"the iteration before, unguarded":        {"nodes: [{name: a, agent: talker, prompt: '${{ previous.text }}', loop: {until: 'true'}}]", `ExpressionInvalid: node a: prompt: column 5: previous.text may be absent`},
 		"what is said with a verdict, unguarded": {"nodes:\n- {name: gate, approval: {message: x, input: {schema: {type: object, required: [w], properties: {w: {type: string}}}}}}\n- {name: b, agent: talker, when: nodes.gate.output.approved, prompt: '${{ nodes.gate.output.input.w }}'}", `ExpressionInvalid: node b: prompt: column 5: nodes.gate.output.input.w may be absent`},
+		"more approvals than are kept":           {"nodes: [" + "{name: n0, approval: {message: x}}, " + manyApprovals(20) + "]", `NodeInvalid: node n20: a Workflow has at most 20 approvals`},
 		"a schema of an approval":                {"nodes: [{name: a, approval: {message: x, input: {schema: {type: object, properties: {x: {oneOf: []}}}}}}]", `NodeInvalid: node a: approval.input.schema: properties.x.oneOf is not supported`},
 		"with lacks a value":                     {"nodes: [{name: a, agent: writer, prompt: x}]", `NodeInvalid: node a: with lacks topics, which input.schema of Agent "writer" requires`},
 		"with has another value":                 {"nodes: [{name: a, agent: writer, with: {topics: [a], color: red}}]", `NodeInvalid: node a: with.color is not taken by input.schema of Agent "writer"; it takes style, topics, words`},
@@ -243,4 +244,13 @@ func TestExamplesAreReady(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyApprovals are nodes n1 and so on.
+func manyApprovals(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("{name: n%d, approval: {message: x}}", i+1))
+	}
+	return strings.Join(all, ", ")
 }

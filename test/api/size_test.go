@@ -37,17 +37,17 @@ func TestRunIsBoundedBySchema(t *testing.T) {
 	}
 }
 
-// exclusive is what no status has at the same time: nodes, or steps, text, files and
-// child Runs of its own.
+// exclusive is what no status has at the same time: nodes, or steps, text and files
+// of its own.
 func exclusive(t *testing.T, status apiextensionsv1.JSONSchemaProps) int64 {
 	t.Helper()
-	const rule = "!has(self.nodes) || !has(self.delegated) && (!has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files))))"
+	const rule = "!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))"
 	if !slices.ContainsFunc(status.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule }) {
 		t.Fatal("nothing keeps a status from having nodes and steps")
 	}
 	progress := status.Properties["progress"].Properties
 	result := progress["result"].Properties
-	own := largest(t, "status.delegated", status.Properties["delegated"]) + largest(t, "status.progress.recent", progress["recent"]) +
+	own := largest(t, "status.progress.recent", progress["recent"]) +
 		largest(t, "status.progress.result.text", result["text"]) + largest(t, "status.progress.result.files", result["files"])
 	return min(own, largest(t, "status.nodes", status.Properties["nodes"]))
 }

@@ -143,7 +143,7 @@ nodes:
 finally:
 - {name: tell, agent: fixer, prompt: "${{ nodes.look.counts.succeeded }} of ${{ nodes.look.counts.total }} are well."}
 `, func(r *v1alpha1.Run) {
-		list := make([]string, 490)
+		list := make([]string, 500)
 		for i := range list {
 			list[i] = "f" + strconv.Itoa(i)
 		}
@@ -152,7 +152,7 @@ finally:
 	})
 	f.rest()
 	all := f.children()
-	if len(all) != 490 {
+	if len(all) != 500 {
 		t.Fatalf("there are %d children", len(all))
 	}
 	for i := range all {
@@ -164,20 +164,20 @@ finally:
 	}
 	f.restart()
 	f.rest()
-	if got, want := f.child("x-tell").Spec.Prompt, "245 of 490 are well."; got != want {
+	if got, want := f.child("x-tell").Spec.Prompt, "250 of 500 are well."; got != want {
 		t.Errorf("finally is told %q, want %q", got, want)
 	}
 	f.ends(f.child("x-tell"), well, v1alpha1.ReasonFinished)
 	f.rest()
 	f.expect("True Finished")
-	if c := *f.node("look").Counts; c != (v1alpha1.NodeCounts{Total: 490, Started: 490, Succeeded: 245, Failed: 245}) {
+	if c := *f.node("look").Counts; c != (v1alpha1.NodeCounts{Total: 500, Started: 500, Succeeded: 250, Failed: 250}) {
 		t.Errorf("the counts are %+v", c)
 	}
 	p := f.get().Status.Progress
-	if p.Usage.TotalTokens != 4910 || *p.Usage.CostMicroUSD != 9820 || p.Usage.Cost != "0.00982USD" || p.Counts.Steps != 982 || p.Usage.DurationSeconds != 1473 {
+	if p.Usage.TotalTokens != 5010 || *p.Usage.CostMicroUSD != 10020 || p.Usage.Cost != "0.01002USD" || p.Counts.Steps != 1002 || p.Usage.DurationSeconds != 1503 {
 		t.Errorf("the sums are %+v %+v", p.Counts, p.Usage)
 	}
-	if n := len(f.children()); n != 491 {
+	if n := len(f.children()); n != 501 {
 		t.Errorf("there are %d children in the end", n)
 	}
 }

@@ -329,3 +329,32 @@ output: {sailed: {cel: "nodes.ship.text.orValue([]).filter(t, t.hasValue()).size
 	}
 	s.once(append(ships, "log-30-10")...)
 }
+
+// A Run goes on as it began, whatever becomes of its Workflow and of Agents whose
+// nodes have not started: those nested in it too.
+func TestARunKeepsTheWorkflowItBeganWith(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(15)})
+	s.workflow("inner", `nodes: [{name: tell, agent: hand, prompt: told}]`)
+	w := s.workflow("route", `
+nodes:
+- {name: watch, agent: watch, prompt: Look around.}
+- {name: report, agent: hand, prompt: "reported-${{ size(nodes.watch.text) }}"}
+- {name: inner, workflow: inner, dependsOn: [report]}
+`)
+	run := s.start("route")
+	s.works("route-watch")
+	for _, o := range []client.Object{
+		w,
+		&v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "inner"}},
+		&v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "hand"}},
+	} {
+		if err := cluster.admin.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.workflow("inner", `nodes: [{name: other, agent: hand, prompt: other}]`)
+	s.settles(run, "True Finished")
+	s.graph("route", "watch Succeeded", "report Succeeded", "inner Succeeded")
+	s.once("reported-10", "told")
+}

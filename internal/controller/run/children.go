@@ -46,7 +46,7 @@ func requestLabel(id string) string {
 }
 
 // mark is how a Run remembers that the child Run of a request was made.
-func mark(label string) string { return task.Hash([]byte(label))[:8] }
+func mark(label string) string { return task.Hash([]byte(label))[:6] }
 
 // marked are all child Runs that were made, as far as anybody knows.
 func marked(w world, p plan) []string {

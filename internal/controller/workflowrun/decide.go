@@ -6,7 +6,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // rules are the whole policy of a workflow's Run, most pressing first. The first
@@ -173,23 +172,10 @@ func unfit(w world) (plan, bool) {
 	if size := len(given(w.run)); size > maxParameters {
 		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.parameters has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxParameters)), true
 	}
-	if n := approvals(w); n > task.MaxDecided {
-		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("Workflow %s has %d approvals; a Run keeps account of %d. Put some into a Workflow of their own, and create another Run", w.run.Spec.Workflow, n, task.MaxDecided)), true
-	}
 	if _, err := w.program.Parameters(given(w.run)); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.parameters does not fit the parameters of Workflow %s: %v; create another Run", w.run.Spec.Workflow, err)), true
 	}
 	return plan{}, false
-}
-
-func approvals(w world) int {
-	n := 0
-	for _, node := range w.nodes() {
-		if node.Approval != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // given are the values of a Run's parameters; nil: none.
