@@ -30,7 +30,7 @@ func TestProofsExist(t *testing.T) {
 		}
 	}
 	for _, m := range storyName.FindAllStringSubmatch(page, -1) {
-		files, err := filepath.Glob(filepath.Join(root, "internal/controller/run/testdata/stories", m[1]+m[2]+".txt"))
+		files, err := filepath.Glob(filepath.Join(root, "internal/controller/*/testdata/stories", m[1]+m[2]+".txt"))
 		if err != nil || len(files) == 0 {
 			t.Errorf("there is no story %s%s", m[1], m[2])
 		}
