@@ -66,7 +66,7 @@ func reply(p v1alpha1.PendingRequest) string {
 	case task.PendingApproval:
 		said := "type: Approve, digest: " + Line(p.Digest, len(p.Digest))
 		if p.Schema != "" {
-			said += ", value: '<JSON for its schema>'"
+			said += ", value: '<JSON for the schema in status.progress.pending>'"
 		}
 		return said + " (or type: Deny)"
 	case task.PendingLimit:

@@ -141,7 +141,7 @@ func TestADelegationIsForNobody(t *testing.T) {
 func TestAWorkflowAsksAndSaysHow(t *testing.T) {
 	got := answer.Asking("x", []v1alpha1.PendingRequest{gate(withSchema, ofLeads)})
 	want := "It asks: “Deploy to the harbor?” To answer, kubectl create a Decision named x.approval-gate with spec {run: x, request: approval-gate, type: Approve, digest: " +
-		strings.Repeat("d", 64) + ", value: '<JSON for its schema>' (or type: Deny), groups: [<one of leads>], by: <your user name>}"
+		strings.Repeat("d", 64) + ", value: '<JSON for the schema in status.progress.pending>' (or type: Deny), groups: [<one of leads>], by: <your user name>}"
 	if got != want {
 		t.Errorf("Asking() = %q, want %q", got, want)
 	}

@@ -134,13 +134,28 @@ func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
 		return wrong
 	}
 	t := s.objects.fromCEL(s.typ(of)).value()
-	wrong.Message = fmt.Sprintf("there is no field %s; %s%s", field, has(s.describe(of), t), similar(field, t.Fields()))
+	hint := similar(field, t.Fields())
 	// CEL's place is the dot, or has.
 	_, rest := around(s.text, wrong)
-	if at := strings.Index(rest, field); at > 0 {
+	if at := strings.Index(rest, field); at >= 0 {
 		wrong.Column += utf8.RuneCountInString(rest[:at])
+		hint = cmp.Or(hyphenated(rest[at:], t.Fields()), hint)
 	}
+	wrong.Message = fmt.Sprintf("there is no field %s; %s%s", field, has(s.describe(of), t), hint)
 	return wrong
+}
+
+// dashed is a name as people write it, who do not think of subtraction.
+var dashed = regexp.MustCompile(`^\w+(-\w+)+`)
+
+// hyphenated says how a name with hyphens is read, where a text begins with one.
+func hyphenated(text string, names []string) string {
+	for name := dashed.FindString(text); name != ""; name = name[:max(0, strings.LastIndex(name, "-"))] {
+		if read := strings.ReplaceAll(name, "-", "_"); slices.Contains(names, read) {
+			return fmt.Sprintf("; - is minus here: write %s", read)
+		}
+	}
+	return ""
 }
 
 func (s *source) unknownName(e ast.Expr, name string) *Error {

@@ -80,7 +80,9 @@ func (w *walk) itemize(p *piece) {
 	}
 }
 
-func tooManyItems(n int) error { return tooMany("%d items: a node has at most %d", n, MaxItems) }
+func tooManyItems(n int) error {
+	return tooMany("%d items: a node has at most %d; give it fewer", n, MaxItems)
+}
 
 func tooMany(format string, numbers ...any) error {
 	return &ReasonError{ReasonTooManyItems, fmt.Errorf(format, numbers...)}

@@ -83,11 +83,12 @@ func Kept(run *v1alpha1.Run) Outcome {
 }
 
 // Inherited are the labels of a Run that a Run which it makes takes over: all that
-// people and queues put on it, but not what others track their own by, nor ours.
+// people and queues put on it, but not what others track their own by, nor ours,
+// nor what says that a backup brought it back: such a child would not be done.
 func Inherited(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {
-		if !Tracks(key) && !strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
+		if !Tracks(key) && !strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") && !strings.HasPrefix(key, "velero.io/") {
 			out[key] = value
 		}
 	}

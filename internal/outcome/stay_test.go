@@ -1,6 +1,7 @@
 package outcome_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -71,5 +72,21 @@ func TestPauseEndsWhenARunGoesOn(t *testing.T) {
 	outcome.Outcome{Reason: v1alpha1.ReasonRunning}.Put(&r.Status, r, gen.Noon.Add(time.Minute))
 	if r.Status.ResumedAt == nil || !r.Status.ResumedAt.Time.Equal(gen.Noon.Add(time.Minute)) {
 		t.Errorf("resumedAt is %v", r.Status.ResumedAt)
+	}
+}
+
+// What says of the Run that a backup brought it back says nothing of Runs that it
+// makes: one with that label is not done.
+func TestLabelsThatGoOnToChildren(t *testing.T) {
+	got := outcome.Inherited(map[string]string{
+		"team":                           "red",
+		"kueue.x-k8s.io/queue-name":      "batch",
+		"velero.io/restore-name":         "monday",
+		"argocd.argoproj.io/instance":    "prod",
+		"kustomize.toolkit.fluxcd.io/ns": "flux-system",
+		"deckhand.dev/node":              "a",
+	})
+	if want := map[string]string{"team": "red", "kueue.x-k8s.io/queue-name": "batch"}; !maps.Equal(got, want) {
+		t.Errorf("Inherited() = %v, want %v", got, want)
 	}
 }

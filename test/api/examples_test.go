@@ -76,6 +76,7 @@ func taken(t *testing.T, server *apitest.Server, file string) {
 	}
 }
 
+// inOwnName has a Decision be of who makes it here, and of their groups.
 func inOwnName(t *testing.T, o client.Object) {
 	t.Helper()
 	free, ok := o.(*unstructured.Unstructured)
@@ -83,6 +84,12 @@ func inOwnName(t *testing.T, o client.Object) {
 		return
 	}
 	if err := unstructured.SetNestedField(free.Object, "admin", "spec", "by"); err != nil {
+		t.Fatal(err)
+	}
+	if _, named, err := unstructured.NestedStringSlice(free.Object, "spec", "groups"); !named || err != nil {
+		return
+	}
+	if err := unstructured.SetNestedStringSlice(free.Object, []string{"system:authenticated"}, "spec", "groups"); err != nil {
 		t.Fatal(err)
 	}
 }

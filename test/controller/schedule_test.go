@@ -58,9 +58,9 @@ func newTower(t *testing.T, mods ...func(*v1alpha1.Schedule)) *tower {
 		mod(made)
 	}
 	s.Create(t, made)
-	s.now = s.get().CreationTimestamp.Time.UTC()
+	s.now = s.get().CreationTimestamp.UTC()
 	s.crank()
-	s.now = s.get().Status.NextScheduleTime.Time.UTC()
+	s.now = s.get().Status.NextScheduleTime.UTC()
 	return s
 }
 

@@ -15,8 +15,29 @@ import (
 
 // Every Workflow of the page about them, with the Agents of that page, is Ready.
 func TestWorkflowsOfThePageAreReady(t *testing.T) {
+	ready(t, shown(t, filepath.Join("docs", "workflows.md")))
+}
+
+// The Workflow of the first page is Ready beside Agents as its comments say.
+func TestWorkflowOfTheFirstPageIsReady(t *testing.T) {
+	o := shown(t, "README.md")
+	gather(t, o, `
+kind: Agent
+metadata: {name: historian}
+spec:
+  instructions: You know what changed.
+  model: gpt
+  output: {schema: {type: object, required: [changes], properties: {changes: {type: array, items: {type: string}}}}}
+`)
+	gather(t, o, `{kind: Agent, metadata: {name: publisher}, spec: {instructions: You publish., model: gpt}}`)
+	ready(t, o)
+}
+
+// shown are the objects of a page.
+func shown(t *testing.T, page string) workflow.Objects {
+	t.Helper()
 	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: map[string]*v1alpha1.Agent{}, Reach: map[string]snapshot.Objects{}}
-	for _, m := range block.FindAllStringSubmatch(read(t, filepath.Join(root, "docs", "workflows.md")), -1) {
+	for _, m := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
 		for doc := range strings.SplitSeq(m[2], "---\n") {
 			gather(t, o, doc)
 		}
@@ -24,6 +45,12 @@ func TestWorkflowsOfThePageAreReady(t *testing.T) {
 	if len(o.Workflows) == 0 || len(o.Agents) == 0 {
 		t.Fatal("the page has none")
 	}
+	return o
+}
+
+// ready wants every Workflow to be so.
+func ready(t *testing.T, o workflow.Objects) {
+	t.Helper()
 	for name, w := range o.Workflows {
 		t.Run(name, func(t *testing.T) {
 			if _, err := workflow.Of(w, o); err != nil {
@@ -36,6 +63,7 @@ func TestWorkflowsOfThePageAreReady(t *testing.T) {
 // gather adds one object of the page to those that there are.
 func gather(t *testing.T, o workflow.Objects, doc string) {
 	t.Helper()
+	var model v1alpha1.Model
 	var run v1alpha1.Run
 	var decision v1alpha1.Decision
 	var agent v1alpha1.Agent
@@ -44,7 +72,7 @@ func gather(t *testing.T, o workflow.Objects, doc string) {
 	if err := yaml.Unmarshal([]byte(doc), &head); err != nil {
 		t.Fatal(err)
 	}
-	object := map[string]any{"Run": &run, "Decision": &decision, "Agent": &agent, "Workflow": &flow}[head.Kind]
+	object := map[string]any{"Model": &model, "Run": &run, "Decision": &decision, "Agent": &agent, "Workflow": &flow}[head.Kind]
 	if err := yaml.UnmarshalStrict([]byte(doc), object); err != nil {
 		t.Fatalf("%s: %v\n%s", head.Kind, err, doc)
 	}
@@ -53,6 +81,6 @@ func gather(t *testing.T, o workflow.Objects, doc string) {
 		o.Workflows[flow.Name] = &flow
 	case "Agent":
 		o.Agents[agent.Name] = &agent
-		o.Reach[agent.Name] = gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Name = "claude" }))
+		o.Reach[agent.Name] = gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Name = agent.Spec.Model }))
 	}
 }

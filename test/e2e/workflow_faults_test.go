@@ -151,25 +151,33 @@ func TestADeletedWorkflowRunLeavesNothing(t *testing.T) {
 	s.once()
 }
 
-// What is paused holds, and what waits does not begin; then it goes on.
+// What is paused holds, and what could begin meanwhile does not; then it goes on.
 func TestAPauseHoldsAllAndGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(20)})
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(20), "long": long})
 	s.workflow("patrol", `
 nodes:
 - {name: watch, agent: watch, prompt: Look around.}
-- {name: quick, agent: hand, prompt: quick}
-- {name: report, agent: hand, prompt: report, dependsOn: [quick]}
+- {name: boat, agent: long, prompt: Sail on., onFailure: Continue}
+- {name: report, agent: hand, prompt: report, dependsOn: [boat]}
 `)
 	run := s.start("patrol")
 	s.works("patrol-watch")
+	boat := s.works("patrol-boat")
 	s.wants(run, v1alpha1.DesiredPaused)
-	s.await(run, "is paused", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") })
-	held := s.await(s.named("patrol-watch"), "is paused", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") })
+	paused := func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") }
+	s.await(run, "is paused", paused)
+	held := s.await(s.named("patrol-watch"), "is paused", paused)
+	if err := cluster.admin.Delete(t.Context(), boat); err != nil {
+		t.Fatal(err)
+	}
+	s.runs["patrol"] = s.await(run, "knows of the boat", func(r *v1alpha1.Run) bool { return r.Status.Nodes[1].State == v1alpha1.NodeFailed })
+	s.graph("patrol", "watch Running", "boat Failed RunDeleted", "report Waiting")
+	s.once()
 	s.wants(run, v1alpha1.DesiredRunning)
 	s.settles(run, "True Finished")
-	s.graph("patrol", "watch Succeeded", "quick Succeeded", "report Succeeded")
-	s.once("quick", "report")
+	s.graph("patrol", "watch Succeeded", "boat Failed RunDeleted", "report Succeeded")
+	s.once("report")
 	after := s.ends(s.named("patrol-watch"), "True Finished")
 	if after.Status.Attempt.Number != 1 || after.Status.Progress.Counts.Steps != 21 || held.Status.Progress.Counts.Steps == 21 {
 		t.Errorf("it was held after %d steps, and ended after %d in attempt %d", held.Status.Progress.Counts.Steps, after.Status.Progress.Counts.Steps, after.Status.Attempt.Number)

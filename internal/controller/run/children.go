@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -95,9 +96,11 @@ func childOf(w world, d delegation, share purse) *v1alpha1.Run {
 }
 
 // isChild says whether a Run was made for a request of another. Only the operator
-// makes such Runs: an admission policy sees to it.
+// makes such Runs: an admission policy sees to it, but for what a backup brings
+// back, which is none.
 func isChild(child, parent *v1alpha1.Run) bool {
-	return metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""
+	_, restored := outcome.Restored(child)
+	return !restored && metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""
 }
 
 // lookAtChildren reads the child Runs of one that may have some, and the Agents of

@@ -307,3 +307,15 @@ func TestKueueAltersNothing(t *testing.T) {
 		t.Errorf("it is said to be altered: %s", what)
 	}
 }
+
+func TestRestoredRunIsNoChild(t *testing.T) {
+	w := asking(t, withReviewer(gen.Objects()), review("s2c1"))
+	child := childOf(w, w.delegations(w.progress())[0], purse{})
+	if !isChild(child, w.run) {
+		t.Fatal("what is made for a request is no child")
+	}
+	child.Labels["velero.io/restore-name"] = "nightly" // whoever may create Runs may write such a one
+	if isChild(child, w.run) {
+		t.Error("a Run that a backup restored is the answer to a request")
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -61,15 +60,15 @@ func (r *Reconciler) freeze(ctx context.Context, namespace string, v *workflow.V
 
 // tell says to a child what is wanted of it.
 func (r *Reconciler) tell(ctx context.Context, o order) error {
-	patch, err := json.Marshal([]statuspatch.Op{
-		statuspatch.SameObject(o.child),
-		{Op: "add", Path: "/spec/desiredState", Value: o.state},
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.child.UID, "annotations": map[string]*string{v1alpha1.AnnotationPaused: o.because}}, // not a namesake
+		"spec":     map[string]any{"desiredState": o.state},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	told := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.child.Namespace, Name: o.child.Name}}
-	if err := r.client.Patch(ctx, told, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	if err := r.client.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("telling Run %s to be %s: %w", o.child.Name, o.state, err))
 	}
 	return nil

@@ -86,11 +86,14 @@ const finallyDuration = int64(10 * time.Minute / time.Second)
 const share = 10
 
 // forFinally is what finally has: what is said, else 10 minutes, half of the whole
-// at most, and a tenth of the rest.
+// at most, and a tenth of the rest. It is never more than the whole, which a Run
+// may have lowered below what its Workflow says for finally.
 func forFinally(whole amounts, said *v1alpha1.WorkflowLimits) amounts {
 	out := wholeOf(said)
 	for d := range dimensions {
 		switch {
+		case out[d] > 0 && whole[d] > 0:
+			out[d] = min(out[d], whole[d])
 		case out[d] > 0:
 		case d == byDuration && whole[d] > 0:
 			out[d] = max(1, min(finallyDuration, whole[d]/2))

@@ -47,7 +47,7 @@ func TestSettingAside(t *testing.T) {
 
 func TestPartOfFinally(t *testing.T) {
 	five := v1alpha1.Duration("5m")
-	said := v1alpha1.Tokens("70")
+	said, much := v1alpha1.Tokens("70"), v1alpha1.Tokens("5000")
 	cases := map[string]struct {
 		whole amounts
 		said  *v1alpha1.WorkflowLimits
@@ -57,6 +57,7 @@ func TestPartOfFinally(t *testing.T) {
 		"a tenth of what is limited":          {amounts{100, 1000, 50, 7200}, nil, amounts{10, 100, 5, 600}},
 		"half of a short duration at most":    {amounts{byDuration: 300}, nil, amounts{byDuration: 150}},
 		"something of the least":              {amounts{1, 1, 1, 1}, nil, amounts{1, 1, 1, 1}},
+		"no more than the whole":              {amounts{byTokens: 1000}, &v1alpha1.WorkflowLimits{Tokens: &much}, amounts{byTokens: 1000, byDuration: 600}},
 		"what is said, and a tenth of others": {amounts{100, 1000, 0, 0}, &v1alpha1.WorkflowLimits{Tokens: &said, Duration: &five}, amounts{10, 70, 0, 300}},
 	}
 	for name, tc := range cases {

@@ -123,7 +123,13 @@ func (c *cluster) acted() (world, plan) {
 	w := c.world()
 	p := decide(w)
 	for _, o := range p.tell {
-		c.children[o.child.Name].Spec.DesiredState = o.state
+		told := c.children[o.child.Name].DeepCopy()
+		told.Spec.DesiredState = o.state
+		delete(told.Annotations, v1alpha1.AnnotationPaused)
+		if o.because != nil {
+			told.Annotations[v1alpha1.AnnotationPaused] = *o.because
+		}
+		c.children[o.child.Name] = told
 	}
 	if len(p.make) == 0 {
 		return w, p
@@ -132,7 +138,7 @@ func (c *cluster) acted() (world, plan) {
 	if err != nil {
 		panic(err)
 	}
-	again := decide(w)
+	again := onceMore(w)
 	again.make, again.tell = nil, p.tell // for those who tell
 	for _, one := range p.make {
 		if _, no := w.refused[one.place]; !no {

@@ -99,9 +99,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	if len(next.make) > 0 {
-		next = decide(after)
+		next = onceMore(after)
 	}
 	return ctrl.Result{RequeueAfter: next.wake}, r.report(ctx, after, next)
+}
+
+// onceMore decides upon what the cluster made of a plan, to be reported. What
+// children are to be told because of that is told with the next look.
+func onceMore(after world) plan {
+	p := decide(after)
+	if len(p.tell) > 0 {
+		p.wake = sooner(p.wake, soon)
+	}
+	return p
 }
 
 // report writes the status once, only if it changed, then tells the user. It rests

@@ -22,8 +22,11 @@ type mind struct {
 	byPlace  map[place]*v1alpha1.Run
 	items    map[string][]json.RawMessage
 	inputs   map[place]input
-	problems map[string]string // of nodes, the last one
+	problems map[string]problem // of nodes, the last one
 }
+
+// A problem is why a node fails, or would, before it has a child that says so.
+type problem struct{ reason, text string }
 
 // An input is what a child is given.
 type input struct {
@@ -39,7 +42,7 @@ func newMind(w world, end, told string) *mind {
 		byPlace:  map[place]*v1alpha1.Run{},
 		items:    map[string][]json.RawMessage{},
 		inputs:   map[place]input{},
-		problems: map[string]string{},
+		problems: map[string]problem{},
 	}
 	m.stands = func(node string) graph.Status { return stands(w, node) }
 	if had := w.recorded(); had != nil {
@@ -187,11 +190,10 @@ func (m *mind) Input(node string, number int) error {
 		m.inputs[place{node, number}] = in
 		return nil
 	}
-	err = m.note(node, err)
-	if problem, is := errors.AsType[*workflow.Problem](err); is {
-		return &graph.ReasonError{Reason: problem.Reason, Err: err}
+	if p, is := errors.AsType[*workflow.Problem](err); is {
+		err = &graph.ReasonError{Reason: p.Reason, Err: err}
 	}
-	return err
+	return m.note(node, err)
 }
 
 func (m *mind) input(at place) (in input, err error) {
@@ -228,11 +230,17 @@ func (m *mind) turn(at place) (workflow.Turn, error) {
 	return t, nil
 }
 
-// note remembers why an expression failed.
+// note remembers why an expression failed. The graph asks also about what is not
+// to be done any more, so it counts only where the node fails with that reason.
 func (m *mind) note(node string, err error) error {
-	if err != nil {
-		m.problems[node] = err.Error()
+	if err == nil {
+		return nil
 	}
+	reason := v1alpha1.NodeReasonExpression
+	if known, is := errors.AsType[*graph.ReasonError](err); is {
+		reason = known.Reason
+	}
+	m.problems[node] = problem{reason, err.Error()}
 	return err
 }
 
@@ -243,8 +251,8 @@ func (m *mind) explain(node string) string {
 }
 
 func (m *mind) why(node string, s graph.Status) string {
-	if text := m.problems[node]; text != "" {
-		return text
+	if p := m.problems[node]; p.text != "" && p.reason == s.Reason {
+		return p.text
 	}
 	for at, r := range m.refused {
 		if at.node == node {
@@ -262,7 +270,7 @@ func (m *mind) why(node string, s graph.Status) string {
 	case v1alpha1.NodeReasonTooManyItems:
 		return "more items than one node, or one Run, may have: 500"
 	case v1alpha1.ReasonIterationLimit:
-		return fmt.Sprintf("loop.until was not true after %d iterations", s.Started)
+		return fmt.Sprintf("loop.until was not true after %d iterations; raise loop.maxIterations, or ask for less", s.Started)
 	case v1alpha1.ReasonDenied:
 		return m.denied(node)
 	}

@@ -38,6 +38,8 @@ type child struct {
 type order struct {
 	child *v1alpha1.Run
 	state v1alpha1.DesiredState
+	// because is the annotation that says whose pause it is; nil takes it away.
+	because *string
 }
 
 // A progress is how far the nodes came, as the status has it.

@@ -168,6 +168,34 @@ nodes:
 			at(2*second, "x-draft-2 ends", ends("x-draft-2", 1)),
 		},
 	},
+	"loop-fails": {
+		title: "an iteration fails: the Run says of what",
+		spec: `
+nodes:
+- name: draft
+  agent: worker
+  prompt: "better than ${{ previous.output.?n.orValue(0) }}"
+  loop: {until: "self.output.n > 1", maxIterations: 3}
+`,
+		beats: []beat{
+			at(1*second, "x-draft-1 ends", ends("x-draft-1", 1)),
+			at(2*second, "x-draft-2 fails", fails("x-draft-2", v1alpha1.ReasonStuck, "it goes in circles")),
+		},
+	},
+	"last-item-fails": {
+		title: "an item fails when all have begun: the Run says of what",
+		spec: `
+nodes:
+- name: look
+  agent: worker
+  prompt: "look at ${{ item }}"
+  forEach: {items: "['x.go', 'y.go']", maxParallel: 1}
+`,
+		beats: []beat{
+			at(1*second, "x-look-0 ends", ends("x-look-0", 1)),
+			at(2*second, "x-look-1 fails", fails("x-look-1", v1alpha1.ReasonStuck, "it goes in circles")),
+		},
+	},
 	"approved": {
 		title: "a person lets it go on",
 		spec:  asks,

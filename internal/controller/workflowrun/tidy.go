@@ -60,5 +60,5 @@ func stopping(told []order, c *v1alpha1.Run) []order {
 	if finished(c) || c.Spec.DesiredState == v1alpha1.DesiredStopped {
 		return told
 	}
-	return append(told, order{c, v1alpha1.DesiredStopped})
+	return append(told, order{child: c, state: v1alpha1.DesiredStopped})
 }

@@ -1,7 +1,6 @@
 package workflowrun
 
 import (
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +99,9 @@ func (t *turn) ask(verdicts map[string]graph.Verdict) graph.Next {
 		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.number, Done: finished(c), Succeeded: succeeded(c), Reason: task.Cut(outcome.Of(c.Status).Reason, maxNodeReason)})
 	}
 	next := t.program.Graph.Next(seen, t.mind)
-	maps.Copy(t.mind.problems, next.Problems)
+	for node, text := range next.Problems {
+		t.mind.problems[node] = problem{next.Nodes[node].Reason, text}
+	}
 	return next
 }
 
@@ -179,24 +180,26 @@ func (t *turn) admit(node string, number int) (ok bool, reason string) {
 }
 
 // orders are what children are told: to stop where their node is canceled, or has
-// ended without them, to hold where the Run is paused, to go on where it was.
+// ended without them, to hold where the Run is paused, to go on where it was. One
+// that a person paused by itself stays so. Whose pause it is says the child: what
+// the Run says of itself may be older than what its children were told.
 func (t *turn) orders(next graph.Next) []order {
 	canceled := map[string]bool{}
 	for _, node := range next.Cancel {
 		canceled[node] = true
 	}
-	held := t.wantsPause() && t.end == ""
-	resumes := !held && outcome.Of(t.run.Status).Reason == v1alpha1.ReasonPaused
+	held, yes := t.wantsPause() && t.end == "", "true"
 	var out []order
 	for _, c := range t.children {
+		_, ours := c.Annotations[v1alpha1.AnnotationPaused]
 		switch state := c.Spec.DesiredState; {
-		case finished(c):
+		case finished(c), state == v1alpha1.DesiredStopped:
 		case canceled[placeOf(c).node], next.Nodes[placeOf(c).node].State.Ended():
 			out = stopping(out, c)
-		case held && state == v1alpha1.DesiredRunning:
-			out = append(out, order{c, v1alpha1.DesiredPaused})
-		case resumes && state == v1alpha1.DesiredPaused:
-			out = append(out, order{c, v1alpha1.DesiredRunning})
+		case held && state != v1alpha1.DesiredPaused:
+			out = append(out, order{child: c, state: v1alpha1.DesiredPaused, because: &yes})
+		case !held && ours:
+			out = append(out, order{child: c, state: v1alpha1.DesiredRunning})
 		}
 	}
 	return out
