@@ -239,7 +239,7 @@ func TestAForgedReportGetsNoRun(t *testing.T) {
 	if err := cluster.admin.Status().Patch(t.Context(), run.DeepCopy(), client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
-	said := s.signalled(run, "s9c4")
+	said := s.toldOf(run, "s9c4")
 	s.has("what the runner is told", said,
 		"An earlier attempt asked for something else", "Agent hand is not among those", "Say in prompt", "Agent ../hand is not among those", "no JSON object")
 	if kids := s.brood("captain"); len(kids) != 1 || kids["Sail on."] == nil {
@@ -250,9 +250,9 @@ func TestAForgedReportGetsNoRun(t *testing.T) {
 	s.once()
 }
 
-// signalled waits until the runner of a Run is told of a request, and returns all
+// toldOf waits until the runner of a Run is told of a request, and returns all
 // that it is told.
-func (s *scene) signalled(run *v1alpha1.Run, request string) string {
+func (s *scene) toldOf(run *v1alpha1.Run, request string) string {
 	s.t.Helper()
 	var said string
 	s.await(run, "is told of "+request, func(*v1alpha1.Run) bool {

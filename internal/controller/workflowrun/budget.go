@@ -79,17 +79,18 @@ func wholeOf(l *v1alpha1.WorkflowLimits) amounts {
 	return limitsOf(&v1alpha1.Limits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration})
 }
 
-// finallyDuration is how long finally has, unless it is said.
+// finallyDuration is how long finally has, unless it is said: where nothing limits
+// the whole, each node of it.
 const finallyDuration = int64(10 * time.Minute / time.Second)
 
 // share is the part of what is limited that finally has, unless it is said.
 const share = 10
 
 // forFinally is what finally has: what is said, else 10 minutes, half of the whole
-// at most, and a tenth of the rest. It is never more than the whole, which a Run
+// at most or, without one, for each node, and a tenth of the rest. It is never more than the whole, which a Run
 // may have lowered below what its Workflow says for finally.
-func forFinally(whole amounts, said *v1alpha1.WorkflowLimits) amounts {
-	out := wholeOf(said)
+func forFinally(whole amounts, spec v1alpha1.WorkflowSpec) amounts {
+	out := wholeOf(spec.FinallyLimits)
 	for d := range dimensions {
 		switch {
 		case out[d] > 0 && whole[d] > 0:
@@ -98,12 +99,22 @@ func forFinally(whole amounts, said *v1alpha1.WorkflowLimits) amounts {
 		case d == byDuration && whole[d] > 0:
 			out[d] = max(1, min(finallyDuration, whole[d]/2))
 		case d == byDuration:
-			out[d] = finallyDuration
+			out[d] = finallyDuration * int64(max(1, len(spec.Finally)))
 		case whole[d] > 0:
 			out[d] = max(1, whole[d]/share)
 		}
 	}
 	return out
+}
+
+// wantedBy is what a node may use of a purse at most: where nobody says how long
+// finally has, each node of it has its own part, and takes none of another's.
+func (t *turn) wantedBy(n v1alpha1.Node) amounts {
+	want := lowest(ofTarget(t.world, string(n.Agent), string(n.Workflow)), limitsOf(n.Limits))
+	if t.final(n.Name) && !t.main.bounded[byDuration] && wholeOf(t.version.Spec.FinallyLimits)[byDuration] == 0 {
+		return lowest(want, amounts{byDuration: finallyDuration})
+	}
+	return want
 }
 
 // used is what a child has used. Where nobody knows what something cost, it is

@@ -52,20 +52,41 @@ func TestPartOfFinally(t *testing.T) {
 		whole amounts
 		said  *v1alpha1.WorkflowLimits
 		want  amounts
+		nodes []v1alpha1.Node
 	}{
-		"without limits ten minutes":          {amounts{}, nil, amounts{byDuration: 600}},
-		"a tenth of what is limited":          {amounts{100, 1000, 50, 7200}, nil, amounts{10, 100, 5, 600}},
-		"half of a short duration at most":    {amounts{byDuration: 300}, nil, amounts{byDuration: 150}},
-		"something of the least":              {amounts{1, 1, 1, 1}, nil, amounts{1, 1, 1, 1}},
-		"no more than the whole":              {amounts{byTokens: 1000}, &v1alpha1.WorkflowLimits{Tokens: &much}, amounts{byTokens: 1000, byDuration: 600}},
-		"what is said, and a tenth of others": {amounts{100, 1000, 0, 0}, &v1alpha1.WorkflowLimits{Tokens: &said, Duration: &five}, amounts{10, 70, 0, 300}},
+		"without limits ten minutes":          {whole: amounts{}, want: amounts{byDuration: 600}},
+		"and as much for each of several":     {whole: amounts{}, want: amounts{byDuration: 1800}, nodes: make([]v1alpha1.Node, 3)},
+		"a tenth of what is limited":          {whole: amounts{100, 1000, 50, 7200}, want: amounts{10, 100, 5, 600}},
+		"half of a short duration at most":    {whole: amounts{byDuration: 300}, want: amounts{byDuration: 150}},
+		"something of the least":              {whole: amounts{1, 1, 1, 1}, want: amounts{1, 1, 1, 1}},
+		"no more than the whole":              {whole: amounts{byTokens: 1000}, said: &v1alpha1.WorkflowLimits{Tokens: &much}, want: amounts{byTokens: 1000, byDuration: 600}},
+		"what is said, and a tenth of others": {whole: amounts{100, 1000, 0, 0}, said: &v1alpha1.WorkflowLimits{Tokens: &said, Duration: &five}, want: amounts{10, 70, 0, 300}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := forFinally(tc.whole, tc.said); got != tc.want {
+			if got := forFinally(tc.whole, v1alpha1.WorkflowSpec{FinallyLimits: tc.said, Finally: tc.nodes}); got != tc.want {
 				t.Errorf("forFinally() = %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// None of finally keeps another from running by taking all the time there is.
+func TestNodesOfFinallyRunBesideEachOther(t *testing.T) {
+	c := newCluster(whole(t, `
+nodes: [{name: a, agent: worker, prompt: x}]
+finally:
+- {name: tell, agent: writer, prompt: x}
+- {name: clean, agent: writer, prompt: x}
+`))
+	c.step()
+	c.step()
+	ends("x-a", 1)(c)
+	c.step()
+	for _, name := range []string{"x-tell", "x-clean"} {
+		if l := c.child(name).Spec.Limits; l == nil || l.Duration == nil || *l.Duration != "600s" {
+			t.Errorf("%s has %+v", name, l)
+		}
 	}
 }
 

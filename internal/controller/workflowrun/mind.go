@@ -105,6 +105,8 @@ func (m *mind) valueOf(n v1alpha1.Node, s graph.Status) workflow.NodeValue {
 			v.Output = m.ruling(node)
 		}
 		return v
+	case !s.State.Ended(): // what reads it waits for it
+		return v
 	case n.ForEach != nil:
 		v.Items = make([]workflow.NodeValue, s.Total)
 		for i := range v.Items {

@@ -124,7 +124,7 @@ func made(w world) int {
 // and set aside counted.
 func purses(w world) (main, finally *purse) {
 	whole := lowest(wholeOf(w.version.Spec.Limits), limitsOf(w.run.Spec.Limits))
-	main, finally = &purse{limit: whole}, &purse{limit: forFinally(whole, w.version.Spec.FinallyLimits)}
+	main, finally = &purse{limit: whole}, &purse{limit: forFinally(whole, w.version.Spec)}
 	for d := range dimensions {
 		main.bounded[d], finally.bounded[d] = whole[d] > 0, finally.limit[d] > 0
 		if main.bounded[d] && len(w.version.Spec.Finally) > 0 {
@@ -171,7 +171,7 @@ func (t *turn) admit(node string, number int) (ok bool, reason string) {
 		return false, graph.ReasonQueued
 	}
 	n := t.program.Node(node)
-	grant, enough := t.purseOf(node).set(lowest(ofTarget(t.world, string(n.Agent), string(n.Workflow)), limitsOf(n.Limits)))
+	grant, enough := t.purseOf(node).set(t.wantedBy(n))
 	if !enough {
 		return false, graph.ReasonQueued // one that is used up ends the Run
 	}
