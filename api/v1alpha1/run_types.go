@@ -48,6 +48,7 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.parameters)",message="say what to do: write a prompt, or parameters as the Agent's input.schema has them"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes parameters: write what the Workflow's parameters name, and remove prompt"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="of a workflow steps, tokens, cost, duration, pending and deadline are limited: remove modelCalls, toolCalls, depth, wait and whenReached, or set them on the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.retries) || self.retries == 1) && (!has(self.disruptions) || self.disruptions == 10)",message="retries and disruptions are for agents: set retries on the nodes of the Workflow"
 type RunSpec struct {
 	// agent names the Agent, in the same namespace, that does the work. While it

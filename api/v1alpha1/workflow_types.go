@@ -104,8 +104,10 @@ type WorkflowSpec struct {
 	Limits *WorkflowLimits `json:"limits,omitempty"`
 
 	// finallyLimits are set aside of limits for finally, and are all that it has.
-	// Default: duration 10m, half of that of limits at most, and a tenth of the
-	// steps, the tokens and the cost of limits.
+	// Default: a duration of 10m, of each node where limits say none and else of all
+	// together, half of that of limits at most; and a tenth of the steps, the tokens
+	// and the cost of limits. Where they leave nothing to the nodes the Workflow is
+	// not Ready, reason NodeInvalid.
 	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="deadline is for limits"
 	// +optional
 	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`

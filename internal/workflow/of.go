@@ -42,6 +42,9 @@ func (m *maker) version(w *v1alpha1.Workflow) (*Version, error) {
 	if p := v.checkPrices(); p != nil {
 		return nil, p
 	}
+	if p := checkFinally(v.Spec); p != nil {
+		return nil, p
+	}
 	if err := v.seal(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,42 @@
+package workflow
+
+import (
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// checkFinally holds that what is set aside for finally leaves something to the
+// other nodes: none of them could begin.
+func checkFinally(spec v1alpha1.WorkflowSpec) *snapshot.NotReadyError {
+	if spec.Limits == nil || spec.FinallyLimits == nil {
+		return nil
+	}
+	whole, part := amounts(*spec.Limits), amounts(*spec.FinallyLimits)
+	for i, field := range []string{"steps", "tokens", "cost", "duration"} {
+		if whole[i] > 0 && part[i] >= whole[i] {
+			return notReady(v1alpha1.ReasonNodeInvalid, "finallyLimits.%s is set aside of limits.%s and leaves nothing of it to the nodes; lower the one or raise the other", field, field)
+		}
+	}
+	return nil
+}
+
+// amounts are limits in numbers; 0: none. Values that the schema should have
+// refused count as not said.
+func amounts(l v1alpha1.WorkflowLimits) [4]int64 {
+	steps, tokens, cost, duration := int64(0), int64(0), int64(0), time.Duration(0)
+	if l.Steps != nil {
+		steps = int64(*l.Steps)
+	}
+	if l.Tokens != nil {
+		tokens, _ = l.Tokens.Count()
+	}
+	if l.Cost != nil {
+		cost, _ = l.Cost.MicroUSD()
+	}
+	if l.Duration != nil {
+		duration, _ = l.Duration.Value()
+	}
+	return [4]int64{steps, tokens, cost, int64(duration)}
+}
