@@ -26,6 +26,12 @@ const maxTree = 32
 // errCel says how an expression is written.
 var errCel = errors.New(`cel stands for an expression, and stands alone: write {cel: "..."}`)
 
+// errPasted says that no value is put into a text of a tree.
+var errPasted = errors.New(`${{ }} is for prompts and messages, and would be text here: write {cel: "..."} for what an expression gives, {cel: "'...'"} where that text is meant`)
+
+// pasted is how an expression begins in a prompt.
+var pasted = []byte("${{")
+
 // A plant compiles one expression of a tree. Path is the way to it, as in
 // output.score and items[2]; want is the type that it is to have.
 type plant func(path, text string, want expr.Type) *expr.Program
@@ -35,7 +41,8 @@ func grow(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, err
 	if strings.Count(path, ".")+strings.Count(path, "[") > maxTree {
 		return nil, fmt.Errorf("%s is nested too deep; at most %d levels are allowed", path, maxTree)
 	}
-	if !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are nobody's habit
+	pasting := bytes.Contains(raw, pasted)
+	if !pasting && !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are nobody's habit
 		return &tree{literal: compacted(raw)}, nil
 	}
 	switch bytes.TrimSpace(raw)[0] {
@@ -43,6 +50,9 @@ func grow(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, err
 		return growObject(raw, path, want, p)
 	case '[':
 		return growList(raw, path, want, p)
+	}
+	if pasting {
+		return nil, fmt.Errorf("%s: %w", path, errPasted)
 	}
 	return &tree{literal: compacted(raw)}, nil
 }

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -120,7 +121,10 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 	plain := s.work("plain")
 	back := s.work("back", labeled(restoreLabel, "backup", v1alpha1.LabelNode, "build"))
 	backPlain := s.work("back-plain", labeled(restoreLabel, "backup"))
-	s.Create(t, plain, back, backPlain)
+	bare := s.work("bare", ownedBy("Run", s.run.Name, s.run.UID, ourVersion))
+	timed := s.work("timed", ownedBy("Schedule", "audit", "some-uid", ourVersion))
+	plainOwned := s.work("plain-owned", ownedBy("ConfigMap", "cm", "some-uid", "v1"))
+	s.Create(t, plain, back, backPlain, bare, timed, plainOwned)
 	owner := func(controller bool) string {
 		yes := map[bool]string{true: "true", false: "false"}
 		return `{"apiVersion":"deckhand.dev/v1alpha1","kind":"Run","name":"` + s.run.Name + `","uid":"` + string(s.run.UID) + `","controller":` + yes[controller] + `,"blockOwnerDeletion":false}`
@@ -130,21 +134,31 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 		patch string
 		want  string
 	}{
-		"a label of her own":             {child, `{"metadata":{"labels":{"hers":"yes","team":null}}}`, ""},
-		"stopping it":                    {child, `{"spec":{"desiredState":"Stopped"}}`, ""},
-		"another node":                   {child, `{"metadata":{"labels":{"deckhand.dev/node":"test"}}}`, "leave deckhand.dev/node alone"},
-		"no node":                        {child, `{"metadata":{"labels":{"deckhand.dev/node":null}}}`, "leave deckhand.dev/node alone"},
-		"no labels":                      {child, `{"metadata":{"labels":null}}`, "leave deckhand.dev/"},
-		"another version":                {child, `{"metadata":{"annotations":{"deckhand.dev/version":"b"}}}`, "leave deckhand.dev/version alone"},
-		"no version":                     {child, `{"metadata":{"annotations":null}}`, "leave deckhand.dev/version alone"},
-		"a digest":                       {child, `{"metadata":{"annotations":{"deckhand.dev/digest":"b"}}}`, "leave deckhand.dev/digest alone"},
-		"an owner for a Run of her own":  {plain, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
-		"an owner that is no controller": {plain, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
-		"hiding a child from its parent": {child, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
-		"what garbage collection does":   {child, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, ""},
-		"taking the mark off":            {back, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, "stays marked as that"},
-		"emptying the mark":              {back, `{"metadata":{"labels":{"velero.io/restore-name":""}}}`, "stays marked as that"},
-		"a mark of what is no child":     {backPlain, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, ""},
+		"a label of her own":              {child, `{"metadata":{"labels":{"hers":"yes","team":null}}}`, ""},
+		"stopping it":                     {child, `{"spec":{"desiredState":"Stopped"}}`, ""},
+		"another node":                    {child, `{"metadata":{"labels":{"deckhand.dev/node":"test"}}}`, "leave deckhand.dev/node alone"},
+		"no node":                         {child, `{"metadata":{"labels":{"deckhand.dev/node":null}}}`, "leave deckhand.dev/node alone"},
+		"no labels":                       {child, `{"metadata":{"labels":null}}`, "leave deckhand.dev/"},
+		"another version":                 {child, `{"metadata":{"annotations":{"deckhand.dev/version":"b"}}}`, "leave deckhand.dev/version alone"},
+		"no version":                      {child, `{"metadata":{"annotations":null}}`, "leave deckhand.dev/version alone"},
+		"a digest":                        {child, `{"metadata":{"annotations":{"deckhand.dev/digest":"b"}}}`, "leave deckhand.dev/digest alone"},
+		"an owner for a Run of her own":   {plain, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
+		"an owner that is no controller":  {plain, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
+		"hiding a child from its parent":  {child, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
+		"what garbage collection does":    {child, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, ""},
+		"taking the mark off":             {back, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, "may not be set, changed or removed"},
+		"emptying the mark":               {back, `{"metadata":{"labels":{"velero.io/restore-name":""}}}`, "may not be set, changed or removed"},
+		"another mark":                    {back, `{"metadata":{"labels":{"velero.io/restore-name":"other"}}}`, "may not be set, changed or removed"},
+		"a mark of what is no child":      {backPlain, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, ""},
+		"a mark on what is no child":      {plain, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, ""},
+		"passing a child off as restored": {child, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "may not be set, changed or removed"},
+		"the same of one with no labels":  {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "may not be set, changed or removed"},
+		"both at once":                    {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"},"ownerReferences":null}}`, "keeps it in metadata.ownerReferences"},
+		"taking its parent away":          {child, `{"metadata":{"ownerReferences":null}}`, "keeps it in metadata.ownerReferences"},
+		"taking its Schedule away":        {timed, `{"metadata":{"ownerReferences":[]}}`, "keeps it in metadata.ownerReferences"},
+		"another parent instead":          {child, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"cm","uid":"some-uid"}]}}`, "keeps it in metadata.ownerReferences"},
+		"an owner of her own":             {plainOwned, `{"metadata":{"ownerReferences":null}}`, ""},
+		"an owner beside its parent":      {child, `{"metadata":{"ownerReferences":[` + owner(true) + `,{"apiVersion":"v1","kind":"ConfigMap","name":"cm","uid":"some-uid"}]}}`, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -157,17 +171,33 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 	}
 }
 
-// The garbage collector takes an owner away that is gone, and does no more for it.
+// The garbage collector takes an owner away that is gone, or that somebody deletes
+// without its dependents, and does no more for it. It is a controller of its own, or
+// one of those that share an identity.
 func TestTheGarbageCollectorMayDoItsWork(t *testing.T) {
 	s := newStage(t)
-	gc := s.As(t, "system:serviceaccount:kube-system:generic-garbage-collector", s.namespace, role(t, "user")...)
+	for i, user := range []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"} {
+		t.Run(user, func(t *testing.T) {
+			s.collects(t, s.As(t, user, s.namespace, role(t, "user")...), fmt.Sprintf("mine-%d-", i))
+		})
+	}
+	t.Run("another ServiceAccount", func(t *testing.T) {
+		other := s.As(t, "system:serviceaccount:"+s.namespace+":generic-garbage-collector", s.namespace, role(t, "user")...)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
+		says(t, other.Patch(t.Context(), s.child(t, "mine-kept"), patch), "keeps it in metadata.ownerReferences")
+	})
+}
+
+// collects does to children of some names what the garbage collector does.
+func (s *stage) collects(t *testing.T, gc client.Client, prefix string) {
+	t.Helper()
 	for name, patch := range map[string]string{
 		"an owner that is gone":    `{"metadata":{"ownerReferences":null}}`,
 		"one that must not block":  `{"metadata":{"ownerReferences":[{"apiVersion":"deckhand.dev/v1alpha1","kind":"Run","name":"` + s.run.Name + `","uid":"` + string(s.run.UID) + `","controller":true}]}}`,
 		"a finalizer that it sets": `{"metadata":{"finalizers":["foregroundDeletion"]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			child := s.child(t, "mine-"+strings.ReplaceAll(name, " ", "-"))
+			child := s.child(t, prefix+strings.ReplaceAll(name, " ", "-"))
 			if err := gc.Patch(t.Context(), child, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 				t.Errorf("the server says %v", err)
 			}

@@ -160,6 +160,22 @@ func TestNamesOfChildRuns(t *testing.T) {
 	}
 }
 
+// What was made for one request does not pass for what was made for another, where
+// their hashes begin alike.
+func TestARequestIsNotTakenForAnother(t *testing.T) {
+	const one, other = "s8c25", "s288c14"
+	w := asking(t, withReviewer(gen.Objects()), review(one), review(other))
+	w.children = []v1alpha1.Run{*childOf(w, w.delegations(w.progress())[0], purse{})}
+	w.run.Status.Delegated = marked(w, plan{})
+	if d := w.delegations(w.progress())[1]; d.gone {
+		t.Errorf("the Run of %s passes for deleted, because there is one of %s", other, one)
+	}
+	w.children = nil
+	if d := w.delegations(w.progress())[0]; !d.gone {
+		t.Errorf("nobody knows that there was a Run of %s", one)
+	}
+}
+
 func TestShares(t *testing.T) {
 	cases := map[string]struct {
 		whole, left, wants int64

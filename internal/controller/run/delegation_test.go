@@ -174,6 +174,37 @@ var delegationStories = map[string]story{
 			at(36*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
+	"denied-without-pod": {
+		title: "a Run on a volume goes on to hear of it, when another is refused while it has no pod",
+		agent: delegatesTo(onDisk),
+		beats: []beat{
+			at(0, "the namespace has no room for Runs", func(c *cluster) { c.declines = forbidden("exceeded quota: runs") }),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1")))),
+			at(122*second, "the runner leaves", reports(1, asksFor(review("s2c1")), leaves(task.ReasonWaiting))),
+			at(123*second, "x-1 exits 75", exits(1, 75)),
+			at(2*hour, "there is room, and a policy refuses Runs", func(c *cluster) { c.declines = forbidden("denied: no Runs on Sundays") }),
+			at(2*hour+90*second, "x-2 runs", starts(2)),
+			at(2*hour+92*second, "the runner asks again", reports(2, asksFor(review("s2c1")))),
+			at(2*hour+95*second, "the runner goes on", reports(2, acts())),
+			at(2*hour+99*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(2*hour+100*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"denied-for-a-moment": {
+		title: "a Run without a pod stays so, when another is refused once",
+		agent: delegatesTo(onDisk),
+		beats: []beat{
+			at(0, "the namespace has no room for Runs", func(c *cluster) { c.declines = forbidden("exceeded quota: runs") }),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1")))),
+			at(122*second, "the runner leaves", reports(1, asksFor(review("s2c1")), leaves(task.ReasonWaiting))),
+			at(123*second, "x-1 exits 75", exits(1, 75)),
+			at(2*hour, "there is room, and a policy refuses Runs", func(c *cluster) { c.declines = forbidden("denied: no Runs on Sundays") }),
+			at(2*hour+50*second, "the policy is gone", func(c *cluster) { c.declines = nil }),
+			at(3*hour, "a person stops the Run", stops),
+		},
+	},
 	"waits-for-its-turn": {
 		title: "a Run waits in the queue of its Agent as long as it takes, and only then for its Agent",
 		run: func(r *v1alpha1.Run) {

@@ -1,0 +1,28 @@
+package workflow_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Who writes ${{ }} where {cel: ...} is wanted would hand that very text on, and
+// the node would not even wait for the one that it means to read.
+func TestTemplatesAreForPromptsAlone(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"a value of an agent":             {review + "- {name: b, agent: writer, with: {topics: [a], style: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: with.style: ${{ }} is for prompts and messages, and would be text here: write {cel: "..."}`},
+		"within a list":                   {review + "- {name: b, agent: writer, with: {topics: [a, 'on ${{ nodes.review.text }}']}}", `ExpressionInvalid: node b: with.topics[1]: ${{ }} is for`},
+		"a parameter of a Workflow":       {review + "- {name: b, workflow: inner, with: {subject: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: with.subject: ${{ }} is for`},
+		"the answer of the whole":         {review + "output: {deep: [{text: '${{ nodes.review.text }}'}], score: {cel: nodes.review.output.score}}", `ExpressionInvalid: output.deep[0].text: ${{ }} is for`},
+		"what a prompt would take for it": {review + "output: {text: '$${{ x }}'}", `ExpressionInvalid: output.text: ${{ }} is for`},
+		"where that very text is meant":   {review + "output: {text: {cel: \"'${{ x }}'\"}}", "Ready"},
+		"what only begins like it":        {review + "output: {text: '${ x }'}", "Ready"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := of(t, tc.text, map[string]string{"inner": inner})
+			if got := problem(err); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("Of:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
