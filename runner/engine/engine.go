@@ -152,7 +152,14 @@ func (r *run) interrupted() bool {
 
 // stop says whether somebody asked the Run to end. What waited is cancelled by
 // then, so that nobody can take it back.
-func (r *run) stop() bool { return r.stopped.Err() != nil || r.Stop != nil && r.Stop() }
+func (r *run) stop() bool {
+	select {
+	case <-r.Stopping: // it may be known here before it is there
+		return true
+	default:
+		return r.stopped.Err() != nil || r.Stop != nil && r.Stop()
+	}
+}
 
 // commit returns once the operator knows how far the work has come, or cannot
 // any more: nothing is begun while this waits, so an interruption ends the wait
