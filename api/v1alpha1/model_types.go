@@ -179,10 +179,21 @@ type SecretKey struct {
 	// key is the key in the Secret. Default api-key.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:default=api-key
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, -, _ and ."
 	// +optional
 	Key string `json:"key,omitempty"`
+}
+
+// DefaultSecretKey is the key of a Secret where nothing else is said.
+const DefaultSecretKey = "api-key"
+
+// KeyOrDefault is the key in the Secret. It is no default of the schema: those
+// within lists make every apply of an unchanged object change something.
+func (k SecretKey) KeyOrDefault() string {
+	if k.Key == "" {
+		return DefaultSecretKey
+	}
+	return k.Key
 }
 
 // ModelParameters are the knobs of a request.

@@ -172,7 +172,6 @@ type Hook struct {
 	Tools []ToolName `json:"tools,omitempty"`
 
 	// timeout bounds one question. Default 5s, at most 30s.
-	// +kubebuilder:default="5s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('30s')",message="must be more than 0s and at most 30s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
@@ -182,7 +181,6 @@ type Hook struct {
 	// anything else it ends the attempt, reason ToolUnavailable, which is tried
 	// again. Ignore: the work goes on. Default Fail.
 	// +kubebuilder:validation:Enum=Fail;Ignore
-	// +kubebuilder:default=Fail
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 

@@ -246,7 +246,6 @@ type Node struct {
 	// Run ends with reason NodeFailed after finally; or Continue: the Run goes on,
 	// and what others read of this node is optional. Default Fail.
 	// +kubebuilder:validation:Enum=Fail;Continue
-	// +kubebuilder:default=Fail
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 
@@ -283,7 +282,6 @@ type ForEach struct {
 	// maxParallel is how many work at once, 1 to 500. Default 5.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=500
-	// +kubebuilder:default=5
 	// +optional
 	MaxParallel int32 `json:"maxParallel,omitempty"`
 }
@@ -300,13 +298,11 @@ type Loop struct {
 	// Default 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +kubebuilder:default=10
 	// +optional
 	MaxIterations int32 `json:"maxIterations,omitempty"`
 
 	// session is Fresh: each iteration begins anew. Default Fresh.
 	// +kubebuilder:validation:Enum=Fresh
-	// +kubebuilder:default=Fresh
 	// +optional
 	Session LoopSession `json:"session,omitempty"`
 }
@@ -361,7 +357,6 @@ type ApprovalNode struct {
 	Groups []string `json:"groups,omitempty"`
 
 	// expiresAfter is how long it waits; then it counts as denied. Default 168h.
-	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be at least 1s and at most 720h"
 	// +optional
 	ExpiresAfter Duration `json:"expiresAfter,omitempty"`

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -181,12 +182,16 @@ func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) error {
 	return nil
 }
 
+// defaultHookTimeout is in seconds. It is no default of the schema: those within
+// lists make every apply of an unchanged object change something.
+const defaultHookTimeout = 5
+
 func hookForRunner(h v1alpha1.Hook) task.Hook {
 	out := task.Hook{
 		Name:           h.Name,
 		Point:          string(h.Point),
 		URL:            h.URL,
-		TimeoutSeconds: seconds(&h.Timeout),
+		TimeoutSeconds: cmp.Or(seconds(&h.Timeout), defaultHookTimeout),
 		Ignore:         h.FailurePolicy == v1alpha1.FailurePolicyIgnore,
 		SecretKey:      keyForRunner(h.Credentials),
 	}
@@ -200,7 +205,7 @@ func keyForRunner(k *v1alpha1.SecretKey) task.SecretKey {
 	if k == nil {
 		return task.SecretKey{}
 	}
-	return task.SecretKey{Secret: k.SecretName, Key: k.Key}
+	return task.SecretKey{Secret: k.SecretName, Key: k.KeyOrDefault()}
 }
 
 func modelForRunner(model *v1alpha1.Model) (task.Model, error) {

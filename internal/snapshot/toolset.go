@@ -11,9 +11,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// defaultKey is the key of a Secret where nothing else is said.
-const defaultKey = "api-key"
-
 // toolsetNames are the Toolsets that Agents of one pod name, each once, in order.
 func toolsetNames(agent *v1alpha1.Agent, others []*v1alpha1.Agent) []string {
 	var out []string
@@ -75,7 +72,7 @@ func authForRunner(a *v1alpha1.Auth) *task.Auth {
 		Header: a.Header, TokenURL: a.TokenURL, Scopes: a.Scopes,
 	}
 	if out.Key == "" && (a.Type == v1alpha1.AuthBearer || a.Type == v1alpha1.AuthHeader) {
-		out.Key = defaultKey
+		out.Key = v1alpha1.DefaultSecretKey
 	}
 	return out
 }

@@ -163,7 +163,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		"with has an expression of another type": {"nodes: [{name: a, agent: writer, with: {topics: [a], words: {cel: run.name}}}]", `ExpressionInvalid: node a: with.words: column 1: this must be `},
 		"with has one that may be absent":        {"parameters: [{name: t, required: false, schema: {type: array, items: {type: string}}}]\nnodes: [{name: a, agent: writer, with: {topics: {cel: parameters.t}}}]", `ExpressionInvalid: node a: with.topics: column 1: parameters.t may be absent`},
 		"with has one in a list":                 {"nodes: [{name: a, agent: writer, with: {topics: [a, {cel: '1'}]}}]", `ExpressionInvalid: node a: with.topics[1]: column 1: `},
-		"with of an agent that takes a prompt":   {"nodes: [{name: a, agent: talker, with: {topics: [a]}}]", `NodeInvalid: node a: with.topics is not taken by Agent "talker", which has no input.schema,; it takes prompt`},
+		"with of an agent that takes a prompt":   {"nodes: [{name: a, agent: talker, with: {topics: [a]}}]", `NodeInvalid: node a: with.topics is not taken by Agent "talker", which has no input.schema; it takes prompt`},
 		"a prompt twice":                         {"nodes: [{name: a, agent: talker, prompt: x, with: {prompt: y}}]", `NodeInvalid: node a: prompt and with.prompt are the same`},
 		"parameters of a Workflow lacking":       {"nodes: [{name: a, workflow: inner}]", `NodeInvalid: node a: with lacks subject, which Workflow "inner" requires`},
 		"parameters of a Workflow unknown":       {"nodes: [{name: a, workflow: inner, with: {subject: x, x: y}}]", `NodeInvalid: node a: with.x is not taken by Workflow "inner"; it takes style, subject, words`},

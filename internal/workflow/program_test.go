@@ -58,7 +58,7 @@ finally:
 - {name: tell, agent: talker, prompt: "${{ run.reason }}: ${{ run.message }} ${{ nodes.review.text.orValue('') }} ${{ nodes.maybe.state }} ${{ nodes.each.counts }}"}
 output:
   marks: {cel: nodes.review.output.score}
-  notes: [{cel: nodes.write_up.text}, "and ${{ not read }}"]
+  notes: [{cel: nodes.write_up.text}, {cel: "'and ${{ not read }}'"}]
 `
 
 func TestTour(t *testing.T) {

@@ -94,7 +94,7 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t taker, name string, value *tree
 	takes, known := t.properties[name]
 	switch {
 	case !known && !t.open:
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: with.%s is not taken by %s; %s", n.Name, name, t.what, t.names())
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: with.%s is not taken by %s; %s", n.Name, name, strings.TrimSuffix(t.what, ","), t.names())
 	case known && value.literal != nil:
 		if err := fits(name, takes, value.literal); err != nil {
 			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: with does not fit %s: %v", n.Name, t.what, err)

@@ -39,6 +39,9 @@ func inspect(t *testing.T, path, name string, s apiextensionsv1.JSONSchemaProps)
 	case s.Type == "object" && s.AdditionalProperties != nil && s.MaxProperties == nil:
 		t.Errorf("%s: a map without bound", path)
 	}
+	if s.Default != nil && strings.Contains(path, "[]") && !strings.HasPrefix(path, "runs.status") {
+		t.Errorf("%s: a default within a list: every apply of an unchanged object would change something", path)
+	}
 	for inner, field := range s.Properties {
 		inspect(t, path+"."+inner, inner, field)
 	}

@@ -142,9 +142,9 @@ func TestDefaultsOfAWorkflow(t *testing.T) {
 	}
 	flow, _, _ := unstructured.NestedSlice(o.Object, "spec", "nodes")
 	got := fmt.Sprint(flow)
-	for _, want := range []string{"maxParallel:5", "maxIterations:10 session:Fresh", "onFailure:Fail", "expiresAfter:168h"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("nodes are %s, without %s", got, want)
+	for _, lacks := range []string{"maxParallel", "maxIterations", "session", "onFailure", "expiresAfter"} {
+		if strings.Contains(got, lacks) {
+			t.Errorf("nodes are %s: a default within a list makes every apply change something", got)
 		}
 	}
 	if status := fmt.Sprint(o.Object["status"]); !strings.Contains(status, "Waiting for the operator") {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -38,30 +37,10 @@ func New(c client.Client, now func() time.Time) *Reconciler {
 	return &Reconciler{client: c, now: now}
 }
 
-// ByVersion indexes unfinished Runs by the version, of an Agent or a Workflow,
-// that they started with or, as children, are to start with.
-const ByVersion = "unfinished-by-version"
-
-// UnfinishedByVersion is the index ByVersion.
-func UnfinishedByVersion(o client.Object) []string {
-	run, is := o.(*v1alpha1.Run)
-	if !is || run.Status.CompletionTime != nil {
-		return nil
-	}
-	version := cmp.Or(run.Status.Version, run.Annotations[v1alpha1.AnnotationVersion])
-	if run.Status.Attempt != nil {
-		version = run.Status.Attempt.Agent
-	}
-	if version == "" {
-		return nil
-	}
-	return []string{version}
-}
-
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	r := New(mgr.GetClient(), now)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, ByVersion, UnfinishedByVersion); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, sweep.ByVersion, sweep.UnfinishedByVersion); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -69,8 +48,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.reachingAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(runFinished)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(workflowGone)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(sweep.RunFinished)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(sweep.WorkflowGone)).
 		Complete(quiet.Conflicts(r))
 }
 
@@ -83,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("observing Agent: %w", err)
 	}
 	next := decide(seen)
-	if err := r.act(ctx, next); err != nil {
+	if err := sweep.Remove(ctx, r.client, next.remove); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.report(ctx, seen, next); err != nil {
@@ -152,20 +131,4 @@ func (r *Reconciler) neededBy(ctx context.Context, gone client.Object) []reconci
 		}
 	}
 	return requests(cm.Namespace, names)
-}
-
-// workflowGone lets versions of Workflows through that are deleted.
-var workflowGone = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetLabels()[v1alpha1.LabelWorkflow] != "" },
-}
-
-// runFinished lets Runs through that stop needing their version.
-var runFinished = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return len(UnfinishedByVersion(e.ObjectOld)) > 0 && len(UnfinishedByVersion(e.ObjectNew)) == 0
-	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return len(UnfinishedByVersion(e.Object)) > 0 },
 }

@@ -19,10 +19,6 @@ type plan struct {
 	wake       time.Duration
 }
 
-// youth is how long a version is kept though nothing names it: a Run stores it
-// just before it claims it.
-const youth = time.Minute
-
 func decide(w world) plan {
 	var p plan
 	current := ""
@@ -33,16 +29,7 @@ func decide(w world) plan {
 		}
 		p.conditions = []metav1.Condition{ready(err), durable(w.agent)}
 	}
-	for _, cm := range w.versions {
-		if cm.Name == current || !w.unused[cm.Name] {
-			continue
-		}
-		if left := cm.CreationTimestamp.Add(youth).Sub(w.now); left > 0 {
-			p.wake = max(p.wake, left)
-			continue
-		}
-		p.remove = append(p.remove, cm)
-	}
+	p.remove, p.wake = w.versions.Old(current, w.now)
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // version is a stored version of an Agent, as old as said.
@@ -73,7 +74,7 @@ func TestWhichVersionsGo(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := world{agent: tc.agent, objects: gen.Objects(), versions: []corev1.ConfigMap{tc.version}, unused: map[string]bool{tc.version.Name: tc.unused}, now: gen.Noon}
+			w := world{agent: tc.agent, objects: gen.Objects(), versions: sweep.Versions{Stored: []corev1.ConfigMap{tc.version}, Unused: map[string]bool{tc.version.Name: tc.unused}}, now: gen.Noon}
 			p := decide(w)
 			if removed := len(p.remove) == 1; removed != tc.removed || p.wake != tc.wake {
 				t.Errorf("removed %t, wake %s; want %t, %s", removed, p.wake, tc.removed, tc.wake)
@@ -86,14 +87,14 @@ func TestWhichVersionsGo(t *testing.T) {
 // what is young.
 func TestEveryAgentSettles(t *testing.T) {
 	for mask := range 1 << 6 {
-		w := world{agent: gen.Agent(), objects: gen.Objects(), unused: map[string]bool{}, now: gen.Noon}
+		w := world{agent: gen.Agent(), objects: gen.Objects(), versions: sweep.Versions{Unused: map[string]bool{}}, now: gen.Noon}
 		if mask&1 != 0 {
 			w.agent = nil
 		}
 		for i := range 5 {
 			cm := version(t, gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = fmt.Sprint(i) }), time.Duration(i)*30*time.Second)
-			w.versions = append(w.versions, cm)
-			w.unused[cm.Name] = mask&(2<<i) != 0
+			w.versions.Stored = append(w.versions.Stored, cm)
+			w.versions.Unused[cm.Name] = mask&(2<<i) != 0
 		}
 		for range 10 {
 			p := decide(w)
@@ -112,7 +113,7 @@ func TestEveryAgentSettles(t *testing.T) {
 
 func without(w world, gone []corev1.ConfigMap) world {
 	var kept []corev1.ConfigMap
-	for _, cm := range w.versions {
+	for _, cm := range w.versions.Stored {
 		keep := true
 		for _, g := range gone {
 			keep = keep && g.Name != cm.Name
@@ -121,6 +122,6 @@ func without(w world, gone []corev1.ConfigMap) world {
 			kept = append(kept, cm)
 		}
 	}
-	w.versions = kept
+	w.versions.Stored = kept
 	return w
 }

@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"regexp"
@@ -46,8 +48,13 @@ func requestLabel(id string) string {
 	return task.Hash([]byte(id))[:16]
 }
 
-// mark is how a Run remembers that the child Run of a request was made.
-func mark(label string) string { return task.Hash([]byte(label))[:6] }
+// mark is how a Run remembers that the child Run of a request was made: six
+// characters, of which a status may have many, that are 36 bits of a hash, so that no
+// two of them are alike.
+func mark(label string) string {
+	sum := sha256.Sum256([]byte(label))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:6]
+}
 
 // marked are all child Runs that were made, as far as anybody knows.
 func marked(w world, p plan) []string {

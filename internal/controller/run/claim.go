@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -163,7 +164,7 @@ func foreignClaim(w world) plan {
 func refusedClaim(w world, err error) (plan, bool) {
 	text := err.Error()
 	switch {
-	case !isRefusal(err) || strings.Contains(text, "cannot create resource"):
+	case !denial.Is(err) || strings.Contains(text, "cannot create resource"):
 		return plan{}, false // the server's fault, or the operator's own rights
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true

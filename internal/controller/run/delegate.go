@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -67,18 +68,22 @@ func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (
 	if !known {
 		return plan{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
 	}
-	if instead.signal != nil {
+	switch {
+	case instead.signal != nil:
 		return instead, r.signal(ctx, instead.signal, instead.say)
+	case instead.claim != nil:
+		return r.claim(ctx, w, instead)
 	}
 	return instead, nil
 }
 
 // refusedChild says what follows when the cluster refuses a child Run. What is
-// wrong with the Run is for the agent to know; what passes is waited for.
+// wrong with the Run is for the agent to know; what passes is waited for. A runner
+// that left is roused to hear of it, though not as soon as it left: it asks again.
 func refusedChild(w world, p plan, err error) (plan, bool) {
 	text := err.Error()
 	switch {
-	case !isRefusal(err) || strings.Contains(text, "cannot create resource"):
+	case !denial.Is(err) || strings.Contains(text, "cannot create resource"):
 		return plan{}, false // the server's fault, or the operator's own rights
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true
@@ -88,7 +93,10 @@ func refusedChild(w world, p plan, err error) (plan, bool) {
 	message := task.Cut("The cluster takes no such Run: "+text, task.MaxMessage)
 	pod := w.pod()
 	if !alive(pod) {
-		return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait), true
+		if age := w.now.Sub(reportedAt(w)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead
+			return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait-age), true
+		}
+		return goingOn(w), true
 	}
 	told := signals(pod)
 	told.Children = append(told.Children, task.Child{Request: p.asked.ID, Message: message})

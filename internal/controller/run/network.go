@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 )
 
@@ -34,7 +35,7 @@ func (r *Reconciler) fence(ctx context.Context, w world) (release func(), instea
 	switch {
 	case err == nil:
 		return release, nil, nil
-	case !isRefusal(err) || apierrors.IsForbidden(err):
+	case !denial.Is(err) || apierrors.IsForbidden(err):
 		return nil, nil, err // the server's fault, or the operator's own rights
 	}
 	p := retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("The cluster does not take the pod's NetworkPolicy: %v", err))

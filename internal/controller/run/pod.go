@@ -95,6 +95,11 @@ func (r recipe) ownLabels() map[string]string {
 		v1alpha1.LabelAttempt:          strconv.Itoa(int(r.attempt())),
 		v1alpha1.LabelAgent:            snapshot.Label(r.version.Sources.Agent),
 	}
+	for _, part := range []string{v1alpha1.LabelWorkflowRun, v1alpha1.LabelNode, v1alpha1.LabelParentRun} {
+		if of := r.run.Labels[part]; of != "" {
+			labels[part] = of // so that the logs of the whole are found
+		}
+	}
 	if r.shares() {
 		labels[v1alpha1.LabelClaim] = r.run.Status.Attempt.Claim
 	}

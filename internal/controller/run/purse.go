@@ -106,12 +106,20 @@ func usedBy(p *v1alpha1.RunProgress) purse {
 	if p == nil {
 		return purse{}
 	}
-	out := purse{tokens: p.Usage.TotalTokens}
+	out := purse{tokens: Charged(p.Usage.TotalTokens)}
 	if p.Usage.CostMicroUSD != nil {
-		out.cost = *p.Usage.CostMicroUSD
+		out.cost = Charged(*p.Usage.CostMicroUSD)
 	}
 	return out
 }
+
+// maxCharged is far beyond what any Run uses: a sum of as many as one may have
+// never overflows.
+const maxCharged = 1 << 50
+
+// Charged is a number of what a Run says that it used as it counts: never less
+// than nothing, nor so much that sums overflow.
+func Charged(n int64) int64 { return min(max(n, 0), maxCharged) }
 
 func limitsSaid(run *v1alpha1.Run) v1alpha1.Limits {
 	if run.Spec.Limits == nil {

@@ -1,9 +1,7 @@
 package run
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -30,7 +29,7 @@ func refused(w world, err error) (plan, bool) {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 	}
 	switch {
-	case !isRefusal(err):
+	case !denial.Is(err):
 		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
@@ -46,18 +45,6 @@ func refused(w world, err error) (plan, bool) {
 		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid; correct podTemplate of the Agent: "+text), true
 	}
 	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the pod: "+text), true
-}
-
-// isRefusal says whether the server answered that it does not want this pod,
-// rather than that it cannot answer now.
-func isRefusal(err error) bool {
-	status, is := errors.AsType[*apierrors.StatusError](err)
-	if !is {
-		return false
-	}
-	code := status.ErrStatus.Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
-		code != http.StatusUnauthorized && code != http.StatusConflict && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
 // retriedCreate waits for room, limits.pending at most, asking again ever less

@@ -76,11 +76,16 @@ func released(w world) (plan, bool) {
 		}
 		return waiting(reason, message, wait), true
 	}
+	return goingOn(w), true
+}
+
+// goingOn takes the next attempt of a Run whose runner left on purpose.
+func goingOn(w world) plan {
 	p := waiting(v1alpha1.ReasonStarting, "Going on: there is something to go on with", 0)
 	p.claim = nextAttempt(w, chargeNone)
 	now := metav1.NewTime(w.now)
 	p.claim.PendingSince = &now
-	return p, true
+	return p
 }
 
 // roused says whether a child Run ended, or somebody decided something that a

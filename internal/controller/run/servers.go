@@ -90,7 +90,7 @@ func serverVariable(v v1alpha1.ServerVariable) corev1.EnvVar {
 		no := false
 		out.ValueFrom = &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName},
-			Key:                  v.Secret.Key,
+			Key:                  v.Secret.KeyOrDefault(),
 			Optional:             &no,
 		}}
 	case v.Value != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,11 +34,16 @@ func (r *Reconciler) look(ctx context.Context, s *v1alpha1.Schedule) (world, err
 	return w, nil
 }
 
-// isOf says whether a Schedule made a Run. One that a backup brought back says so
-// too, but nobody can know.
+// isOf says whether a Schedule made a Run: an admission policy keeps everybody but
+// the operator from saying so of theirs, as long as owner, kind and label say it. A
+// Run that a backup brought back says so too, but nobody can know.
 func isOf(s *v1alpha1.Schedule, run *v1alpha1.Run) bool {
+	owner := metav1.GetControllerOf(run)
+	if owner == nil || owner.UID != s.UID || owner.Kind != "Schedule" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		return false
+	}
 	_, restored := outcome.Restored(run)
-	return metav1.IsControlledBy(run, s) && !restored
+	return run.Labels[v1alpha1.LabelSchedule] == s.Name && !restored
 }
 
 // lookForLast looks on the API server for the Run that was made last, where

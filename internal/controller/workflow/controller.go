@@ -16,6 +16,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=workflows;agents;models;toolsets;runs,verbs=get;list;watch
@@ -29,7 +30,7 @@ type Reconciler struct {
 }
 
 // New is a Reconciler; Setup runs it. The client has the index
-// agent.ByVersion.
+// sweep.ByVersion.
 func New(c client.Client, now func() time.Time) *Reconciler {
 	return &Reconciler{client: c, now: now}
 }
@@ -45,8 +46,8 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.reachingAgent), changed).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), changed).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), changed).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(workflowOfRun), builder.WithPredicates(runFinished)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(versionGone)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(workflowOfRun), builder.WithPredicates(sweep.RunFinished)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(sweep.WorkflowGone)).
 		Complete(quiet.Conflicts(r))
 }
 
@@ -59,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("observing Workflow: %w", err)
 	}
 	next := decide(seen)
-	if err := r.act(ctx, next); err != nil {
+	if err := sweep.Remove(ctx, r.client, next.remove); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.report(ctx, seen, next); err != nil {

@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +24,6 @@ type plan struct {
 	wake   time.Duration
 }
 
-// youth is how long a version is kept though nothing names it: a Run stores it
-// just before it claims it.
-const youth = time.Minute
-
 func decide(w world) plan {
 	var p plan
 	current := ""
@@ -36,19 +33,10 @@ func decide(w world) plan {
 			current = workflow.Name(v.Hash)
 		}
 		p.nodes = int32(len(w.workflow.Spec.Nodes) + len(w.workflow.Spec.Finally)) //nolint:gosec // the schema allows 64
-		c := ready(p.nodes, err)
+		c := ready(p.nodes, v, err)
 		p.ready = &c
 	}
-	for _, cm := range w.versions {
-		if cm.Name == current || !w.unused[cm.Name] {
-			continue
-		}
-		if left := cm.CreationTimestamp.Add(youth).Sub(w.now); left > 0 {
-			p.wake = max(p.wake, left)
-			continue
-		}
-		p.remove = append(p.remove, cm)
-	}
+	p.remove, p.wake = w.versions.Old(current, w.now)
 	return p
 }
 
@@ -56,17 +44,32 @@ func decide(w world) plan {
 // server refuses one of more than 32 KiB.
 const maxMessage = 4 << 10
 
-func ready(nodes int32, err error) metav1.Condition {
+func ready(nodes int32, v *workflow.Version, err error) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("%d nodes", nodes)}
 	if nodes == 1 {
 		c.Message = "1 node"
 	}
 	var problem *snapshot.NotReadyError
 	switch {
+	case err == nil:
+		c.Message = task.Cut(c.Message+unheeded(v), maxMessage)
 	case errors.As(err, &problem):
 		c.Reason, c.Message = problem.Reason, task.Cut(problem.Message, maxMessage)
 	case err != nil:
 		c.Reason, c.Message = v1alpha1.ReasonNodeInvalid, task.Cut(err.Error(), maxMessage)
 	}
 	return c
+}
+
+// unheeded warns of approvals that hold nothing back.
+func unheeded(v *workflow.Version) string {
+	p, err := workflow.Compile(v)
+	if err != nil {
+		return ""
+	}
+	names := p.Unheeded()
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; no node waits for the approval %s: name it in dependsOn of those that it is to hold back", strings.Join(names, ", "))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -36,7 +37,7 @@ func otherwise(w *v1alpha1.Workflow) { w.Spec.Nodes[0].Prompt = "Fix it otherwis
 // reaching is a Workflow with what it may reach: the Agent fixer.
 func reaching(w *v1alpha1.Workflow) world {
 	fixer := gen.Agent()
-	return world{workflow: w, now: gen.Noon, unused: map[string]bool{}, objects: workflow.Objects{
+	return world{workflow: w, now: gen.Noon, versions: sweep.Versions{Unused: map[string]bool{}}, objects: workflow.Objects{
 		Workflows: map[string]*v1alpha1.Workflow{w.Name: w},
 		Agents:    map[string]*v1alpha1.Agent{"fixer": fixer},
 		Reach:     map[string]snapshot.Objects{"fixer": gen.Objects()},
@@ -58,6 +59,7 @@ func version(t *testing.T, w *v1alpha1.Workflow, age time.Duration) corev1.Confi
 
 func TestReady(t *testing.T) {
 	long := strings.Repeat("x", 5000)
+	consent := v1alpha1.Node{Name: "consent", Approval: &v1alpha1.ApprovalNode{Message: "May it?"}}
 	gone := reaching(release())
 	gone.objects.Agents = nil
 	cases := map[string]struct {
@@ -66,6 +68,7 @@ func TestReady(t *testing.T) {
 	}{
 		"everything is there":               {reaching(release()), "True Ready: 2 nodes"},
 		"one node":                          {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes = w.Spec.Nodes[:1] })), "True Ready: 1 node"},
+		"an approval holds nothing back":    {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes = append(w.Spec.Nodes, consent) })), "True Ready: 3 nodes; no node waits for the approval consent: name it in dependsOn of those that it is to hold back"},
 		"an Agent is not there":             {gone, `False AgentNotFound: node fix: Agent "fixer" not found`},
 		"an expression does not compile":    {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].When = "nodes.fix.output" })), "False ExpressionInvalid: node tell: when: column"},
 		"what is wrong is told in a few KB": {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].DependsOn = []string{long} })), "False GraphInvalid: node tell: dependsOn names \"xxx"},
@@ -103,7 +106,7 @@ func TestWhichVersionsGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := reaching(release())
 			w.workflow = tc.workflow
-			w.versions, w.unused[tc.version.Name] = []corev1.ConfigMap{tc.version}, tc.unused
+			w.versions.Stored, w.versions.Unused[tc.version.Name] = []corev1.ConfigMap{tc.version}, tc.unused
 			p := decide(w)
 			if removed := len(p.remove) == 1; removed != tc.removed || p.wake != tc.wake {
 				t.Errorf("removed %t, wake %s; want %t, %s", removed, p.wake, tc.removed, tc.wake)
@@ -125,12 +128,12 @@ func TestEveryWorkflowSettles(t *testing.T) {
 		}
 		for i := range 5 {
 			cm := version(t, release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[0].Prompt = fmt.Sprint(i) }), time.Duration(i)*30*time.Second)
-			w.versions = append(w.versions, cm)
-			w.unused[cm.Name] = mask&(2<<i) != 0
+			w.versions.Stored = append(w.versions.Stored, cm)
+			w.versions.Unused[cm.Name] = mask&(2<<i) != 0
 		}
 		for range 10 {
 			p := decide(w)
-			w.versions = without(w.versions, p.remove)
+			w.versions.Stored = without(w.versions.Stored, p.remove)
 			w.now = w.now.Add(p.wake)
 		}
 		last := decide(w)

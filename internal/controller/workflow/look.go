@@ -2,17 +2,14 @@ package workflow
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -20,15 +17,12 @@ import (
 type world struct {
 	workflow *v1alpha1.Workflow // nil: gone
 	objects  workflow.Objects   // what it may reach
-	// versions are the Workflow's stored ones, unused those that no unfinished Run
-	// and no other version names.
-	versions []corev1.ConfigMap
-	unused   map[string]bool // by name of the ConfigMap
+	versions sweep.Versions
 	now      time.Time
 }
 
 func (r *Reconciler) look(ctx context.Context, key client.ObjectKey) (world, error) {
-	w := world{now: r.now(), unused: map[string]bool{}}
+	w := world{now: r.now()}
 	var found v1alpha1.Workflow
 	switch err := r.client.Get(ctx, key, &found); {
 	case err == nil:
@@ -42,29 +36,7 @@ func (r *Reconciler) look(ctx context.Context, key client.ObjectKey) (world, err
 			return w, err
 		}
 	}
-	return w, r.lookAtVersions(ctx, key, &w)
-}
-
-func (r *Reconciler) lookAtVersions(ctx context.Context, key client.ObjectKey, w *world) error {
-	var all corev1.ConfigMapList
-	if err := r.client.List(ctx, &all, client.InNamespace(key.Namespace), client.HasLabels{v1alpha1.LabelWorkflow}); err != nil {
-		return fmt.Errorf("listing ConfigMaps: %w", err)
-	}
-	needed := map[string]bool{}
-	for i := range all.Items {
-		for _, hash := range workflow.Needs(&all.Items[i]) {
-			needed[hash] = true
-		}
-	}
-	label := snapshot.Label(key.Name)
-	w.versions = slices.DeleteFunc(all.Items, func(cm corev1.ConfigMap) bool { return cm.Labels[v1alpha1.LabelWorkflow] != label })
-	for i := range w.versions {
-		cm := &w.versions[i]
-		var runs v1alpha1.RunList
-		if err := r.client.List(ctx, &runs, client.InNamespace(key.Namespace), client.MatchingFields{agent.ByVersion: snapshot.HashOf(cm)}); err != nil {
-			return fmt.Errorf("listing Runs: %w", err)
-		}
-		w.unused[cm.Name] = len(runs.Items) == 0 && !needed[snapshot.HashOf(cm)]
-	}
-	return nil
+	var err error
+	w.versions, err = sweep.Look(ctx, r.client, key.Namespace, client.MatchingLabels{v1alpha1.LabelWorkflow: snapshot.Label(key.Name)})
+	return w, err
 }

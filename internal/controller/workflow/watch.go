@@ -6,12 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -80,20 +77,4 @@ func (r *Reconciler) neededBy(ctx context.Context, gone client.Object) []reconci
 		}
 	}
 	return requests(cm.Namespace, names)
-}
-
-// runFinished lets Runs through that stop needing their version.
-var runFinished = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return len(agent.UnfinishedByVersion(e.ObjectOld)) > 0 && len(agent.UnfinishedByVersion(e.ObjectNew)) == 0
-	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return len(agent.UnfinishedByVersion(e.Object)) > 0 },
-}
-
-// versionGone lets versions of Workflows through that are deleted.
-var versionGone = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetLabels()[v1alpha1.LabelWorkflow] != "" },
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -124,12 +125,22 @@ func used(c *v1alpha1.Run, aside amounts) amounts {
 	if p == nil {
 		return amounts{}
 	}
-	out := amounts{p.Counts.Steps, p.Usage.TotalTokens, 0, p.Usage.DurationSeconds}
-	switch {
-	case p.Usage.CostMicroUSD != nil:
-		out[byCost] = *p.Usage.CostMicroUSD
-	case p.Usage.TotalTokens > 0:
+	out := spentOf(p)
+	if p.Usage.CostMicroUSD == nil && out[byTokens] > 0 {
 		out[byCost] = aside[byCost]
+	}
+	return out
+}
+
+// spentOf is what a progress tells of what is limited, whoever wrote it: never
+// less than nothing, nor more than adds up.
+func spentOf(p *v1alpha1.RunProgress) amounts {
+	out := amounts{p.Counts.Steps, p.Usage.TotalTokens, 0, p.Usage.DurationSeconds}
+	if p.Usage.CostMicroUSD != nil {
+		out[byCost] = *p.Usage.CostMicroUSD
+	}
+	for d := range dimensions {
+		out[d] = run.Charged(out[d])
 	}
 	return out
 }

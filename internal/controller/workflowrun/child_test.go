@@ -3,6 +3,7 @@ package workflowrun
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -141,5 +142,64 @@ nodes:
 	b.ResetTimer()
 	for b.Loop() {
 		decide(w)
+	}
+}
+
+// each is a Run of 490 items of which all but one have ended, with outputs of so
+// many bytes, and a node after them with a prompt.
+func each(t *testing.T, size int, prompt string) *cluster {
+	t.Helper()
+	v := whole(t, `
+parameters: [{name: files, type: List}]
+nodes:
+- {name: look, agent: worker, prompt: "look at ${{ item }}", onFailure: Continue, forEach: {items: parameters.files, maxParallel: 490}}
+- {name: sum, agent: writer, prompt: "`+prompt+`"}
+`)
+	raw, _ := json.Marshal(map[string]any{"files": make([]int, 490)})
+	c := newCluster(v, func(r *v1alpha1.Run) { r.Spec.Parameters = rawOf(raw) })
+	for range 10 {
+		c.step()
+	}
+	filler := strings.Repeat("x", size)
+	for name := range c.children {
+		if name != "x-look-7" {
+			ends(name, 1, func(p *v1alpha1.RunProgress) {
+				p.Result.Text, p.Result.Output = filler, `{"n":1,"x":"`+filler+`"}`
+			})(c)
+		}
+	}
+	c.step()
+	return c
+}
+
+// allocated is how many bytes one look takes.
+func allocated(c *cluster) uint64 {
+	const looks = 5
+	w := c.world()
+	decide(w)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range looks {
+		decide(w)
+	}
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) / looks
+}
+
+// What children said is not copied before it may be read, and then a few times,
+// however many children there are.
+func TestLookingIsNoCopying(t *testing.T) {
+	const size = 20_000
+	for _, prompt := range []string{"${{ nodes.look.counts.succeeded }}", "${{ size(nodes.look.?output.orValue([])) }}"} {
+		small, large := each(t, 10, prompt), each(t, size, prompt)
+		if one, other := allocated(small), allocated(large); other > one+one/4 || other > 2<<20 {
+			t.Errorf("%s: a look takes %d bytes, and %d where children said much", prompt, one, other)
+		}
+		for _, c := range []*cluster{small, large} {
+			ends("x-look-7", 1)(c)
+		}
+		if one, other := allocated(small), allocated(large); other > one+8*490*size {
+			t.Errorf("%s: to read %d bytes takes %d, and %d without them", prompt, 490*size, other, one)
+		}
 	}
 }

@@ -102,7 +102,7 @@ func (c *cluster) world() world {
 	}
 	slices.SortFunc(w.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
 	missing, late := absent(w)
-	w.late = late || missing && len(c.hidden) > 0
+	w.late = late || len(missing) > 0 && len(c.hidden) > 0
 	w.unproven = unprovenBy(c.run, c.decided)
 	return w
 }

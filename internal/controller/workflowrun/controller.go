@@ -36,6 +36,7 @@ type Reconciler struct {
 	reporter outcome.Reporter
 	guard    guardian
 	versions *versions
+	absences *absences
 	now      func() time.Time
 }
 
@@ -56,6 +57,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		reporter: outcome.Reporter{Client: c, Events: recorder},
 		guard:    o.Guard,
 		versions: &versions{},
+		absences: &absences{},
 		now:      o.Now,
 	}
 }

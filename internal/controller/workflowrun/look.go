@@ -27,6 +27,7 @@ func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, err
 		return w, err
 	}
 	if parent.Status.CompletionTime != nil {
+		r.absences.forget(parent.UID)
 		w.claims, w.busy, err = r.claims(ctx, parent)
 		return w, err
 	}
@@ -76,7 +77,7 @@ func (r *Reconciler) children(ctx context.Context, parent *v1alpha1.Run) ([]*v1a
 // never believed.
 func (r *Reconciler) late(ctx context.Context, w world) (bool, error) {
 	missing, late := absent(w)
-	if late || !missing {
+	if late || len(missing) == 0 || r.absences.known(w.run.UID, missing) {
 		return late, nil
 	}
 	list := metav1.PartialObjectMetadataList{}
@@ -88,27 +89,30 @@ func (r *Reconciler) late(ctx context.Context, w world) (bool, error) {
 	for _, c := range w.children {
 		shown[string(c.UID)] = true
 	}
-	return slices.ContainsFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
+	late = slices.ContainsFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
 		return ours(&c, w.run) && !shown[string(c.UID)]
-	}), nil
+	})
+	if !late {
+		r.absences.put(w.run.UID, missing)
+	}
+	return late, nil
 }
 
-// absent says whether children are missing that are recorded, and whether what is
+// absent says which children are missing that are recorded, and whether what is
 // there is older than what is recorded.
-func absent(w world) (missing, late bool) {
-	exist, good := map[string]int{}, map[string]int{}
+func absent(w world) (missing []place, late bool) {
+	gone, good := map[string]int{}, map[string]int{}
 	for _, c := range w.children {
-		node := placeOf(c).node
-		exist[node]++
 		if finished(c) && succeeded(c) {
-			good[node]++
+			good[placeOf(c).node]++
 		}
 	}
+	missing = absentees(w)
+	for _, at := range missing {
+		gone[at.node]++
+	}
 	for _, n := range w.nodes() {
-		s := stands(w, n.Name)
-		gone := max(0, s.Started-exist[n.Name])
-		missing = missing || gone > 0
-		late = late || good[n.Name] < s.Succeeded-gone
+		late = late || good[n.Name] < stands(w, n.Name).Succeeded-gone[n.Name]
 	}
 	return missing, late
 }

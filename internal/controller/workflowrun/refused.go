@@ -3,13 +3,13 @@ package workflowrun
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 )
 
 var errMoved = errors.New("it has changed since it was read")
@@ -32,7 +32,7 @@ func refused(err error) (refusal, bool) {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 	}
 	switch {
-	case !isRefusal(err), says("cannot create resource"), apierrors.IsNotFound(err):
+	case !denial.Is(err), says("cannot create resource"), apierrors.IsNotFound(err):
 		return refusal{}, false // the operator's own rights, or a name that is free again: for its log, not the Run
 	case says("exceeded quota", "failed quota"):
 		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run; raise it, or wait for other work to end: " + text}, true
@@ -40,16 +40,4 @@ func refused(err error) (refusal, bool) {
 		return refusal{v1alpha1.NodeReasonRefused, "the namespace is being deleted"}, true
 	}
 	return refusal{v1alpha1.NodeReasonRefused, "the cluster refused its Run: " + text}, true
-}
-
-// isRefusal says whether the server answered that it does not want this Run,
-// rather than that it cannot answer now.
-func isRefusal(err error) bool {
-	status, is := errors.AsType[*apierrors.StatusError](err)
-	if !is {
-		return false
-	}
-	code := status.ErrStatus.Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
-		code != http.StatusUnauthorized && code != http.StatusConflict && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -33,8 +34,25 @@ func statusOf(w world, p plan) v1alpha1.RunStatus {
 	if p.Settles() && s.Progress != nil {
 		s.Progress.State, s.Progress.Pending = "", nil
 	}
+	if p.Settles() && p.progress == nil && s.CompletionTime == nil {
+		concluded(s.Nodes, metav1.NewTime(w.now))
+	}
 	p.Put(&s, w.run, w.now)
 	return thrifty(w.run.Status, s)
+}
+
+// concluded are the nodes of a Run that ends without a look at its graph: what
+// worked is stopped, and nothing else begins.
+func concluded(nodes []v1alpha1.NodeStatus, now metav1.Time) {
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State == v1alpha1.NodeRunning {
+			n.State, n.Reason, n.FinishedAt = v1alpha1.NodeFailed, graph.ReasonCancelled, &now
+		}
+		if n.State == v1alpha1.NodeWaiting {
+			n.State, n.Reason = v1alpha1.NodeNotReached, ""
+		}
+	}
 }
 
 // thrifty is a status to be written. Numbers of children that work change all the
@@ -61,17 +79,32 @@ func progressOf(w world, p *progress) *v1alpha1.RunProgress {
 	if len(p.pending) > 0 {
 		out.State = v1alpha1.ReasonAwaitingApproval
 	}
-	sums(w.children, out)
-	// What a child used that somebody deleted was used all the same.
-	floor(&out.Counts, had.Counts)
-	floorUsage(&out.Usage, had.Usage)
+	if lost := lossOf(w); lost.missing == nil {
+		sums(w.children, out)
+	} else {
+		sums(slices.DeleteFunc(slices.Clone(w.children), func(c *v1alpha1.Run) bool { return !finished(c) }), out)
+		lost.add(out)
+	}
+	floor(out, had)
 	return out
 }
 
-// sums adds up what all children did. What something cost is known when it is of
-// each that used anything.
+// numbers are those of a progress that add up. What something cost is not among
+// them: that may be unknown.
+func numbers(p *v1alpha1.RunProgress) []*int64 {
+	return []*int64{
+		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.Errors,
+		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
+		&p.Usage.OutputTokens, &p.Usage.ReasoningTokens, &p.Usage.TotalTokens,
+		&p.Usage.DurationSeconds,
+	}
+}
+
+// sums adds up what all children did, whatever they say of it. What something cost
+// is known when it is of each that used anything.
 func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	cost, priced := int64(0), true
+	to := numbers(out)
 	for _, c := range children {
 		p := c.Status.Progress
 		if p == nil {
@@ -80,21 +113,13 @@ func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 		if p.Effects != "" {
 			out.Effects = p.Effects
 		}
-		out.Counts.Steps += p.Counts.Steps
-		out.Counts.ModelCalls += p.Counts.ModelCalls
-		out.Counts.ToolCalls += p.Counts.ToolCalls
-		out.Counts.Errors += p.Counts.Errors
-		out.Usage.InputTokens += p.Usage.InputTokens
-		out.Usage.CacheReadTokens += p.Usage.CacheReadTokens
-		out.Usage.CacheWriteTokens += p.Usage.CacheWriteTokens
-		out.Usage.OutputTokens += p.Usage.OutputTokens
-		out.Usage.ReasoningTokens += p.Usage.ReasoningTokens
-		out.Usage.TotalTokens += p.Usage.TotalTokens
-		out.Usage.DurationSeconds += p.Usage.DurationSeconds
+		for i, n := range numbers(p) {
+			*to[i] = run.Charged(*to[i] + run.Charged(*n))
+		}
 		switch {
 		case p.Usage.CostMicroUSD != nil:
-			cost += *p.Usage.CostMicroUSD
-		case p.Usage.InputTokens+p.Usage.OutputTokens > 0:
+			cost = run.Charged(cost + run.Charged(*p.Usage.CostMicroUSD))
+		case p.Usage.InputTokens > 0 || p.Usage.OutputTokens > 0:
 			priced = false
 		}
 	}
@@ -103,28 +128,18 @@ func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	}
 }
 
-// floor keeps counts from falling.
-func floor(n *v1alpha1.Counts, had v1alpha1.Counts) {
-	n.Steps = max(n.Steps, had.Steps)
-	n.ModelCalls = max(n.ModelCalls, had.ModelCalls)
-	n.ToolCalls = max(n.ToolCalls, had.ToolCalls)
-	n.Errors = max(n.Errors, had.Errors)
-}
-
-// floorUsage keeps usage from falling, and writes its cost for people.
-func floorUsage(u *v1alpha1.Usage, had v1alpha1.Usage) {
-	u.InputTokens = max(u.InputTokens, had.InputTokens)
-	u.CacheReadTokens = max(u.CacheReadTokens, had.CacheReadTokens)
-	u.CacheWriteTokens = max(u.CacheWriteTokens, had.CacheWriteTokens)
-	u.OutputTokens = max(u.OutputTokens, had.OutputTokens)
-	u.ReasoningTokens = max(u.ReasoningTokens, had.ReasoningTokens)
-	u.TotalTokens = max(u.TotalTokens, had.TotalTokens)
-	u.DurationSeconds = max(u.DurationSeconds, had.DurationSeconds)
+// floor keeps numbers from falling, and writes the cost for people.
+func floor(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
+	least := numbers(&had)
+	for i, n := range numbers(p) {
+		*n = max(*n, run.Charged(*least[i]))
+	}
+	u := &p.Usage
 	if u.CostMicroUSD == nil {
 		return
 	}
-	if had.CostMicroUSD != nil {
-		cost := max(*u.CostMicroUSD, *had.CostMicroUSD)
+	if before := had.Usage.CostMicroUSD; before != nil {
+		cost := max(*u.CostMicroUSD, run.Charged(*before))
 		u.CostMicroUSD = &cost
 	}
 	u.Cost = task.Money(*u.CostMicroUSD)

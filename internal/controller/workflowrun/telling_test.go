@@ -33,11 +33,14 @@ type story struct {
 	beats  []beat
 }
 
-// A telling is a story being played.
+// A telling is a story being played. The controller takes a step when something
+// that it watches wakes it, or at the time that it asked for, and never else.
 type telling struct {
 	strings.Builder
 	*cluster
 	beats []beat
+	woken bool
+	due   time.Time // zero: never
 }
 
 // play lets a story happen and tells it, line by line, until nothing is left to
@@ -60,14 +63,19 @@ func play(t *testing.T, s story) string {
 		p.missing = `Workflow "release" not found in namespace team-a`
 	}
 	fmt.Fprintf(p, "# %s\n", s.title)
+	p.woken = true // it is created
 	for range 300 {
 		p.happen()
-		wake, moved := p.move()
-		if p.gone || !moved && wake == 0 && len(p.beats) == 0 {
+		switch {
+		case p.woken || !p.due.IsZero() && !p.now.Before(p.due):
+			p.move()
+		case p.due.IsZero() && len(p.beats) == 0:
 			return p.String()
+		default:
+			p.pass()
 		}
-		if !moved {
-			p.pass(wake)
+		if p.gone {
+			return p.String()
 		}
 	}
 	t.Fatalf("the story does not end:\n%s", p)
@@ -78,19 +86,24 @@ func play(t *testing.T, s story) string {
 func (p *telling) happen() {
 	for len(p.beats) > 0 && !gen.Noon.Add(p.beats[0].at).After(p.now) {
 		p.tell("* %s", p.beats[0].what)
+		before := p.glance()
 		p.beats[0].do(p.cluster)
+		p.woken = p.woken || p.stirs(before)
 		p.beats = p.beats[1:]
 	}
 }
 
-// move lets the controller take one step; moved says whether it changed
-// anything, so that its own write wakes it again.
-func (p *telling) move() (wake time.Duration, moved bool) {
-	before := p.run.Status.DeepCopy()
+// move lets the controller take one step, which may wake it again.
+func (p *telling) move() {
+	before, seen := p.run.Status.DeepCopy(), p.glance()
 	plan := p.step()
+	p.woken, p.due = p.stirs(seen), time.Time{}
+	if plan.wake > 0 {
+		p.due = p.now.Add(plan.wake)
+	}
 	did := deed(plan)
 	if did == "" && cmp.Equal(*before, p.run.Status) {
-		return plan.wake, false
+		return
 	}
 	o := outcome.Of(p.run.Status)
 	p.tell("%s", strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", did, o.Status, o.Reason, o.Message)))
@@ -102,7 +115,6 @@ func (p *telling) move() (wake time.Duration, moved bool) {
 	if r := p.world().recorded(); r != nil && r.Output != "" && before.CompletionTime == nil {
 		p.tell("    output %s", r.Output)
 	}
-	return plan.wake, true
 }
 
 // told is a node, in a line.
@@ -118,9 +130,9 @@ func told(n v1alpha1.NodeStatus) string {
 }
 
 // pass lets time pass until the controller wakes or something happens.
-func (p *telling) pass(wake time.Duration) {
-	next := p.now.Add(wake)
-	if len(p.beats) > 0 && (wake == 0 || next.After(gen.Noon.Add(p.beats[0].at))) {
+func (p *telling) pass() {
+	next := p.due
+	if len(p.beats) > 0 && (next.IsZero() || next.After(gen.Noon.Add(p.beats[0].at))) {
 		next = gen.Noon.Add(p.beats[0].at)
 	}
 	p.now = next

@@ -138,6 +138,9 @@ func purses(w world) (main, finally *purse) {
 		}
 		p.pay(c, lowest(ofTarget(w, c.Spec.Agent, c.Spec.Workflow), limitsOf(c.Spec.Limits)))
 	}
+	if lost := lossOf(w); lost.missing != nil {
+		lost.pay(w, main, finally)
+	}
 	return main, finally
 }
 

@@ -1,0 +1,49 @@
+package workflowrun
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// A glance is what there is to watch at one moment.
+type glance struct {
+	run      *v1alpha1.Run
+	children map[string]*v1alpha1.Run
+	decided  []v1alpha1.Decision
+	missing  string
+}
+
+func (c *cluster) glance() glance {
+	return glance{c.run.DeepCopy(), maps.Clone(c.children), slices.Clone(c.decided), c.missing}
+}
+
+// stirs says whether what became since a glance wakes the controller: by what it
+// has Setup watch.
+func (c *cluster) stirs(was glance) bool {
+	decided := len(was.decided) != len(c.decided)
+	workflow := was.missing != c.missing && unbegunByWorkflow(c.run) != nil
+	return decided || workflow || c.childrenStir(was) || runChanged.Update(event.UpdateEvent{ObjectOld: was.run, ObjectNew: c.run})
+}
+
+func (c *cluster) childrenStir(was glance) bool {
+	for name, child := range c.children {
+		had := was.children[name]
+		switch {
+		case !ours(child, c.run):
+		case had == nil && childChanged.Create(event.CreateEvent{Object: child}):
+			return true
+		case had != nil && childChanged.Update(event.UpdateEvent{ObjectOld: had, ObjectNew: child}):
+			return true
+		}
+	}
+	for name, child := range was.children {
+		if c.children[name] == nil && childChanged.Delete(event.DeleteEvent{Object: child}) {
+			return true
+		}
+	}
+	return false
+}

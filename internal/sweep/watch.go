@@ -1,0 +1,47 @@
+package sweep
+
+import (
+	"cmp"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// ByVersion indexes unfinished Runs by the version, of an Agent or a Workflow,
+// that they started with or, as children, are to start with.
+const ByVersion = "unfinished-by-version"
+
+// UnfinishedByVersion is the index ByVersion.
+func UnfinishedByVersion(o client.Object) []string {
+	run, is := o.(*v1alpha1.Run)
+	if !is || run.Status.CompletionTime != nil {
+		return nil
+	}
+	version := cmp.Or(run.Status.Version, run.Annotations[v1alpha1.AnnotationVersion])
+	if run.Status.Attempt != nil {
+		version = run.Status.Attempt.Agent
+	}
+	if version == "" {
+		return nil
+	}
+	return []string{version}
+}
+
+// RunFinished lets Runs through that stop needing their version.
+var RunFinished = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return len(UnfinishedByVersion(e.ObjectOld)) > 0 && len(UnfinishedByVersion(e.ObjectNew)) == 0
+	},
+	DeleteFunc: func(e event.DeleteEvent) bool { return len(UnfinishedByVersion(e.Object)) > 0 },
+}
+
+// WorkflowGone lets versions of Workflows through that are deleted.
+var WorkflowGone = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetLabels()[v1alpha1.LabelWorkflow] != "" },
+}

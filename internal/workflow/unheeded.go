@@ -1,0 +1,34 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/internal/graph"
+)
+
+// Unheeded are approvals that nothing waits for, though there is work that could
+// have been meant to: it begins whatever is decided.
+func (p *Program) Unheeded() []string {
+	heeded := map[string]bool{}
+	nodes := p.Graph.Nodes()
+	for _, n := range nodes {
+		for _, before := range n.Waits {
+			heeded[before] = heeded[before] || !n.Final
+		}
+	}
+	var out []string
+	for _, n := range nodes {
+		if n.Kind == graph.Approval && !heeded[n.Name] && p.besides(n.Name) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// besides says whether a child may begin that does not come before a node.
+func (p *Program) besides(name string) bool {
+	before := p.Graph.Before(name)
+	return slices.ContainsFunc(p.Graph.Nodes(), func(n graph.Node) bool {
+		return n.Kind != graph.Approval && !n.Final && !slices.Contains(before, n.Name)
+	})
+}
