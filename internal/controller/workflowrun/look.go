@@ -28,6 +28,9 @@ func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, err
 	}
 	if parent.Status.CompletionTime != nil {
 		r.absences.forget(parent.UID)
+		if w.above, err = r.goesOnAbove(ctx, parent); err != nil {
+			return w, err
+		}
 		w.claims, w.busy, err = r.claims(ctx, parent)
 		return w, err
 	}

@@ -26,6 +26,8 @@ func settled(w world) (plan, bool) {
 	left, goes := outcome.Expires(w.run, w.now)
 	switch {
 	case !goes:
+	case w.above:
+		p.wake = sooner(p.wake, aboveInterval) // its TTL does not run
 	case left > 0:
 		p.wake = sooner(p.wake, left)
 	default:
