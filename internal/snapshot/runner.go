@@ -1,8 +1,8 @@
 package snapshot
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
