@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
 // rules are the whole policy of a Schedule, most pressing first. The first that
@@ -188,10 +189,15 @@ func replacing(w world, p plan) (plan, bool) {
 // maxNamed is how many Runs a message names.
 const maxNamed = 3
 
+// naming names Runs, and says of those that do not work what they wait for.
 func naming(runs []*v1alpha1.Run) string {
 	var names []string
 	for _, run := range runs[:min(len(runs), maxNamed)] {
-		names = append(names, run.Name)
+		name := run.Name
+		if why := outcome.Of(run.Status).Reason; why != "" && why != v1alpha1.ReasonRunning {
+			name += " (" + why + ")"
+		}
+		names = append(names, name)
 	}
 	text := strings.Join(names, ", ")
 	if more := len(runs) - maxNamed; more > 0 {
