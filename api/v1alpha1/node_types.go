@@ -1,89 +1,198 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// NodeStatus is how far a node of a workflow Run came. Its Runs are found by
-// their labels deckhand.dev/workflow-run and deckhand.dev/node.
-type NodeStatus struct {
-	// name of the node.
+// Node is one piece of a Workflow.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
+// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.with) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.retries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, with, forEach, loop, limits, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.retries) || has(self.workspace))",message="a workflow takes parameters: write with, and remove prompt, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.with)",message="say what the agent is to do: write prompt, or with as its input.schema has it"
+// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="items work side by side, each in a workspace of its own: remove workspace or forEach"
+type Node struct {
+	// name of the node, part of the names of its Runs.
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 40",message="must be at most 40 bytes"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must begin with a letter and be lower-case letters, digits and -"
 	// +required
 	Name string `json:"name"`
-	// state is Waiting, Running, Succeeded, Failed, Skipped (its when was false) or
-	// NotReached (the Run ended first).
-	// +kubebuilder:validation:Enum=Waiting;Running;Succeeded;Failed;Skipped;NotReached
+
+	// agent names the Agent, in the same namespace, that does the work.
+	// +optional
+	Agent ObjectName `json:"agent,omitempty"`
+
+	// workflow names another Workflow, in the same namespace. One that leads back to
+	// this one makes it not Ready, reason WorkflowCycle.
+	// +optional
+	Workflow ObjectName `json:"workflow,omitempty"`
+
+	// approval asks a person and goes on with what was decided.
+	// +optional
+	Approval *ApprovalNode `json:"approval,omitempty"`
+
+	// prompt is what an agent is to do. ${{ expression }} stands for its value, put
+	// in as it is and never read again; $${{ is a literal ${{. Beyond 64 KiB when
+	// the values are in, the node fails.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB"
+	// +optional
+	Prompt string `json:"prompt,omitempty"`
+
+	// with are the values of the Agent's input, or of the Workflow's parameters: an
+	// object whose values are JSON, with {cel: "..."} at any depth for what an
+	// expression gives, checked against input.schema. At most 16 KiB of JSON when it
+	// is worked out.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	With *runtime.RawExtension `json:"with,omitempty"`
+
+	// dependsOn names nodes to wait for, beside those that expressions read.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=40
+	// +optional
+	DependsOn []string `json:"dependsOn,omitempty"`
+
+	// when is a condition, read once when the node could start; false skips it.
+	// Those that wait for it go on unless their own when says otherwise.
+	// +optional
+	When Expression `json:"when,omitempty"`
+
+	// forEach does the node once for each item of a list. Its output is the list of
+	// theirs, in their order.
+	// +optional
+	ForEach *ForEach `json:"forEach,omitempty"`
+
+	// loop does the node again until it is good. Its output is that of the last
+	// time.
+	// +optional
+	Loop *Loop `json:"loop,omitempty"`
+
+	// onFailure is Fail: no other node starts, those that work are stopped, and the
+	// Run ends with reason NodeFailed after finally; or Continue: the Run goes on,
+	// and what others read of this node is optional. Default Fail.
+	// +kubebuilder:validation:Enum=Fail;Continue
+	// +optional
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+
+	// retries of the Runs of this node, as Run.spec.retries. Default 1.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	Retries *int32 `json:"retries,omitempty"`
+
+	// limits lower those of the Agent for each Run of this node.
+	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+
+	// workspace is where the files of an agent are. Default: its own.
+	// +optional
+	Workspace *NodeWorkspace `json:"workspace,omitempty"`
+}
+
+// Expression is a CEL expression, of at most 4 KiB.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=4096
+type Expression string
+
+// ForEach does a node once for each item of a list. Expressions of the node read
+// item and index, from 0.
+type ForEach struct {
+	// items is an expression whose value is a list of at most 500, read once when
+	// the node starts. More fail the node.
 	// +required
-	State NodeState `json:"state"`
-	// reason is why: of what failed the reason of its Run, of what waits what for.
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 32",message="must be at most 32 bytes"
+	Items Expression `json:"items"`
+
+	// maxParallel is how many work at once, 1 to 500. Default 5.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
 	// +optional
-	Reason string `json:"reason,omitempty"`
-	// counts are its Runs; one, where it has neither forEach nor loop.
-	// +optional
-	Counts *NodeCounts `json:"counts,omitempty"`
-	// startedAt is when it began.
-	// +optional
-	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// finishedAt is when it ended.
-	// +optional
-	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	MaxParallel int32 `json:"maxParallel,omitempty"`
 }
 
-// NodeCounts are the Runs of a node: items, or iterations.
-type NodeCounts struct {
-	// total is how many there will be, of items; how many there were, of iterations.
-	// +kubebuilder:validation:Maximum=500
+// Loop does a node again until it is good. Expressions of the node read
+// iteration, from 1, and previous: the iteration before, which is optional.
+type Loop struct {
+	// until is a condition, read after each iteration: self is that one (output,
+	// text, succeeded). True ends the loop.
+	// +required
+	Until Expression `json:"until"`
+
+	// maxIterations ends it, 1 to 100: the node then fails, reason IterationLimit.
+	// Default 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
 	// +optional
-	Total int32 `json:"total,omitempty"`
-	// started is how many began.
-	// +kubebuilder:validation:Maximum=500
+	MaxIterations int32 `json:"maxIterations,omitempty"`
+
+	// session is Fresh: each iteration begins anew. Default Fresh.
+	// +kubebuilder:validation:Enum=Fresh
 	// +optional
-	Started int32 `json:"started,omitempty"`
-	// succeeded is how many did their work.
-	// +kubebuilder:validation:Maximum=500
-	// +optional
-	Succeeded int32 `json:"succeeded,omitempty"`
-	// failed is how many did not.
-	// +kubebuilder:validation:Maximum=500
-	// +optional
-	Failed int32 `json:"failed,omitempty"`
-	// skipped is how many items never began because the node failed first.
-	// +kubebuilder:validation:Maximum=500
-	// +optional
-	Skipped int32 `json:"skipped,omitempty"`
+	Session LoopSession `json:"session,omitempty"`
 }
 
-// NodeState is how far a node came.
-type NodeState string
+// LoopSession is what an iteration knows of the one before.
+type LoopSession string
 
-// The states of a node.
+// SessionFresh knows of it what its prompt says.
+const SessionFresh LoopSession = "Fresh"
+
+// OnFailure is what follows when a node fails.
+type OnFailure string
+
+// What follows when a node fails.
 const (
-	NodeWaiting    NodeState = "Waiting"
-	NodeRunning    NodeState = "Running"
-	NodeSucceeded  NodeState = "Succeeded"
-	NodeFailed     NodeState = "Failed"
-	NodeSkipped    NodeState = "Skipped"
-	NodeNotReached NodeState = "NotReached"
+	OnFailureFail     OnFailure = "Fail"
+	OnFailureContinue OnFailure = "Continue"
 )
 
-// Reasons of a node that no Run has.
-const (
-	// NodeReasonLost: a Run of it was deleted before it had ended.
-	NodeReasonLost = "RunDeleted"
-	// NodeReasonExpression: an expression of it failed; the Run's message says which.
-	NodeReasonExpression = "ExpressionFailed"
-	// NodeReasonTooManyItems: forEach gave more items than one node, or one Run, may
-	// have.
-	NodeReasonTooManyItems = "TooManyItems"
-	// NodeReasonTooLarge: a prompt, parameters or an output outgrew its bound.
-	NodeReasonTooLarge = "TooLarge"
-	// NodeReasonCancelled: the Run ended while the node worked, which was then
-	// stopped.
-	NodeReasonCancelled = "Cancelled"
-	// NodeReasonRefused: the cluster refused its Run.
-	NodeReasonRefused = "RunRefused"
-)
+// NodeWorkspace is where the files of a node are.
+type NodeWorkspace struct {
+	// from names a node whose files this one works on: it waits for it, and has its
+	// volume. Agents of both have workspace.durability Volume; else the Workflow is
+	// not Ready, reason NodeInvalid. Two that have the files of one at the same time
+	// are on one machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	From string `json:"from"`
+}
+
+// ApprovalNode asks a person. The request stands in status.progress.pending of
+// the Run and is answered by a Decision. The node's output is {approved, by, at,
+// reason, input}. A Deny fails it with reason Denied, unless an expression
+// reads approved: then it succeeds with false.
+type ApprovalNode struct {
+	// message is what is asked, with ${{ expression }} as in a prompt; at most 1 KiB
+	// when the values are in, the rest is cut.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
+	// +required
+	Message string `json:"message"`
+
+	// groups are those whose members may decide. Default: whoever may create
+	// Decisions.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// expiresAfter is how long it waits; then it counts as denied. Default 168h.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be at least 1s and at most 720h"
+	// +optional
+	ExpiresAfter Duration `json:"expiresAfter,omitempty"`
+
+	// input is what a person says with the approval: a JSON Schema, at most 1 KiB,
+	// that the value of the Decision fits. Default: nothing.
+	// +optional
+	Input *Input `json:"input,omitempty"`
+}
