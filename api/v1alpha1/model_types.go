@@ -189,7 +189,7 @@ const DefaultSecretKey = "api-key"
 
 // KeyOrDefault is the key in the Secret. It is no default of the schema: those
 // within lists make every apply of an unchanged object change something.
-func (k SecretKey) KeyOrDefault() string {
+func (k *SecretKey) KeyOrDefault() string {
 	if k.Key == "" {
 		return DefaultSecretKey
 	}
