@@ -58,6 +58,7 @@ func run(m *testing.M) (int, error) {
 	}
 	cfg, err := env.Start()
 	if err != nil {
+		_ = env.Stop() // what had started
 		return 1, fmt.Errorf("starting an API server (make assets builds it): %w", err)
 	}
 	defer func() { _ = env.Stop() }() // the process ends anyway
