@@ -47,12 +47,13 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.create(claimOf("small", "16Mi", map[string]string{"deckhand.test/enforce-size": "true"}))
-	log := p.work("fill", "small", `df --output=fstype . | tail -1
+	log := p.work("fill", "small", `exec 2>&1 # in one stream, so in order
+		df --output=fstype . | tail -1
 		head -c 32M /dev/zero >big; stat -c %s big`)
 	if !strings.HasPrefix(log, "tmpfs\n") {
 		t.Skip("the StorageClass of this cluster does not enforce sizes")
 	}
-	if !strings.Contains(log, "No space left on device") || !strings.HasSuffix(log, "16777216\n") {
+	if !strings.Contains(log, "No space left on device") || !strings.Contains(log, "\n16777216\n") {
 		t.Errorf("it says:\n%s", log)
 	}
 }
