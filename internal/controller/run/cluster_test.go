@@ -13,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -68,7 +69,7 @@ func (c *cluster) world() world {
 	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
-	w.unproven = unprovenBy(c.run, c.decided)
+	w.unproven = proof.Lacking(c.run, c.decided)
 	c.show(&w, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {

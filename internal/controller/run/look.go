@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
@@ -47,12 +48,12 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if w.trouble, err = r.troubles(ctx, w); err != nil {
 		return w, err
 	}
-	decisions, err := r.decisions(ctx, run)
+	decisions, err := proof.Decisions(ctx, r.client, run)
 	if err != nil {
 		return w, err
 	}
 	w.decisions, w.granted = sorted(run, decisions)
-	w.unproven, err = r.unproven(ctx, run, decisions)
+	w.unproven, err = proof.Missing(ctx, r.live, run, decisions)
 	return w, err
 }
 
@@ -158,35 +159,4 @@ func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
 	}
 	return v, "", err
-}
-
-// unproven is the first Decision that a Run's runner says it acted on and that
-// nobody made; empty: there is none. That one is missing is believed only of the
-// API server itself.
-func (r *Reconciler) unproven(ctx context.Context, run *v1alpha1.Run, decisions []v1alpha1.Decision) (string, error) {
-	name := unprovenBy(run, decisions)
-	if name == "" {
-		return "", nil
-	}
-	var d v1alpha1.Decision
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d)
-	switch {
-	case apierrors.IsNotFound(err):
-		return name, nil
-	case err != nil:
-		return "", fmt.Errorf("getting Decision %s: %w", name, err)
-	}
-	return unprovenBy(run, append(slices.Clone(decisions), d)), nil
-}
-
-// decisions are those on a Run, oldest first.
-func (r *Reconciler) decisions(ctx context.Context, run *v1alpha1.Run) ([]v1alpha1.Decision, error) {
-	var list v1alpha1.DecisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingFields{v1alpha1.DecisionsByRun: run.Name}); err != nil {
-		return nil, fmt.Errorf("listing Decisions: %w", err)
-	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.Decision) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return list.Items, nil
 }

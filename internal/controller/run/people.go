@@ -150,44 +150,6 @@ func sorted(run *v1alpha1.Run, decisions []v1alpha1.Decision) (open []v1alpha1.D
 	return open, granted
 }
 
-// unprovenBy is the first Decision that a runner says it acted on and that is not
-// among decisions as it says, or was refused.
-func unprovenBy(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
-	if run.Status.Progress == nil {
-		return ""
-	}
-	for _, done := range run.Status.Progress.Decided {
-		made := func(d v1alpha1.Decision) bool {
-			return d.Name == done.Name && d.Spec.Run == run.Name && proves(&d, done)
-		}
-		if done.Refused == "" && !slices.ContainsFunc(decisions, made) {
-			return done.Name
-		}
-	}
-	return ""
-}
-
-// proves says whether a Decision can be what a runner says that it acted on. Where
-// that was about a call, only one about a call can.
-func proves(d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
-	if done.Type != "" && done.Type != d.Spec.Type {
-		return false
-	}
-	switch d.Spec.Type {
-	case v1alpha1.DecisionApprove:
-		return d.Spec.Digest == done.Digest && !turnedDown(d)
-	case v1alpha1.DecisionDeny:
-		return true
-	default:
-		return done.Digest == ""
-	}
-}
-
-// turnedDown says whether it is known for good that a Decision was not one.
-func turnedDown(d *v1alpha1.Decision) bool {
-	return meta.IsStatusConditionFalse(d.Status.Conditions, v1alpha1.ConditionApplied)
-}
-
 func mismatched(w world) (plan, bool) {
 	if w.unproven == "" {
 		return plan{}, false

@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -103,7 +104,7 @@ func (c *cluster) world() world {
 	slices.SortFunc(w.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
 	missing, late := absent(w)
 	w.late = late || len(missing) > 0 && len(c.hidden) > 0
-	w.unproven = unprovenBy(c.run, c.decided)
+	w.unproven = proof.Lacking(c.run, c.decided)
 	return w
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -47,10 +48,10 @@ func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, err
 	if w.late, err = r.late(ctx, w); err != nil {
 		return w, err
 	}
-	if w.decisions, err = r.decisions(ctx, parent); err != nil {
+	if w.decisions, err = proof.Decisions(ctx, r.client, parent); err != nil {
 		return w, err
 	}
-	w.unproven, err = r.unproven(ctx, w)
+	w.unproven, err = proof.Missing(ctx, r.live, w.run, w.decisions)
 	return w, err
 }
 
@@ -203,37 +204,6 @@ func (r *Reconciler) current(ctx context.Context, parent *v1alpha1.Run) (*workfl
 		return nil, fmt.Sprintf("Workflow %q is not ready: %s", w.Name, problem.Message), nil
 	}
 	return v, "", err
-}
-
-// decisions are those on a Run, oldest first.
-func (r *Reconciler) decisions(ctx context.Context, parent *v1alpha1.Run) ([]v1alpha1.Decision, error) {
-	var list v1alpha1.DecisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingFields{v1alpha1.DecisionsByRun: parent.Name}); err != nil {
-		return nil, fmt.Errorf("listing Decisions: %w", err)
-	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.Decision) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return list.Items, nil
-}
-
-// unproven is the first Decision that the Run went by and that is not there, or
-// says something else; empty: there is none. That one is missing is believed only
-// of the API server itself.
-func (r *Reconciler) unproven(ctx context.Context, w world) (string, error) {
-	name := unprovenBy(w.run, w.decisions)
-	if name == "" {
-		return "", nil
-	}
-	var d v1alpha1.Decision
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: name}, &d)
-	switch {
-	case apierrors.IsNotFound(err):
-		return name, nil
-	case err != nil:
-		return "", fmt.Errorf("getting Decision %s: %w", name, err)
-	}
-	return unprovenBy(w.run, append(slices.Clone(w.decisions), d)), nil
 }
 
 // claims are those that the children of a Run share, and which of them a pod may

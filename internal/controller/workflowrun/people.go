@@ -208,30 +208,6 @@ func (m *mind) denied(node string) string {
 	return fmt.Sprintf("denied by %s: %s", d.Spec.By, d.Spec.Reason)
 }
 
-// unprovenBy is the first Decision that a Run went by and that is not among
-// decisions as it was; empty: there is none.
-func unprovenBy(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
-	if run.Status.Progress == nil {
-		return ""
-	}
-	for _, done := range run.Status.Progress.Decided {
-		if !proven(done, run.Name, decisions) {
-			return done.Name
-		}
-	}
-	return ""
-}
-
-func proven(done v1alpha1.DecidedRequest, run string, decisions []v1alpha1.Decision) bool {
-	for i := range decisions {
-		d := &decisions[i].Spec
-		if decisions[i].Name == done.Name && d.Run == run && d.Type == done.Type && (d.Type != v1alpha1.DecisionApprove || d.Digest == done.Digest) {
-			return true
-		}
-	}
-	return false
-}
-
 // expiresIn is how long the first of the open requests still waits; 0: there is
 // none.
 func expiresIn(w world, pending []v1alpha1.PendingRequest) time.Duration {
