@@ -55,11 +55,14 @@ func numbered(s string) (text string, used int, ok bool) {
 		end++
 	}
 	n, err := strconv.ParseUint(s[start:end], base, 32)
-	if err != nil || n == 0 || n > utf8.MaxRune { // a NUL ends the string in some shells
+	if err != nil || n == 0 || s[0] != 'x' && base == 16 && !utf8.ValidRune(rune(n)) { //nolint:gosec // at most 32 bits; a NUL ends the string in some shells; bash writes surrogates
 		return "", 0, false
 	}
+	if base == 8 && n == 0o400 {
+		return "", 0, false // a byte of 0
+	}
 	if s[0] == 'u' || s[0] == 'U' {
-		return string(rune(n)), end, true
+		return string(rune(n)), end, true //nolint:gosec // at most 32 bits
 	}
 	return string([]byte{byte(n)}), end, true //nolint:gosec // three octal digits are cut to a byte by shells too
 }

@@ -22,18 +22,24 @@ func (r *reader) builtin(name string, args []word) bool {
 		r.trap(args)
 	case "alias":
 		r.alias(args)
+	case "set", "shopt":
+		r.switches(name, args)
 	case "jobs":
-		r.after(args, "-x")
-	case "hash", "enable", "bind", "complete", "compgen", "compopt", "fc":
+		r.jobs(args)
+	case "hash", "enable", "bind", "complete", "compgen", "compopt":
 		if len(args) > 0 && !only(args, "-r", "-l") {
 			r.hide(name + " changes what names run, or runs commands by itself")
 		}
-	case "mapfile", "readarray":
-		if slices.ContainsFunc(args, func(w word) bool { return strings.HasPrefix(w.text, "-C") || !w.known && w.text == "" }) {
-			r.hide(name + " -C runs commands by itself")
+	case "fc":
+		if len(args) == 0 || !only(args, "-r", "-l") || only(args, "-r") {
+			r.hide("fc runs an editor, or commands of the history")
 		}
+	case "mapfile", "readarray":
+		r.mapfile(name, args)
+	case "read", "wait":
+		r.named(args, namingOptions[name])
 		r.names(args)
-	case "read", "unset", "getopts", "let", "test", "[", "wait":
+	case "unset", "getopts", "let", "test", "[":
 		r.names(args)
 	case "printf":
 		if len(args) > 0 && strings.HasPrefix(args[0].text, "-v") {
@@ -87,20 +93,71 @@ func (r *reader) trap(args []word) {
 	}
 }
 
-// alias reads what aliases stand for.
+// alias reads what aliases stand for. A plain sh expands them, so there they may
+// change how the rest of the line is read; bash does so when it is told to, which
+// is opaque by itself.
 func (r *reader) alias(args []word) {
 	for _, w := range args {
 		name, value, ok := strings.Cut(w.text, "=")
 		switch {
 		case !w.known:
 			r.hide("an alias of what is only known when it runs")
+			continue
 		case !ok: // shows it
+			continue
 		case wellKnown(name):
 			r.hide("an alias takes the place of " + shorten(name))
-			r.script(value)
-		default:
-			r.script(value)
+		case strings.Contains(value, "\n"):
+			r.hide("an alias of several lines: " + shorten(name))
+		case r.dialect == POSIX || r.nested > 1:
+			r.hide("an alias that the shell expands: " + shorten(name))
 		}
+		r.script(value)
+	}
+}
+
+// namingOptions are the options of builtins: the letters that name a variable, and
+// other letters with a value.
+var namingOptions = map[string]launching{
+	"read": {short: "a", values: "dinNptu"},
+	"wait": {short: "p"},
+}
+
+// named looks at variables that options name, also in bundles: read -raPATH.
+func (r *reader) named(args []word, l launching) {
+	for i, w := range args {
+		if !w.flag() {
+			continue
+		}
+		if letter, value := bundled(w, args[i+1:], l.short, l.values); letter != 0 {
+			r.names([]word{value})
+		}
+	}
+}
+
+// mapfile looks for the command that mapfile runs for every few lines. It may be
+// in a bundle: -tCx, -tC x.
+func (r *reader) mapfile(name string, args []word) {
+	for _, w := range args {
+		letter, _ := bundled(w, nil, "C", "dnOsuc")
+		if w.flag() && letter != 0 || !w.known && (w.text == "" || w.flag() || w.text == "-") {
+			r.hide(name + " -C runs commands by itself")
+		}
+	}
+	r.names(args)
+}
+
+// jobs looks for the command of jobs -x, whose options may come in bundles.
+func (r *reader) jobs(args []word) {
+	runs := slices.ContainsFunc(args, func(w word) bool { return w.flag() && strings.Contains(w.text, "x") })
+	switch {
+	case slices.ContainsFunc(args, func(w word) bool { return !w.known && (w.text == "" || strings.HasPrefix(w.text, "-")) }):
+		r.hide("jobs may run what is only known when it runs")
+	case !runs:
+		return
+	}
+	if rest := flagless(args); len(rest) > 0 {
+		r.run(rest)
 	}
 }
 

@@ -61,6 +61,10 @@ func (r *reader) inside(name string, args []word) {
 	if r.interpreter(name, args) || r.builtin(name, args) || r.particular(name, args) {
 		return
 	}
+	r.startsShell(name, args)
+	if name == "parallel" {
+		r.parallel(args)
+	}
 	if listed(loose, name) || strings.HasPrefix(name, "ld-") || strings.HasPrefix(name, "ld.so") {
 		r.tryAll(args)
 	}
@@ -68,7 +72,11 @@ func (r *reader) inside(name string, args []word) {
 
 // particular looks at programs that may run others among much else they do.
 func (r *reader) particular(name string, args []word) bool {
-	r.commandFlags(name, args)
+	r.launches(name, args)
+	if compiler(name) {
+		r.compile(name, args)
+		return true
+	}
 	switch name {
 	case "find":
 		r.find(args)
@@ -80,30 +88,30 @@ func (r *reader) particular(name string, args []word) bool {
 		r.sed(args)
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
 		r.awk(args)
-	case "make", "gmake", "ninja":
-		r.make(args)
+	case "make", "gmake":
+		r.pairs(args)
+	case "openssl":
+		if first(args) == "engine" {
+			r.hide("openssl loads an engine")
+		}
+	case "less", "more", "most":
+		r.pager(name, args)
 	case "ssh":
 		r.ssh(args)
 	case "su", "runuser":
-		r.switchUser(name, args)
+		r.startsShell(name, args)
 		r.tryAll(args)
-	case "docker", "podman", "nerdctl", "kubectl", "oc", "crictl", "uv", "poetry", "pdm", "pipenv", "pipx", "bundle", "conda",
-		"mamba", "mise", "asdf", "yarn", "pnpm", "npm", "go", "cargo", "rye", "hatch":
+	case "go":
+		r.goOptions(args)
+		r.subcommand(name, args)
+	case "ip", "docker", "podman", "nerdctl", "kubectl", "oc", "crictl", "uv", "poetry", "pdm", "pipenv", "pipx", "bundle", "conda",
+		"mamba", "mise", "asdf", "yarn", "pnpm", "npm", "cargo", "rye", "hatch":
+		r.startsShell(name, args)
 		r.subcommand(name, args)
 	default:
 		return false
 	}
 	return true
-}
-
-// switchUser notes a shell for another user that is given no command.
-func (r *reader) switchUser(name string, args []word) {
-	for _, w := range args {
-		if _, ok := valueOf(commandOptions[name], []word{w}); ok || name == "runuser" && w.text == "--" {
-			return
-		}
-	}
-	r.hide(name + " starts a shell that reads what is not shown")
 }
 
 // tryAll takes every word for the beginning of a command: which of them is the
@@ -132,12 +140,25 @@ func (r *reader) tryAll(args []word) {
 // tryValue takes what an option is given for a program, or for a command line.
 func (r *reader) tryValue(w word, rest []word) {
 	_, value, ok := strings.Cut(w.text, "=")
-	if !ok && !strings.HasPrefix(w.text, "--") {
-		value = w.text[min(2, len(w.text)):]
+	if ok && value != "" && r.step(len(rest)) {
+		r.try(append([]word{{text: value, known: w.known}}, rest...))
 	}
-	if value != "" {
-		if r.step(len(rest)) {
-			r.try(append([]word{{text: value, known: w.known}}, rest...))
+	if ok || strings.HasPrefix(w.text, "--") {
+		return
+	}
+	for from := 2; from < min(len(w.text), maxBundle) && r.step(len(rest)); from++ { // -ccmd, -qccmd
+		r.try(append([]word{{text: w.text[from:], known: w.known}}, rest...))
+	}
+}
+
+// maxBundle is how far into a word options are looked for that are bundled.
+const maxBundle = 6
+
+// pager looks for commands that a pager begins with, and for files of them.
+func (r *reader) pager(name string, args []word) {
+	for _, w := range args {
+		if strings.HasPrefix(w.text, "+") || strings.HasPrefix(w.text, "-k") || strings.HasPrefix(w.text, "--lesskey") || w.spreads && w.text == "" {
+			r.hide(name + " begins with commands that are not followed: " + w.show())
 		}
 	}
 }

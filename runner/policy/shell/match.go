@@ -62,7 +62,7 @@ func (c command) follow(order []string) bool {
 			order, settled, after = order[1:], false, false
 		case !w.known && after && valued != "" && !w.spreads:
 			after = false // the value of that option
-		case !w.known && !w.flag() && !settled:
+		case !settled && w.anyWord():
 			return true
 		case w.flag():
 			after = valued == "" && !strings.Contains(w.text, "=") || listed(valued, w.text)
@@ -74,6 +74,9 @@ func (c command) follow(order []string) bool {
 	}
 	return len(order) == 0
 }
+
+// anyWord reports whether a word may be any other that is no option.
+func (w word) anyWord() bool { return !w.known && (!w.flag() || w.spreads) }
 
 // valued are the options before the first word of programs that take the next
 // word as their value. Of other programs every option may.

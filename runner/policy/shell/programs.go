@@ -2,57 +2,6 @@ package shell
 
 import "strings"
 
-// commandOptions are the options of programs whose value is a command line.
-var commandOptions = map[string]string{
-	"tar":       " -I -F --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command ",
-	"bsdtar":    " --use-compress-program ",
-	"rsync":     " -e --rsh --rsync-path ",
-	"su":        " -c --command ",
-	"runuser":   " -c --command ",
-	"script":    " -c --command ",
-	"flock":     " -c --command ",
-	"split":     " --filter ",
-	"sort":      " --compress-program ",
-	"rg":        " --pre --hostname-bin ",
-	"npx":       " -c --call ",
-	"npm":       " -c --call --script-shell ",
-	"pnpm":      " -c --script-shell ",
-	"go":        " -exec --exec -toolexec --toolexec -vettool --vettool ",
-	"man":       " -P -H --pager --html ",
-	"nix-shell": " --run --command ",
-	"zip":       " -TT --unzip-command ",
-	"wget":      " --use-askpass ",
-	"scp":       " -S ",
-	"sftp":      " -S ",
-	"git":       " --upload-pack --receive-pack --exec -x --extcmd --open-files-in-pager --exec-path --sequence-editor --tool ",
-	"gh":        " --pager ",
-	"ctags":     " --_interactive ",
-	"pip":       " --editor --python ",
-	"chronic":   " -c ",
-	"xterm":     " -e ",
-}
-
-// commandFlags reads the options whose value is a command line.
-func (r *reader) commandFlags(name string, args []word) {
-	options, ok := commandOptions[name]
-	if !ok {
-		return
-	}
-	for i, w := range args {
-		if !w.flag() || r.spent() {
-			continue
-		}
-		value, found := valueOf(options, args[i:])
-		switch {
-		case !found:
-		case !value.known:
-			r.hide(name + " runs what is only known when it runs: " + w.show())
-		default:
-			r.script(strings.TrimPrefix(value.text, "exec=")) // of tar --checkpoint-action
-		}
-	}
-}
-
 // valueOf is the value of the option that words begin with, if it is a listed one.
 func valueOf(options string, words []word) (word, bool) {
 	w := words[0]
@@ -141,39 +90,35 @@ func (r *reader) xargs(args []word) {
 	r.run(append(r.replaced(rest, mark), anything))
 }
 
-// make looks for makefiles that are not the usual ones.
-func (r *reader) make(args []word) {
-	r.pairs(args)
-	for _, w := range args {
-		for _, option := range []string{"-f", "--file", "--makefile", "--eval", "-E"} {
-			if strings.HasPrefix(w.text, option) {
-				r.hide("make runs what is in " + w.show())
-			}
-		}
-	}
-}
-
-// ssh reads the command for the other side.
+// ssh reads the command for the other side. Options may also follow the host.
 func (r *reader) ssh(args []word) {
-	var rest []word
-	for i := 0; i < len(args); i++ {
-		w := args[i]
-		if strings.HasPrefix(w.text, "-o") || strings.HasPrefix(w.text, "-F") || strings.HasPrefix(w.text, "-E") {
-			r.hide("ssh is given options that may run commands")
-		}
+	hosts := 0
+	for len(args) > 0 && (hosts == 0 || args[0].flag()) {
+		w := args[0]
+		args = args[1:]
 		if !w.flag() {
-			rest = args[i+1:]
-			break
+			hosts++
+			continue
 		}
-		if len(w.text) == 2 && strings.Contains("BbcDEeFIiJLlmOopQRSWw", w.text[1:]) {
-			i++
-		}
+		args = args[min(r.sshOption(w), len(args)):]
 	}
-	if len(rest) == 0 {
+	if len(args) == 0 {
 		r.hide("ssh runs what is not shown")
 		return
 	}
-	r.evaluateOrHide("ssh", rest)
+	r.evaluateOrHide("ssh", args)
+}
+
+// sshOption looks at an option of ssh and says how many words its value takes.
+func (r *reader) sshOption(w word) int {
+	letter, _ := bundled(w, nil, sshOptions.reads+sshOptions.values, "")
+	if strings.IndexByte(sshOptions.reads, letter) >= 0 && letter != 0 || !w.known {
+		r.hide("ssh is given options that may run commands: " + w.show())
+	}
+	if letter != 0 && strings.IndexByte(w.text, letter) == len(w.text)-1 {
+		return 1
+	}
+	return 0
 }
 
 // evaluateOrHide reads words that are put together to a command line.
@@ -193,13 +138,14 @@ var running = map[string]string{
 	"docker": " run exec create compose container buildx debug ", "podman": " run exec create compose container machine unshare ", "nerdctl": " run exec create compose container ",
 	"kubectl": " exec run debug plugin cp ", "oc": " exec run debug rsh plugin ", "crictl": " exec run ",
 	"uv": " run tool x ", "poetry": " run ", "pdm": " run ", "pipenv": " run ", "pipx": " run ", "rye": " run ", "hatch": " run ", "bundle": " exec ",
-	"conda": " run ", "mamba": " run ", "mise": " exec x run ", "asdf": " exec ",
-	"yarn": " exec dlx node ", "pnpm": " exec dlx node ", "npm": " exec x ", "go": " run tool ", "cargo": " run ",
+	"conda": " run ", "mamba": " run ", "mise": " exec x run ", "asdf": " exec ", "ip": " exec exe ex e ",
+	"yarn": " exec dlx node ", "pnpm": " exec dlx node ", "npm": " exec exe x explore explor explo ", "go": " run tool ", "cargo": " run ",
 }
 
 // subcommand looks at programs that run others by some of their first words.
 func (r *reader) subcommand(name string, args []word) {
 	for i, w := range args {
+		r.elsewhere(name, w, args[i+1:])
 		switch {
 		case !w.known && w.spreads:
 			r.hide(name + " may run what is only known when it runs: " + w.show())
@@ -209,6 +155,28 @@ func (r *reader) subcommand(name string, args []word) {
 			}
 			r.tryAll(args[i+1:])
 			return
+		}
+	}
+}
+
+// elsewhere notes words by which ip and npm run what is not shown.
+func (r *reader) elsewhere(name string, w word, rest []word) {
+	switch {
+	case name == "ip" && (len(w.text) > 1 && strings.HasPrefix("-batch", w.text) || w.text == "--batch"):
+		r.hide("ip runs a file of commands")
+	case name == "npm" && w.known && w.text == "edit":
+		r.hide("npm starts an editor")
+	case name == "npm" && w.known && listed(" set config c ", w.text):
+		r.npmConfig(rest)
+	}
+}
+
+// npmConfig notes a setting of npm that makes it run or load something.
+func (r *reader) npmConfig(args []word) {
+	for _, w := range args {
+		name, _, _ := strings.Cut(w.text, "=")
+		if listed(" script-shell shell browser git editor viewer node-options init-module prefix userconfig globalconfig ", name) || !w.known {
+			r.hide("npm may run what is set by " + w.show())
 		}
 	}
 }

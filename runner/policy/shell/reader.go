@@ -22,6 +22,7 @@ const (
 type reader struct {
 	line    Line
 	dialect Dialect
+	text    string // what is being followed
 	nested  int
 	steps   int
 	flat    bool // every word after a program that runs others is being tried
@@ -95,7 +96,7 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) 
 		}
 	}()
 	source := &source{text: strings.NewReader(text), base: frames(0)}
-	file, err = syntax.NewParser(syntax.Variant(lang)).Parse(source, "")
+	file, err = syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(source, "")
 	if source.deep {
 		return nil, errDeep
 	}
@@ -135,6 +136,8 @@ func frames(skip int) int {
 // tree follows a syntax tree.
 func (r *reader) tree(file *syntax.File, text string) {
 	depth, deep := 0, false
+	defer func(outer string) { r.text = outer }(r.text)
+	r.text = text
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n == nil {
 			depth--
@@ -146,8 +149,11 @@ func (r *reader) tree(file *syntax.File, text string) {
 		}
 		depth++
 		r.node(n)
+		r.differs(n)
 		return true
 	})
+	r.comments(file, text)
+	r.splitOperators(text)
 	if deep {
 		r.give(text, "the line is nested too deep to be followed")
 	}

@@ -79,7 +79,6 @@ func TestRunsWherever(t *testing.T) {
 		"after a here-document":        "cat <<'E'\nrm\nE\nrm x",
 		"in a here-string":             `cat <<< $(rm x)`,
 		"in a redirection":             `ls > $(rm x)`,
-		"as a coprocess":               `coproc rm x`,
 		"in a named coprocess":         `coproc N { rm x; }`,
 		"after a redirection":          `>/dev/null rm x`,
 		"after an assignment":          `A=b C=d rm x`,
@@ -186,7 +185,7 @@ func TestRunsAndOpaque(t *testing.T) {
 	cases := []string{ // what is hidden does not hide what is there
 		`env -S 'rm x'`, `env '-Srm x'`, `env -vS 'rm x'`, `$x rm y`, `"$@" rm x`, `{rm,-rf,/}`, `sudo $opts rm x`, `timeout $t rm x`, `eval 'rm x'`, `eval rm x`,
 		`./rm x`, `cd /bin && ./rm x`, `~/rm x`, `PATH=/tmp:$PATH rm x`, `bash <<'E'` + "\nrm x\nE", `sh <<< 'rm x'`, `LD_PRELOAD=./x.so rm x`, `xargs --new rm x`,
-		`alias ls='rm x'`, `ls() { rm x; }; ls`, `git() { command git "$@"; }; rm x`, `bash --rcfile x -c 'rm x'`, `bash $o -c 'rm x'`, `awk 'BEGIN{system("x")}'; rm x`,
+		`alias ls='rm x'`, `coproc rm x`, `ls() { rm x; }; ls`, `git() { command git "$@"; }; rm x`, `bash --rcfile x -c 'rm x'`, `bash $o -c 'rm x'`, `awk 'BEGIN{system("x")}'; rm x`,
 		"ls\r\nrm x\r\n", "ls \\\r\nrm x", "rm x; (", "if rm x", `rm "x`, "rm x\n)", "r\x00m x", "rm \xff", `find $x -exec rm {} \;`, `sudo -s; rm x`, `find . -exec sh -c 'rm {}' \;`, `perl -e 'x' ; rm x`,
 		`strace python3 x.py; rm x`, `flock /tmp/l rm x`, `docker run -v /:/x alpine rm x`, `yes | sudo -S bash -c 'rm x; bash y.sh'`, "cat <<$'E'\nE\nrm x\n$E\n", `[[ -v 'a[$(x)]' ]] && rm x`, strings.Repeat("(", 2000) + "rm x",
 		strings.Repeat("echo $(", 500) + "rm x" + strings.Repeat(")", 500), strings.Repeat("rm x;", 20000), strings.Repeat("strace ", 9000) + "rm x",

@@ -39,8 +39,11 @@ func words(all []*syntax.Word) []word {
 	var read []word
 	for _, w := range all {
 		one := readWord(w)
-		if one.known && braced(w) {
+		if braced(w) {
 			read = append(read, anything)
+			if !one.known {
+				continue
+			}
 			for piece := range strings.FieldsFuncSeq(one.text, func(c rune) bool { return c == '{' || c == '}' || c == ',' }) {
 				read = append(read, literal(piece))
 			}

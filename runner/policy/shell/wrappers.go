@@ -47,16 +47,18 @@ const loose = ` strace ltrace unbuffer watch parallel runuser unshare nsenter ta
  linux64 torsocks proxychains proxychains4 caffeinate script flock su rlwrap pkexec hyperfine valgrind perf chronic nsjail eatmydata ccache
  sccache distcc xvfb-run dbus-run-session dbus-launch doppler aws-vault start-stop-daemon daemonize lima pipenv nodemon concurrently
  watchexec cross-env dotenv dotenvx foreman honcho supervise setlock runsv coverage coreutils x86_64 i386 memusage faketime ts-retry retry
- fd fdfind nix-shell nix guix toolbox distrobox flatpak snap apptainer singularity ssh-agent gpg-agent choom unbuffer busctl `
+ fd fdfind nix-shell nix guix toolbox distrobox flatpak snap apptainer singularity ssh-agent gpg-agent choom busctl proot machinectl sg
+ uname26 i486 i586 i686 aarch64 limactl `
 
 // wrapped looks for the program that a wrapper runs.
 func (r *reader) wrapped(name string, w wrapper, args []word) {
 	if name == "command" && len(args) > 0 && (args[0].text == "-v" || args[0].text == "-V") {
 		return // says where a program is
 	}
-	r.commandFlags(name, args)
+	r.launches(name, args)
 	rest, sure := w.inner(args)
 	if !sure {
+		r.startsShell(name, args)
 		r.unsure(name, args)
 		return
 	}
@@ -64,8 +66,8 @@ func (r *reader) wrapped(name string, w wrapper, args []word) {
 		rest = r.assigned(rest)
 	}
 	switch {
-	case len(rest) == 0 && (name == "sudo" || name == "doas") && len(args) > 0 && strings.ContainsAny(args[0].text, "si"):
-		r.hide(name + " starts a shell that reads what is not shown")
+	case len(rest) == 0:
+		r.startsShell(name, args)
 	case listed(builtins, base(first(rest))) && name != "exec" && name != "command" && name != "builtin":
 		// A program that has the name of something that is built into shells.
 		r.line.commands = append(r.line.commands, command{rest[0].text, rest[1:]})
