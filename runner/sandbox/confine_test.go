@@ -62,7 +62,7 @@ func try(t *testing.T, c *sandbox.Client, line string) string {
 
 // attempts is what the lines of try have at hand.
 const attempts = `
-import ctypes, errno, os, shutil, signal, socket, struct
+import ctypes, errno, os, resource, shutil, signal, socket, struct, threading
 libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *args):
     if libc.syscall(number, *args) < 0:

@@ -45,8 +45,8 @@ const (
 	OriginDir = "/deckhand/origin"
 	Workspace = "/workspace"
 
-	// What else the file tools see: scratch files and evicted results, in the
-	// state directory, and what is remembered across Runs.
+	// What else the file tools see, in the state directory: scratch files, evicted
+	// results and notes.
 	Scratch  = "/tmp"
 	Results  = "/results"
 	Memories = "/memories"

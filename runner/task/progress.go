@@ -10,6 +10,7 @@ const (
 	MaxText        = 8 << 10
 	MaxOutput      = 16 << 10
 	MaxMessage     = 1 << 10
+	MaxWarning     = 216
 	MaxSummary     = 200
 	MaxRecent      = 20
 	MaxPending     = 8
@@ -198,6 +199,9 @@ type Result struct {
 	Reason    Reason `json:"reason"`
 	// Message says, for people, what happened and what to do next.
 	Message string `json:"message,omitempty"`
+	// Warning says what the owner of the Agent should mend though the work ended as
+	// Reason says: endpoints that no call could reach. At most MaxWarning bytes.
+	Warning string `json:"warning,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Output is JSON, as a string, valid against the Agent's output schema.
 	Output string `json:"output,omitempty"`
@@ -246,6 +250,7 @@ func (t Termination) Encode() []byte {
 		func(r *Result) { r.Text = Cut(text, MaxTermination/2) },
 		func(r *Result) { r.Text = Cut(text, MaxTermination/4) },
 		func(r *Result) { r.Text = "" },
+		func(r *Result) { r.Warning = "" },
 		func(r *Result) { r.Message = Cut(r.Message, MaxTermination/8) },
 		func(r *Result) {
 			if r.Output != "" {

@@ -37,6 +37,7 @@ type Server struct {
 
 	settings settings
 	ended    chan struct{}
+	log      *bytes.Buffer
 }
 
 // An Option changes how a sandbox is started.
@@ -197,7 +198,7 @@ func (s *Server) Again(t testing.TB) {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	s.Process, s.ended = cmd.Process, ended
+	s.Process, s.ended, s.log = cmd.Process, ended, log
 	go func() {
 		defer close(ended)
 		_ = cmd.Wait()
@@ -247,4 +248,16 @@ func (s *Server) First() int {
 func (s *Server) Terminate(t testing.TB) {
 	t.Helper()
 	s.end(t, s.Process, s.ended)
+}
+
+// Ended waits until the first process has ended by itself, and returns its log.
+func (s *Server) Ended(t testing.TB) string {
+	t.Helper()
+	select {
+	case <-s.ended:
+		return s.log.String()
+	case <-time.After(patience):
+		t.Fatal("the sandbox does not end")
+		return ""
+	}
 }

@@ -25,27 +25,40 @@ const (
 	// maxConnections bounds those who have not been sorted out yet, and the
 	// sessions.
 	maxConnections = 64
+	// maxDeaf is how long the server tries to accept again after it could not, as
+	// for want of file descriptors.
+	maxDeaf = 5 * time.Second
 )
 
-// accept takes connections until the listener is closed.
-func (s *server) accept(l *net.UnixListener) {
+// accept takes connections until the listener is closed. If it has not been able
+// to for a while it gives up: a sandbox that cannot accept is of no use, and
+// nothing but a new process may help.
+func (s *server) accept(l *net.UnixListener) error {
 	room := make(chan struct{}, maxConnections)
+	var deaf time.Time // since when accepting fails; zero: it does not
 	for {
 		room <- struct{}{}
 		conn, err := l.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			<-room
-			<-time.After(asking / 100) // of descriptors there are more in a moment
+		if err == nil {
+			deaf = time.Time{}
+			go func() {
+				defer func() { <-room }()
+				defer conn.Close()
+				s.receive(conn)
+			}()
 			continue
 		}
-		go func() {
-			defer func() { <-room }()
-			defer conn.Close()
-			s.receive(conn)
-		}()
+		<-room
+		if s.ending.Load() {
+			return nil
+		}
+		if deaf.IsZero() {
+			deaf = s.now()
+		}
+		if errors.Is(err, net.ErrClosed) || s.now().Sub(deaf) >= maxDeaf {
+			return fmt.Errorf("the sandbox cannot accept connections: %w. It ends so that its container is started again", err)
+		}
+		<-time.After(asking / 100) // of descriptors there may be more in a moment
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ type server struct {
 	null     *os.File
 	now      func() time.Time
 	stderr   io.Writer
+	ending   atomic.Bool // it was told to end
 
 	tried chan struct{} // closed when holds is known
 	holds sandbox.Confinement
@@ -66,12 +68,13 @@ func serve(o Options, stderr io.Writer) error {
 	go func() {
 		<-told
 		s.commands.admit(false)
+		s.ending.Store(true)
 		_ = listener.Close() // ends accept, below
 	}()
-	s.accept(listener)
+	err = s.accept(listener)
 	s.sessions.leave() // first, so that the runner knows why its commands end
 	s.commands.endAll(leaving)
-	return nil
+	return err
 }
 
 // settle makes this process one that holds everything together and gives

@@ -8,7 +8,7 @@
 //   - seccomp (filter.go): sockets are of TCP, unix or for asking the kernel about
 //     its interfaces; there is no way around the hooks of Landlock (io_uring, TCP
 //     Fast Open, the other protocols that speak TCP); no user namespace, no other
-//     ABI, none of the system calls that an ordinary program never needs.
+//     ABI, no change to the limits and scheduling of other processes (resources.go), none of the system calls that an ordinary program never needs.
 //   - Landlock (landlock.go): TCP leads to ports from 1024 on, nothing beneath the
 //     protected directory is made, changed or removed, and signals reach only what
 //     is confined as well.

@@ -49,6 +49,7 @@ func filter() []unix.SockFilter {
 	p.when(unix.SYS_SENDMSG, func(p *program) { p.refuseBits(offArgs+2*argSize, fastOpen) })
 	p.when(unix.SYS_SENDMMSG, func(p *program) { p.refuseBits(offArgs+3*argSize, fastOpen) })
 	p.when(unix.SYS_SOCKET, sockets)
+	ownResources(p)
 	p.allow()
 	return p.code
 }

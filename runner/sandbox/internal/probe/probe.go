@@ -48,6 +48,7 @@ type Findings struct {
 	Datagrams []Outcome // sockets other than of TCP
 	Files     []Outcome // changes beneath Targets.Dir
 	Secrets   []Outcome // reading the server's environment and memory
+	Resources []Outcome // changing the server's limits and priority
 	Held      bool      // no_new_privs and seccomp are in force
 }
 
@@ -69,6 +70,7 @@ func Run(t Targets) Findings {
 	for _, name := range []string{"environ", "mem"} {
 		f.Secrets = append(f.Secrets, open(fmt.Sprintf("/proc/%d/%s", t.Server, name)))
 	}
+	f.Resources = resources(t.Server)
 	f.Held = held()
 	all.Wait()
 	return f
@@ -143,4 +145,18 @@ func held() bool {
 		return false
 	}
 	return strings.Contains(string(text), "\nNoNewPrivs:\t1\n") && strings.Contains(string(text), "\nSeccomp:\t2\n")
+}
+
+// resources tries to change the limits and the priority of a process, in a way
+// that changes nothing: to what the server has set itself, and to what it has.
+func resources(pid int) []Outcome {
+	priority, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+	if err != nil {
+		return []Outcome{Failed}
+	}
+	const bias = 20 // the system call returns 20 - priority
+	return []Outcome{
+		outcome(unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)),
+		outcome(unix.Setpriority(unix.PRIO_PROCESS, pid, bias-priority)),
+	}
 }
