@@ -33,6 +33,7 @@ func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error)
 		}
 		if a.add(d); a.size > maxAnswer {
 			return a.failed(&NotAModelError{
+				Final:       true,
 				ContentType: fmt.Sprintf("more than %d MiB of text and calls at once", maxAnswer>>20),
 				Message:     "see what it sends, or lower the Model's maxOutputTokens",
 			})

@@ -71,6 +71,10 @@ func (e *RateLimitedError) Error() string {
 	return "the model provider is rate limiting: " + e.Message
 }
 
+// StatusOverloaded is the HTTP status by which Anthropic, and others after it, say
+// that they have too much to do.
+const StatusOverloaded = 529
+
 // An UnavailableError means that the provider could not be reached or failed:
 // the same request may succeed later.
 type UnavailableError struct {
@@ -88,11 +92,25 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the model endpoint is unavailable (HTTP %d): %s", e.Status, e.Message)
 }
 
-// A NotAModelError means that something answered which is no model API, a web
-// page for one: the endpoint is wrong.
+// A RefusedError means that the provider's content policy declined the request
+// before a model saw it: sending it again changes nothing.
+type RefusedError struct {
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	return "the provider's content policy declined the request: " + e.Message
+}
+
+// A NotAModelError means that something answered with success that is not a
+// model's answer, for example a web page. Once it may be a proxy's failure; again
+// and again it means that the endpoint is wrong.
 type NotAModelError struct {
 	ContentType string
-	Message     string
+	// Final reports that the next answer would be the same: it was a redirect, or
+	// an answer without end.
+	Final   bool
+	Message string
 }
 
 func (e *NotAModelError) Error() string {

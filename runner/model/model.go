@@ -56,6 +56,10 @@ type Delta struct {
 	// an answer had begun: tokens of a cut stream are spent.
 	Usage  *step.Usage
 	Finish step.Finish
+	// Continued says that the answer paused and that the model is about to be asked
+	// for the rest of it: one request more. Usage beside it is what the answer cost
+	// so far. A consumer that stops here stops before that request.
+	Continued bool
 	// Reset says that all deltas before it, if any came, are void: the model is
 	// asked again. A Usage beside it is what was spent so far; Because says why,
 	// for people.

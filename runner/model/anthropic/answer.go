@@ -2,10 +2,12 @@ package anthropic
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
@@ -41,6 +43,7 @@ type answer struct {
 	visible  bool // something was said that is not thinking
 
 	begun   bool // this request's answer
+	id      text // of its message
 	usage   usage
 	told    bool // what the answer cost in the end
 	spent   step.Usage
@@ -141,7 +144,7 @@ func (a *answer) read(name string, data []byte) error {
 	var e event
 	if err := decode(data, &e); err != nil {
 		if name == typeError {
-			return a.exchange.Told(quoted(string(data)))
+			return a.failed(quoted(string(data)))
 		}
 		return fmt.Errorf("decoding an event: %w", err)
 	}
@@ -150,16 +153,25 @@ func (a *answer) read(name string, data []byte) error {
 		kind = name
 	}
 	if name == typeError || kind == typeError || endpoint.IsError(e.Error) {
-		return a.exchange.Told(data)
+		return a.failed(data)
 	}
 	return a.take(kind, &e)
+}
+
+// failed takes an error of the provider. An answer that the output limit ended is
+// kept, whatever fails behind it: the next would end there too.
+func (a *answer) failed(raw json.RawMessage) error {
+	if finishes[strings.ToLower(a.reason)] == step.FinishLength {
+		return endpoint.ErrEnd
+	}
+	return a.exchange.Told(raw)
 }
 
 // take takes an event that is no error.
 func (a *answer) take(kind string, e *event) error {
 	switch kind {
 	case typeStart:
-		a.start(e.Message)
+		return a.start(e.Message)
 	case typeBlockStart:
 		a.begin(e.Index, e.Block)
 	case typeDelta:
@@ -180,18 +192,29 @@ func (a *answer) take(kind string, e *event) error {
 	return nil
 }
 
-// start takes how a message begins: as a rule empty. Some begin it twice.
-func (a *answer) start(m *message) {
-	a.begun = true
+// errSecondMessage means that a gateway asked its model again and put both answers
+// into one stream. Which of them counts is unknown, and their calls together were
+// never meant.
+var errSecondMessage = errors.New("a second message began in the stream")
+
+// start takes how a message begins: as a rule empty. Some servers begin it twice,
+// before anything is in it; everything else is another message.
+func (a *answer) start(m *message) error {
 	if m == nil {
-		return
+		m = &message{}
 	}
+	another := a.id != "" && m.ID != "" && a.id != m.ID
+	if another || len(a.pieces) > 0 || a.reason != "" {
+		return &model.IncompleteError{Cause: errSecondMessage}
+	}
+	a.begun, a.id = true, cmp.Or(a.id, m.ID)
 	if m.Usage != nil {
 		a.usage.raise(m.Usage)
 	}
-	if len(a.pieces) == 0 && len(m.Content) > 0 {
+	if len(m.Content) > 0 {
 		a.whole(m)
 	}
+	return nil
 }
 
 // stop takes why the model stopped.

@@ -82,10 +82,11 @@ type client struct {
 // maxPauses is how often an answer may pause and is asked to go on.
 const maxPauses = 8
 
-// Stream asks the model, again wherever it pauses. What a call that broke off
+// Stream asks the model, again wherever it pauses; a Delta with Continued stands
+// before each further request. What a call that broke off
 // had cost is reported by estimate, as a Usage before the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+	return endpoint.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
 		if err != nil {
 			yield(model.Delta{}, err)
@@ -98,6 +99,10 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 				a.conclude(yield)
 				return
 			}
+			spent := a.spent
+			if !yield(model.Delta{Continued: true, Usage: &spent}, nil) {
+				return
+			}
 		}
-	}
+	})
 }

@@ -48,6 +48,7 @@ type event struct {
 
 // A message is an answer as a whole.
 type message struct {
+	ID         text              `json:"id"`
 	Content    []json.RawMessage `json:"content"`
 	StopReason text              `json:"stop_reason"`
 	Usage      *usage            `json:"usage"`
@@ -61,9 +62,9 @@ type ending struct {
 // A delta is a piece of a block.
 type delta struct {
 	Type      text            `json:"type"`
-	Text      text            `json:"text"`
-	Thinking  text            `json:"thinking"`
-	Input     text            `json:"partial_json"`
+	Text      fragment        `json:"text"`
+	Thinking  fragment        `json:"thinking"`
+	Input     fragment        `json:"partial_json"`
 	Signature text            `json:"signature"`
 	Citation  json.RawMessage `json:"citation"`
 }
@@ -74,6 +75,15 @@ type text string
 // UnmarshalJSON accepts any value.
 func (t *text) UnmarshalJSON(data []byte) error {
 	*t = text(endpoint.String(data))
+	return nil
+}
+
+// A fragment is a piece of a text; anything but a string is an empty one.
+type fragment string
+
+// UnmarshalJSON accepts any value.
+func (f *fragment) UnmarshalJSON(data []byte) error {
+	*f = fragment(endpoint.Fragment(data))
 	return nil
 }
 

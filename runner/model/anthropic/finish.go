@@ -48,7 +48,7 @@ func (a *answer) resume() bool {
 	}
 	a.spent = a.spent.Plus(a.cost(nil))
 	a.pauses++
-	a.pieces, a.said, a.begun, a.usage, a.told = nil, 0, false, usage{}, false
+	a.pieces, a.said, a.begun, a.id, a.usage, a.told = nil, 0, false, "", usage{}, false
 	a.reason, a.stopped, a.cause = "", false, nil
 	return true
 }

@@ -35,6 +35,11 @@ func newPiece(index int, raw json.RawMessage) *piece {
 
 func (p *piece) text(field string) text { return text(endpoint.String(p.fields[field])) }
 
+// fragment is a text that may go on in the deltas of the block.
+func (p *piece) fragment(field string) fragment {
+	return fragment(endpoint.Fragment(p.fields[field]))
+}
+
 // isPlain reports whether a piece of thinking is no more than its text and its
 // signature.
 func (p *piece) isPlain() bool {
@@ -76,7 +81,7 @@ func (p *piece) swallow(d delta, raw json.RawMessage) {
 
 // extend adds to a field: text to its text, anything else in its place.
 func (p *piece) extend(name string, value json.RawMessage) {
-	more := endpoint.String(value)
+	more := endpoint.Fragment(value)
 	switch {
 	case name == "type", string(value) == `""`:
 		return
@@ -90,7 +95,7 @@ func (p *piece) extend(name string, value json.RawMessage) {
 	whole := p.more[name]
 	if whole == nil {
 		whole = &strings.Builder{}
-		whole.WriteString(string(p.text(name)))
+		whole.WriteString(string(p.fragment(name)))
 		p.more[name] = whole
 	}
 	whole.WriteString(more)
@@ -100,16 +105,16 @@ func (p *piece) extend(name string, value json.RawMessage) {
 func (p *piece) raw() json.RawMessage {
 	switch p.kind {
 	case typeText:
-		p.fields["text"] = quoted(p.grown.String())
+		p.fields["text"] = quoted(endpoint.Whole(p.grown.String()))
 	case typeThinking:
-		p.fields["thinking"], p.fields["signature"] = quoted(p.grown.String()), quoted(p.signature.String())
+		p.fields["thinking"], p.fields["signature"] = quoted(endpoint.Whole(p.grown.String())), quoted(p.signature.String())
 	default:
-		if input := bytes.TrimSpace([]byte(p.grown.String())); len(input) > 0 {
+		if input := bytes.TrimSpace([]byte(endpoint.Whole(p.grown.String()))); len(input) > 0 {
 			p.fields["input"] = arguments(unquoted(input))
 		}
 	}
 	for name, whole := range p.more {
-		p.fields[name] = quoted(whole.String())
+		p.fields[name] = quoted(endpoint.Whole(whole.String()))
 	}
 	if len(p.citations) > 0 {
 		p.fields["citations"] = list(p.citations)

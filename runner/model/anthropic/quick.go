@@ -55,7 +55,7 @@ func quickDelta(data []byte) (index int, d delta, ok bool) {
 			break
 		}
 		after, ok = pass(after, quickEnd)
-		return index, newDelta(q.kind, text(said)), ok && len(after) == 0
+		return index, newDelta(q.kind, fragment(said)), ok && len(after) == 0
 	}
 	return 0, delta{}, false
 }
@@ -74,7 +74,7 @@ func pass(data []byte, expected []token) (rest []byte, ok bool) {
 }
 
 // newDelta is a delta of that kind which says so much.
-func newDelta(kind, said text) delta {
+func newDelta(kind text, said fragment) delta {
 	switch kind {
 	case typeTextDelta:
 		return delta{Type: kind, Text: said}

@@ -43,18 +43,24 @@ func TestRefusalsAreTyped(t *testing.T) {
 			json(400, refusal("invalid_request_error", "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000")),
 			&model.ContextTooLongError{Message: "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000"},
 		},
-		"a request too large":     {json(413, refusal("request_too_large", "Request exceeds the maximum size")), &model.ContextTooLongError{Message: "Request exceeds the maximum size"}},
-		"a rate limit":            {json(429, refusal("rate_limit_error", "slow down"), "Retry-After", "7"), &model.RateLimitedError{RetryAfter: 7 * time.Second, Message: "slow down"}},
-		"one not to be retried":   {json(429, refusal("rate_limit_error", "no"), "X-Should-Retry", "false"), &model.RateLimitedError{Final: true, Message: "no"}},
-		"a failure":               {json(500, refusal("api_error", "oops")), &model.UnavailableError{Status: 500, Message: "oops"}},
-		"a timeout":               {json(504, refusal("timeout_error", "late")), &model.UnavailableError{Status: 504, Message: "late"}},
-		"too busy":                {json(529, refusal("overloaded_error", "Overloaded"), "Retry-After-Ms", "1500"), &model.UnavailableError{Status: 529, RetryAfter: 1500 * time.Millisecond, Message: "Overloaded"}},
+		"a request too large":   {json(413, refusal("request_too_large", "Request exceeds the maximum size")), &model.ContextTooLongError{Message: "Request exceeds the maximum size"}},
+		"a rate limit":          {json(429, refusal("rate_limit_error", "slow down"), "Retry-After", "7"), &model.RateLimitedError{RetryAfter: 7 * time.Second, Message: "slow down"}},
+		"one not to be retried": {json(429, refusal("rate_limit_error", "no"), "X-Should-Retry", "false"), &model.RateLimitedError{Final: true, Message: "no"}},
+		"a failure":             {json(500, refusal("api_error", "oops")), &model.UnavailableError{Status: 500, Message: "oops"}},
+		"a timeout":             {json(504, refusal("timeout_error", "late")), &model.UnavailableError{Status: 504, Message: "late"}},
+		"too busy":              {json(529, refusal("overloaded_error", "Overloaded"), "Retry-After-Ms", "1500"), &model.UnavailableError{Status: 529, RetryAfter: 1500 * time.Millisecond, Message: "Overloaded"}},
+		"a prompt that a gateway's policy filtered": {json(400, refusal("content_filter", "filtered")), &model.RefusedError{Message: "filtered"}},
+		"a call that a gateway rejected":            {json(400, refusal("tool_use_failed", "no")), &model.UnavailableError{Status: 400, Message: "no"}},
+		"a prompt too long behind a gateway": {
+			json(400, refusal("too_many_prompt_tokens", "User input tokens exceeds 127072 tokens")),
+			&model.ContextTooLongError{Message: "User input tokens exceeds 127072 tokens", Window: 127072},
+		},
 		"a gateway's page":        {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: "<html>Bad gateway</html>"}},
 		"200 with an error":       {json(200, refusal("overloaded_error", "Overloaded")), &model.UnavailableError{Status: 529, Message: "Overloaded"}},
 		"200 with something else": {json(200, `{"data":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"data":[]}`}},
 		"200 from another wire":   {json(200, `{"choices":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"choices":[]}`}},
 		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
-		"a redirect":              {wiretest.Answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
+		"a redirect":              {wiretest.Answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{Final: true, ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
 		"a window that was full":  {streaming(begin, end("model_context_window_exceeded")), &model.ContextTooLongError{Message: "the model's window was full before it said anything"}},
 	}
 	for name, tc := range cases {
@@ -104,6 +110,22 @@ func TestErrorsInTheStream(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An answer that the output limit ended is kept, whatever fails behind it: the
+// next would end there too.
+func TestAnErrorBehindTheOutputLimitIsIgnored(t *testing.T) {
+	for name, event := range map[string]string{
+		"an event":      "event: error\ndata: " + refusal("overloaded_error", "Overloaded") + "\n\n",
+		"in plain text": "event: error\ndata: upstream is gone\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := collect(t, streaming(begin, text(0, "And then"), finish("max_tokens"), event))
+			if err != nil || r.Finish != step.FinishLength || tell(r).Text != "And then" {
+				t.Errorf("finish %q, error %v", r.Finish, err)
+			}
+		})
 	}
 }
 
@@ -265,6 +287,33 @@ func TestAnAnswerPausesEightTimesAtMost(t *testing.T) {
 	got, err := collect(t, network)
 	if err != nil || len(*asked) != 9 || got.Finish != step.FinishOther || got.Usage.OutputTokens != 45 || tell(got).Text != strings.Repeat("Wait. ", 9) {
 		t.Errorf("asked %d times, finish %q, usage %+v, error %v", len(*asked), got.Finish, got.Usage, err)
+	}
+}
+
+// The caller hears of each further request, with what was spent before it, and can
+// prevent it.
+func TestAPauseIsToldBeforeTheNextRequest(t *testing.T) {
+	network, asked := in(t,
+		streaming(begin, text(0, "Wait."), end("pause_turn")), streaming(begin, text(0, "Wait."), end("pause_turn")), streaming(hi),
+	)
+	var spent []step.Usage
+	for d, err := range at(t, network).Stream(t.Context(), ask) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.Continued {
+			continue
+		}
+		if spent = append(spent, *d.Usage); len(*asked) != len(spent) {
+			t.Errorf("told after %d requests", len(*asked))
+		}
+		if len(spent) == 2 {
+			break
+		}
+	}
+	want := []step.Usage{{InputTokens: 10, OutputTokens: 5}, {InputTokens: 20, OutputTokens: 10}}
+	if diff := gocmp.Diff(want, spent); diff != "" || len(*asked) != 2 {
+		t.Errorf("asked %d times, -want +got:\n%s", len(*asked), diff)
 	}
 }
 

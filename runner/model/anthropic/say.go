@@ -20,11 +20,11 @@ func (a *answer) begin(index int, raw json.RawMessage) {
 	a.pieces = append(a.pieces, p)
 	switch p.kind {
 	case typeText:
-		a.grow(index, delta{Type: typeTextDelta, Text: p.text("text")}, nil)
+		a.grow(index, delta{Type: typeTextDelta, Text: p.fragment("text")}, nil)
 		_ = json.Unmarshal(p.fields["citations"], &p.citations) // null, as a rule
 		delete(p.fields, "citations")
 	case typeThinking:
-		a.grow(index, delta{Type: typeThinkingDelta, Thinking: p.text("thinking")}, nil)
+		a.grow(index, delta{Type: typeThinkingDelta, Thinking: p.fragment("thinking")}, nil)
 		a.grow(index, delta{Type: typeSignatureDelta, Signature: p.text("signature")}, nil)
 	case typeToolUse:
 		a.beginCall(p)
@@ -167,7 +167,7 @@ func (a *answer) done(p *piece) {
 
 // unquote puts the object in place of a call's input that is the text of one.
 func (a *answer) unquote(p *piece) {
-	input := strings.TrimSpace(p.grown.String())
+	input := strings.TrimSpace(endpoint.Whole(p.grown.String()))
 	if p.call < 0 || !strings.HasPrefix(input, `"`) {
 		return
 	}

@@ -37,7 +37,7 @@ func (a *Answer) Settle() { a.body.patience.idle = min(a.call.client.IdleTimeout
 
 // Lines are the lines of a stream of events.
 func (a *Answer) Lines() *Lines {
-	return &Lines{in: a.in, tooLong: a.call.NotAModel("one line of it is longer than 4 MiB")}
+	return &Lines{in: a.in, tooLong: a.call.final("one line of it is longer than 4 MiB")}
 }
 
 // Document is the whole of a JSON document.
@@ -47,7 +47,7 @@ func (a *Answer) Document() ([]byte, error) {
 	case err != nil:
 		return nil, a.call.Interrupted(err)
 	case len(data) > maxLine:
-		return nil, a.call.NotAModel("it is longer than 4 MiB")
+		return nil, a.call.final("it is longer than 4 MiB")
 	}
 	return data, nil
 }

@@ -77,7 +77,7 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 		return nil, x.unreachable(err)
 	}
 	x.contentType = resp.Header.Get("Content-Type")
-	body := &patientBody{in: resp.Body, patience: wait, left: maxAnswer, tooLong: x.NotAModel("it sent more than 32 MiB")}
+	body := &patientBody{in: resp.Body, patience: wait, left: maxAnswer, tooLong: x.final("it sent more than 32 MiB")}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer body.Close()
 		return nil, x.refusal(resp, body)
@@ -132,6 +132,14 @@ func (x *Call) Clean(err error) error {
 		err = cause
 	}
 	return errors.New(x.say(err.Error()))
+}
+
+// final is the error for an answer that would be the same if it were asked for
+// again.
+func (x *Call) final(message string) *model.NotAModelError {
+	err := x.NotAModel(message)
+	err.Final = true
+	return err
 }
 
 // NotAModel is the error for an answer that is none of a model.

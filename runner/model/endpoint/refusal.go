@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-const (
-	maxRefusal = 64 << 10 // read of the body of an error
-	statusBusy = 529      // Anthropic's "overloaded"
-)
+// maxRefusal is how much is read of the body of an error.
+const maxRefusal = 64 << 10
+
+// callRejected is how Groq says that its model wrote a call that does not fit its
+// schema: the next answer may. https://console.groq.com/docs/errors
+const callRejected = "tool_use_failed"
 
 // named are errors that a stream tells by name instead of by status.
 var named = map[string]int{
@@ -23,16 +26,15 @@ var named = map[string]int{
 	"permission_error": http.StatusForbidden, "not_found_error": http.StatusNotFound, "model_not_found": http.StatusNotFound,
 	"rate_limit_error": http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests,
 	"insufficient_quota": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "requests": http.StatusTooManyRequests,
-	"overloaded_error": statusBusy, "timeout_error": http.StatusGatewayTimeout, "billing_error": http.StatusPaymentRequired,
-	// Groq's model wrote a call that does not fit: the next one may.
-	"tool_use_failed": http.StatusInternalServerError,
+	"overloaded_error": model.StatusOverloaded, "timeout_error": http.StatusGatewayTimeout, "billing_error": http.StatusPaymentRequired,
+	callRejected: http.StatusInternalServerError,
 }
 
 // tooLong are the words in which servers say that a request does not fit.
 var tooLong = []string{
 	"context_length_exceeded", "context length", "context window", "context size", "exceed_context_size",
 	"prompt is too long", "input is too long", "prompt length", "too many tokens", "input token count",
-	"context limit", "reduce the length of", "request_too_large", "request too large",
+	"too_many_prompt_tokens", "input tokens exceed", "context limit", "reduce the length of", "request_too_large", "request too large",
 }
 
 // A report is what an endpoint says of an error, whatever shape it has.
@@ -55,7 +57,7 @@ func (x *Call) refusal(resp *http.Response, from io.Reader) error {
 		return x.unreachable(err)
 	}
 	if to := resp.Header.Get("Location"); resp.StatusCode < 400 && to != "" {
-		return x.NotAModel("it redirects to " + to)
+		return x.final("it redirects to " + to)
 	}
 	r := read(body)
 	r.message = cmp.Or(r.message, http.StatusText(resp.StatusCode))
@@ -70,10 +72,14 @@ func (x *Call) classify(status int, header http.Header, r *report) error {
 	switch {
 	case r.saysTooLong(status):
 		return &model.ContextTooLongError{Message: message, Window: window(message)}
+	case status == http.StatusBadRequest && r.has("content_filter", "content_policy_violation", "responsibleaipolicyviolation"):
+		return &model.RefusedError{Message: message}
+	case status == http.StatusBadRequest && r.has(callRejected):
+		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.saysKey(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
-		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false", Message: message}
+		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" || r.has("insufficient_quota"), Message: message}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false", Message: message}
 	}
@@ -114,15 +120,24 @@ func (r *report) saysTooLong(status int) bool {
 	return false
 }
 
-// window is the window that a message names in Anthropic's words; 0 if it does not.
+// window is the window that a message names in Anthropic's words or Perplexity's;
+// 0 if it does not.
 func window(message string) int64 {
 	_, after, found := strings.Cut(message, " tokens > ")
+	if !found {
+		_, after, found = strings.Cut(message, " tokens exceeds ")
+	}
 	size, _, _ := strings.Cut(after, " ")
 	n, err := strconv.ParseInt(size, 10, 64)
 	if !found || err != nil {
 		return 0
 	}
 	return max(n, 0)
+}
+
+// has reports whether one of these is a name of the error.
+func (r *report) has(names ...string) bool {
+	return slices.ContainsFunc(r.names, func(name string) bool { return slices.Contains(names, strings.ToLower(name)) })
 }
 
 // saysKey reports whether a 400 means the key, as xAI's and Gemini's may.
@@ -171,6 +186,8 @@ func (r *report) unwrap(v map[string]any, depth int) {
 	for _, key := range []string{"error", "message", "detail", "msg", "errors"} {
 		r.find(v[key], depth-1)
 	}
+	inner, _ := v["innererror"].(map[string]any) // Azure
+	r.name(inner["code"])
 	upstream, _ := v["metadata"].(map[string]any) // OpenRouter
 	if raw, ok := upstream["raw"].(string); ok {
 		r.message += ": " + raw

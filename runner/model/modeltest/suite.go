@@ -176,6 +176,10 @@ func (s suite) faults(t *testing.T) {
 			Fault{Kind: FaultStatus, Status: 400, Message: "This model's maximum context length is 8192 tokens."},
 			is[*model.ContextTooLongError],
 		},
+		"400 about the tokens, at Perplexity": {
+			Fault{Kind: FaultStatus, Status: 400, Message: "User input tokens exceeds 127072 tokens"},
+			is[*model.ContextTooLongError],
+		},
 		"404":                {Fault{Kind: FaultStatus, Status: 404}, is[*model.BadRequestError]},
 		"422":                {Fault{Kind: FaultStatus, Status: 422}, is[*model.BadRequestError]},
 		"429 with a wait":    {Fault{Kind: FaultStatus, Status: 429, RetryAfter: "7"}, waits(7 * time.Second)},

@@ -61,7 +61,7 @@ func (a *answer) read(raw []byte) error {
 	a.chunks++
 	a.count(c.Usage)
 	if endpoint.IsError(c.Error) {
-		return a.exchange.Told(c.Error)
+		return a.failed(c.Error)
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
@@ -74,6 +74,15 @@ func (a *answer) read(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// failed takes an error of the provider. An answer that the output limit ended is
+// kept, whatever fails behind it: the next would end there too.
+func (a *answer) failed(raw []byte) error {
+	if a.finish == step.FinishLength {
+		return endpoint.ErrEnd
+	}
+	return a.exchange.Told(raw)
 }
 
 func (a *answer) choose(c *choice) error {
@@ -90,7 +99,7 @@ func (a *answer) choose(c *choice) error {
 	switch reason := string(c.FinishReason); reason {
 	case "":
 	case "error":
-		return a.exchange.Told([]byte(`"the provider ended the answer with an error"`))
+		return a.failed([]byte(`"the provider ended the answer with an error"`))
 	default:
 		a.finish = cmp.Or(finishes[strings.ToLower(reason)], step.FinishOther)
 		a.exchange.answer.Settle()

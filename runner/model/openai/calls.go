@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 )
 
 // maxCalls bounds the calls of one answer, and so what an endpoint can make us
@@ -118,7 +119,7 @@ func (s *argsState) next(raw json.RawMessage) (args string, replace bool) {
 		*s = argsSome
 		return string(raw), true
 	}
-	args = str(raw)
+	args = endpoint.Fragment(raw)
 	if args == "" {
 		return "", false
 	}

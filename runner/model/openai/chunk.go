@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 )
 
 // A chunk is one piece of an answer, or the whole of one that was not streamed.
@@ -27,9 +29,9 @@ type choice struct {
 
 type saying struct {
 	Content          content           `json:"content"`
-	Refusal          text              `json:"refusal"`
-	Reasoning        text              `json:"reasoning"`
-	ReasoningContent text              `json:"reasoning_content"`
+	Refusal          fragment          `json:"refusal"`
+	Reasoning        fragment          `json:"reasoning"`
+	ReasoningContent fragment          `json:"reasoning_content"`
 	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
 	ToolCalls        []callPiece       `json:"tool_calls"`
 	FunctionCall     *functionPiece    `json:"function_call"` // before there were tools
@@ -57,6 +59,15 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A fragment is a piece of a text; anything but a string is an empty one.
+type fragment string
+
+// UnmarshalJSON accepts any value.
+func (f *fragment) UnmarshalJSON(data []byte) error {
+	*f = fragment(endpoint.Fragment(data))
+	return nil
+}
+
 // content is a text, or a list of parts as Mistral writes it.
 type content struct {
 	text     string
@@ -70,13 +81,13 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		for key, value := range members(part) {
 			switch string(key) {
 			case "text":
-				said.WriteString(str(value))
+				said.WriteString(endpoint.Fragment(value))
 			case "thinking":
 				thought.WriteString(plain(value))
 			}
 		}
 	}
-	c.text, c.thinking = str(data)+said.String(), thought.String()
+	c.text, c.thinking = endpoint.Fragment(data)+said.String(), thought.String()
 	return nil
 }
 
@@ -86,11 +97,11 @@ func plain(data []byte) string {
 	for part := range elements(data) {
 		for key, value := range members(part) {
 			if string(key) == "text" {
-				said.WriteString(str(value))
+				said.WriteString(endpoint.Fragment(value))
 			}
 		}
 	}
-	return str(data) + said.String()
+	return endpoint.Fragment(data) + said.String()
 }
 
 // str is the string that data holds, or nothing.

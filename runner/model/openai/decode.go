@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+
+	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 )
 
 // A chunk of few bytes may hold very many things. What is more than this is no
@@ -102,11 +104,11 @@ func (s *saying) decode(data []byte) {
 		case "content":
 			_ = s.Content.UnmarshalJSON(value) // accepts any value
 		case "refusal":
-			s.Refusal = text(str(value))
+			s.Refusal = fragment(endpoint.Fragment(value))
 		case "reasoning":
-			s.Reasoning = text(str(value))
+			s.Reasoning = fragment(endpoint.Fragment(value))
 		case "reasoning_content":
-			s.ReasoningContent = text(str(value))
+			s.ReasoningContent = fragment(endpoint.Fragment(value))
 		case "reasoning_details":
 			s.ReasoningDetails = decodeDetails(value)
 		case "tool_calls":

@@ -83,7 +83,7 @@ type client struct {
 // Stream asks the model once. What a call that broke off had cost is reported
 // by estimate, as a Usage before the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+	return endpoint.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
 		if err != nil {
 			yield(model.Delta{}, err)
@@ -104,7 +104,7 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 			return
 		}
 		a.conclude(model.EstimateInput(req), yield)
-	}
+	})
 }
 
 // began reports whether the model had begun to answer before the error, so

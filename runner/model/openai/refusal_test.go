@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // noon is when the tests below happen.
@@ -58,6 +59,26 @@ func TestRefusalsAreTyped(t *testing.T) {
 			json(400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"prompt is too long: 3 > 2"}}}`),
 			&model.ContextTooLongError{Message: "Provider returned error: prompt is too long: 3 > 2"},
 		},
+		"too long, at Perplexity": {
+			json(400, `{"error":{"message":"User input tokens exceeds 127072 tokens","type":"too_many_prompt_tokens","code":400}}`),
+			&model.ContextTooLongError{Message: "User input tokens exceeds 127072 tokens", Window: 127072},
+		},
+		"a call Groq rejected": {
+			json(400, `{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=x>"}}`),
+			&model.UnavailableError{Status: 400, Message: "Failed to call a function."},
+		},
+		"a prompt that Azure filtered": {
+			json(400, `{"error":{"message":"The response was filtered","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true,"severity":"high"}}}}}`),
+			&model.RefusedError{Message: "The response was filtered"},
+		},
+		"a prompt that Azure filtered, behind a gateway": {
+			json(400, `{"error":{"message":"filtered","code":"400","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`),
+			&model.RefusedError{Message: "filtered"},
+		},
+		"no money left": {
+			json(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`),
+			&model.RateLimitedError{Final: true, Message: "You exceeded your current quota"},
+		},
 		"too large":                   {json(413, `{"error":{"message":"Request too large"}}`), &model.ContextTooLongError{Message: "Request too large"}},
 		"a rate limit in seconds":     {json(429, `{}`, "Retry-After", "7"), &model.RateLimitedError{RetryAfter: 7 * time.Second, Message: "{}"}},
 		"a rate limit in fractions":   {json(429, `{}`, "Retry-After", "0.5"), &model.RateLimitedError{RetryAfter: 500 * time.Millisecond, Message: "{}"}},
@@ -75,7 +96,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a refusal to be retried":     {json(400, `{"message":"again"}`, "X-Should-Retry", "true"), &model.UnavailableError{Status: 400, Message: "again"}},
 		"200 with an error": {
 			json(200, `{"error":{"code":"content_filter","message":"filtered","status":400}}`),
-			&model.BadRequestError{Status: 400, Message: "filtered"},
+			&model.RefusedError{Message: "filtered"},
 		},
 		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"models":[]}`}},
 		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
@@ -125,6 +146,24 @@ func TestErrorsInTheStream(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An answer that the output limit ended is kept, whatever fails behind it: the
+// next would end there too.
+func TestAnErrorBehindTheOutputLimitIsIgnored(t *testing.T) {
+	length := `data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`
+	for name, line := range map[string]string{
+		"a bare error":      `data: {"error":{"message":"no","code":502}}`,
+		"an event":          "event: error\n" + `data: {"message":"no","type":"server_error"}`,
+		"a finish of error": `data: {"choices":[{"delta":{},"finish_reason":"error"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := collect(t, streaming(delta(`{"content":"And then"}`), length, "", line, ""))
+			if err != nil || r.Finish != step.FinishLength || text(r, step.PartText) != "And then" {
+				t.Errorf("finish %q, parts %+v, error %v", r.Finish, r.Parts, err)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -21,11 +22,16 @@ import (
 const (
 	DefaultRetries = 4
 	DefaultBase    = 500 * time.Millisecond
+	DefaultBusy    = 2 * time.Second
 	DefaultMaxWait = time.Minute
 )
 
 // maxRetries bounds what Options may ask for.
 const maxRetries = 100
+
+// maxGarbled is how many tries may follow an answer that is none of a model. One
+// may be a proxy's failure; more mean that the endpoint is wrong.
+const maxGarbled = 2
 
 // keyPause is how long to wait for a credential that is not there. A kubelet
 // takes up to a minute and a half to bring a Secret that changed.
@@ -38,6 +44,9 @@ type Options struct {
 	// Base bounds the wait before the first retry; the bound doubles with each.
 	// The wait itself is drawn evenly from what the bound allows.
 	Base time.Duration
+	// Busy takes the place of Base where the provider is rate limiting or overloaded
+	// and does not say for how long. Half of the bound is waited in any case.
+	Busy time.Duration
 	// MaxWait bounds every wait. A provider that asks for a longer one is not
 	// waited for: its error is returned at once.
 	MaxWait time.Duration
@@ -47,7 +56,8 @@ type Options struct {
 	Draw func(limit time.Duration) time.Duration
 }
 
-// New is m, asked again after what model.Transient calls transient.
+// New is m, asked again after what model.Transient calls transient, and after an
+// answer that is none of a model.
 //
 // A Delta with Reset stands before each further try and voids what the one
 // before it streamed, if anything. Usage never does: each Usage yielded is the sum of all tries so far, and
@@ -55,6 +65,7 @@ type Options struct {
 func New(m model.Model, o Options) model.Model {
 	o.Retries = min(max(cmp.Or(o.Retries, DefaultRetries), 0), maxRetries)
 	o.Base = cmp.Or(o.Base, DefaultBase)
+	o.Busy = cmp.Or(o.Busy, DefaultBusy)
 	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
 	if o.Sleep == nil {
 		o.Sleep = sleep
@@ -85,17 +96,40 @@ func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 // another at all.
 func (r *retrier) wait(err error, try int) (time.Duration, bool) {
 	asked, final := hint(err)
-	if final || try == r.Retries || asked > r.MaxWait || !model.Transient(err) {
+	again := model.Transient(err) || isGarbled(err) && try < maxGarbled
+	switch {
+	case final || try == r.Retries || asked > r.MaxWait || !again:
 		return 0, false
-	}
-	if asked > 0 {
+	case asked > 0:
 		return asked, true
+	case isBusy(err):
+		half := bound(r.Busy, r.MaxWait, try) / 2
+		return half + r.Draw(half), true
 	}
-	limit := r.Base
+	return r.Draw(bound(r.Base, r.MaxWait, try)), true
+}
+
+// bound is the base, doubled with each try, up to a bound.
+func bound(base, most time.Duration, try int) time.Duration {
 	for range try {
-		limit = min(2*limit, r.MaxWait)
+		base = min(2*base, most)
 	}
-	return r.Draw(limit), true
+	return base
+}
+
+// isBusy reports whether a provider that works has too much to do.
+func isBusy(err error) bool {
+	if _, limited := errors.AsType[*model.RateLimitedError](err); limited {
+		return true
+	}
+	unavailable, ok := errors.AsType[*model.UnavailableError](err)
+	return ok && (unavailable.Status == http.StatusServiceUnavailable || unavailable.Status == model.StatusOverloaded)
+}
+
+// isGarbled reports whether what came was no model's answer.
+func isGarbled(err error) bool {
+	garbled, ok := errors.AsType[*model.NotAModelError](err)
+	return ok && !garbled.Final
 }
 
 // hint is what the provider said about trying again.
@@ -131,7 +165,7 @@ func (a *asking) run(ctx context.Context, req *model.Request) error {
 		if !again {
 			return err
 		}
-		if a.void(err); a.left {
+		if a.void(err, wait); a.left {
 			return nil
 		}
 		if err := a.Sleep(ctx, wait); err != nil {
@@ -159,11 +193,15 @@ func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
 	return nil
 }
 
-// void makes what this try streamed count for nothing, but for its cost.
-func (a *asking) void(because error) {
+// void makes what this try streamed count for nothing, but for its cost, and tells
+// why the model is asked again and when.
+func (a *asking) void(because error, wait time.Duration) {
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}
 	again := model.Delta{Reset: true, Because: because.Error()}
+	if wait >= time.Second {
+		again.Because += fmt.Sprintf(" (after a wait of %s)", wait.Round(time.Second))
+	}
 	if a.spent != (step.Usage{}) {
 		spent := a.spent
 		again.Usage = &spent

@@ -41,6 +41,7 @@ func (s *scripted) Stream(context.Context, *model.Request) iter.Seq2[model.Delta
 
 var (
 	busy = &model.UnavailableError{Status: 503}
+	down = &model.UnavailableError{Status: 500}
 	cut  = &model.IncompleteError{}
 	fine = try{deltas: []model.Delta{{Text: "Hi"}, used(10), {Finish: step.FinishStop}}}
 )
@@ -82,7 +83,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		fails bool
 	}{
 		"nothing after a whole answer":             {tries: []try{fine}},
-		"a failure":                                {tries: []try{{err: busy}, fine}, waits: []time.Duration{second / 2}},
+		"a failure":                                {tries: []try{{err: down}, fine}, waits: []time.Duration{second / 2}},
 		"an incomplete answer":                     {tries: []try{{err: cut}, fine}, waits: []time.Duration{second / 2}},
 		"a key that is gone for a while":           {tries: []try{{err: &model.NoCredentialError{}}, fine}, waits: []time.Duration{25 * second}},
 		"a rate limit, when the provider says":     {tries: []try{limited(7 * second), fine}, waits: []time.Duration{7 * second}},
@@ -93,12 +94,17 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"not a wrong key":                          {tries: []try{{err: &model.UnauthorizedError{Status: 401}}}, fails: true},
 		"not a bad request":                        {tries: []try{{err: &model.BadRequestError{Status: 400}}}, fails: true},
 		"not a request that is too long":           {tries: []try{{err: &model.ContextTooLongError{}}}, fails: true},
-		"not the wrong endpoint":                   {tries: []try{{err: &model.NotAModelError{}}}, fails: true},
+		"a garbled answer":                         {tries: []try{{err: &model.NotAModelError{}}, fine}, waits: []time.Duration{second / 2}},
+		"a garbled answer, twice and no more":      {tries: []try{{err: &model.NotAModelError{}}, {err: &model.NotAModelError{}}, {err: &model.NotAModelError{}}}, waits: []time.Duration{second / 2, second}, fails: true},
+		"not an answer without end":                {tries: []try{{err: &model.NotAModelError{Final: true}}}, fails: true},
+		"a rate limit that names no time":          {tries: []try{limited(0), limited(0), limited(0), limited(0), limited(0)}, waits: []time.Duration{2 * second, 4 * second, 8 * second, 16 * second}, fails: true},
+		"a provider that is overloaded":            {tries: []try{{err: &model.UnavailableError{Status: 529}}, {err: busy}, fine}, waits: []time.Duration{2 * second, 4 * second}},
+		"not a refusal by policy":                  {tries: []try{{err: &model.RefusedError{}}}, fails: true},
 		"not the end of the caller's context":      {tries: []try{{err: context.Canceled}}, fails: true},
-		"four tries more, with waits that double":  {tries: []try{{err: busy}, {err: busy}, {err: busy}, {err: busy}, {err: busy}}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}, fails: true},
+		"four tries more, with waits that double":  {tries: []try{{err: down}, {err: down}, {err: down}, {err: down}, {err: down}}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}, fails: true},
 		"a failure, but not if asked for an hour":  {tries: []try{{err: &model.UnavailableError{Status: 503, RetryAfter: time.Hour}}}, fails: true},
 		"not a rate limit that is final":           {tries: []try{{err: &model.RateLimitedError{Final: true, RetryAfter: second}}}, fails: true},
-		"what another decorator wrapped":           {tries: []try{{err: &model.SourceError{Model: "m", Err: busy}}, fine}, waits: []time.Duration{second / 2}},
+		"what another decorator wrapped":           {tries: []try{{err: &model.SourceError{Model: "m", Err: down}}, fine}, waits: []time.Duration{second / 2}},
 		"not a refusal, which is a whole answer":   {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
 		"not an answer that the output limit ends": {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
 	}
@@ -118,7 +124,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 
 func TestTheWaitIsDrawnBelowItsBound(t *testing.T) {
 	var limits, waits []time.Duration
-	m := retry.New(&scripted{tries: []try{{err: busy}, {err: busy}, fine}}, retry.Options{
+	m := retry.New(&scripted{tries: []try{{err: down}, {err: down}, fine}}, retry.Options{
 		Draw: func(limit time.Duration) time.Duration {
 			limits = append(limits, limit)
 			return limit / 10
@@ -149,10 +155,10 @@ func TestARetryVoidsWhatWasStreamedButNotWhatItCost(t *testing.T) {
 		{Text: "H"},
 		used(3),
 		{Reset: true, Usage: used(3).Usage, Because: cut.Error()},
-		{Reset: true, Usage: used(3).Usage, Because: busy.Error()}, // each try is told, so that it can be counted
+		{Reset: true, Usage: used(3).Usage, Because: busy.Error() + " (after a wait of 4s)"}, // each try is told, so that it can be counted
 		{Text: "Ho"},
 		used(7),
-		{Reset: true, Usage: used(7).Usage, Because: cut.Error()},
+		{Reset: true, Usage: used(7).Usage, Because: cut.Error() + " (after a wait of 2s)"},
 		{Text: "Hi"},
 		used(17),
 		{Finish: step.FinishStop},
@@ -193,7 +199,9 @@ func TestHowLongItTakesToGiveUp(t *testing.T) {
 		tries       int
 		least, most time.Duration
 	}{
-		"a provider that is down":                            {busy, 5, 0, 7500 * time.Millisecond},
+		"a provider that is down":                            {down, 5, 0, 7500 * time.Millisecond},
+		"a provider that is overloaded":                      {busy, 5, 15 * time.Second, 30 * time.Second},
+		"a rate limit that names no time":                    {&model.RateLimitedError{}, 5, 15 * time.Second, 30 * time.Second},
 		"a rate limit that names its time":                   {&model.RateLimitedError{RetryAfter: time.Minute}, 5, 4 * time.Minute, 4 * time.Minute},
 		"a rate limit that would hold the agent for an hour": {&model.RateLimitedError{RetryAfter: time.Hour}, 1, 0, 0},
 		"a credential that does not come":                    {&model.NoCredentialError{}, 5, 100 * time.Second, 100 * time.Second},
