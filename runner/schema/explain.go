@@ -1,35 +1,41 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Explain says in words the first thing that is wrong with a value, for the
+// explain says in words the first thing that is wrong with a value, for the
 // model or the person who wrote it; empty: nothing that it has words for.
-func Explain(s *jsonschema.Schema, value any) string { return explain(s, value, "") }
-
-func explain(s *jsonschema.Schema, value any, at string) string {
+func (v *Validator) explain(s *jsonschema.Schema, value any, at string) string {
+	if s.Ref != "" || s.DynamicRef != "" {
+		return ""
+	}
 	if words := explainType(s, value, at); words != "" {
 		return words
 	}
-	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(v any) bool { return reflect.DeepEqual(v, value) }) {
-		return fmt.Sprintf("%s must be one of %s; got %s", place(at), list(s.Enum), show(value))
+	e := v.exact[s]
+	same := func(other any) bool { return equal(other, value) }
+	switch {
+	case len(e.enum) > 0 && !slices.ContainsFunc(e.enum, same):
+		return fmt.Sprintf("%s must be one of %s; got %s", place(at), list(e.enum), show(value))
+	case len(e.constant) > 0 && !same(e.constant[0]):
+		return fmt.Sprintf("%s must be %s; got %s", place(at), show(e.constant[0]), show(value))
 	}
-	switch v := value.(type) {
+	switch value := value.(type) {
 	case map[string]any:
-		return explainObject(s, v, at)
+		return v.explainObject(s, value, at)
 	case []any:
-		return explainArray(s, v, at)
+		return v.explainArray(s, value, at)
 	case string:
-		return explainText(s, v, at)
-	case float64:
-		return explainNumber(s, v, at)
+		return v.explainText(s, value, at)
+	case json.Number:
+		return explainNumber(e, value, at)
 	}
 	return ""
 }
@@ -46,7 +52,7 @@ func explainType(s *jsonschema.Schema, value any, at string) string {
 	return fmt.Sprintf("%s must be %s; got %s", place(at), article(strings.Join(types, " or ")), article(got))
 }
 
-func explainObject(s *jsonschema.Schema, object map[string]any, at string) string {
+func (v *Validator) explainObject(s *jsonschema.Schema, object map[string]any, at string) string {
 	for _, name := range s.Required {
 		if _, ok := object[name]; !ok {
 			return fmt.Sprintf("%s is missing%s", place(join(at, name)), known(s))
@@ -56,35 +62,36 @@ func explainObject(s *jsonschema.Schema, object map[string]any, at string) strin
 		return place(at) + words
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if words := explainProperty(s, name, object[name], at); words != "" {
+		if words := v.explainProperty(s, name, object[name], at); words != "" {
 			return words
 		}
 	}
 	return ""
 }
 
-func explainProperty(s *jsonschema.Schema, name string, value any, at string) string {
+func (v *Validator) explainProperty(s *jsonschema.Schema, name string, value any, at string) string {
 	property, ok := s.Properties[name]
 	switch {
 	case ok:
-		return explain(property, value, join(at, name))
+		return v.explain(property, value, join(at, name))
+	case !isMap(s):
 	case s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil: // how "false" is read
 		return fmt.Sprintf("%s is not known%s", place(join(at, name)), known(s))
 	case s.AdditionalProperties != nil: // a map
-		return explain(s.AdditionalProperties, value, join(at, name))
+		return v.explain(s.AdditionalProperties, value, join(at, name))
 	}
 	return ""
 }
 
-func explainArray(s *jsonschema.Schema, array []any, at string) string {
+func (v *Validator) explainArray(s *jsonschema.Schema, array []any, at string) string {
 	if words := amount(s.MinItems, s.MaxItems, len(array), "item"); words != "" {
 		return place(at) + words
 	}
-	if s.Items == nil {
+	if s.Items == nil || !isList(s) {
 		return ""
 	}
 	for i, item := range array {
-		if words := explain(s.Items, item, fmt.Sprintf("%s[%d]", at, i)); words != "" {
+		if words := v.explain(s.Items, item, fmt.Sprintf("%s[%d]", at, i)); words != "" {
 			return words
 		}
 	}

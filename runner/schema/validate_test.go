@@ -68,3 +68,119 @@ func TestWhatDoesNotFitIsSaidInWords(t *testing.T) {
 		})
 	}
 }
+
+// Numbers are compared with all their digits, where the schema is one that Check
+// accepts.
+func TestNumbersAreComparedExactly(t *testing.T) {
+	const big = "9007199254740993" // 2^53+1, which is no 64-bit float
+	cases := map[string]struct {
+		schema, value string
+		want          string // empty: it fits
+	}{
+		"hundredths":                     {`{"type":"number","multipleOf":0.01}`, `19.99`, ""},
+		"hundredths of many":             {`{"type":"number","multipleOf":0.01}`, `123456789012345.67`, ""},
+		"a tenth of a hundredth":         {`{"type":"number","multipleOf":0.01}`, `19.995`, "`a` must be a multiple of 0.01; got 19.995"},
+		"tenths of an exponent":          {`{"type":"number","multipleOf":0.1}`, `3e-1`, ""},
+		"a whole number with a point":    {`{"type":"integer"}`, `3.0`, ""},
+		"an integer beyond a float":      {`{"type":"integer","minimum":` + big + `,"maximum":` + big + `}`, big, ""},
+		"one below its minimum":          {`{"type":"integer","minimum":` + big + `}`, `9007199254740992`, "`a` must be at least " + big + "; got 9007199254740992"},
+		"one above its maximum":          {`{"type":"integer","maximum":` + big + `}`, `9007199254740994`, "`a` must be at most " + big + "; got 9007199254740994"},
+		"one of its values":              {`{"type":"integer","enum":[1,` + big + `]}`, big, ""},
+		"none of its values":             {`{"type":"integer","enum":[1,` + big + `]}`, `9007199254740992`, "`a` must be one of 1, " + big + "; got 9007199254740992"},
+		"an odd multiple":                {`{"type":"integer","multipleOf":2}`, big, "`a` must be a multiple of 2; got " + big},
+		"more than 64 bits":              {`{"type":"integer","maximum":123456789012345678901234567890}`, `123456789012345678901234567890`, ""},
+		"one more than that":             {`{"type":"integer","maximum":123456789012345678901234567890}`, `123456789012345678901234567891`, "`a` must be at most 123456789012345678901234567890; got 123456789012345678901234567891"},
+		"a decimal bound":                {`{"type":"number","minimum":0.1,"maximum":0.1}`, `0.10`, ""},
+		"one value written otherwise":    {`{"type":"number","enum":[0.5]}`, `5e-1`, ""},
+		"a value of a map":               {`{"type":"object","additionalProperties":{"type":"number","multipleOf":0.01}}`, `{"b":19.99}`, ""},
+		"an item":                        {`{"type":"array","items":{"type":"integer","maximum":` + big + `}}`, `[9007199254740994]`, "`a[0]` must be at most " + big + "; got 9007199254740994"},
+		"a number beyond all bounds":     {`{"type":"number"}`, `1e999999999`, "the number 1e999999999 is too large or too small"},
+		"one that is as good as nothing": {`{"type":"number"}`, `1e-999999999`, "the number 1e-999999999 is too large or too small"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			whole := `{"type":"object","properties":{"a":` + tc.schema + `}}`
+			if err := schema.Check([]byte(whole)); err != nil {
+				t.Fatalf("it is no schema of ours: %v", err)
+			}
+			got := ""
+			if err := schema.Validate([]byte(whole), []byte(`{"a":`+tc.value+`}`)); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("Validate() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Schemas of MCP servers have keywords that ours do not.
+func TestNumbersInSchemasOfOthers(t *testing.T) {
+	cases := map[string]struct {
+		schema, value string
+		fits          bool
+	}{
+		"a constant beyond a float":       {`{"const":9007199254740993}`, `9007199254740993`, true},
+		"another constant":                {`{"const":9007199254740993}`, `9007199254740992`, false},
+		"a constant that is null":         {`{"const":null}`, `1`, false},
+		"an exclusive bound":              {`{"exclusiveMaximum":9007199254740993}`, `9007199254740992`, true},
+		"the bound itself":                {`{"exclusiveMaximum":9007199254740993}`, `9007199254740993`, false},
+		"one of several kinds":            {`{"anyOf":[{"type":"number","multipleOf":0.01},{"type":"null"}]}`, `19.99`, true},
+		"none of several kinds":           {`{"anyOf":[{"type":"number","minimum":3},{"type":"null"}]}`, `2`, false},
+		"a bound elsewhere":               {`{"$defs":{"n":{"minimum":3}},"$ref":"#/$defs/n"}`, `2`, false},
+		"a kind elsewhere":                {`{"$defs":{"n":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/n"}}}`, `{"a":"b"}`, true},
+		"a property by pattern":           {`{"patternProperties":{"^x":{"type":"number"}},"additionalProperties":false}`, `{"x1":0.5}`, true},
+		"items before others":             {`{"prefixItems":[{"type":"string"}],"items":{"type":"number","multipleOf":2}}`, `["a",4]`, true},
+		"an item behind them of no value": {`{"prefixItems":[{"type":"string"}],"items":{"type":"number","multipleOf":2}}`, `["a",3]`, false},
+		"a text with a bound for numbers": {`{"minimum":3}`, `"a"`, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v, err := schema.Compile([]byte(tc.schema))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Validate([]byte(tc.value)); (err == nil) != tc.fits {
+				t.Errorf("Validate(%s) = %v", tc.value, err)
+			}
+		})
+	}
+}
+
+func TestFormatsAreChecked(t *testing.T) {
+	cases := map[string]struct{ good, bad []string }{
+		"date-time": {[]string{"2030-01-31T09:00:00Z", "2030-01-31t09:00:00.5+02:00"}, []string{"2030-01-31", "2030-01-31T09:00:00", "2030-02-30T09:00:00Z", "tomorrow", ""}},
+		"date":      {[]string{"2030-01-31"}, []string{"2030-02-30", "31.01.2030", "2030-1-1"}},
+		"time":      {[]string{"09:00:00Z", "09:00:00.25-07:00"}, []string{"09:00", "25:00:00Z", "09:00:00"}},
+		"email":     {[]string{"ann@example.com"}, []string{"ann", "Ann <ann@example.com>", "ann@"}},
+		"hostname":  {[]string{"example.com", "localhost", "a-1.b"}, []string{"", "-a", "a..b", "a b", "a_b", strings.Repeat("a", 64)}},
+		"ipv4":      {[]string{"10.0.0.1"}, []string{"10.0.1", "010.0.0.1", "::1"}},
+		"ipv6":      {[]string{"::1", "2001:db8::1"}, []string{"10.0.0.1", "fe80::1%eth0", "1::2::3"}},
+		"uri":       {[]string{"https://example.com/a?b#c", "urn:isbn:1", "mailto:a@b"}, []string{"/a", "example.com", "https://a b", ""}},
+		"uuid":      {[]string{"123e4567-e89b-12d3-a456-426614174000"}, []string{"123e4567e89b12d3a456426614174000", "x"}},
+		"other":     {[]string{"anything", ""}, nil},
+	}
+	for name, tc := range cases {
+		of := []byte(`{"type":"object","properties":{"a":{"type":"string","format":"` + name + `"}}}`)
+		if err := schema.Check(of); err != nil {
+			t.Fatal(err)
+		}
+		v, err := schema.Compile(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range tc.good {
+			if err := v.Validate([]byte(`{"a":"` + value + `"}`)); err != nil {
+				t.Errorf("%q is no %s: %v", value, name, err)
+			}
+		}
+		for _, value := range tc.bad {
+			if err := v.Validate([]byte(`{"a":"` + value + `"}`)); err == nil || !strings.HasPrefix(err.Error(), "`a` must be a") {
+				t.Errorf("%q is a %s: %v", value, name, err)
+			}
+			if err := v.WithoutFormats().Validate([]byte(`{"a":"` + value + `"}`)); err != nil {
+				t.Errorf("%q is refused where formats are not checked: %v", value, err)
+			}
+		}
+	}
+}

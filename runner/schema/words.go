@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
+	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +13,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-func explainText(s *jsonschema.Schema, text, at string) string {
+func (v *Validator) explainText(s *jsonschema.Schema, text, at string) string {
 	if words := amount(s.MinLength, s.MaxLength, utf8.RuneCountInString(text), "character"); words != "" {
 		return place(at) + words
+	}
+	if f, known := formats[s.Format]; known && !v.lenient && !f.is(text) {
+		return fmt.Sprintf("%s must be %s; got %s", place(at), f.what, show(text))
 	}
 	if s.Pattern == "" {
 		return ""
@@ -26,25 +29,35 @@ func explainText(s *jsonschema.Schema, text, at string) string {
 	return fmt.Sprintf("%s must match %s; got %s", place(at), s.Pattern, show(text))
 }
 
-func explainNumber(s *jsonschema.Schema, n float64, at string) string {
-	switch {
-	case s.MultipleOf != nil && !whole(n / *s.MultipleOf):
-		return fmt.Sprintf("%s must be a multiple of %s; got %s", place(at), show(*s.MultipleOf), show(n))
-	case s.Minimum != nil && n < *s.Minimum:
-		return fmt.Sprintf("%s must be at least %s; got %s", place(at), show(*s.Minimum), show(n))
-	case s.Maximum != nil && n > *s.Maximum:
-		return fmt.Sprintf("%s must be at most %s; got %s", place(at), show(*s.Maximum), show(n))
-	case s.ExclusiveMinimum != nil && n <= *s.ExclusiveMinimum:
-		return fmt.Sprintf("%s must be more than %s; got %s", place(at), show(*s.ExclusiveMinimum), show(n))
-	case s.ExclusiveMaximum != nil && n >= *s.ExclusiveMaximum:
-		return fmt.Sprintf("%s must be less than %s; got %s", place(at), show(*s.ExclusiveMaximum), show(n))
+func explainNumber(e exact, n json.Number, at string) string {
+	value, known := rational(n)
+	for _, name := range numeric {
+		limit, is := rational(e.limits[name])
+		if !is || !known || within(name, value, limit) {
+			continue
+		}
+		return fmt.Sprintf("%s must be %s %s; got %s", place(at), numericWords[name], show(e.limits[name]), show(n))
 	}
 	return ""
 }
 
-func whole(n float64) bool {
-	_, rest := math.Modf(n)
-	return rest == 0
+var numericWords = map[string]string{
+	"multipleOf": "a multiple of", "minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than",
+}
+
+// within holds a value to a keyword that compares numbers.
+func within(keyword string, value, limit *big.Rat) bool {
+	switch keyword {
+	case "multipleOf":
+		return limit.Sign() == 0 || new(big.Rat).Quo(value, limit).IsInt()
+	case "minimum":
+		return value.Cmp(limit) >= 0
+	case "maximum":
+		return value.Cmp(limit) <= 0
+	case "exclusiveMinimum":
+		return value.Cmp(limit) > 0
+	}
+	return value.Cmp(limit) < 0
 }
 
 // amount says that there are too few or too many of something.
@@ -97,8 +110,8 @@ func typeOf(value any) string {
 		return "array"
 	case map[string]any:
 		return "object"
-	case float64:
-		if v == float64(int64(v)) {
+	case json.Number:
+		if isWhole(v) {
 			return "integer"
 		}
 	}

@@ -5,4 +5,10 @@
 // and the meaning of their arguments are; what the model thought, and how calls
 // are named, does not count. The calls that a model makes in one turn are
 // compared as a set.
+//
+// Three things look like a loop and are none. A tool may report that the work it
+// was asked about still runs ([step.Step.Pending]): asking again is waiting, which
+// the limits of the Run end. A call may fail again after something else was
+// achieved: a test is run between edits. And calls may fail with other arguments
+// each time: an agent guesses names, up to twelve times.
 package stuck

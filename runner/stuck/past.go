@@ -76,6 +76,28 @@ func (p *past) say(s *step.Step) bool {
 	return true
 }
 
+// achieves reports whether a turn has a success that no earlier turn has had: a
+// file was changed, or something was learned.
+func (p *past) achieves(i int) bool {
+	for _, o := range p.turns[i] {
+		if o.result.IsError || o.result.Pending {
+			continue
+		}
+		known := slices.ContainsFunc(p.turns[i+1:], func(earlier turn) bool {
+			return slices.ContainsFunc(earlier, func(e outcome) bool { return sameOutcome(o, e) && sameCall(o.call, e.call) })
+		})
+		if !known {
+			return true
+		}
+	}
+	return false
+}
+
+// pending reports whether the turn asked about work that still runs.
+func (t turn) pending() bool {
+	return slices.ContainsFunc(t, func(o outcome) bool { return o.result.Pending })
+}
+
 // turnOf ties calls to their results. A call without one is left out.
 func (p *past) turnOf(s *step.Step, results []step.Step) turn {
 	from := len(p.outcomes)
@@ -110,9 +132,10 @@ func (t turn) failed() bool {
 	return len(t) > 0 && !slices.ContainsFunc(t, func(o outcome) bool { return !o.result.IsError })
 }
 
-// same says whether two turns called the same with the same results.
+// same says whether two turns called the same with the same results. Asking
+// again about what still runs is no repetition.
 func (t turn) same(other turn) bool {
-	return t.matches(other, func(a, b outcome) bool { return sameOutcome(a, b) && sameCall(a.call, b.call) })
+	return !t.pending() && t.matches(other, func(a, b outcome) bool { return sameOutcome(a, b) && sameCall(a.call, b.call) })
 }
 
 func (t turn) sameCalls(other turn) bool {

@@ -26,7 +26,7 @@ const (
 	Monologue   Rule = "Monologue"   // the same is said again and nothing is done
 	Alternating Rule = "Alternating" // two turns take turns
 	Compacting  Rule = "Compacting"  // summary follows summary
-	ToolFails   Rule = "ToolFails"   // one tool fails, whatever it is given
+	ToolFails   Rule = "ToolFails"   // one tool fails, and nothing else is achieved
 )
 
 // How often something must happen to count.
@@ -36,11 +36,12 @@ const (
 	monologues  = 3
 	alternating = 6
 	compactions = 10
-	failures    = 6
+	failures    = 6  // turns, with calls that are repeated
+	guesses     = 12 // turns, with calls that differ
 )
 
 // recent is how many turns back is looked at.
-const recent = 20
+const recent = 30
 
 // rules are asked in this order; the first that finds something counts.
 var rules = []func(*past) (Finding, bool){sameResult, sameError, monologue, alternates, compacts, fails}
@@ -94,25 +95,62 @@ func compacts(p *past) (Finding, bool) {
 	return Finding{Compacting, p.summaries, fmt.Sprintf("the session was summarized %d times in a row and nothing was done in between", p.summaries)}, true
 }
 
-// fails counts, for each tool, the turns in which it failed since it last did
-// what it should: a turn that tries six things at once has not tried again.
+// A streak is in how many turns in a row one tool failed.
+type streak struct {
+	turns int
+	calls []*step.Call // each once
+}
+
+// long reports whether a streak is one of failures that repeat themselves, or of
+// too many guesses.
+func (s *streak) long() bool {
+	return s.turns >= guesses || s.turns >= failures && 2*len(s.calls) <= s.turns
+}
+
+func (s *streak) add(c *step.Call) {
+	if !slices.ContainsFunc(s.calls, func(other *step.Call) bool { return sameCall(c, other) }) {
+		s.calls = append(s.calls, c)
+	}
+}
+
+// fails counts, for each tool, the turns in which it failed since it last
+// succeeded, or since anything was achieved. A turn that tries six things at once
+// counts as one.
 func fails(p *past) (Finding, bool) {
-	streaks, over := map[string]int{}, map[string]bool{}
-	for _, t := range p.turns {
+	streaks, over := map[string]*streak{}, map[string]bool{}
+	for i, t := range p.turns {
+		if p.achieves(i) {
+			break
+		}
 		for _, o := range t {
 			over[o.call.Name] = over[o.call.Name] || !o.result.IsError
 		}
-		for i, o := range t {
-			if !over[o.call.Name] && !calls(t[:i], o.call.Name) {
-				streaks[o.call.Name]++
-			}
-		}
+		addFailures(streaks, t, over)
 	}
-	worst := most(streaks)
-	if streaks[worst] < failures {
+	worst, s := most(streaks)
+	if s == nil {
 		return Finding{}, false
 	}
-	return Finding{ToolFails, streaks[worst], fmt.Sprintf("calling %s failed in %d turns in a row, with whatever arguments", cut(worst), streaks[worst])}, true
+	return Finding{ToolFails, s.turns, fmt.Sprintf("calling %s failed in %d turns in a row, and nothing else was achieved", cut(worst), s.turns)}, true
+}
+
+// addFailures adds a turn to the streaks of the tools that failed in it, but for
+// those whose streaks are over.
+func addFailures(streaks map[string]*streak, t turn, over map[string]bool) {
+	for i, o := range t {
+		if over[o.call.Name] {
+			continue
+		}
+		s := streaks[o.call.Name]
+		if s == nil {
+			s = &streak{}
+			streaks[o.call.Name] = s
+		}
+		s.add(o.call)
+		if !calls(t[:i], o.call.Name) {
+			s.turns++
+		}
+	}
 }
 
 // calls says whether one of these outcomes is of that tool.
@@ -120,13 +158,13 @@ func calls(t turn, name string) bool {
 	return slices.ContainsFunc(t, func(o outcome) bool { return o.call.Name == name })
 }
 
-// most is the tool with the longest streak.
-func most(streaks map[string]int) string {
-	worst := ""
-	for name, n := range streaks {
-		if n > streaks[worst] || n == streaks[worst] && name < worst {
-			worst = name
+// most is the tool with the longest streak that is long.
+func most(streaks map[string]*streak) (string, *streak) {
+	worst, longest := "", (*streak)(nil)
+	for name, s := range streaks {
+		if s.long() && (longest == nil || s.turns > longest.turns || s.turns == longest.turns && name < worst) {
+			worst, longest = name, s
 		}
 	}
-	return worst
+	return worst, longest
 }

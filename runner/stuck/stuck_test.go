@@ -29,8 +29,11 @@ func (k *talk) says(text string)    { k.add(step.Step{Role: step.RoleAssistant},
 // A deed is a call and what came of it.
 type deed struct{ name, args, result string }
 
-// failed marks the result of a deed as an error.
-const failed = "!"
+// Marks of the result of a deed: an error, and a report that work still runs.
+const (
+	failed  = "!"
+	pending = "…"
+)
 
 // does has the model make calls in one turn. It thinks of something else each
 // time.
@@ -43,7 +46,8 @@ func (k *talk) does(deeds ...deed) {
 	k.add(s, "")
 	for i, d := range deeds {
 		text, isError := strings.CutPrefix(d.result, failed)
-		k.add(step.Step{Role: step.RoleTool, CallID: s.Calls[i].ID, Name: d.name, IsError: isError}, text)
+		text, isPending := strings.CutPrefix(text, pending)
+		k.add(step.Step{Role: step.RoleTool, CallID: s.Calls[i].ID, Name: d.name, IsError: isError, Pending: isPending}, text)
 	}
 }
 
@@ -55,10 +59,16 @@ func (*talk) times(n int, do func(i int)) {
 }
 
 var (
-	ls    = deed{"ls", `{"path":"/workspace"}`, "a.txt"}
-	read  = deed{"read", `{"path":"/workspace/a.txt"}`, "hello"}
-	wrong = deed{"edit", `{"old":"x","new":"y"}`, failed + "the text is not in the file"}
-	think = deed{"think", `{"thought":"hm"}`, "noted"}
+	ls      = deed{"ls", `{"path":"/workspace"}`, "a.txt"}
+	read    = deed{"read", `{"path":"/workspace/a.txt"}`, "hello"}
+	wrong   = deed{"edit", `{"old":"x","new":"y"}`, failed + "the text is not in the file"}
+	think   = deed{"think", `{"thought":"hm"}`, "noted"}
+	poll    = deed{"shell_output", `{"id":"job-1"}`, pending + "(no new output)\nstill running"}
+	test    = deed{"run_tests", `{}`, failed + "1 test failed: TestX"}
+	ended   = deed{"shell_output", `{"id":"job-1"}`, "(no new output)\nexit code: 0"}
+	unknown = deed{"shell_output", `{"id":"job-7"}`, failed + "there is no such job"}
+	missing = deed{"read", `{"path":"/workspace/x.go"}`, failed + "not found"}
+	edit    = deed{"edit", `{"old":"x","new":"y"}`, "edited"}
 )
 
 func numbered(d deed, i int) deed {
@@ -66,11 +76,14 @@ func numbered(d deed, i int) deed {
 	return d
 }
 
-func TestFind(t *testing.T) {
-	cases := map[string]struct {
-		build func(k *talk)
-		want  string // rule and times; empty: not stuck
-	}{
+// A sample is a session and what is found in it.
+type sample struct {
+	build func(k *talk)
+	want  string // rule and times; empty: not stuck
+}
+
+func samples() map[string]sample {
+	return map[string]sample{
 		"nothing was said":                          {func(k *talk) {}, ""},
 		"a session that has hardly begun":           {func(k *talk) { k.person(); k.does(ls) }, ""},
 		"the same with the same result, four times": {func(k *talk) { k.person(); k.times(4, func(int) { k.does(ls) }) }, "SameResult 4"},
@@ -160,6 +173,8 @@ func TestFind(t *testing.T) {
 			k.says("Done?")
 		}, ""},
 		"the same text, and another in between": {func(k *talk) { k.person(); k.says("Done?"); k.says("Done?"); k.says("Well."); k.says("Done?") }, ""},
+		"three texts":                           {func(k *talk) { k.person(); k.times(3, func(i int) { k.says(fmt.Sprint("Text ", i)) }) }, ""},
+		"the same call four times in one turn":  {func(k *talk) { k.person(); k.does(ls, ls, ls, ls) }, ""},
 		"nothing is said, three times":          {func(k *talk) { k.person(); k.times(3, func(int) { k.says("") }) }, ""},
 		"the same text before a call":           {func(k *talk) { k.person(); k.times(4, func(int) { k.says("Done?") }); k.does(ls) }, ""},
 
@@ -180,12 +195,41 @@ func TestFind(t *testing.T) {
 		}, ""},
 		"ten summaries, and work after": {func(k *talk) { k.person(); k.times(10, func(int) { k.told(step.NoteSummary) }); k.does(ls) }, ""},
 
-		"one tool fails, whatever it is given": {func(k *talk) { k.person(); k.times(6, func(i int) { k.does(numbered(wrong, i)) }) }, "ToolFails 6"},
-		"one tool fails five times":            {func(k *talk) { k.person(); k.times(5, func(i int) { k.does(numbered(wrong, i)) }) }, ""},
+		"one tool fails with three calls in turn":    {func(k *talk) { k.person(); k.times(6, func(i int) { k.does(numbered(wrong, i%3)) }) }, "ToolFails 6"},
+		"one tool fails five times":                  {func(k *talk) { k.person(); k.times(5, func(i int) { k.does(numbered(wrong, i%2)) }) }, ""},
+		"one tool fails, whatever it is given":       {func(k *talk) { k.person(); k.times(12, func(i int) { k.does(numbered(wrong, i)) }) }, "ToolFails 12"},
+		"reads of eleven names that are guessed":     {func(k *talk) { k.person(); k.times(11, func(i int) { k.does(numbered(missing, i)) }) }, ""},
+		"reads of three names that are guessed over": {func(k *talk) { k.person(); k.times(6, func(i int) { k.does(numbered(missing, i%3)) }) }, "ToolFails 6"},
 		"one tool fails, others work": {func(k *talk) {
 			k.person()
-			k.times(6, func(i int) { k.does(numbered(wrong, i)); k.does(numbered(read, i)) })
+			k.times(12, func(i int) { k.does(numbered(wrong, i)); k.does(numbered(read, i)) })
+		}, ""},
+		"one tool fails, others learn nothing new": {func(k *talk) {
+			k.person()
+			k.times(13, func(i int) { k.does(numbered(wrong, i)); k.does(read) })
+		}, "ToolFails 12"},
+		"a failing test is run again between edits": {func(k *talk) {
+			k.person()
+			k.times(14, func(i int) { k.does(test); k.does(numbered(edit, i)) })
+			k.does(test)
+		}, ""},
+		"a failing test is run again in the turn of an edit": {func(k *talk) { k.person(); k.times(14, func(i int) { k.does(numbered(edit, i), test) }) }, ""},
+		"a failing test is run again, and nothing is edited": {func(k *talk) { k.person(); k.does(edit); k.times(3, func(int) { k.does(test) }) }, "SameError 3"},
+		"a failing test is run again, and only read about": {func(k *talk) {
+			k.person()
+			k.times(7, func(int) { k.does(test); k.does(read) })
+		}, "Alternating 14"},
+
+		"a background job is polled":                 {func(k *talk) { k.person(); k.times(40, func(int) { k.does(poll) }) }, ""},
+		"a background job is polled between looks":   {func(k *talk) { k.person(); k.times(12, func(int) { k.does(poll); k.does(ls) }) }, ""},
+		"a background job is polled beside a look":   {func(k *talk) { k.person(); k.times(12, func(int) { k.does(poll, ls) }) }, ""},
+		"a background job that has ended is polled":  {func(k *talk) { k.person(); k.times(4, func(int) { k.does(ended) }) }, "SameResult 4"},
+		"a background job that is unknown is polled": {func(k *talk) { k.person(); k.times(3, func(int) { k.does(unknown) }) }, "SameError 3"},
+		"a poll does not forgive what fails": {func(k *talk) {
+			k.person()
+			k.times(6, func(i int) { k.does(numbered(wrong, i%2)); k.does(poll) })
 		}, "ToolFails 6"},
+
 		"one tool fails, but not always": {func(k *talk) {
 			k.person()
 			k.times(9, func(i int) { d := numbered(wrong, i); d.result = []string{failed, failed, "ok"}[i%3]; k.does(d) })
@@ -196,7 +240,7 @@ func TestFind(t *testing.T) {
 		}, ""},
 		"one tool fails twice in each of six turns": {func(k *talk) {
 			k.person()
-			k.times(6, func(i int) { k.does(numbered(wrong, 2*i), numbered(wrong, 2*i+1)) })
+			k.times(6, func(i int) { k.does(numbered(wrong, i*i%3), numbered(wrong, i*i%3+1)) })
 		}, "ToolFails 6"},
 		"one tool fails twice in each of five turns": {func(k *talk) {
 			k.person()
@@ -206,10 +250,11 @@ func TestFind(t *testing.T) {
 			k.person()
 			k.times(10, func(i int) { d := numbered(wrong, i); d.name = fmt.Sprint("t", i%2); k.does(d) })
 		}, ""},
-		"six failures, but twenty turns ago": {func(k *talk) {
+		"twelve failures, but thirty turns ago": {func(k *talk) {
 			k.person()
-			k.times(6, func(i int) { k.does(numbered(wrong, i)) })
-			k.times(20, func(i int) { k.does(numbered(read, i)) })
+			k.times(12, func(i int) { k.does(numbered(wrong, i)) })
+			k.times(30, func(i int) { k.does(read) })
+			k.does(think)
 		}, ""},
 
 		"the same calls in one turn, in any order": {func(k *talk) {
@@ -239,7 +284,10 @@ func TestFind(t *testing.T) {
 			k.times(6, func(int) { k.does(ls); *k = (*k)[:len(*k)-1] })
 		}, ""},
 	}
-	for name, tc := range cases {
+}
+
+func TestFind(t *testing.T) {
+	for name, tc := range samples() {
 		t.Run(name, func(t *testing.T) {
 			var k talk
 			tc.build(&k)
@@ -267,7 +315,7 @@ func TestAFindingIsInWords(t *testing.T) {
 		"a long text":    {func(k *talk) { k.times(3, func(int) { k.says(long) }) }, `the same was said 3 times in a row and nothing was done: "` + long[:120] + `…"`},
 		"taking turns":   {func(k *talk) { k.times(3, func(int) { k.does(ls); k.does(read) }) }, "calling ls and read in turn gave the same results, 6 turns in all"},
 		"summaries":      {func(k *talk) { k.times(10, func(int) { k.told(step.NoteSummary) }) }, "the session was summarized 10 times in a row and nothing was done in between"},
-		"failures":       {func(k *talk) { k.times(7, func(i int) { k.does(numbered(wrong, i)) }) }, "calling edit failed in 7 turns in a row, with whatever arguments"},
+		"failures":       {func(k *talk) { k.times(7, func(i int) { k.does(numbered(wrong, i%3)) }) }, "calling edit failed in 7 turns in a row, and nothing else was achieved"},
 		"a hostile name": {func(k *talk) { k.times(4, func(int) { k.does(deed{long, `{}`, ""}) }) }, "calling " + long[:120] + "… gave the same result 4 times in a row, with the same arguments"},
 	}
 	for name, tc := range cases {
