@@ -13,6 +13,7 @@ import (
 // A catalog is what a server offers, as it was asked first.
 type catalog struct {
 	tools              []offer
+	taskOnly           []string // names of tools that must be called as tasks
 	resources, prompts bool
 }
 
@@ -42,6 +43,7 @@ func (s *Server) survey(ctx context.Context, l *link) error {
 			return fmt.Errorf("listing its tools: %w", err)
 		}
 		found.tools = tools
+		found.taskOnly = l.guard.taskOnly()
 	}
 	s.offered = found
 	return nil
@@ -56,12 +58,7 @@ func (s *Server) list(ctx context.Context, l *link) ([]offer, error) {
 		room   = maxCatalog
 	)
 	for range maxPages {
-		var page *mcp.ListToolsResult
-		err := safely(func() error {
-			var err error
-			page, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-			return err
-		})
+		page, err := s.page(ctx, l, cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +78,27 @@ func (s *Server) list(ctx context.Context, l *link) ([]offer, error) {
 	}
 	slices.SortFunc(all, func(a, b offer) int { return cmp.Compare(a.name, b.name) })
 	return all, nil
+}
+
+// page reads one page of the tools of a server, without those that must be called
+// as tasks.
+func (s *Server) page(ctx context.Context, l *link, cursor string) (page *mcp.ListToolsResult, err error) {
+	err = safely(func() error {
+		page, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	taskOnly := l.guard.taskOnly()
+	page.Tools = slices.DeleteFunc(page.Tools, func(t *mcp.Tool) bool {
+		if !slices.Contains(taskOnly, t.Name) {
+			return false
+		}
+		s.Log(fmt.Sprintf("the tool %q is left out: it must be called as a task (execution.taskSupport is required), which is not supported", line(t.Name, 64)))
+		return true
+	})
+	return page, nil
 }
 
 // read makes an offer of what a server says of a tool.

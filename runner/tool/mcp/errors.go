@@ -26,6 +26,8 @@ type NotOfferedError struct {
 	Toolset string
 	// Missing are those that it allows, Offered those that there are.
 	Missing, Offered []string
+	// TaskOnly are those of Missing that the server has, but only as tasks.
+	TaskOnly []string
 }
 
 func (e *NotOfferedError) Error() string {
@@ -33,7 +35,11 @@ func (e *NotOfferedError) Error() string {
 	if len(e.Offered) > 0 {
 		offered = list(e.Offered)
 	}
-	return fmt.Sprintf("the Toolset %s does not offer %s; it offers %s; correct allow", e.Toolset, list(e.Missing), offered)
+	why := ""
+	if len(e.TaskOnly) > 0 {
+		why = fmt.Sprintf("; %s must be called as a task, which is not supported", list(e.TaskOnly))
+	}
+	return fmt.Sprintf("the Toolset %s does not offer %s%s; it offers %s; correct allow", e.Toolset, list(e.Missing), why, offered)
 }
 
 // list names a few things in one line.
@@ -71,6 +77,9 @@ var (
 	errOver = errors.New("the session was closed")
 	// errGone means that a program is no longer started.
 	errGone = fmt.Errorf("it ended %d times in a row and is not started again", maxFailures)
+	// errOldTransport means that a server speaks a transport that was replaced.
+	errOldTransport = errors.New("it speaks the HTTP+SSE transport of 2024-11-05, which is not supported. " +
+		"Use the URL of its Streamable HTTP endpoint (often /mcp in place of /sse), or a newer version of the server")
 	// errPanic means that what a server sent could not be dealt with.
 	errPanic = errors.New("what it sent makes no sense")
 )

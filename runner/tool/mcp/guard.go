@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,8 +32,10 @@ type guard struct {
 	once  sync.Once
 
 	mu     sync.Mutex
-	first  jsonrpc.ID // of the request that begins the session
-	speaks string     // the version of the protocol, once it is known
+	first  jsonrpc.ID          // of the request that begins the session
+	speaks string              // the version of the protocol, once it is known
+	lists  map[jsonrpc.ID]bool // requests for tools that are not answered yet
+	tasks  []string            // names of tools that must be called as tasks
 }
 
 func newGuard(c mcp.Connection) *guard {
@@ -68,12 +71,25 @@ func (g *guard) take(ctx context.Context, m *jsonrpc.Request) {
 
 // Write implements [mcp.Connection].
 func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
-	if m, ok := msg.(*jsonrpc.Request); ok && m.Method == "initialize" {
-		g.mu.Lock()
-		g.first = m.ID
-		g.mu.Unlock()
+	if m, ok := msg.(*jsonrpc.Request); ok {
+		g.note(m)
 	}
 	return g.Connection.Write(ctx, msg)
+}
+
+// note remembers the requests whose answers it looks into.
+func (g *guard) note(m *jsonrpc.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch m.Method {
+	case "initialize":
+		g.first = m.ID
+	case "tools/list":
+		if g.lists == nil {
+			g.lists = map[jsonrpc.ID]bool{}
+		}
+		g.lists[m.ID] = true
+	}
 }
 
 // Close implements [mcp.Connection].
@@ -113,6 +129,41 @@ func (g *guard) look(m *jsonrpc.Response) {
 			g.speaks = begun.ProtocolVersion
 		}
 	}
+	if g.lists[m.ID] {
+		delete(g.lists, m.ID)
+		g.tasks = append(g.tasks, taskOnly(m.Result)...)
+	}
+}
+
+// taskOnly returns the names of the tools in a list that must be called as tasks,
+// which the library does not read:
+// https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks
+func taskOnly(list json.RawMessage) []string {
+	var page struct {
+		Tools []struct {
+			Name      string          `json:"name"`
+			Execution json.RawMessage `json:"execution"`
+		} `json:"tools"`
+	}
+	_ = json.Unmarshal(list, &page) // what is no list has no tools
+	var names []string
+	for _, t := range page.Tools[:min(len(page.Tools), maxOffered)] {
+		var execution struct {
+			TaskSupport string `json:"taskSupport"`
+		}
+		if json.Unmarshal(t.Execution, &execution) == nil && execution.TaskSupport == "required" {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// taskOnly returns the names of the tools that were listed so far and must be
+// called as tasks.
+func (g *guard) taskOnly() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.tasks)
 }
 
 // hear deals with a notification.

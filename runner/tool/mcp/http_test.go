@@ -262,7 +262,9 @@ func TestAServerThatIsGoneAndComesBack(t *testing.T) {
 	})
 	addr := web.Listener.Addr().String()
 	web.Listener.Close()
-	has(t, use(t, s, "do", `{}`).Render(), "Error: the MCP server of web cannot be reached: ", "- Nothing was done.")
+	result := use(t, s, "do", `{}`)
+	has(t, result.Render(), "Error: the MCP server of web cannot be reached: ", "- Nothing was done.")
+	has(t, result.Error.Unreachable, "dial 127.0.0.1:", "connection refused")
 	again, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Skipf("the port was taken meanwhile: %v", err)

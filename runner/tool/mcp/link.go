@@ -28,6 +28,7 @@ type link struct {
 	end     context.CancelFunc
 	pipe    *pipe        // nil over HTTP
 	http    *http.Client // nil otherwise
+	wire    *wire        // of it
 }
 
 // close ends the session, and what it waits for.
@@ -87,6 +88,9 @@ func (s *Server) dial(ctx context.Context, version string) (*link, error) {
 		return l, nil
 	}
 	l.session = nil
+	if l.wire != nil && l.wire.refused.Load() && l.speaksSSE(ctx, s.Toolset.HTTP.URL) {
+		err = errOldTransport
+	}
 	last := l.epitaph()
 	go l.close()
 	return nil, because(ctx, err, last)
@@ -131,6 +135,7 @@ func (s *Server) connect(ctx, life context.Context, l *link) error {
 		return nil
 	}
 	w := &wire{base: s.client.Transport, life: life, version: func() string { return l.guard.version() }}
+	l.wire = w
 	l.http = &http.Client{Transport: w, CheckRedirect: s.client.CheckRedirect}
 	connection, err := (&mcp.StreamableClientTransport{
 		Endpoint:     s.Toolset.HTTP.URL,
@@ -243,14 +248,18 @@ func final(err error) bool {
 		addr     *auth.AddressError
 		redirect *auth.RedirectError
 		refused  *sandbox.RefusedError
+		token    *auth.TokenError
 	)
+	if errors.As(err, &token) {
+		return token.IsFinal()
+	}
 	if errors.As(err, &status) {
 		return status.code == http.StatusUnauthorized || status.code == http.StatusForbidden
 	}
 	if errors.As(err, &refused) {
 		return refused.Reason != sandbox.Busy
 	}
-	return errors.As(err, &addr) || errors.As(err, &redirect)
+	return errors.As(err, &addr) || errors.As(err, &redirect) || errors.Is(err, errOldTransport)
 }
 
 // pause waits, and reports whether it could.

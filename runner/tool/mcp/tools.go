@@ -40,7 +40,10 @@ func (s *Server) Tools(allow, deny []string) ([]tool.Tool, error) {
 		for i, t := range all {
 			offered[i] = t.home
 		}
-		return nil, &NotOfferedError{Toolset: s.Toolset.Name, Missing: missing, Offered: offered}
+		return nil, &NotOfferedError{
+			Toolset: s.Toolset.Name, Missing: missing, Offered: offered,
+			TaskOnly: slices.DeleteFunc(slices.Clone(missing), func(n string) bool { return !slices.Contains(s.offered.taskOnly, n) }),
+		}
 	}
 	var tools []tool.Tool
 	for _, t := range all {
@@ -128,7 +131,11 @@ func (s *Server) offer(o offer) *remote {
 // spec is what is said of a tool of a server. The time that a call may take is
 // watched here, where progress is heard of; the bound is for what goes wrong.
 func (s *Server) spec(t step.Tool, effect tool.Effect) tool.Spec {
-	return tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.Patience}
+	spec := tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.Patience, Foreign: true}
+	if s.Toolset.HTTP != nil {
+		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: "spec.http.url of Toolset " + s.Toolset.Name}
+	}
+	return spec
 }
 
 // effectOf is what a tool does to the world: once what it does, unless somebody

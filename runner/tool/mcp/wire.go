@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -21,6 +22,7 @@ type wire struct {
 	base    http.RoundTripper
 	life    context.Context //nolint:containedctx // it is that of the session, which requests do not have
 	version func() string
+	refused atomic.Bool // a message that begins a session was refused as servers of the old transport do
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -42,6 +44,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		limit = maxStream
 	}
 	resp.Body = &body{ReadCloser: resp.Body, left: limit, release: release}
+	if begins := req.Method == http.MethodPost && req.Header.Get(headerSession) == ""; begins && looksOld(resp.StatusCode) {
+		w.refused.Store(true)
+	}
 	if !foreign(req, resp) {
 		return resp, nil
 	}
@@ -61,6 +66,13 @@ func foreign(req *http.Request, resp *http.Response) bool {
 	default:
 		return code >= http.StatusInternalServerError
 	}
+}
+
+// looksOld reports whether a server that refuses a POST with this status may speak
+// the transport before Streamable HTTP. The specification names these three:
+// https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#backwards-compatibility
+func looksOld(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
 // A body is what is read of an answer.

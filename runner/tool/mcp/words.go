@@ -1,11 +1,14 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/internal/auth"
 )
 
 const (
@@ -19,6 +22,7 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	var (
 		status *statusError
 		reach  *reachError
+		cred   *auth.CredentialError
 	)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errIdle):
@@ -29,8 +33,12 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 		return tool.Fail(name + " was not asked: the session is being closed")
 	case errors.Is(err, errGone):
 		return tool.Fail(name+" is gone: "+errGone.Error(), "Its tools do not come back in this attempt; do without them.")
+	case errors.As(err, &cred):
+		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxLastWords)), "Nothing was done.", "That is for the owner of this agent to change.")
 	case errors.As(err, &reach):
-		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxLastWords)), "Nothing was done.", once)
+		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxLastWords)), "Nothing was done.", once)
+		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxTold)
+		return result
 	case errors.As(err, &status) && (status.code < 500 || status.code == 503):
 		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxTold)), "Nothing was done.", once)
 	case told(err) != nil:

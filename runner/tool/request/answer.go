@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/internal/auth"
 )
@@ -126,7 +127,9 @@ func (s *sender) unanswered(req *http.Request, err error) tool.Result {
 	case errors.As(err, &cred):
 		return tool.Fail(fmt.Sprintf("%s was not asked: %s", host, word(cred.Error())), "That is for the owner of this agent to change.")
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", host, word(dial.Error())), "Nothing was done. Try it once more later.")
+		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", host, word(dial.Error())), "Nothing was done. Try it once more later.")
+		result.Error.Unreachable = word(dialerror.Cause(err))
+		return result
 	}
 	if errors.As(err, &wrap) {
 		err = wrap.Err

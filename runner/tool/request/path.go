@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/runner/internal/weburl"
 )
 
 // readPath takes the path apart at its slashes: a value stays within the segment
@@ -81,7 +82,8 @@ func segment(s string) error {
 	return nil
 }
 
-// dots reports whether a segment leads to another.
+// dots reports whether a segment leads to another, as the author of a Toolset may
+// write it.
 func dots(decoded string) bool { return decoded == "." || decoded == ".." }
 
 // A valueError says that a value cannot go where it is to go.
@@ -89,7 +91,9 @@ type valueError struct{ problem string }
 
 func (e *valueError) Error() string { return e.problem }
 
-// bindPath is the path with its values, escaped.
+// bindPath is the path with its values, escaped. A value that has a part ".." in
+// it, encoded or not, between slashes or backslashes, is refused: a server that
+// decodes more than it should would follow it.
 func (p *plan) bindPath(in *binding.Input) (string, error) {
 	var path strings.Builder
 	for _, t := range p.path {
@@ -101,7 +105,7 @@ func (p *plan) bindPath(in *binding.Input) (string, error) {
 			return "", err
 		}
 		decoded, err := url.PathUnescape(escaped)
-		if given := t.Paths(); len(given) > 0 && (err != nil || decoded == "" || dots(decoded)) {
+		if given := t.Paths(); len(given) > 0 && (err != nil || decoded == "" || dots(decoded) || weburl.LeadsUp(decoded)) {
 			return "", &valueError{fmt.Sprintf("the path would have %q in it, which leads elsewhere than meant; give another %s", decoded, given[0])}
 		}
 		path.WriteString("/" + escaped)

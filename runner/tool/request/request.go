@@ -60,10 +60,11 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 		s := &sender{plan: p, runUID: o.RunUID, client: auth.Client(o.Client, auth.Options{
 			URL: p.base, Headers: ts.Requests.Headers, Auth: ts.Requests.Auth, Key: o.Key, Learn: o.Learn, Now: o.Now,
 		})}
-		tools[i] = tool.Typed(tool.Spec{
+		tools[i] = tool.WithCanonical(tool.Typed(tool.Spec{
 			Tool:   step.Tool{Name: names[i], Description: p.tool.Description, Input: p.input},
 			Effect: p.effect(), Concurrency: tool.Parallel, Timeout: timeout(ts),
-		}, s.call)
+			Endpoint: tool.Endpoint{Name: "toolset " + ts.Name, Field: "spec.requests.baseURL of Toolset " + ts.Name},
+		}, s.call), s.canonical)
 	}
 	return tools, nil
 }
@@ -80,6 +81,17 @@ type sender struct {
 	plan   *plan
 	client *http.Client
 	runUID string
+}
+
+// canonical implements [tool.Canonicalizer]. Each value has one spelling in a
+// request, which different values do not share, so arguments are canonical as they
+// are. Those that no request can be made of are refused before anything judges
+// them.
+func (s *sender) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	if _, err := s.plan.bind(ctx, args); err != nil {
+		return nil, unbound(err).Error
+	}
+	return args, nil
 }
 
 func (s *sender) call(ctx context.Context, call tool.Call, args json.RawMessage) (tool.Result, error) {

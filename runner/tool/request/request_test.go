@@ -14,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/weburl"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
 )
 
 // one is a Toolset of one tool, whose arguments are x, which is there, and y,
@@ -78,8 +80,10 @@ func TestWhereValuesGo(t *testing.T) {
 	}{
 		"a path":                       {task.RequestTool{Method: "GET", Path: "/issues/${{ input.x }}"}, `{"x":"7"}`, "GET /v1/issues/7", ""},
 		"a part of a segment":          {task.RequestTool{Method: "GET", Path: "/issues/${{ input.x }}.json"}, `{"x":"7"}`, "GET /v1/issues/7.json", ""},
-		"a path that stays one":        {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}/b"}, `{"x":"../../admin?x=1#y;z"}`, "GET /v1/a/..%2F..%2Fadmin%3Fx=1%23y%3Bz/b", ""},
-		"encoded already":              {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}"}, `{"x":"%2e%2e%2f"}`, "GET /v1/a/%252e%252e%252f", ""},
+		"a path that stays one":        {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}/b"}, `{"x":"b/c/admin?x=1#y;z"}`, "GET /v1/a/b%2Fc%2Fadmin%3Fx=1%23y%3Bz/b", ""},
+		"encoded already":              {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}"}, `{"x":"%2e%2f"}`, "GET /v1/a/%252e%252f", ""},
+		"dots that lead nowhere":       {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}"}, `{"x":"v1..v2/.../b..c"}`, "GET /v1/a/v1..v2%2F...%2Fb..c", ""},
+		"a parameter that leads up":    {task.RequestTool{Method: "GET", Path: "/a", Query: map[string]string{"q": "${{ input.x }}"}}, `{"x":"../..#&b=c"}`, "GET /v1/a?q=..%2F..%23%26b%3Dc", ""},
 		"what looks like a place":      {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}"}, `{"x":"${{ input.y }}","y":"secret"}`, "GET /v1/a/$%7B%7B%20input.y%20%7D%7D", ""},
 		"a line end":                   {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}"}, `{"x":"b HTTP/1.1\r\nHost: evil"}`, "GET /v1/a/b%20HTTP%2F1.1%0D%0AHost:%20evil", ""},
 		"not ASCII":                    {task.RequestTool{Method: "GET", Path: "/a/${{ input.x }}"}, `{"x":"ä/日"}`, "GET /v1/a/%C3%A4%2F%E6%97%A5", ""},
@@ -220,6 +224,38 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A value that leads to another path is refused before anything judges the call,
+// and nothing is sent.
+func TestPathValuesThatLeadUpAreRefused(t *testing.T) {
+	paths := map[string]string{"/files/${{ input.x }}": "", "/files/a${{ input.x }}b/c": "/", "/files/.${{ input.x }}": ""}
+	for path, around := range paths {
+		for _, value := range []string{
+			"..", "../admin", "a/../../admin", `..\\admin`, `a\\..\\b`, "%2e%2e", "%2E%2e%2fadmin", "a%2f..%2Fb", "%252e%252e%252fadmin", "..;/admin", "a/..",
+		} {
+			x := around + value + around
+			if strings.HasSuffix(path, ".${{ input.x }}") {
+				x = "/" + x
+			}
+			ts, args := one(task.RequestTool{Method: "GET", Path: path}), `{"x":"`+x+`"}`
+			result, got := send(t, ts, args)
+			if got != nil || !strings.Contains(result.Render(), "leads elsewhere than meant; give another input.x") {
+				t.Errorf("%s with %s: sent %+v: %s", path, x, got, result.Render())
+			}
+			tools, err := New(ts, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if canonical, refused := tool.Canonical(t.Context(), tools[0], json.RawMessage(args)); refused == nil || refused.Message != result.Error.Message {
+				t.Errorf("%s with %s: the policy is asked about %s", path, x, canonical)
+			}
+			tooltest.Canonical(t, tools[0], args, `{"x":"a b"}`)
+		}
+	}
+	if result, got := send(t, one(task.RequestTool{Method: "GET", Path: "/files/.${{ input.x }}"}), `{"x":"."}`); got != nil {
+		t.Errorf("two dots of which one is the author's: %s", result.Render())
+	}
+}
+
 func TestWhatGoesWithARequest(t *testing.T) {
 	ts := one(task.RequestTool{Method: "POST", Path: "/a", Body: json.RawMessage(`{}`)})
 	ts.Requests.Headers = map[string]string{"X-Team": "red", "Accept": "application/json"}
@@ -324,6 +360,33 @@ func TestAServerThatIsNotThere(t *testing.T) {
 	}
 }
 
+// A Run tells its owner which Toolsets no call could reach, and what to look at.
+func TestAnEndpointThatIsNotThereIsSaid(t *testing.T) {
+	for want, cause := range map[string]error{
+		"lookup api.test: no such host": &net.DNSError{Err: "no such host", Name: "api.test", IsNotFound: true},
+		"dial: connection refused":      errors.New("connection refused"),
+	} {
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: cause}
+		}}}
+		tools, err := New(one(task.RequestTool{Method: "GET", Path: "/a"}), Options{Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tools[0].Spec().Endpoint; got != (tool.Endpoint{Name: "toolset tracker", Field: "spec.requests.baseURL of Toolset tracker"}) {
+			t.Errorf("the endpoint is %+v", got)
+		}
+		result, err := tools[0].Call(t.Context(), tool.Call{Args: json.RawMessage(`{"x":""}`)})
+		if err != nil || result.Error == nil || result.Error.Unreachable != want {
+			t.Errorf("Call() = %+v, %v, want %s", result.Error, err, want)
+		}
+	}
+	answers := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	if result := call(t, one(task.RequestTool{Method: "GET", Path: "/a"}), Options{Client: answers}, `{"x":""}`); result.Error.Unreachable != "" {
+		t.Errorf("a server that answers is said not to be there: %s", result.Error.Unreachable)
+	}
+}
+
 func TestACallEndsWithItsContext(t *testing.T) {
 	why := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -363,7 +426,7 @@ func FuzzValuesStayInTheirPlaces(f *testing.F) {
 		_ = json.Unmarshal(args, &meant) // bytes that are no text have become some
 		req, err := plans[0].bind(t.Context(), args)
 		if err != nil {
-			if meant.X != "" && meant.X != "." && meant.X != ".." {
+			if meant.X != "" && meant.X != "." && !weburl.LeadsUp(meant.X) {
 				t.Errorf("%q was refused: %v", value, err)
 			}
 			return

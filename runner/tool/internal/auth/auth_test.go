@@ -296,8 +296,8 @@ func TestTokensThatAreNotGiven(t *testing.T) {
 			}
 			return 0, ""
 		}), 2, ""},
-		"a refusal":               {answering(400, `{"error":"invalid_scope"}`), 1, "getting a token from http://login.test/token: it answered 400 invalid_scope"},
-		"a client nobody knows":   {answering(401, `{"error":"invalid_client"}`), 2, "it answered 401 invalid_client"},
+		"a refusal":               {answering(400, `{"error":"invalid_scope"}`), 1, "getting a token from http://login.test/token: it answered 400 invalid_scope. Check auth.scopes of the Toolset"},
+		"a client nobody knows":   {answering(401, `{"error":"invalid_client"}`), 2, "it answered 401 invalid_client. Check the keys client-id and client-secret of the Secret s"},
 		"a page":                  {answering(200, `<html>`), 1, "its answer has no access_token in it"},
 		"a token of two lines":    {answering(200, `{"access_token":"a\r\nX-Evil: 1"}`), 1, "its answer has no access_token in it"},
 		"a token of another type": {answering(200, `{"access_token":"a","token_type":"mac"}`), 1, "it gave a token of type mac; only bearer tokens can be sent"},
@@ -324,6 +324,38 @@ func TestTokensThatAreNotGiven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the server of tokens refused for good is not asked for again with the same
+// keys for a while; other keys are tried at once.
+func TestRefusedClientCredentialsAreNotShownAgain(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	secret := map[string]string{"s/client-id": "me", "s/client-secret": "wrong"}
+	w := &world{hosts: map[string]http.Handler{"http://api.test": http.HandlerFunc(fine), "http://login.test": issuer("", func(r *http.Request) (int, string) {
+		if _, password, _ := r.BasicAuth(); password != "geheim" {
+			return 401, "invalid_client"
+		}
+		return 0, ""
+	})}}
+	c := client(t, w, Options{
+		Auth: &task.Auth{Type: task.AuthOAuth, Secret: "s", TokenURL: "http://login.test/token"},
+		Key:  keys(secret), Now: func() time.Time { return now },
+	})
+	step := func(what string, asked int, want string) {
+		t.Helper()
+		w.seen = nil
+		_, err := get(t, c, "GET", "http://api.test/v1", "")
+		if got := counted(w.seen, "login.test"); got != asked || (err == nil) != (want == "") || !strings.Contains(fmt.Sprint(err), want) && want != "" {
+			t.Errorf("%s: asked %d times, want %d: %v", what, got, asked, err)
+		}
+	}
+	const advice = "invalid_client. Check the keys client-id and client-secret of the Secret s"
+	step("first", 2, advice)
+	step("again", 0, advice)
+	now = now.Add(2 * time.Minute)
+	step("after a while", 2, advice)
+	secret["s/client-secret"] = "geheim"
+	step("with another key", 1, "")
 }
 
 // counted is how much of what was sent has a part.

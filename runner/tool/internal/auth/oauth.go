@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ const (
 	// lifetime is that of a token that does not say.
 	lifetime = 5 * time.Minute
 	maxLife  = 24 * time.Hour
+	// refusedFor is for how long keys that were refused are not shown again.
+	refusedFor = time.Minute
 )
 
 // tokens are those of the grant "client_credentials", one at a time.
@@ -39,6 +42,10 @@ type tokens struct {
 	mu    sync.Mutex
 	token string
 	until time.Time
+
+	refused *TokenError // why these keys were refused
+	keys    []string
+	again   time.Time // when they may be shown again
 }
 
 // get is a token that is good, and not the one that was refused.
@@ -52,19 +59,36 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
-	defer cancel()
-	got, err := t.ask(ctx, keys, inHeader)
-	var told *tokenError
-	if errors.As(err, &told) && told.client() { // some want to be told in the body who asks
-		got, err = t.ask(ctx, keys, inBody)
+	if t.refused != nil && slices.Equal(keys, t.keys) && t.options.Now().Before(t.again) {
+		return "", t.wrap(t.refused)
 	}
+	got, err := t.request(ctx, keys)
 	if err != nil {
-		return "", fmt.Errorf("getting a token from %s: %w", t.options.Auth.TokenURL, err)
+		if refused, ok := errors.AsType[*TokenError](err); ok && refused.IsFinal() {
+			t.refused, t.keys, t.again = refused, keys, t.options.Now().Add(refusedFor)
+		}
+		return "", t.wrap(err)
 	}
+	t.refused = nil
 	t.token, t.until = got.Token, t.options.Now().Add(got.life())
 	t.options.Learn(redact.Secret{Name: t.options.Auth.Secret, Key: "access-token", Value: []byte(got.Token)})
 	return t.token, nil
+}
+
+func (t *tokens) wrap(err error) error {
+	return fmt.Errorf("getting a token from %s: %w", t.options.Auth.TokenURL, err)
+}
+
+// request asks for a token, in one of two ways: some servers read who asks only in
+// the body.
+func (t *tokens) request(ctx context.Context, keys []string) (issued, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	got, err := t.ask(ctx, keys, inHeader)
+	if refused, ok := errors.AsType[*TokenError](err); ok && refused.isClient() {
+		got, err = t.ask(ctx, keys, inBody)
+	}
+	return got, err
 }
 
 // A style is where a client says who it is.
@@ -91,19 +115,53 @@ func (i issued) life() time.Duration {
 	return max(d-early, d/2)
 }
 
-// A tokenError is what the server of tokens answered instead of one.
-type tokenError struct {
-	status int
-	code   string
+// A TokenError is what the authorization server answered instead of a token.
+type TokenError struct {
+	// Status is the HTTP status, Code the error code of RFC 6749, section 5.2.
+	Status int
+	Code   string
+	// Secret is the Secret whose keys were shown.
+	Secret string
 }
 
-func (e *tokenError) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.status, e.code))
+func (e *TokenError) Error() string {
+	said := strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.Status, e.Code))
+	if advice := e.advice(); advice != "" {
+		return said + ". " + advice
+	}
+	return said
 }
 
-// client says whether it did not understand who asked.
-func (e *tokenError) client() bool {
-	return e.status == http.StatusUnauthorized || e.status == http.StatusBadRequest && e.code == "invalid_client"
+// advice says what to do about an error that stays.
+func (e *TokenError) advice() string {
+	switch {
+	case e.isClient():
+		return fmt.Sprintf("Check the keys %s and %s of the Secret %s", keyClientID, keyClientSecret, e.Secret)
+	case e.Code == "invalid_scope":
+		return "Check auth.scopes of the Toolset"
+	case e.Code == "unauthorized_client":
+		return "Allow the grant type client_credentials for this client, or use another"
+	case e.Code == "unsupported_grant_type":
+		return "The server does not offer the grant type client_credentials: use another auth.type, or check auth.tokenURL"
+	case e.IsFinal():
+		return "Check auth of the Toolset"
+	}
+	return ""
+}
+
+// IsFinal reports whether the same request would be refused again. All codes of
+// RFC 6749, section 5.2 say so.
+func (e *TokenError) IsFinal() bool {
+	switch e.Code {
+	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope":
+		return true
+	}
+	return e.isClient()
+}
+
+// isClient reports whether the server did not accept who asked.
+func (e *TokenError) isClient() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusBadRequest && e.Code == "invalid_client"
 }
 
 func (t *tokens) ask(ctx context.Context, keys []string, s style) (issued, error) {
@@ -130,10 +188,10 @@ func (t *tokens) ask(ctx context.Context, keys []string, s style) (issued, error
 		return issued{}, err
 	}
 	defer resp.Body.Close()
-	return readToken(resp)
+	return t.read(resp)
 }
 
-func readToken(resp *http.Response) (issued, error) {
+func (t *tokens) read(resp *http.Response) (issued, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
 	if err != nil {
 		return issued{}, err
@@ -142,7 +200,7 @@ func readToken(resp *http.Response) (issued, error) {
 	malformed := json.Unmarshal(body, &got) != nil
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return issued{}, &tokenError{status: resp.StatusCode, code: word(got.Error)}
+		return issued{}, &TokenError{Status: resp.StatusCode, Code: word(got.Error), Secret: t.options.Auth.Secret}
 	case malformed || got.Token == "" || !httpguts.ValidHeaderFieldValue(got.Token):
 		return issued{}, errors.New("its answer has no access_token in it")
 	case !strings.EqualFold(cmp.Or(got.Type, "bearer"), "bearer"):
