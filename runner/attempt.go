@@ -112,6 +112,8 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 func (w *work) awaitKeys(ctx context.Context) error {
 	ctx, cancel := while(ctx, w.begun)
 	defer cancel()
+	since := w.now()
+	defer func() { w.began = w.began.Add(max(w.now().Sub(since), 0)) }() // limits.duration does not count this wait
 	secrets, err := config.AwaitKeys(ctx, config.Secrets(w.snapshot), w.task.Run.Namespace, w.key)
 	w.redact = redact.New(append(secrets, w.credentials()...)...)
 	return err

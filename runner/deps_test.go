@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"runner/sandbox":    {"runner/sandbox/internal/frame"},
 	"runner/session":    {"runner/step"},
 	"runner/middleware": {"runner/step", "runner/model", "runner/tool"},
-	"runner/hook":       {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware"},
+	"runner/hook":       {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror"},
 	"runner/binding":    {},
 	"runner/digest":     {},
 	"runner/policy":     {"runner/digest", "runner/policy/shell"},

@@ -53,6 +53,9 @@ func (w *work) finish(ctx context.Context, out engine.Outcome) int {
 			Counts: out.Progress.Counts, Usage: out.Progress.Usage,
 		})
 	}
+	if out.Warning != "" {
+		w.log.Warn(out.Warning)
+	}
 	w.log.Info("The attempt ended", "reason", out.Reason, "message", out.Message)
 	return task.ExitCode(out.Reason)
 }
@@ -70,6 +73,7 @@ func (w *work) result(out engine.Outcome) task.Result {
 	r := task.Result{
 		Committed: out.Reason.Commits(), Reason: out.Reason,
 		Message: task.Cut(redact.Printable(out.Message), task.MaxMessage),
+		Warning: task.Cut(redact.Printable(out.Warning), task.MaxWarning),
 		Text:    task.Cut(out.Text, task.MaxText),
 		Output:  string(out.Output),
 		Files:   w.made(w.changed()),

@@ -142,6 +142,10 @@ func TestAMessageHasNoControlCharacters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &work{place: place{workspace: t.TempDir()}}
 			r := w.result(engine.Outcome{Reason: task.ReasonRejected, Message: "no\x1b[31m\x07", Text: text + "."})
+			warned := w.result(engine.Outcome{Reason: task.ReasonFinished, Warning: "no\u202e" + strings.Repeat("x", task.MaxWarning)})
+			if len(warned.Warning) > task.MaxWarning || !strings.HasPrefix(warned.Warning, "noxx") {
+				t.Errorf("warning %q", warned.Warning)
+			}
 			if strings.ContainsAny(r.Message, "\x1b\x07") || !strings.Contains(r.Message, "no") {
 				t.Errorf("message %q", r.Message)
 			}

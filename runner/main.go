@@ -28,7 +28,7 @@ func Main(options ...Option) int {
 	// The runner, the sandbox and fetch share a group; each may change the files
 	// of the others.
 	syscall.Umask(0o002)
-	fitMemory(memoryFile)
+	fitMemory(memoryFiles)
 	trust(task.CAFile)
 	if len(os.Args) == 2 && os.Args[1] == task.FetchMode {
 		return fetch(inPod())

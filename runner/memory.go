@@ -7,25 +7,29 @@ import (
 	"strings"
 )
 
-const (
-	// memoryFile says how much memory the container may take, or "max".
-	memoryFile = "/sys/fs/cgroup/memory.max"
-	// memoryPercent of it may be taken before memory is given back more eagerly:
-	// the kernel kills whoever takes all of it.
-	memoryPercent = 80
-)
+// memoryPercent of the container's memory may be taken before memory is given back
+// more eagerly: the kernel kills a process that takes all of it.
+const memoryPercent = 80
 
-// fitMemory has the garbage collector know how much memory there is. What
-// whoever deploys the runner says in GOMEMLIMIT goes before it.
-func fitMemory(file string) {
+// memoryFiles say how much memory the container may take: of the second version of
+// control groups ("max" where there is no limit), and of the first.
+var memoryFiles = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
+
+// fitMemory sets the memory limit of the garbage collector to that of the
+// container, which the first of some files that exists says. The environment
+// variable GOMEMLIMIT takes precedence.
+func fitMemory(files []string) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return // there is no such limit here
-	}
-	if most, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && most > 0 {
-		debug.SetMemoryLimit(most / 100 * memoryPercent)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // this version of control groups is not there
+		}
+		if most, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && most > 0 {
+			debug.SetMemoryLimit(most / 100 * memoryPercent)
+		}
+		return
 	}
 }

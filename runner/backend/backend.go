@@ -7,10 +7,19 @@ import (
 
 // A Backend is a tree of files. Every path is relative to its root,
 // slash-separated, and "." is the root itself. A path that leads outside is
-// ErrEscapes, also when a symbolic link leads it there while the call runs.
+// ErrEscapes.
+//
+// Only Resolve follows symbolic links. All other methods refuse a path that is a
+// link or leads through one with ErrLink: what a policy allowed is what is
+// opened, though somebody swapped in a link meanwhile.
 //
 // Every method stops soon after its context ends, with the context's error.
-type Backend interface {
+type Backend interface { //nolint:interfacebloat // links belong to the tree: what cannot resolve them cannot be judged
+	// Resolve returns the one path of what a path leads to when the links on its
+	// way and at its end are followed. What is not there yet has the path of the
+	// deepest directory that is there, resolved, and the rest as it is. A link
+	// that leads out of the root is ErrEscapes.
+	Resolve(ctx context.Context, path string) (string, error)
 	// List returns the entries of a directory, sorted by name.
 	List(ctx context.Context, dir string) ([]Info, error)
 	// Read returns a window of a text file's lines. It holds the window in
@@ -21,15 +30,18 @@ type Backend interface {
 	// given, except that writing what is there already always succeeds: a
 	// repeated Write is harmless.
 	Write(ctx context.Context, path string, data []byte, when Version) (Written, error)
-	// Edit replaces text in a file atomically, keeping its mode, byte order mark
-	// and line ends. Edits of one file follow one another, whoever asks.
+	// Edit replaces text in a file atomically, keeping its mode, byte order mark,
+	// line ends and bytes that are not UTF-8. Edits of one file follow one another,
+	// whoever asks.
 	Edit(ctx context.Context, path string, e Edit) (Edited, error)
 	// Grep finds lines in text files of at most MaxSearch bytes, Glob finds
 	// files. Both are bounded, ordered as a tree is read (see Compare), never
 	// follow a link to a directory, and pass over what is in a directory named
 	// ".git" unless they are told to start inside one.
+	// Glob leaves out the files for which skip returns true, before its bound; nil
+	// leaves out none. skip may be called from several goroutines at once.
 	Grep(ctx context.Context, q Query) (Matches, error)
-	Glob(ctx context.Context, pattern, dir string) (Found, error)
+	Glob(ctx context.Context, pattern, dir string, skip func(Info) bool) (Found, error)
 }
 
 // What a backend holds in memory or returns is bounded, whatever is in the
@@ -68,6 +80,9 @@ type Info struct {
 	Size    int64
 	Dir     bool
 	ModTime time.Time
+	// Link says that the entry is a symbolic link; the rest describes what it leads
+	// to. Resolve says where that is.
+	Link bool
 }
 
 // A Window selects lines: Limit of them after skipping Offset. Values out of
@@ -87,6 +102,14 @@ type Page struct {
 	Start   int      // number of the first line, from 1; 0 when Lines is empty
 	Total   int      // lines in the whole file
 	Version Version  // of the whole file
+	Format  Format   // of the whole file
+}
+
+// A Format describes what the lines of a Page do not show.
+type Format struct {
+	BOM      bool  // the file begins with the byte order mark of UTF-8
+	CRLF, LF int   // lines that end in "\r\n", and in "\n" alone
+	Invalid  int64 // bytes that are not UTF-8
 }
 
 // Written reports a write.
@@ -97,7 +120,8 @@ type Written struct {
 }
 
 // An Edit replaces Old by New: where it is unique, or everywhere with All. Old
-// is text as Read shows it, with "\n" for any line end.
+// is text as Read shows it, with "\n" for any line end. New takes the line ends
+// of the file.
 type Edit struct {
 	Old, New string
 	All      bool
@@ -120,6 +144,11 @@ type Query struct {
 	Glob       string // which files below Dir, as for Glob; empty: all
 	ByFile     bool   // one match for each file: its first, with the Count of all
 	Limit      int    // most matches to return; out of range: MaxMatches
+	// Skip returns true for a file to leave out; nil leaves out none. It is called
+	// for each file to search, also for Dir if that is a file, before the file is
+	// read: whether it is called must not depend on the content of the file. It may
+	// be called from several goroutines at once.
+	Skip func(path string) bool
 }
 
 // A Match is one line that matched.

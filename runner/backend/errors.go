@@ -15,12 +15,14 @@ var (
 	ErrNotDir    = errors.New("is not a directory")
 	ErrNotFile   = errors.New("is not a regular file")
 	ErrEscapes   = errors.New("leads outside the root")
+	ErrLink      = errors.New("is a symbolic link, or leads through one; resolve it first")
 	ErrDenied    = errors.New("permission denied")
 	ErrTooLarge  = errors.New("is too large")
 	ErrBadName   = errors.New("is not a usable name")
 	ErrBinary    = errors.New("is not text")
 	ErrNoSpace   = errors.New("no space left")
 	ErrIdentical = errors.New("old and new text are the same")
+	ErrLineEnds  = errors.New("old and new text differ in line ends only")
 )
 
 // A PathError says which path an operation failed on, and why: Err is one of
@@ -48,6 +50,17 @@ func (e *TooLargeError) Error() string {
 
 // Is makes the error ErrTooLarge.
 func (*TooLargeError) Is(target error) bool { return target == ErrTooLarge }
+
+// An EncodingError means that a file is text in an encoding that is not read,
+// such as UTF-16. It is ErrBinary.
+type EncodingError struct {
+	Encoding string
+}
+
+func (e *EncodingError) Error() string { return "is " + e.Encoding + " text, not UTF-8" }
+
+// Is makes the error ErrBinary.
+func (*EncodingError) Is(target error) bool { return target == ErrBinary }
 
 // An OutsideError means that a path is in none of the places that there are. It
 // is ErrNotFound.

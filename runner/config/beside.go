@@ -2,11 +2,16 @@ package config
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/evict"
 	"github.com/deckhand-dev/deckhand/runner/guide"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/tool/recall"
 )
@@ -37,17 +42,35 @@ func (b *builder) evictor() func(ctx context.Context, call step.Call, text strin
 	return e.Text
 }
 
-// opening adds what the workspace says of itself to the first that the agent is
-// told. A file that cannot be read is no reason not to work.
-func (b *builder) opening() func(prompt string) string {
+// opening adds the AGENTS.md of the workspace to the prompt of the Run's own
+// session, if the policy lets the agent read it. A Run does not fail for want of
+// that file: the log says why it is left out.
+func (b *builder) opening() func(ctx context.Context, prompt string, allows engine.Allows) string {
 	if b.Snapshot.Agent.IgnoreInstructions {
 		return nil
 	}
-	return func(prompt string) string {
-		says, err := guide.Read(context.Background(), b.Workspace)
+	return func(ctx context.Context, prompt string, allows engine.Allows) string {
+		ctx = context.WithoutCancel(ctx) // a session opens once: a resumed one would not have it
+		text, err := guide.Read(ctx, b.places.all, task.Workspace[1:], func(at string) bool {
+			args, err := json.Marshal(map[string]string{"path": "/" + at})
+			return err == nil && allows(ctx, files.NameRead, args)
+		})
 		if err != nil {
+			b.logLeftOut(err)
 			return prompt
 		}
-		return guide.Attach(prompt, says)
+		return guide.Attach(prompt, text)
 	}
+}
+
+// logLeftOut logs why the agent is not shown the AGENTS.md of the workspace.
+func (b *builder) logLeftOut(err error) {
+	if b.Log == nil {
+		return
+	}
+	why := err.Error() + ". Correct the file"
+	if denied, is := errors.AsType[*guide.NotAllowedError](err); is {
+		why = fmt.Sprintf("its policy does not allow Read of /%s. Allow Read of this file", denied.Path)
+	}
+	b.Log(guide.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.instructions to Ignore.")
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
@@ -90,7 +89,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: b.child,
 			Opening: b.opening(), Evict: b.evict, Digest: digest.Call,
-			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), Captured: b.hands.Captured,
+			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), LostFiles: b.places.lost, Captured: b.hands.Captured,
 		},
 		Files:    b.files,
 		Sessions: b.sessions,
@@ -108,9 +107,7 @@ type builder struct {
 	files    *files.Toolset // of the Run's own session
 	sessions session.Store
 	hands    *Hands
-	// overflowing is held by who keeps a large output.
-	overflowing sync.Mutex
-	evict       func(ctx context.Context, call step.Call, text string) string
+	evict    func(ctx context.Context, call step.Call, text string) string
 }
 
 func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {

@@ -278,12 +278,25 @@ func TestAwaitKeys(t *testing.T) {
 	t.Run("a key that never comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := config.AwaitKeys(t.Context(), []task.SecretKey{first, second}, "team-a", read)
+			_, err := config.AwaitKeys(t.Context(), []task.SecretKey{first}, "team-a", read)
 			var end *task.EndError
 			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
 				t.Fatalf("after %s: %v", time.Since(began), err)
 			}
 			if want := "Secret anthropic has no key api-key in namespace team-a"; !strings.HasPrefix(end.Message, want) {
+				t.Errorf("message %q, want %q", end.Message, want)
+			}
+		})
+	})
+	t.Run("several keys that never come are named at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			_, err := config.AwaitKeys(t.Context(), []task.SecretKey{first, second}, "team-a", read)
+			var end *task.EndError
+			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
+				t.Fatalf("after %s: %v", time.Since(began), err)
+			}
+			if want := "2 keys of Secrets are missing in namespace team-a: key api-key of Secret anthropic, key token of Secret tavily; create them"; !strings.HasPrefix(end.Message, want) {
 				t.Errorf("message %q, want %q", end.Message, want)
 			}
 		})

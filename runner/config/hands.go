@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/memlimit"
 	"github.com/deckhand-dev/deckhand/runner/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -126,11 +127,14 @@ func (c crowd) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process,
 // runner of the usual 256 MiB bears.
 const maxOverflow = 8 << 20
 
-// overflow keeps the whole of an output that is cut where the model finds it: one
-// at a time, since each is held in memory several times.
+// overflow keeps the whole of an output that is cut where the model finds it. It
+// holds the output several times, within the limit for the contents of files.
 func (b *builder) overflow(ctx context.Context, name string, text io.Reader) (string, error) {
-	b.overflowing.Lock()
-	defer b.overflowing.Unlock()
+	release, err := memlimit.Contents.Acquire(ctx, 4*maxOverflow)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	data, err := io.ReadAll(io.LimitReader(text, maxOverflow))
 	if err != nil {
 		return "", fmt.Errorf("reading the output: %w", err)

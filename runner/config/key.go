@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -36,19 +37,39 @@ func AwaitKeys(ctx context.Context, keys []task.SecretKey, namespace string, rea
 	ctx, cancel := context.WithTimeout(ctx, keyPatience)
 	defer cancel()
 	secrets := make([]redact.Secret, 0, len(keys))
+	var absent []task.SecretKey
 	for _, k := range keys {
 		value, err := await(ctx, k, read(k))
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = task.End(task.ReasonSecretMissing,
-				"Secret %s has no key %s in namespace %s; create it (kubectl create secret generic %s --from-literal=%s=…, if there is no such Secret); once it is there, the Run goes on by itself within two minutes",
-				k.Secret, k.Key, namespace, k.Secret, k.Key)
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			absent = append(absent, k)
+		case err != nil:
 			return secrets, err
+		default:
+			secrets = append(secrets, redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(value)})
 		}
-		secrets = append(secrets, redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(value)})
+	}
+	if len(absent) > 0 {
+		return secrets, keysMissing(absent, namespace)
 	}
 	return secrets, nil
+}
+
+// keysMissing ends an attempt whose Secrets lack keys, and names all of them.
+func keysMissing(keys []task.SecretKey, namespace string) error {
+	k := keys[0]
+	if len(keys) == 1 {
+		return task.End(task.ReasonSecretMissing,
+			"Secret %s has no key %s in namespace %s; create it (kubectl create secret generic %s --from-literal=%s=…, if there is no such Secret); once it is there, the Run goes on by itself within two minutes",
+			k.Secret, k.Key, namespace, k.Secret, k.Key)
+	}
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, fmt.Sprintf("key %s of Secret %s", k.Key, k.Secret))
+	}
+	return task.End(task.ReasonSecretMissing,
+		"%d keys of Secrets are missing in namespace %s: %s; create them (kubectl create secret generic %s --from-literal=%s=…, if there is no such Secret); once it is there, the Run goes on by itself within two minutes",
+		len(keys), namespace, strings.Join(names, ", "), k.Secret, k.Key)
 }
 
 // await waits for one key.

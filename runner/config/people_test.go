@@ -188,12 +188,14 @@ func TestTheWorkspaceSaysHowWorkIsDoneThere(t *testing.T) {
 				}
 				return
 			}
-			if got := built.Engine.Opening("go"); !strings.HasPrefix(got, "go\n") || !strings.Contains(got, "Use tabs.") {
+			if got := built.Engine.Opening(t.Context(), "go", nothingDenied); !strings.HasPrefix(got, "go\n") || !strings.Contains(got, "Use tabs.") {
 				t.Errorf("the first that the agent is told is %q", got)
 			}
 		})
 	}
 }
+
+func nothingDenied(context.Context, string, json.RawMessage) bool { return true }
 
 func TestPlacesForFiles(t *testing.T) {
 	state := t.TempDir()

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,7 +13,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/composite"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
-	"github.com/deckhand-dev/deckhand/runner/backend/store"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -20,11 +21,14 @@ type places struct {
 	all      *composite.Composite
 	results  backend.Backend // what the model may only read
 	memories backend.Backend
+	// lost is what an earlier attempt had and this one has not.
+	lost []string
 }
 
 // placesOf mounts the workspace, what the session keeps beside it, and what a
 // runner was built with.
 func (r *Registry) placesOf(p Parts) (places, error) {
+	lost := p.lost("memories")
 	scratch, err := p.kept("tmp")
 	if err != nil {
 		return places{}, err
@@ -33,7 +37,10 @@ func (r *Registry) placesOf(p Parts) (places, error) {
 	if err != nil {
 		return places{}, err
 	}
-	memories := backend.Backend(store.New(store.NewMemory(store.MemoryOptions{Now: p.Now}), store.Options{Now: p.Now}))
+	memories, err := p.kept("memories")
+	if err != nil {
+		return places{}, err
+	}
 	mounts := map[string]backend.Backend{task.Workspace: p.Workspace, task.Scratch: scratch, task.Memories: memories}
 	for at, factory := range r.backends {
 		dir := filepath.Join(p.State, "mounts", strings.ReplaceAll(strings.Trim(at, "/"), "/", "-"))
@@ -51,7 +58,11 @@ func (r *Registry) placesOf(p Parts) (places, error) {
 	if err != nil {
 		return places{}, misconfigured("Putting the places for files together: %w", err)
 	}
-	return places{all: all, results: results, memories: mounts[task.Memories]}, nil
+	made := places{all: all, results: results, memories: mounts[task.Memories]}
+	if lost && made.memories == memories { // a custom runner's own are not in the state directory
+		made.lost = append(made.lost, task.Memories)
+	}
+	return made, nil
 }
 
 // whatFor says what our places are for.
@@ -82,6 +93,17 @@ func (p places) described(agent task.Agent) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// lost reports whether an earlier attempt of the session kept its files without a
+// directory of that name: an earlier version had it in memory, or it was removed.
+func (p Parts) lost(name string) bool {
+	if p.State == "" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(p.State, "results"))
+	_, gone := os.Stat(filepath.Join(p.State, name))
+	return err == nil && errors.Is(gone, fs.ErrNotExist)
 }
 
 // kept is a directory of the session's own beside the journal, or, where there

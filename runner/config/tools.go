@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"time"
 
@@ -137,6 +138,11 @@ func (r renamed) Spec() tool.Spec {
 // EffectOf implements [tool.Classifier] for a tool that does.
 func (r renamed) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(r.Tool, args) }
 
+// Canonical implements [tool.Canonicalizer] for a tool that does.
+func (r renamed) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	return tool.Canonical(ctx, r.Tool, args)
+}
+
 // A bounded tool has the timeout that the Agent gave it.
 type bounded struct {
 	tool.Tool
@@ -152,6 +158,11 @@ func (b bounded) Spec() tool.Spec {
 
 // EffectOf implements [tool.Classifier] for a tool that does.
 func (b bounded) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(b.Tool, args) }
+
+// Canonical implements [tool.Canonicalizer] for a tool that does.
+func (b bounded) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	return tool.Canonical(ctx, b.Tool, args)
+}
 
 // bound is the timeout that an Agent gives the tools of an entry; those of the
 // sandbox bound their commands themselves, and a child Run has limits of its own.

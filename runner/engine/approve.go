@@ -44,7 +44,7 @@ func (j *job) permit(ctx context.Context, c *tool.Call) (sum string, refused *to
 			return "", denial(v), nil
 		case Ask:
 		}
-		q, err := s.requestOfCall(call, sum, v, from)
+		q, err := j.requestOfCall(call, sum, v, from)
 		if err != nil {
 			return "", nil, j.fail(err)
 		}
@@ -93,8 +93,13 @@ func (j *job) consent(ctx context.Context, q *request) (*tool.Error, error) {
 }
 
 // requestOfCall is what a person is asked about a call, as it is shown.
-func (s *session) requestOfCall(c step.Call, sum string, v Verdict, from journal.Source) (*request, error) {
-	asked, err := s.asks(journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from})
+func (j *job) requestOfCall(c step.Call, sum string, v Verdict, from journal.Source) (*request, error) {
+	s := j.session
+	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from}
+	if j.written != "" {
+		want.Args, want.Written = c.Args, j.written
+	}
+	asked, err := s.asks(want)
 	if err != nil {
 		return nil, err
 	}

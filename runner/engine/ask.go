@@ -126,7 +126,7 @@ func (s *session) consult(ctx context.Context, m *Model, req *model.Request) (mo
 	if err != nil {
 		return model.Response{}, s.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}
-	resp, err := model.Collect(m.Stream(ctx, req), s.show)
+	resp, err := model.Collect(s.continued(name, m.Stream(ctx, req)), s.show)
 	resp.Model = cmp.Or(resp.Model, name)
 	if err != nil {
 		return resp, s.spent(ctx, m, req, &resp, err)

@@ -35,6 +35,10 @@ type chaos struct {
 	log   *journal.Memory
 	died  bool // the last attempt was killed
 	out   Outcome
+	// judged are the arguments on which a policy decided last, by call; made is how
+	// the calls of the tool Path were made.
+	judged map[string]string
+	made   []madeCall
 	// people are the same in all attempts: the operator repeats what they said.
 	people *crowd
 	// children are child Runs, which are made once, whatever happens.
@@ -49,6 +53,7 @@ var (
 	}
 	stricter = rulebook{
 		"Guard": {Answer: Ask, Rule: "top", Groups: []string{"sre"}}, "Banned": strict["Banned"], "agent": {Answer: Ask, Rule: "agents"},
+		"Path": {Answer: Ask, Rule: "paths"},
 	}
 )
 
@@ -88,6 +93,7 @@ func (c *chaos) turn(req *model.Request) turn {
 			`Read {"n":1}`, `Read {"n":2}`, `Bash {"n":1}`, `Bash {"k":"`+canary+`"}`, "Nope {}", "Read {broken", "Crash {}", "Hang {}", "Deaf {}",
 			`agent {"agent":"b","prompt":"look"}`, `agent {"agent":"c"}`, `agent {"agent":"nobody"}`, `ask {"q":"which?"}`, "Forbidden {}",
 			`child {"k":"`+canary+`"}`, `child {"n":1,"n":2}`,
+			`Path {"p":"a"}`, `Path {"p":"b"}`, `Path {"p":"/1/c"}`,
 			`Guard {"n":1}`, `Guard {"n":2}`, `Guard {"k":"`+canary+`"}`, "Banned {}",
 			c.one("finish {}", "reject {}", "Read {}"),
 		)).calls...)
@@ -112,6 +118,7 @@ func (c *chaos) tools() box {
 		newToy("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil
 		}),
+		newToy("Path", tool.Idempotent, c.makePath),
 		newToy("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom " + canary) }),
 		newToy("Hang", tool.ReadOnly, hang),
 		newToy("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
@@ -119,6 +126,55 @@ func (c *chaos) tools() box {
 			return tool.Result{}, nil
 		}),
 	}
+}
+
+// A madeCall is how a call was made, and on which arguments a policy had decided
+// last.
+type madeCall struct{ id, args, judged string }
+
+// makePath makes a call of the tool Path.
+func (c *chaos) makePath(ctx context.Context, call tool.Call) (tool.Result, error) {
+	c.mu.Lock()
+	c.made = append(c.made, madeCall{call.ID, string(call.Args), c.judged[call.ID]})
+	c.mu.Unlock()
+	select {
+	case <-time.After(time.Duration(c.below(3)) * time.Minute):
+		return tool.Result{Text: string(call.Args)}, nil
+	case <-ctx.Done():
+		return tool.Result{}, ctx.Err()
+	}
+}
+
+// resolve makes the arguments of the tool Path canonical. A path that is not leads
+// somewhere else at any time, or cannot be resolved.
+func (c *chaos) resolve(args json.RawMessage) (json.RawMessage, *tool.Error) {
+	var in struct {
+		P string `json:"p"`
+	}
+	switch err := json.Unmarshal(args, &in); {
+	case err != nil:
+		return nil, &tool.Error{Message: err.Error()}
+	case strings.HasPrefix(in.P, "/"):
+		return args, nil
+	case c.below(20) == 0:
+		return nil, &tool.Error{Message: "it leads outside"}
+	case c.below(40) == 0:
+		panic("it cannot be resolved")
+	}
+	return json.RawMessage(fmt.Sprintf(`{"p":"/%d/%s"}`, c.below(1000), in.P)), nil
+}
+
+// A judging policy writes down on which arguments it decides.
+type judging struct {
+	rulebook
+	chaos *chaos
+}
+
+func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) Verdict {
+	p.chaos.mu.Lock()
+	p.chaos.judged[call.ID] = string(call.Args)
+	p.chaos.mu.Unlock()
+	return p.rulebook.Decide(ctx, call, by)
 }
 
 // forbids vetoes what it must not be called.
@@ -138,7 +194,7 @@ func forbids() *middleware.Stack {
 func (c *chaos) actor(name string) *Actor {
 	a := &Actor{
 		Agent: task.Agent{Name: name, ParallelTools: 1 + c.below(4), Limits: task.Limits{Steps: 6, DurationSeconds: 1200, Depth: 3}},
-		Model: Model{Model: c, Name: "m", Window: 8000, MaxOutput: 500}, Tools: c.tools(), Stack: forbids(), Policy: strict,
+		Model: Model{Model: c, Name: "m", Window: 8000, MaxOutput: 500}, Tools: caselessBox{c.tools(), "Path", c.resolve}, Stack: forbids(), Policy: judging{strict, c},
 	}
 	if c.below(3) == 0 {
 		a.Agent.OutputSchema = []byte("{}")
@@ -151,7 +207,7 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	s := newStage(nil)
 	s.Actor = *c.actor("a")
 	if c.below(2) == 0 {
-		s.Actor.Policy = stricter
+		s.Actor.Policy = judging{stricter, c}
 	}
 	s.Durable = c.below(3) > 0
 	s.Captured = func(string) string { return "the key is " + canary }
@@ -249,7 +305,7 @@ func (c *chaos) decision(name string, q task.Pending) task.Decision {
 
 // play makes attempts until the Run ends by itself.
 func (c *chaos) play(t *testing.T) {
-	c.log, c.did, c.people, c.left = &journal.Memory{}, map[string]int{}, newCrowd(), map[task.Reason]int{}
+	c.log, c.did, c.judged, c.people, c.left = &journal.Memory{}, map[string]int{}, map[string]string{}, newCrowd(), map[task.Reason]int{}
 	c.children = newNursery()
 	for number := 1; ; number++ {
 		c.out = c.attempt(t.Context(), number, c.below(80))

@@ -81,6 +81,8 @@ func (s *session) summarize(ctx context.Context, steps []step.Step) (string, err
 		return "", s.turn.fault
 	case isTooLong(err):
 		return "", task.End(task.ReasonContextTooLong, "Model %s: %w; even a summary does not fit: give the Run less to read, or use a Model with a larger window", name, err)
+	case isRefused(err):
+		return noSummary, nil
 	case err != nil:
 		return "", s.unanswered(heard, m, err)
 	}
@@ -110,6 +112,11 @@ func (s *session) summary(ctx context.Context, m *Model, steps []step.Step) (mod
 			return resp, err
 		}
 	}
+}
+
+func isRefused(err error) bool {
+	_, refused := errors.AsType[*model.RefusedError](err)
+	return refused
 }
 
 func isTooLong(err error) bool {

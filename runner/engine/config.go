@@ -150,13 +150,17 @@ type Config struct {
 	// Lost is what an earlier runner had running and this one has not, a line each:
 	// a session that is taken up is told.
 	Lost []string
+	// LostFiles are the places for files that an earlier attempt had written to and
+	// that are empty now; the model is told.
+	LostFiles []string
 	// Captured is what a call that was cut has put out until then; nil: nothing is
 	// known.
 	Captured func(callID string) string
 
 	// Opening adds what is read at the start to the prompt of the Run's own
-	// session; nil: nothing.
-	Opening func(prompt string) string
+	// session; nil: nothing. It shows only what allows lets the agent Read; see
+	// tool.Session.Allows.
+	Opening func(ctx context.Context, prompt string, allows Allows) string
 	// Evict puts the text of a result elsewhere where it is too large, and returns
 	// what stands for it; nil: nowhere. It is called once for each result, behind
 	// the redaction and before the record; its context ends with the Run.

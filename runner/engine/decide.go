@@ -18,11 +18,11 @@ const (
 	refusedUnknown = "nothing waits for %q any more; see status.progress.pending"
 	refusedNone    = "nothing is asked"
 	refusedMany    = "several things are asked; name one of them as its request"
-	refusedKind    = "%s is a %s, not for type %s; create another Decision, of another name and without request"
-	refusedCall    = "%s wants Approve (with its digest) or Deny; create another Decision, of another name and without request"
-	refusedDigest  = "approved something else: the digest is not that of the request; create another Decision, of another name"
+	refusedKind    = "%s is a %s, not for type %s"
+	refusedCall    = "%s wants Approve (with its digest) or Deny"
+	refusedDigest  = "approved something else: the digest is not that of the request"
 	refusedMisfit  = "the answer does not fit: %s"
-	refusedLittle  = "it grants no %s; create another Decision, of another name and without request"
+	refusedLittle  = "it grants no %s"
 	refusedType    = "this runner knows no decision of the type %q"
 )
 

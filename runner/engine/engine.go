@@ -27,6 +27,8 @@ type Outcome struct {
 	Output json.RawMessage
 	// Progress is the last state of the work, without a result.
 	Progress task.Progress
+	// Warning says which endpoints no call could reach; empty: none.
+	Warning string
 	// Stack is where the runner crashed; empty when it did not.
 	Stack string
 }
@@ -239,6 +241,7 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	out.Progress = r.progress()
 	if out.Reason.Commits() {
 		out.Progress.State = "" // it may have ended just when it was about to leave
+		out.Warning = r.warning()
 	}
 	return out
 }

@@ -113,6 +113,11 @@ assistant: ok`,
 			turns: []turn{fails(&model.ContextTooLongError{Message: "too long"})},
 			want:  task.ReasonContextTooLong,
 		},
+		"a prompt that the provider's policy declines": {
+			turns: []turn{fails(&model.RefusedError{Message: "filtered"})},
+			want:  task.ReasonRejected,
+			told:  "user: go",
+		},
 		"a key that is refused": {
 			turns: []turn{fails(&model.UnauthorizedError{Status: 401, Message: "no"})},
 			want:  task.ReasonMisconfigured,

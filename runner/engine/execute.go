@@ -65,9 +65,6 @@ func (s *session) plan(calls []step.Call) (jobs, endings []*job) {
 			continue
 		}
 		j := s.prepare(last, c)
-		if len(last.Calls) > 1 {
-			j.path = pathOf(c.Args)
-		}
 		j.seq = last.Seq + int64(i) + 1
 		s.jobs = append(s.jobs, j)
 		if j.refusal == nil && j.spec.Ends {
@@ -136,11 +133,10 @@ func (s *session) executeAll(ctx context.Context, jobs []*job, fail func(error))
 	slots := make(chan struct{}, max(s.Agent.ParallelTools, 1))
 	for i, j := range jobs {
 		j.done = make(chan struct{})
-		for _, earlier := range jobs[:i] {
-			if conflict(earlier, j) {
-				<-earlier.done
-			}
-		}
+		await(jobs[:i], j, alone)
+		j.canonicalize(ctx) // behind the commands before it, which may have made links
+		j.path = pathOf(j.args)
+		await(jobs[:i], j, conflict)
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { close(j.done); <-slots }()
@@ -150,9 +146,23 @@ func (s *session) executeAll(ctx context.Context, jobs []*job, fail func(error))
 	all.Wait()
 }
 
+// await waits for the earlier jobs that a job must not run beside.
+func await(earlier []*job, j *job, apart func(a, b *job) bool) {
+	for _, e := range earlier {
+		if apart(e, j) {
+			<-e.done
+		}
+	}
+}
+
 func (j *job) execute(ctx context.Context, fail func(error)) {
 	defer caught(fail)
 	j.bring(ctx, fail)
+}
+
+// alone says whether one of two jobs of one turn runs beside no other.
+func alone(a, b *job) bool {
+	return a.refusal == nil && b.refusal == nil && (a.spec.Concurrency == tool.Alone || b.spec.Concurrency == tool.Alone)
 }
 
 // conflict says whether two jobs of one turn must not run at once.
@@ -161,7 +171,7 @@ func conflict(a, b *job) bool {
 		return false
 	}
 	switch {
-	case a.spec.Concurrency == tool.Alone, b.spec.Concurrency == tool.Alone:
+	case alone(a, b):
 		return true
 	case a.spec.Concurrency == tool.PerPath, b.spec.Concurrency == tool.PerPath:
 		return mayTouch(a, b) && mayTouch(b, a)

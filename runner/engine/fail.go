@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,10 @@ const (
 	maxPause = time.Hour
 	// maxPauses is how often in a row.
 	maxPauses = 5
+	// firstPause is how long a provider is waited for that is rate limiting or
+	// overloaded and does not say for how long. Each wait in a row is twice the one
+	// before it, which makes 15m30s in all.
+	firstPause = 30 * time.Second
 )
 
 // spent records what a failed model call used and returns its error.
@@ -28,7 +33,9 @@ func (s *session) spent(ctx context.Context, m *Model, req *model.Request, resp 
 		resp.Usage = estimate(m, req, *resp)
 	}
 	s.account.add(func(used *step.Meter) {
-		used.Errors++
+		if !errors.Is(err, errUnfinished) {
+			used.Errors++
+		}
 		used.Usage = used.Usage.Plus(resp.Usage)
 	})
 	if recErr := s.record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
@@ -58,6 +65,9 @@ func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 		}
 		return nil // what comes next sees it too
 	}
+	if errors.Is(err, errUnfinished) {
+		return nil // likewise
+	}
 	if end, ok := asEnd(err); ok {
 		return end
 	}
@@ -65,8 +75,8 @@ func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 		s.overflow = tooLong
 		return nil
 	}
-	if limited, ok := errors.AsType[*model.RateLimitedError](err); ok && s.patient(limited) {
-		return s.pause(ctx, limited.RetryAfter)
+	if wait := s.patience(err); wait > 0 {
+		return s.pause(ctx, wait, err)
 	}
 	if end, ok := asEnd(denied(err)); ok {
 		return end
@@ -77,16 +87,32 @@ func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 	return modelEnd(m, err)
 }
 
-// patient says whether it is worth waiting for as long as a provider asks.
-func (s *session) patient(limited *model.RateLimitedError) bool {
+// patience returns how long to wait before a model is asked again that has too
+// much to do: as long as its provider asks, else longer each time. It returns 0
+// where that is not worth it, or longer than what is left of limits.duration.
+func (s *session) patience(err error) time.Duration {
+	var wait time.Duration
+	limited, isLimited := errors.AsType[*model.RateLimitedError](err)
+	unavailable, isUnavailable := errors.AsType[*model.UnavailableError](err)
+	switch {
+	case isLimited && !limited.Final:
+		wait = cmp.Or(limited.RetryAfter, firstPause<<s.limited)
+	case isUnavailable && !unavailable.Final && unavailable.Status == model.StatusOverloaded:
+		wait = cmp.Or(unavailable.RetryAfter, firstPause<<s.limited)
+	case isUnavailable && !unavailable.Final:
+		wait = unavailable.RetryAfter
+	}
 	left, bounded := s.account.left()
-	return limited.RetryAfter > 0 && limited.RetryAfter <= maxPause && s.limited < maxPauses && (!bounded || limited.RetryAfter <= left)
+	if wait > maxPause || s.limited >= maxPauses || bounded && wait > left {
+		return 0
+	}
+	return wait
 }
 
-// pause waits as long as a provider asks. What comes next asks again.
-func (s *session) pause(ctx context.Context, d time.Duration) error {
+// pause waits before the model is asked again, which what comes next does.
+func (s *session) pause(ctx context.Context, d time.Duration, because error) error {
 	s.limited++
-	s.emit(fmt.Sprintf("The provider asks to wait for %s", d), events.StateChanged{State: stateLimited})
+	s.emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: stateLimited})
 	back := s.crew.wait(forProvider)
 	defer func() {
 		back()
@@ -138,8 +164,11 @@ func modelEnd(m *Model, err error) *task.EndError {
 		unauthorized *model.UnauthorizedError
 		badRequest   *model.BadRequestError
 		notAModel    *model.NotAModelError
+		refused      *model.RefusedError
 	)
 	switch {
+	case errors.As(err, &refused):
+		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
 	case errors.As(err, &unreadable):
 		return task.End(task.ReasonModelUnavailable, "Model %s: %w; check %s", name, err, credential)
 	case errors.As(err, &unauthorized):

@@ -30,6 +30,7 @@ var invariants = []struct {
 	{"whatever a tool does is a result; only the journal ends the Run", toolsDoNotEndIt},
 	{"what a person decided is acted on once", decidedOnce},
 	{"what needs approval is made only as it was approved", approvedFirst},
+	{"a call is judged, recorded and made in one canonical form", canonicalHolds},
 	{"what is asked keeps its id, its digest and its time", askedOnce},
 	{"a child Run is asked for once, heard once and charged once", raisedOnce},
 	{"no secret is anywhere", noSecret},
@@ -77,6 +78,7 @@ func variety(t *testing.T, played []*chaos) {
 	for _, what := range []string{
 		"record hide", "record ask", "record decide", "record result", "record meter", "record child", "refused child", "ended child", "left Waiting", "left Paused", "depth 2",
 		"decided Approve", "decided ApproveRun", "decided Deny", "decided Answer", "decided Grant", "decided Message", "made Guard",
+		"made Path", "asked Path", "another form of Path",
 	} {
 		if shown[what] == 0 {
 			t.Errorf("never: %s", what)
@@ -96,6 +98,12 @@ func shows(r journal.Record) []string {
 	}
 	if r.Intent != nil && r.Intent.CallID != "" {
 		all = append(all, "made "+r.Intent.Name)
+	}
+	if r.Request != nil && r.Request.Tool != "" {
+		all = append(all, "asked "+r.Request.Tool)
+	}
+	if r.Intent != nil && r.Intent.Written != "" && r.Intent.Written != digest.Call(r.Intent.Name, r.Intent.Args) {
+		all = append(all, "another form of "+r.Intent.Name)
 	}
 	if r.Step != nil {
 		all = append(all, fmt.Sprint("depth ", r.Step.Scope.Depth))
@@ -339,6 +347,33 @@ func approvedFirst(t *testing.T, c *chaos) {
 			t.Errorf("record %d begins what is denied", r.Seq)
 		case !released && !approved[r.Intent.CallID+" "+digest.Call("Guard", r.Intent.Args)]:
 			t.Errorf("record %d begins %s, which nobody approved", r.Seq, r.Intent.CallID)
+		}
+	}
+}
+
+// canonicalHolds goes by the journal: once a form of a call is recorded, the call
+// keeps it, over kills and resumes. Each call is made in the form that was judged
+// last and that its intent has.
+func canonicalHolds(t *testing.T, c *chaos) {
+	recorded, begun := map[string]string{}, map[string]bool{}
+	keep := func(call string, args []byte) {
+		if was, known := recorded[call]; known && was != string(args) {
+			t.Errorf("%s is recorded with %s, then with %s", call, was, args)
+		}
+		recorded[call] = string(args)
+	}
+	for r := range c.log.Read() {
+		if r.Request != nil && r.Request.Tool == "Path" {
+			keep(r.Request.CallID, r.Request.Args)
+		}
+		if r.Intent != nil && r.Intent.Name == "Path" {
+			keep(r.Intent.CallID, r.Intent.Args)
+			begun[r.Intent.CallID] = true
+		}
+	}
+	for _, m := range c.made {
+		if !begun[m.id] || m.args != m.judged || m.args != recorded[m.id] || !strings.HasPrefix(m.args, `{"p":"/`) {
+			t.Errorf("%s is made with %s, judged with %s and recorded with %s; its intent is recorded: %t", m.id, m.args, m.judged, recorded[m.id], begun[m.id])
 		}
 	}
 }

@@ -30,6 +30,11 @@ type job struct {
 	tool    tool.Tool
 	spec    tool.Spec
 	path    string // that its arguments name, cleaned; empty: none
+	// args are its canonical arguments, which layers may change; nil: not yet made.
+	args json.RawMessage
+	// written is the digest of the arguments of which the tool made the canonical
+	// ones; empty: the tool has no canonical form.
+	written string
 	// refusal says why the call is not executed; nil when it is.
 	refusal *tool.Error
 	// begun says that it was begun in an earlier attempt, may have changed
@@ -42,6 +47,8 @@ type job struct {
 	taken   bool // it is reserved in the account
 	done    chan struct{}
 	fault   error // of the runner; no layer makes it go away
+	// remote is where the call was made outside of the pod; nil: it was not.
+	remote *journal.Remote
 
 	mu     sync.Mutex
 	inside int  // how often it is in another session, or asks a person
@@ -61,6 +68,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 		return // no intent, no result: the next attempt runs it
 	}
 	began := s.Now()
+	j.canonicalize(ctx)
 	res := tool.Result{Error: j.refused(ctx)}
 	if res.Error == nil {
 		var err error
@@ -100,7 +108,7 @@ func (j *job) refused(ctx context.Context) *tool.Error {
 func (j *job) make(ctx context.Context) (tool.Result, error) {
 	s := j.session
 	res, err := s.act(ctx, &tool.Call{
-		ID: j.call.ID, Name: j.call.Name, Args: slices.Clone(j.call.Args), Scope: s.scope, Session: j,
+		ID: j.call.ID, Name: j.call.Name, Args: slices.Clone(j.args), Scope: s.scope, Session: j,
 		Emit: j.show,
 	})
 	if j.fault != nil {
@@ -126,11 +134,16 @@ func (s *session) perform(ctx context.Context, c *tool.Call) (tool.Result, error
 // arguments is final, and must fit the tool.
 func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	s := j.session
-	if string(c.Args) != string(j.call.Args) {
-		c.Args = s.Redact.JSON(c.Args)
-		if wrong := s.Tools.Check(j.call.Name, c.Args); wrong != nil {
+	if string(c.Args) != string(j.args) {
+		args := s.Redact.JSON(c.Args)
+		wrong := s.Tools.Check(j.call.Name, args)
+		if wrong == nil {
+			args, wrong = j.canonical(ctx, args)
+		}
+		if wrong != nil {
 			return tool.Result{Error: wrong}, nil
 		}
+		c.Args = args
 	}
 	final := *c // what layers do to theirs from now on changes nothing
 	final.Args = slices.Clone(c.Args)
@@ -144,7 +157,7 @@ func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 func (j *job) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	s := j.session
 	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
-		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Effect: string(j.effect(c.Args)),
+		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Written: j.written, Effect: string(j.effect(c.Args)),
 	}})
 	if err != nil {
 		return tool.Result{}, j.fail(fmt.Errorf("recording call %s: %w", j.call.ID, err))
@@ -155,7 +168,21 @@ func (j *job) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, j.fail(err)
 	}
+	j.remote = j.reached(res)
 	return res, nil
+}
+
+// reached says whether a call reached the endpoint of its tool; nil: there is none.
+func (j *job) reached(res tool.Result) *journal.Remote {
+	at := j.spec.Endpoint
+	if at.Name == "" {
+		return nil
+	}
+	remote := &journal.Remote{Name: at.Name, Field: at.Field}
+	if res.Error != nil {
+		remote.Unreachable = task.Cut(j.session.Redact.String(res.Error.Unreachable), task.MaxSummary)
+	}
+	return remote
 }
 
 // fail keeps what ends the turn.
@@ -198,7 +225,7 @@ func (j *job) settle(res tool.Result, began time.Time) error {
 	}
 	ending := j.ending(&res)
 	st := step.Step{
-		Seq: j.seq, Role: step.RoleTool, CallID: j.call.ID, Name: j.call.Name, IsError: res.Error != nil,
+		Seq: j.seq, Role: step.RoleTool, CallID: j.call.ID, Name: j.call.Name, IsError: res.Error != nil, Pending: res.Pending,
 		Parts: []step.Part{{Kind: step.PartText, Text: j.text(res)}}, Hooks: res.Hooks, Scope: s.scope,
 		At: began.UTC(), Duration: s.Now().Sub(began),
 	}
@@ -210,7 +237,7 @@ func (j *job) settle(res tool.Result, began time.Time) error {
 			m.Errors++
 		}
 	})
-	if err := s.record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: s.clean(ending)}); err != nil {
+	if err := s.record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: s.clean(ending), Remote: j.remote}); err != nil {
 		return fmt.Errorf("recording the result of call %s: %w", j.call.ID, err)
 	}
 	j.finished(st, res)

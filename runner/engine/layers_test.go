@@ -110,7 +110,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 			}
 		},
 	})
-	s.Opening = func(prompt string) string { return prompt + "\n(read at the start)" }
+	s.Opening = func(_ context.Context, prompt string, _ Allows) string { return prompt + "\n(read at the start)" }
 	s.run(t)
 	want := "user: go!\n(read at the start)\nuser: mind the gap\nassistant:  Bash{\"n\":1}\ntool: Bash{\"n\":2} seen\nassistant: ok"
 	if got := s.told(t); got != want {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +116,27 @@ func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
 		t.Errorf("told %q, asked %d times", told, len(s.script.asked))
 	}
 	sound(t, s)
+}
+
+func TestPollingABackgroundJobIsNoLoop(t *testing.T) {
+	job := newToy("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "(no new output)\nstill running", Pending: true}, nil
+	})
+	s := newStage(box{job}, append(slices.Repeat([]turn{calls("Output {}")}, 12), says("I wait no longer"))...)
+	if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 0 {
+		t.Errorf("ended %s after %d reminders: %s", out.Reason, len(s.tape.of(step.EventNudged)), out.Message)
+	}
+}
+
+func TestPollingForEverEndsByALimit(t *testing.T) {
+	job := newToy("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "still running", Pending: true}, nil
+	})
+	s := newStage(box{job}, slices.Repeat([]turn{calls("Output {}")}, 40)...)
+	s.Task.Limits.Steps = 30
+	if out := s.run(t); out.Reason != task.ReasonStepLimit {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
 }
 
 func TestAnAgentThatGoesRoundInCircles(t *testing.T) {

@@ -82,12 +82,17 @@ func (a *account) chain() []step.Meter {
 
 // reached is the first limit that is used up, of the session or of one above
 // it; nil when there is none.
-func (a *account) reached() *gauge {
+func (a *account) reached() *gauge { return a.reachedWith(step.Usage{}) }
+
+// reachedWith is the first limit that is used up once some more usage is counted.
+func (a *account) reachedWith(more step.Usage) *gauge {
 	a.meter.mu.Lock()
 	defer a.meter.mu.Unlock()
 	alive := a.meter.clock.alive()
 	for ; a != nil; a = a.parent {
-		if g := reached(a.at(alive), a.limits); g != nil {
+		used := a.at(alive)
+		used.Usage = used.Usage.Plus(more)
+		if g := reached(used, a.limits); g != nil {
 			g.run = a.parent == nil
 			return g
 		}

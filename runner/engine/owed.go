@@ -43,9 +43,16 @@ func (s *session) news() string {
 	if s.retried() {
 		news = append(news, fmt.Sprintf(noteAttempt, s.Task.Retry, s.Task.Attempt))
 	}
-	if len(s.Lost) > 0 {
+	files := noteFiles
+	if len(s.LostFiles) > 0 {
+		files = fmt.Sprintf(noteLostFiles, strings.Join(s.LostFiles, " and "))
+	}
+	switch {
+	case len(s.Lost) > 0:
 		list := redact.Printable(s.Redact.String("- " + strings.Join(s.Lost, "\n- ")))
-		news = append(news, fmt.Sprintf(noteLost, task.Cut(list, maxLost)))
+		news = append(news, fmt.Sprintf(noteLost, task.Cut(list, maxLost), files))
+	case len(s.LostFiles) > 0:
+		news = append(news, files)
 	}
 	return strings.Join(news, "\n")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -269,6 +270,7 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 	limited := func(after time.Duration) turn {
 		return fails(&model.RateLimitedError{RetryAfter: after, Message: "slow down"})
 	}
+	unsaid := &model.RateLimitedError{Message: "slow down"}
 	five := []turn{limited(time.Minute), limited(time.Minute), limited(time.Minute), limited(time.Minute), limited(time.Minute)}
 	cases := map[string]struct {
 		turns []turn
@@ -278,7 +280,17 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 		"is waited for":                   {[]turn{limited(10 * time.Minute), says("ok")}, task.ReasonFinished, 10 * time.Minute},
 		"but not for hours":               {[]turn{limited(2 * time.Hour)}, task.ReasonModelUnavailable, 0},
 		"nor for longer than the Run has": {[]turn{limited(50 * time.Minute)}, task.ReasonModelUnavailable, 0},
-		"nor where it does not say":       {[]turn{fails(&model.RateLimitedError{Final: true})}, task.ReasonModelUnavailable, 0},
+		"nor where it is no use":          {[]turn{fails(&model.RateLimitedError{Final: true})}, task.ReasonModelUnavailable, 0},
+		"for as long as it takes where it does not say": {
+			[]turn{fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), says("ok")}, task.ReasonFinished, 930 * time.Second,
+		},
+		"which is bounded": {
+			[]turn{fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid)}, task.ReasonModelUnavailable, 930 * time.Second,
+		},
+		"while it is overloaded":          {[]turn{fails(&model.UnavailableError{Status: 529}), says("ok")}, task.ReasonFinished, 30 * time.Second},
+		"while it is down, where it says": {[]turn{fails(&model.UnavailableError{Status: 503, RetryAfter: 10 * time.Minute}), says("ok")}, task.ReasonFinished, 10 * time.Minute},
+		"where a fallback says so":        {[]turn{fails(&model.SourceError{Model: "b", Err: unsaid}), says("ok")}, task.ReasonFinished, 30 * time.Second},
+		"not while it is down":            {[]turn{fails(&model.UnavailableError{Status: 503})}, task.ReasonModelUnavailable, 0},
 		"five times in a row":             {append(five[:5:5], says("ok")), task.ReasonFinished, 5 * time.Minute},
 		"and no more":                     {append(five[:5:5], limited(time.Minute)), task.ReasonModelUnavailable, 5 * time.Minute},
 	}
@@ -304,6 +316,24 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The waits of the runner's own fit into what is left of the duration, and a
+// person can read what is waited for.
+func TestAWaitThatTheProviderDidNotNameEndsWithTheDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(nil, fails(&model.RateLimitedError{Message: "slow down"}), fails(&model.RateLimitedError{Message: "slow down"}), says("never"))
+		s.Task.Limits.DurationSeconds = 60
+		began := time.Now()
+		out := s.run(t)
+		if took := time.Since(began); out.Reason != task.ReasonModelUnavailable || took != 30*time.Second {
+			t.Errorf("ended %s after %s: %s", out.Reason, took, out.Message)
+		}
+		want := "Waiting 30s before asking the model again: the model provider is rate limiting: slow down"
+		if !slices.Contains(s.tape.messages, want) {
+			t.Errorf("nobody was told %q, but %q", want, s.tape.messages)
+		}
+	})
 }
 
 func TestADecisionIsRecordedBeforeItIsUsed(t *testing.T) {

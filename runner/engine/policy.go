@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // A Policy decides on a call before it is made, on its final arguments; by is
@@ -73,6 +75,24 @@ func (s *session) judge(ctx context.Context, c step.Call, sum string) (Verdict, 
 		}
 	}
 	return strictest, source
+}
+
+// Authorize implements [tool.Session].
+func (j *job) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
+	s := j.session
+	if !s.governed() {
+		return nil
+	}
+	args = s.Redact.JSON(args)
+	v, _ := s.judge(ctx, step.Call{ID: j.call.ID, Name: j.call.Name, Args: args}, s.Digest(j.call.Name, args))
+	switch v.Answer {
+	case Allow:
+		return nil
+	case Deny:
+		return denial(v)
+	case Ask:
+	}
+	return &tool.Error{Message: resultUnapproved, Recommendations: []string{adviceUnapproved}}
 }
 
 // released says whether people approved, for the rest of the Run, all that a rule

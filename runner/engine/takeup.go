@@ -109,7 +109,7 @@ func (s *session) open(ctx context.Context) error {
 	s.opened = true
 	prompt := o.Prompt
 	if s.name == "" {
-		prompt = s.opening(prompt)
+		prompt = s.opening(ctx, prompt)
 	}
 	first := s.said(prompt, "")
 	first.Hooks = o.Hooks
@@ -117,9 +117,9 @@ func (s *session) open(ctx context.Context) error {
 }
 
 // opening is what is added to the prompt of the Run's own session.
-func (s *session) opening(prompt string) string {
+func (s *session) opening(ctx context.Context, prompt string) string {
 	if s.Opening != nil {
-		prompt = s.Opening(prompt)
+		prompt = s.Opening(ctx, prompt, s.allows)
 	}
 	if s.Task.Retry == "" {
 		return prompt

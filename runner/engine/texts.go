@@ -17,10 +17,12 @@ const (
 
 	nudgeStuck = "You are going round in circles: %s. Do something else: look at what you know, try another way, or say what stands in yours."
 
-	noteLowSpace = "The disk is full. Delete what is not needed; when it is full again, the work ends."
-	noteAttempt  = "The attempt before this one ended: %s. This is attempt %d; the work goes on from here. Look at what is already done before you do it again."
-	noteLost     = "What ran beside this session is gone: the runner or its pod was replaced.\n%s\nFiles are as they were left. Start again what you still need."
-	noteFresh    = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
+	noteLowSpace  = "The disk is full. Delete what is not needed; when it is full again, the work ends."
+	noteAttempt   = "The attempt before this one ended: %s. This is attempt %d; the work goes on from here. Look at what is already done before you do it again."
+	noteLost      = "What ran beside this session is gone: the runner or its pod was replaced.\n%s\n%s Start again what you still need."
+	noteFiles     = "Files are as they were left."
+	noteLostFiles = "What was written below %s before is gone. Other files are as they were left."
+	noteFresh     = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
 
 	resultCut         = "Not executed: your answer was cut at the limit of its length, so these arguments may be incomplete. Call again with shorter arguments, or do it in several calls."
 	resultRefused     = "Not executed: the model declined to go on."
@@ -49,6 +51,9 @@ const (
 	resultUndecided   = "Denied: nobody decided in time."
 	resultNobody      = "Denied: it needs the approval of a person, and nobody can be asked."
 	adviceDenied      = "Do not try to get the same in another way. Go on without it, or say in your result what stands in the way."
+	resultUnapproved  = "it needs the approval of a person"
+	adviceUnapproved  = "Call the tool with that target itself: then a person is asked."
+
 	resultEmpty       = "(no output)"
 	resultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
 	resultOutputLarge = "The output has %d bytes; at most %d are kept."

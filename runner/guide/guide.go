@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -20,13 +21,27 @@ const MaxBytes = 32 << 10
 // ErrNotText means that the file is not UTF-8.
 var ErrNotText = errors.New("is not UTF-8 text")
 
-// Read returns what the file of a workspace says: nothing when it is not there.
-// A file that cannot be read is an error, which is no reason not to work.
-func Read(ctx context.Context, workspace backend.Backend) (string, error) {
-	page, err := workspace.Read(ctx, Name, backend.Window{Limit: backend.MaxLines})
+// A NotAllowedError says that the policy does not let the agent read the file.
+type NotAllowedError struct{ Path string } // with the links resolved
+
+func (e *NotAllowedError) Error() string { return "the policy does not allow Read of " + e.Path }
+
+// Read returns the text of the file in the directory of a workspace, or nothing
+// if there is none. The file may be a link to the file of another tool: allows
+// reports whether the agent may read what it leads to.
+func Read(ctx context.Context, tree backend.Backend, workspace string, allows func(at string) bool) (string, error) {
+	at, err := tree.Resolve(ctx, path.Join(workspace, Name))
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", Name, err)
+	}
+	page, err := tree.Read(ctx, at, backend.Window{Limit: backend.MaxLines})
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return "", nil
+	case !utf8.ValidString(at): // JSON cannot hold it, so the policy would judge another path
+		return "", fmt.Errorf("reading %s: %w", Name, backend.ErrBadName)
+	case !allows(at):
+		return "", &NotAllowedError{Path: at}
 	case errors.Is(err, backend.ErrBinary):
 		return "", fmt.Errorf("reading %s: %w", Name, ErrNotText)
 	case err != nil:

@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Read(t.Context(), workspace(t, tc.files))
+			got, err := Read(t.Context(), workspace(t, tc.files), ".", func(at string) bool { return at == Name })
 			if !errors.Is(err, tc.err) {
 				t.Errorf("Read: error %v, want %v", err, tc.err)
 			}

@@ -10,8 +10,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -47,6 +49,10 @@ type asker struct {
 	Options
 	hooks  map[string][]task.Hook // by point
 	client *http.Client
+	// lost is the first failure of a hook whose host does not exist. Calls that the
+	// model makes have failed by then and their results are recorded; the next model
+	// call ends the attempt.
+	lost atomic.Pointer[UnavailableError]
 }
 
 func (a *asker) head(h task.Hook, scope step.Scope) head {
@@ -81,11 +87,15 @@ func (a *asker) consult(ctx context.Context, h task.Hook, question any, apply fu
 	if err == nil {
 		return did, nil
 	}
-	did.Did, did.Reason = step.HookFailed, a.words(err.Error())
+	did.Did, did.Reason = step.HookFailed, a.words(cmp.Or(dialerror.Cause(err), err.Error()))
 	if h.Ignore {
 		return did, nil
 	}
-	return did, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: errors.New(did.Reason)}
+	unavailable := &UnavailableError{Hook: h.Name, Point: h.Point, Cause: errors.New(did.Reason)}
+	if dialerror.IsNoHost(err) {
+		a.lost.CompareAndSwap(nil, unavailable)
+	}
+	return did, unavailable
 }
 
 // words is what a hook says, as others may read it.

@@ -80,7 +80,7 @@ func Layer(hooks []task.Hook, o Options) middleware.Layer {
 	if a.any(AfterSession) {
 		l.Stop = a.stop
 	}
-	if a.any(BeforeModel, AfterModel) {
+	if a.any(BeforeModel, AfterModel, BeforeTool, AfterTool) {
 		l.Model = a.model
 	}
 	if a.any(BeforeTool, AfterTool) {

@@ -117,18 +117,20 @@ func TestALayerDoesOnlyWhatHooksAskFor(t *testing.T) {
 		"after session":  {hook.AfterSession, "stop"},
 		"before model":   {hook.BeforeModel, "model"},
 		"after model":    {hook.AfterModel, "model"},
-		"before tool":    {hook.BeforeTool, "tool"},
-		"after tool":     {hook.AfterTool, "tool"},
+		"before tool":    {hook.BeforeTool, "model tool"},
+		"after tool":     {hook.AfterTool, "model tool"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := layer(task.Hook{Point: tc.point})
-			got := ""
+			var parts []string
 			for part, there := range map[string]bool{"start": l.Start != nil, "stop": l.Stop != nil, "model": l.Model != nil, "tool": l.Tool != nil} {
 				if there {
-					got += part
+					parts = append(parts, part)
 				}
 			}
+			slices.Sort(parts)
+			got := strings.Join(parts, " ")
 			if got != tc.want || l.Name != "hooks" || l.Priority != 400 {
 				t.Errorf("has %q, want %q; %+v", got, tc.want, l)
 			}

@@ -53,6 +53,9 @@ type call struct {
 // model asks the hooks around a model call.
 func (a *asker) model(next middleware.ModelFunc) middleware.ModelFunc {
 	return func(ctx context.Context, t *middleware.Turn) (model.Response, error) {
+		if lost := a.lost.Load(); lost != nil {
+			return model.Response{}, lost
+		}
 		before, err := a.beforeModel(ctx, t)
 		if err != nil {
 			return model.Response{Hooks: before}, err

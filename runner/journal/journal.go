@@ -33,6 +33,8 @@ type Record struct {
 	Intent *Intent    `json:"intent,omitempty"`
 	// Ending is set on the result of a call that ends the Run.
 	Ending *Ending `json:"ending,omitempty"`
+	// Remote is set on the result of a call that was made outside of the pod.
+	Remote *Remote `json:"remote,omitempty"`
 	// Meter is what the Run had used when this was recorded.
 	Meter *step.Meter `json:"meter,omitempty"`
 	// Accounts are what its session had used, with those below it, then the one
@@ -88,8 +90,11 @@ type Intent struct {
 	CallID string `json:"callID,omitempty"`
 	// Name is the tool's, or the Model's.
 	Name string `json:"name"`
-	// Args are final: what is executed.
+	// Args are final: what is executed, in its canonical form.
 	Args json.RawMessage `json:"args,omitempty"`
+	// Written is the digest of the arguments of which the tool made Args; empty:
+	// the tool has no canonical form, or an older runner wrote this.
+	Written string `json:"written,omitempty"`
 	// Effect is the tool's effect class.
 	Effect string `json:"effect,omitempty"`
 	// InputTokens is the estimated input of a model call.

@@ -1,6 +1,9 @@
 package journal
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // A Request is what a person is about to be asked: whether a call may be made,
 // or for more of what is used up. Or it is what the operator is asked for a
@@ -13,6 +16,11 @@ type Request struct {
 	CallID string `json:"callID,omitempty"`
 	// Digest is that of the call as it would be made.
 	Digest string `json:"digest,omitempty"`
+	// Args are the canonical arguments of the call, and Written the digest of the
+	// arguments of which the tool made them; empty: the tool has no canonical form,
+	// or an older runner wrote this.
+	Args    json.RawMessage `json:"args,omitempty"`
+	Written string          `json:"written,omitempty"`
 	// Groups are those whose members may decide; empty: whoever may.
 	Groups []string `json:"groups,omitempty"`
 	Source

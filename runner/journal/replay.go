@@ -28,6 +28,7 @@ type Book struct {
 
 	acted    map[string]bool
 	released map[Source]bool
+	remotes  map[string]RemoteCalls
 	asked    map[string]time.Time // of limits: since when, by request
 	sessions map[string]*State
 }
@@ -120,6 +121,7 @@ func (b *Book) Apply(r Record) error {
 		b.Meter = *r.Meter
 	}
 	b.account(r)
+	b.reach(r)
 	if r.Decision != nil {
 		b.decide(r)
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -77,6 +78,18 @@ func (s *State) intend(r Record) {
 	if _, known := s.Since[i.CallID]; !known {
 		s.Since[i.CallID] = r.At
 	}
+}
+
+// Canonical returns the canonical arguments with which a call of the last turn
+// was judged or begun, if the tool made them of the arguments with this digest.
+func (s *State) Canonical(call, written string) (json.RawMessage, bool) {
+	for _, q := range slices.Backward(s.Requests[call]) {
+		if q.Written == written {
+			return q.Args, true
+		}
+	}
+	i, begun := s.Intents[call]
+	return i.Args, begun && i.Written == written
 }
 
 // maxOwed is how much of what is owed is kept, the latest.

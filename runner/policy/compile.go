@@ -17,6 +17,7 @@ type Kind string
 const (
 	Plain Kind = "Plain" // its name and its arguments
 	Shell Kind = "Shell" // the command line that it is given, too
+	Files Kind = "Files" // its name and its arguments; args.path is always absolute
 )
 
 // ToolKinds are the tools that rules may name. A name that ends in an asterisk
@@ -108,12 +109,13 @@ func compile(r Rule, tools ToolKinds) (compiled, *Error) {
 	if strings.TrimSpace(r.When) == "" {
 		return compiled{Rule: r}, nil
 	}
-	program, e := condition(r.When, tools)
+	program, e := condition(r, tools)
 	return compiled{Rule: r, program: program}, e
 }
 
 // condition compiles a condition.
-func condition(when string, tools ToolKinds) (cel.Program, *Error) {
+func condition(r Rule, tools ToolKinds) (cel.Program, *Error) {
+	when := r.When
 	env, err := environment()
 	if err != nil {
 		return nil, &Error{Field: "when", Message: err.Error()}
@@ -129,6 +131,9 @@ func condition(when string, tools ToolKinds) (cel.Program, *Error) {
 		}
 	}
 	if e := review(ast.NativeRep(), tools); e != nil {
+		return nil, e
+	}
+	if e := reviewPaths(ast.NativeRep(), r.Tools, tools); e != nil {
 		return nil, e
 	}
 	program, err := env.Program(ast, programOptions()...)

@@ -33,6 +33,9 @@ type Step struct {
 	Name   string `json:"name,omitempty"`
 	// IsError marks a tool's step that reports a failure to the model.
 	IsError bool `json:"isError,omitempty"`
+	// Pending marks a tool's step that reports that the work it was asked about
+	// still runs.
+	Pending bool `json:"pending,omitempty"`
 	// Finish says why the assistant stopped; empty on other roles.
 	Finish Finish `json:"finish,omitempty"`
 	// Model is the name of the Model that answered; empty on other roles.

@@ -49,7 +49,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 		if _, taken := r.tools[spec.Name]; taken {
 			return nil, &DuplicateError{Name: spec.Name}
 		}
-		r.tools[spec.Name] = entry{tool: t, schema: newChecker(spec.Input)}
+		r.tools[spec.Name] = entry{tool: t, schema: newChecker(spec)}
 		r.specs = append(r.specs, spec.Tool)
 	}
 	// The order is part of every request's prefix: it must not depend on who

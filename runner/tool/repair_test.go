@@ -2,11 +2,14 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 func TestRepairJSON(t *testing.T) {
@@ -128,5 +131,36 @@ func BenchmarkCall(b *testing.B) {
 		if e := r.Check("greet", r.Read("greet", `{"name":"Ann","times":2}`)); e != nil {
 			b.Fatal(e)
 		}
+	}
+}
+
+// However a model writes its arguments, a number comes to the tool with the digits
+// that were written.
+func TestNumbersKeepTheirDigitsThroughRepair(t *testing.T) {
+	type in struct {
+		N json.Number `json:"n"`
+	}
+	var got string
+	tools, err := NewRegistry(Typed(Spec{Tool: step.Tool{
+		Name: "count", Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993},"m":{"type":"string"}}}`),
+	}}, func(_ context.Context, _ Call, in in) (Result, error) {
+		got = in.N.String()
+		return Result{}, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{
+		`{"n":9007199254740993}`, `{n: 9007199254740993,}`, `{"n":9007199254740993,"m":null}`, `"{\"n\":9007199254740993}"`, "```json\n{\"n\":9007199254740993}\n```",
+	} {
+		args := tools.Read("count", raw)
+		found, _ := tools.Find("count")
+		if _, err := found.Call(t.Context(), Call{Args: args}); err != nil || got != "9007199254740993" {
+			t.Errorf("%s comes to the tool as %s: %v", raw, got, err)
+		}
+		got = ""
+	}
+	if wrong := tools.Check("count", json.RawMessage(`{"n":9007199254740994}`)); wrong == nil {
+		t.Error("one more than the maximum is accepted")
 	}
 }

@@ -3,9 +3,8 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/deckhand-dev/deckhand/runner/schema"
 )
@@ -13,20 +12,19 @@ import (
 // A checker holds the arguments of one tool to its Spec's Input. It is compiled
 // when it is first needed: most tools of a session are never called.
 type checker struct {
-	compiled func() *jsonschema.Resolved
+	compiled func() *schema.Validator
 }
 
-func newChecker(input json.RawMessage) *checker {
-	return &checker{compiled: sync.OnceValue(func() *jsonschema.Resolved {
-		var s jsonschema.Schema
-		if json.Unmarshal(input, &s) != nil {
+func newChecker(spec Spec) *checker {
+	return &checker{compiled: sync.OnceValue(func() *schema.Validator {
+		v, err := schema.Compile(spec.Input)
+		switch {
+		case err != nil:
 			return nil
+		case spec.Foreign:
+			return v.WithoutFormats()
 		}
-		r, err := s.Resolve(nil)
-		if err != nil {
-			return nil
-		}
-		return r
+		return v
 	})}
 }
 
@@ -38,22 +36,17 @@ func (s *checker) check(name string, args json.RawMessage) *Error {
 	if err := json.Unmarshal(args, &value); err != nil {
 		return notJSON(err.Error())
 	}
-	object, ok := value.(map[string]any)
-	if !ok {
+	if _, ok := value.(map[string]any); !ok {
 		return notObject(value)
 	}
-	r := s.compiled()
-	if r == nil {
+	v := s.compiled()
+	if v == nil {
 		return nil
 	}
-	err := r.Validate(object)
-	if err == nil {
-		return nil
+	if err := v.Validate(args); err != nil {
+		return invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
 	}
-	if words := schema.Explain(r.Schema(), object); words != "" {
-		return invalid(name, words+".")
-	}
-	return invalid(name, err.Error())
+	return nil
 }
 
 // notJSON reports arguments that are no JSON and could not be repaired.

@@ -28,8 +28,23 @@ type Spec struct {
 	Concurrency Concurrency
 	// Timeout bounds one call; 0 means the default of 120 s, Unbounded none.
 	Timeout time.Duration
+	// Foreign says that Input is the schema of a server, which checks what its
+	// formats mean itself; see [schema.Validator.WithoutFormats].
+	Foreign bool
+	// Endpoint is where the calls go outside of the pod, if the configuration says
+	// so; its zero value: it does not.
+	Endpoint Endpoint
 	// Ends marks finish and reject: a successful call is the last of the Run.
 	Ends bool
+}
+
+// An Endpoint is where the calls of a tool go, as its owner configured it.
+type Endpoint struct {
+	// Name is whose it is, such as "toolset weather".
+	Name string
+	// Field is what in the configuration names it, such as "spec.requests.baseURL of
+	// Toolset weather".
+	Field string
 }
 
 // Unbounded is the Timeout of a tool that waits for others: agents, people.
@@ -96,6 +111,20 @@ type Session interface {
 	Delegate(ctx context.Context, d Delegation) (Result, error)
 	// Ask puts a question to a person and waits for the answer.
 	Ask(ctx context.Context, q Question) (Answer, error)
+	// Authorize has the policy judge the call with other arguments, in canonical
+	// form, that were not known when it was allowed: those that request the target of
+	// a redirect. It returns nil if the policy allows them, and otherwise what the
+	// model reads. It does not ask a person: arguments that need an approval are
+	// refused.
+	Authorize(ctx context.Context, args json.RawMessage) *Error
+	// Allows reports whether the policies of the session, its agent's and those of
+	// all agents above, let it make a call without a person: for tools whose result
+	// shows what another tool may not. The arguments are canonical. What a person
+	// approved for the rest of the Run is allowed.
+	Allows(ctx context.Context, name string, args json.RawMessage) bool
+	// HasPolicy reports whether the agent of the session, or an agent above it, has
+	// a policy. Without one, Allows returns true for every call.
+	HasPolicy() bool
 }
 
 // A Delegation is a piece of work for an agent.
@@ -140,6 +169,9 @@ type Result struct {
 	Text string
 	// Error, when not nil, says that the call failed and what to do instead.
 	Error *Error
+	// Pending says that the work that the call asks about still runs, so that the
+	// same call may be made again later.
+	Pending bool
 	// Output is the value that a call of an ending tool commits.
 	Output json.RawMessage
 	// Summary is one line for status and logs; empty: made from the arguments.
@@ -153,6 +185,10 @@ type Error struct {
 	Message string
 	// Recommendations say what to try instead, most promising first.
 	Recommendations []string
+	// Unreachable says, for the owner of the tool, why its Endpoint could not be
+	// reached: "lookup weather.example: no such host". Empty: it was reached, or the
+	// failure has nothing to do with it.
+	Unreachable string
 }
 
 // Fail is a Result that reports a failure.

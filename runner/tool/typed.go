@@ -23,7 +23,7 @@ func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Res
 	if spec.Input == nil {
 		spec.Input = inputOf[In]()
 	}
-	return &typed[In]{spec: spec, schema: newChecker(spec.Input), f: f}
+	return &typed[In]{spec: spec, schema: newChecker(spec), f: f}
 }
 
 type typed[In any] struct {

@@ -20,6 +20,8 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
 		"List":       testList,
 		"Read":       testRead,
 		"ReadErrors": testReadErrors,
+		"Format":     testFormat,
+		"Encodings":  testEncodings,
 		"Write":      testWrite,
 		"Versions":   testVersions,
 		"Edit":       testEdit,
@@ -29,8 +31,10 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
 		"GlobErrors": testGlobErrors,
 		"Grep":       testGrep,
 		"GrepBounds": testGrepBounds,
+		"Skip":       testSkip,
 		"GrepErrors": testGrepErrors,
 		"Paths":      testPaths,
+		"Resolve":    testResolve,
 		"Cancelled":  testCancelled,
 		"Bounds":     testBounds,
 		"Names":      testNames,
@@ -80,10 +84,11 @@ func wantError(t *testing.T, call string, err, want error) {
 	}
 }
 
-// operations are the six of the port, for what is true of all of them.
+// operations are those of the port, for what is true of all of them.
 func operations(b backend.Backend, path string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"List": func(ctx context.Context) error { _, err := b.List(ctx, path); return err },
+		"Resolve": func(ctx context.Context) error { _, err := b.Resolve(ctx, path); return err },
+		"List":    func(ctx context.Context) error { _, err := b.List(ctx, path); return err },
 		"Read": func(ctx context.Context) error {
 			_, err := b.Read(ctx, path, backend.Window{Limit: 1})
 			return err
@@ -100,7 +105,7 @@ func operations(b backend.Backend, path string) map[string]func(context.Context)
 			_, err := b.Grep(ctx, backend.Query{Pattern: "a", Dir: path})
 			return err
 		},
-		"Glob": func(ctx context.Context) error { _, err := b.Glob(ctx, "*", path); return err },
+		"Glob": func(ctx context.Context) error { _, err := b.Glob(ctx, "*", path, nil); return err },
 	}
 }
 
@@ -123,6 +128,19 @@ func testPaths(t *testing.T, b backend.Backend) {
 	for path, want := range refused {
 		for name, call := range operations(b, path) {
 			wantError(t, name+" "+path, call(t.Context()), want)
+		}
+	}
+}
+
+// Without links a path leads to itself, whatever is there.
+func testResolve(t *testing.T, b backend.Backend) {
+	put(t, b, "d/f", "a\n")
+	for path, want := range map[string]string{
+		"": ".", ".": ".", "d": "d", "d/": "d", "./d//f": "d/f", "d/./none/x": "d/none/x", "none": "none", "d/f/x": "d/f/x",
+	} {
+		got, err := b.Resolve(t.Context(), path)
+		if err != nil || got != want {
+			t.Errorf("Resolve(%q) = %q, error %v; want %q", path, got, err, want)
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// ignoreVersion is for comparisons in which the version is not the point.
-var ignoreVersion = cmpopts.IgnoreTypes(backend.Version(""))
+// ignoreVersion is for comparisons in which the version is not the point, nor
+// the format, which testFormat compares.
+var ignoreVersion = cmpopts.IgnoreTypes(backend.Version(""), backend.Format{})
 
 func testRead(t *testing.T, b backend.Backend) {
 	cases := map[string]struct {
@@ -73,6 +74,60 @@ func testRead(t *testing.T, b backend.Backend) {
 				t.Errorf("Read() -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// The format is of the whole file, whatever the window shows.
+func testFormat(t *testing.T, b backend.Backend) {
+	cases := map[string]struct {
+		content string
+		want    backend.Format
+	}{
+		"an empty file":               {"", backend.Format{}},
+		"plain line ends":             {"a\nb\n", backend.Format{LF: 2}},
+		"line ends of Windows":        {"a\r\nb\r\nc", backend.Format{CRLF: 2}},
+		"mixed line ends":             {"a\r\nb\n\r\n\n", backend.Format{CRLF: 2, LF: 2}},
+		"a carriage return is no end": {"a\rb\r\r\n\r", backend.Format{CRLF: 1}},
+		"a byte order mark":           {"\ufeff", backend.Format{BOM: true}},
+		"a mark later on is none":     {"a\ufeff", backend.Format{}},
+		"characters of all lengths":   {"aé☃𝄞\ufffd", backend.Format{}},
+		"Latin-1":                     {"caf\xe9\n\xe9\xff", backend.Format{LF: 1, Invalid: 3}},
+		"a character that is cut":     {"a\xf0\x9d\x84", backend.Format{Invalid: 3}},
+		"surrogates and long forms":   {"\xed\xa0\x80\xc0\xaf", backend.Format{Invalid: 5}},
+		"more than is read at once": {
+			strings.Repeat("☃\r\n", 100_000) + "\xe9" + strings.Repeat("é\n", 100_000),
+			backend.Format{CRLF: 100_000, LF: 100_000, Invalid: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			put(t, b, "f", tc.content)
+			page, err := b.Read(t.Context(), "f", backend.Window{Offset: 1, Limit: 1})
+			if err != nil {
+				t.Fatalf("Read: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, page.Format); diff != "" {
+				t.Errorf("Format -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Text in an encoding with NUL bytes is not read, and which it is is told.
+func testEncodings(t *testing.T, b backend.Backend) {
+	for content, want := range map[string]string{
+		"\xff\xfea\x00": "UTF-16", "\xfe\xff\x00a": "UTF-16",
+		"\xff\xfe\x00\x00a\x00\x00\x00": "UTF-32", "\x00\x00\xfe\xff\x00\x00\x00a": "UTF-32",
+	} {
+		put(t, b, "f", content)
+		_, read := b.Read(t.Context(), "f", backend.Window{})
+		_, edit := b.Edit(t.Context(), "f", backend.Edit{Old: "a", New: "b"})
+		for _, err := range []error{read, edit} {
+			var encoded *backend.EncodingError
+			if !errors.As(err, &encoded) || encoded.Encoding != want || !errors.Is(err, backend.ErrBinary) {
+				t.Errorf("%q: error %v, want that it is %s", content, err, want)
+			}
+		}
 	}
 }
 
@@ -182,6 +237,18 @@ func testEdit(t *testing.T, b backend.Backend) {
 			before: "a\r\nb\nc\nd\r\n", edit: backend.Edit{Old: "b\nc", New: "x\ny"},
 			after: "a\r\nx\ny\nd\r\n", want: backend.Edited{Replaced: 1, Line: 2},
 		},
+		"line ends of Windows that are given are taken for plain ones": {
+			before: "a\nb\n", edit: backend.Edit{Old: "a\r\n", New: "1\r\n2\r\n"},
+			after: "1\n2\nb\n", want: backend.Edited{Replaced: 1, Line: 1},
+		},
+		"a file without a line end takes those of the new text": {
+			before: "a", edit: backend.Edit{Old: "a", New: "1\r\n2"},
+			after: "1\r\n2", want: backend.Edited{Replaced: 1, Line: 1},
+		},
+		"bytes that are not UTF-8 stay": {
+			before: "caf\xe9 a\xff\n", edit: backend.Edit{Old: "a", New: "\ufffd", All: true},
+			after: "c\ufffdf\xe9 \ufffd\xff\n", want: backend.Edited{Replaced: 2, Line: 1},
+		},
 		"a byte order mark stays": {
 			before: "\ufeffa\nb\n", edit: backend.Edit{Old: "a\n", New: "c\n"},
 			after: "\ufeffc\nb\n", want: backend.Edited{Replaced: 1, Line: 1},
@@ -218,6 +285,7 @@ func testEditErrors(t *testing.T, b backend.Backend) {
 	wantError(t, "Edit of nothing", edit("none", "a", "b"), backend.ErrNotFound)
 	wantError(t, "Edit of a directory", edit("dir", "a", "b"), backend.ErrIsDir)
 	wantError(t, "Edit that changes nothing", edit("dir/f", "last", "last"), backend.ErrIdentical)
+	wantError(t, "Edit that changes only line ends", edit("dir/f", "same\n", "same\r\n"), backend.ErrLineEnds)
 
 	var several *backend.NotUniqueError
 	if err := edit("dir/f", "same", "x"); !errors.As(err, &several) {

@@ -2,7 +2,9 @@ package backendtest
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,7 +67,7 @@ func testGlob(t *testing.T, b backend.Backend) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := b.Glob(t.Context(), tc.pattern, tc.dir)
+			got, err := b.Glob(t.Context(), tc.pattern, tc.dir, nil)
 			if err != nil {
 				t.Fatalf("Glob: %v", err)
 			}
@@ -76,21 +78,74 @@ func testGlob(t *testing.T, b backend.Backend) {
 	}
 }
 
+// What is skipped is not found, and does not count towards what is.
+func testSkip(t *testing.T, b backend.Backend) {
+	tree(t, b, "a/x.txt", "a/y.txt", "b.txt", "c.txt")
+	all, err := b.Glob(t.Context(), "*.txt", ".", nil)
+	if err != nil {
+		t.Fatalf("Glob: %v", err)
+	}
+	below := func(at string) bool { return strings.HasPrefix(at, "a/") }
+	var asked []backend.Info
+	var mu sync.Mutex
+	found, err := b.Glob(t.Context(), "*.txt", ".", func(info backend.Info) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, info)
+		return below(info.Path)
+	})
+	if diff := cmp.Diff([]string{"b.txt", "c.txt"}, paths(found.Items)); diff != "" || err != nil {
+		t.Errorf("Glob that skips: error %v, -want +got:\n%s", err, diff)
+	}
+	slices.SortFunc(asked, func(a, b backend.Info) int { return backend.Compare(a.Path, b.Path) })
+	if diff := cmp.Diff(all.Items, asked); diff != "" {
+		t.Errorf("Glob asks about, -want +got:\n%s", diff)
+	}
+	greps(t, b, backend.Query{Pattern: ".", Glob: "*.txt", ByFile: true, Limit: 2, Skip: below}, backend.Matches{Items: []backend.Match{
+		{Path: "b.txt", Line: 1, Text: "b.txt", Count: 1}, {Path: "c.txt", Line: 1, Text: "c.txt", Count: 1},
+	}})
+	put(t, b, "a/binary.txt", "\x00")
+	for _, pattern := range []string{".", "nothing like this"} {
+		grepsAsking(t, b, backend.Query{Pattern: pattern, Glob: "*.txt"}, "a/binary.txt", "a/x.txt", "a/y.txt", "b.txt", "c.txt")
+		grepsAsking(t, b, backend.Query{Pattern: pattern, Dir: "a/x.txt"}, "a/x.txt")
+		grepsAsking(t, b, backend.Query{Pattern: pattern, Dir: "a/binary.txt"}, "a/binary.txt")
+	}
+}
+
+// grepsAsking checks which files a search passes to Query.Skip, which leaves out
+// all, and that it finds nothing.
+func grepsAsking(t *testing.T, b backend.Backend, q backend.Query, want ...string) {
+	t.Helper()
+	var asked []string
+	var mu sync.Mutex
+	q.Skip = func(at string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, at)
+		return true
+	}
+	found, err := b.Grep(t.Context(), q)
+	slices.Sort(asked)
+	if diff := cmp.Diff(want, slices.Compact(asked)); diff != "" || err != nil || len(found.Items) > 0 {
+		t.Errorf("Grep(%q in %q) finds %v, error %v; it asks about, -want +got:\n%s", q.Pattern, q.Dir, found.Items, err, diff)
+	}
+}
+
 func testGlobErrors(t *testing.T, b backend.Backend) {
 	tree(t, b, "f")
 	for _, pattern := range []string{"../*", "a/../../*", "{..,a}/*", "/../etc/*"} {
-		_, err := b.Glob(t.Context(), pattern, ".")
+		_, err := b.Glob(t.Context(), pattern, ".", nil)
 		wantError(t, "Glob "+pattern, err, backend.ErrEscapes)
 	}
 	for _, pattern := range []string{"[a", "{a", strings.Repeat("{a,b}", 20), strings.Repeat("a", backend.MaxPattern+1)} {
 		var wrong *backend.PatternError
-		if _, err := b.Glob(t.Context(), pattern, "."); !errors.As(err, &wrong) {
+		if _, err := b.Glob(t.Context(), pattern, ".", nil); !errors.As(err, &wrong) {
 			t.Errorf("Glob(%q): error %v, want a PatternError", pattern, err)
 		}
 	}
-	_, err := b.Glob(t.Context(), "*", "none")
+	_, err := b.Glob(t.Context(), "*", "none", nil)
 	wantError(t, "Glob in a place that is not there", err, backend.ErrNotFound)
-	_, err = b.Glob(t.Context(), "*", "f")
+	_, err = b.Glob(t.Context(), "*", "f", nil)
 	wantError(t, "Glob in a file", err, backend.ErrNotDir)
 }
 

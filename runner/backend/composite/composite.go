@@ -160,6 +160,30 @@ func failed(op, name string, err error) error {
 	return &backend.PathError{Op: op, Path: name, Err: err}
 }
 
+// Resolve implements [backend.Backend]. A link does not lead from one mount to
+// another.
+func (c *Composite) Resolve(ctx context.Context, name string) (string, error) {
+	s, err := c.find(ctx, name)
+	if err != nil {
+		return "", failed("resolve", name, err)
+	}
+	if s.mount == nil {
+		return s.name, nil
+	}
+	rest, err := s.mount.Backend.Resolve(ctx, s.rest)
+	switch {
+	case err != nil && s.unless(err) == nil:
+		return s.name, nil
+	case err != nil:
+		return "", failed("resolve", name, err)
+	}
+	resolved := s.mount.outer(rest)
+	if c.hidden(s.mount, resolved) {
+		return "", failed("resolve", name, backend.ErrEscapes)
+	}
+	return resolved, nil
+}
+
 // Read implements [backend.Backend].
 func (c *Composite) Read(ctx context.Context, name string, w backend.Window) (backend.Page, error) {
 	s, err := c.file(ctx, name)

@@ -103,6 +103,14 @@ func (b *sub) down(name string) string {
 
 func (b *sub) up(name string) string { return strings.TrimPrefix(name, b.dir+"/") }
 
+func (b *sub) Resolve(ctx context.Context, path string) (string, error) {
+	resolved, err := b.Backend.Resolve(ctx, b.down(path))
+	if resolved == b.down(".") {
+		return ".", err
+	}
+	return b.up(resolved), err
+}
+
 func (b *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
 	infos, err := b.Backend.List(ctx, b.down(dir))
 	for i := range infos {
@@ -128,6 +136,9 @@ func (b *sub) Edit(ctx context.Context, path string, e backend.Edit) (backend.Ed
 
 func (b *sub) Grep(ctx context.Context, q backend.Query) (backend.Matches, error) {
 	q.Dir = b.down(q.Dir)
+	if skip := q.Skip; skip != nil {
+		q.Skip = func(path string) bool { return skip(b.up(path)) }
+	}
 	found, err := b.Backend.Grep(ctx, q)
 	for i := range found.Items {
 		found.Items[i].Path = b.up(found.Items[i].Path)
@@ -135,8 +146,11 @@ func (b *sub) Grep(ctx context.Context, q backend.Query) (backend.Matches, error
 	return found, err
 }
 
-func (b *sub) Glob(ctx context.Context, pattern, dir string) (backend.Found, error) {
-	found, err := b.Backend.Glob(ctx, pattern, b.down(dir))
+func (b *sub) Glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
+	found, err := b.Backend.Glob(ctx, pattern, b.down(dir), func(info backend.Info) bool {
+		info.Path = b.up(info.Path)
+		return skip != nil && skip(info)
+	})
 	for i := range found.Items {
 		found.Items[i].Path = b.up(found.Items[i].Path)
 	}
@@ -186,7 +200,7 @@ func TestWhoseAPathIs(t *testing.T) {
 
 func globbed(t *testing.T, b backend.Backend, pattern, dir string) []string {
 	t.Helper()
-	found, err := b.Glob(t.Context(), pattern, dir)
+	found, err := b.Glob(t.Context(), pattern, dir, nil)
 	if err != nil {
 		t.Fatalf("Glob(%q, %q): %v", pattern, dir, err)
 	}
@@ -233,7 +247,7 @@ func TestOutsideOfAllMounts(t *testing.T) {
 	_, listing := c.List(t.Context(), "etc")
 	_, reading := c.Read(t.Context(), "etc/passwd", backend.Window{Limit: 1})
 	_, writing := c.Write(t.Context(), "file", nil, backend.Any)
-	_, globbing := c.Glob(t.Context(), "*", "work")
+	_, globbing := c.Glob(t.Context(), "*", "work", nil)
 	_, searching := c.Grep(t.Context(), backend.Query{Pattern: "x", Dir: "mem"})
 	for _, err := range []error{listing, reading, writing, globbing, searching} {
 		var outside *backend.OutsideError

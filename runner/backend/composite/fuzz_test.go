@@ -47,7 +47,7 @@ func FuzzPaths(f *testing.F) {
 // globOnly asserts that a pattern finds only what is there.
 func globOnly(t *testing.T, c *Composite, pattern string, there map[string]bool) {
 	t.Helper()
-	found, err := c.Glob(t.Context(), pattern, ".")
+	found, err := c.Glob(t.Context(), pattern, ".", nil)
 	for _, i := range found.Items {
 		if !there[i.Path] {
 			t.Fatalf("Glob(%q) found %q", pattern, i.Path)

@@ -99,7 +99,7 @@ func (c *Composite) hidden(m *Mount, name string) bool {
 }
 
 // Glob implements [backend.Backend].
-func (c *Composite) Glob(ctx context.Context, pattern, dir string) (backend.Found, error) {
+func (c *Composite) Glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
 	parts, err := c.parts(ctx, pattern, dir)
 	if err != nil {
 		return backend.Found{}, failed("glob", dir, err)
@@ -109,15 +109,13 @@ func (c *Composite) Glob(ctx context.Context, pattern, dir string) (backend.Foun
 		all backend.Found
 	)
 	err = search{"glob", dir}.each(parts, func(p part, glob string) error {
-		found, err := p.mount.Backend.Glob(ctx, glob, p.dir)
+		found, err := p.mount.Backend.Glob(ctx, glob, p.dir, c.skipInfo(p.mount, skip))
 		mu.Lock()
 		defer mu.Unlock()
 		all.Truncated = all.Truncated || found.Truncated
 		for _, info := range found.Items {
 			info.Path = p.mount.outer(info.Path)
-			if !c.hidden(p.mount, info.Path) {
-				all.Items = append(all.Items, info)
-			}
+			all.Items = append(all.Items, info)
 		}
 		return err
 	})
@@ -152,6 +150,7 @@ func (c *Composite) Grep(ctx context.Context, q backend.Query) (backend.Matches,
 	err = search{"grep", q.Dir}.each(parts, func(p part, glob string) error {
 		inner := q
 		inner.Dir, inner.Glob = p.dir, glob
+		inner.Skip = c.skip(p.mount, q.Skip)
 		found, err := p.mount.Backend.Grep(ctx, inner)
 		mu.Lock()
 		defer mu.Unlock()
@@ -168,6 +167,27 @@ func (c *Composite) Grep(ctx context.Context, q backend.Query) (backend.Matches,
 		return backend.Matches{}, err
 	}
 	return first(all, q.Limit), nil
+}
+
+// skip is asked of a file by its path in a mount. One that another mount hides
+// is left out without a question.
+func (c *Composite) skip(m *Mount, skip func(string) bool) func(string) bool {
+	if skip == nil {
+		return nil
+	}
+	return func(name string) bool {
+		outer := m.outer(name)
+		return c.hidden(m, outer) || skip(outer)
+	}
+}
+
+// skipInfo is skip for Glob. It leaves out hidden files also if skip is nil: they
+// would count towards the bound of the mount.
+func (c *Composite) skipInfo(m *Mount, skip func(backend.Info) bool) func(backend.Info) bool {
+	return func(info backend.Info) bool {
+		info.Path = m.outer(info.Path)
+		return c.hidden(m, info.Path) || skip != nil && skip(info)
+	}
 }
 
 // first puts matches in order and keeps as many as were asked for.

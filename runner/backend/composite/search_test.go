@@ -98,7 +98,7 @@ func TestPatternsThatAskTooMuch(t *testing.T) {
 		"../*",
 	} {
 		var wrong *backend.PatternError
-		if _, err := c.Glob(t.Context(), pattern, "."); !errors.As(err, &wrong) {
+		if _, err := c.Glob(t.Context(), pattern, ".", nil); !errors.As(err, &wrong) {
 			// One that is answered must not have become many searches.
 			parts, _ := c.parts(t.Context(), pattern, ".")
 			for _, p := range parts {
@@ -169,7 +169,7 @@ func TestAllLimitsAreOfTheWhole(t *testing.T) {
 		put(t, c, fmt.Sprintf("tmp/%04d", i), "hit\n")
 		put(t, c, fmt.Sprintf("memories/%04d", i), "hit\n")
 	}
-	found, err := c.Glob(t.Context(), "*", ".")
+	found, err := c.Glob(t.Context(), "*", ".", nil)
 	if err != nil || len(found.Items) != backend.MaxFound || !found.Truncated {
 		t.Errorf("Glob: %d files, truncated %t, error %v", len(found.Items), found.Truncated, err)
 	}
@@ -189,7 +189,7 @@ type broken struct {
 }
 
 func (b broken) List(context.Context, string) ([]backend.Info, error) { return nil, b.err }
-func (b broken) Glob(context.Context, string, string) (backend.Found, error) {
+func (b broken) Glob(context.Context, string, string, func(backend.Info) bool) (backend.Found, error) {
 	return backend.Found{}, b.err
 }
 
@@ -205,14 +205,14 @@ func TestTheFailureOfOneMountIsTold(t *testing.T) {
 		Mount{Path: "/one", Backend: broken{err: &backend.PathError{Op: "glob", Path: ".", Err: one}}},
 		Mount{Path: "/two", Backend: broken{err: two}},
 	)
-	_, globbing := c.Glob(t.Context(), "*", ".")
+	_, globbing := c.Glob(t.Context(), "*", ".", nil)
 	_, searching := c.Grep(t.Context(), backend.Query{Pattern: "x"})
 	for _, err := range []error{globbing, searching} {
 		if !errors.Is(err, one) || !errors.Is(err, two) || !strings.Contains(err.Error(), `"/one"`) || !strings.Contains(err.Error(), `"/two"`) {
 			t.Errorf("error %v, want both, with their places", err)
 		}
 	}
-	if _, err := c.Glob(t.Context(), "*", "fine"); err != nil {
+	if _, err := c.Glob(t.Context(), "*", "fine", nil); err != nil {
 		t.Errorf("a search that has nothing to do with them fails: %v", err)
 	}
 	var of *backend.PathError

@@ -35,7 +35,7 @@ func forest(b *testing.B) *Disk {
 func BenchmarkGlob(b *testing.B) {
 	d := forest(b)
 	for b.Loop() {
-		if _, err := d.Glob(b.Context(), "f123*.go", ""); err != nil {
+		if _, err := d.Glob(b.Context(), "f123*.go", "", nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -45,9 +45,44 @@ func BenchmarkGrep(b *testing.B) {
 	d := forest(b)
 	for name, q := range map[string]backend.Query{
 		"literal":    {Pattern: "nowhere"},
+		"fixed":      {Pattern: "nowhere(", Fixed: true},
+		"any case":   {Pattern: "nowhere", IgnoreCase: true},
 		"expression": {Pattern: `func \w+\(`},
 	} {
 		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := d.Grep(b.Context(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkGrepLargeFiles searches four files of 9 MB.
+func BenchmarkGrepLargeFiles(b *testing.B) {
+	dir := b.TempDir()
+	const size = 9 << 20
+	line := "func (r *Reconciler) Reconcile(ctx context.Context) error {\n"
+	content := bytes.Repeat([]byte(line), size/len(line))
+	for i := range 4 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%d", i)), content, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	d, err := Open(dir, noon)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	for name, q := range map[string]backend.Query{
+		"literal":    {Pattern: "nowhere"},
+		"every line": {Pattern: "Reconcile", ByFile: true},
+		"any case":   {Pattern: "nowhere", IgnoreCase: true},
+		"expression": {Pattern: `func \w+\(`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(4 * size)
 			for b.Loop() {
 				if _, err := d.Grep(b.Context(), q); err != nil {
 					b.Fatal(err)
@@ -67,6 +102,37 @@ func BenchmarkWrite(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		data[0] = byte(i)
 		if _, err := d.Write(b.Context(), "f", data, backend.Any); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRead reads small files, each four levels deep.
+func BenchmarkRead(b *testing.B) {
+	d := forest(b)
+	for i := 0; b.Loop(); i++ {
+		f := i % 5_000
+		if _, err := d.Read(b.Context(), fmt.Sprintf("p%d/q%d/r%d/f%d.go", f%5, f%25, f%125, f), backend.Window{Limit: 100}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkList lists a directory of 1,000 files.
+func BenchmarkList(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 1_000 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%d", i)), nil, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	d, err := Open(dir, noon)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	for b.Loop() {
+		if _, err := d.List(b.Context(), "."); err != nil {
 			b.Fatal(err)
 		}
 	}

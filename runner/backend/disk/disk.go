@@ -25,8 +25,8 @@ const tempPrefix = ".deckhand-tmp-"
 
 // A Disk is a backend over a directory.
 type Disk struct {
-	root *os.Root
-	now  func() time.Time
+	*tree
+	now func() time.Time
 	// escapes is the error by which os.Root says that a path leads outside; the
 	// package does not export it.
 	escapes error
@@ -40,22 +40,22 @@ var _ backend.Backend = (*Disk)(nil)
 // Open makes a backend of a directory that exists. The clock measures how long
 // searches take.
 func Open(dir string, now func() time.Time) (*Disk, error) {
-	root, err := os.OpenRoot(dir)
+	t, err := openTree(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the root of a backend: %w", err)
 	}
-	_, err = root.Lstat("..")
-	d := &Disk{root: root, now: now, escapes: errors.Unwrap(err), seed: maphash.MakeSeed()}
+	_, err = t.root.Lstat("..")
+	d := &Disk{tree: t, now: now, escapes: errors.Unwrap(err), seed: maphash.MakeSeed()}
 	// What a dead process left. Where it cannot be removed it stays invisible; no
 	// shell that spoils it shall keep us from opening.
-	_ = root.RemoveAll(TempDir)
+	_ = t.root.RemoveAll(TempDir)
 	return d, nil
 }
 
 // Close releases the directory. It does not wait for calls.
 func (d *Disk) Close() error {
 	_ = d.root.Remove(TempDir) // fails while a write goes on: the next Open removes it
-	return d.root.Close()
+	return d.tree.Close()
 }
 
 // temporary reports whether a path is one of our unfinished files, or holds
@@ -92,6 +92,30 @@ func (d *Disk) lock(name string) (unlock func()) {
 	return mu.Unlock
 }
 
+// Resolve implements [backend.Backend].
+func (d *Disk) Resolve(ctx context.Context, name string) (string, error) {
+	resolved, err := d.resolve(ctx, name)
+	if err != nil {
+		return "", d.failed("resolve", name, err)
+	}
+	return resolved, nil
+}
+
+func (d *Disk) resolve(ctx context.Context, name string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	name, err := clean(name)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := d.tree.resolve(name)
+	if err != nil {
+		return "", err
+	}
+	return clean(resolved)
+}
+
 // List implements [backend.Backend].
 func (d *Disk) List(ctx context.Context, dir string) ([]backend.Info, error) {
 	infos, err := d.list(ctx, dir)
@@ -106,36 +130,45 @@ func (d *Disk) list(ctx context.Context, dir string) ([]backend.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := d.readDir(dir)
+	f, entries, err := d.openDir(dir)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
+	in, err := os.OpenRoot(f.Name()) // on Linux, the name of the open directory in /proc
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
 	infos := make([]backend.Info, 0, len(entries))
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		name := path.Join(dir, e.Name())
-		if info, ok := d.describe(name, e); ok && !temporary(name) {
+		if info, ok := d.describe(in, name, e); ok && !temporary(name) {
 			infos = append(infos, info)
 		}
 	}
 	return infos, nil
 }
 
-// describe returns what an entry is: of a link, what it leads to, and where it
+// describe returns what an entry of an open directory is: of a link, what it leads to, and where it
 // leads nowhere that we go, the link itself.
-func (d *Disk) describe(name string, e fs.DirEntry) (backend.Info, bool) {
-	info, err := e.Info()
-	if err != nil { // gone since the directory was read
+func (d *Disk) describe(in *os.Root, name string, e fs.DirEntry) (backend.Info, bool) {
+	info, err := in.Lstat(e.Name()) // to open each by its path takes twice as long
+	if err != nil {                 // gone since the directory was read
 		return backend.Info{}, false
 	}
-	if e.Type()&fs.ModeSymlink != 0 {
+	link := e.Type()&fs.ModeSymlink != 0
+	if link {
 		if target, err := d.root.Stat(name); err == nil {
 			info = target
 		}
 	}
-	return describe(name, info), true
+	out := describe(name, info)
+	out.Link = link
+	return out, true
 }
 
 func describe(name string, info fs.FileInfo) backend.Info {

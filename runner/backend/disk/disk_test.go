@@ -29,3 +29,9 @@ func open(t *testing.T, dir string) *Disk {
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend { return open(t, t.TempDir()) })
 }
+
+// Where the kernel has no openat2, or a seccomp profile refuses it, all is the
+// same.
+func TestConformanceWithoutOpenat2(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backend.Backend { return stepwise(open(t, t.TempDir())) })
+}

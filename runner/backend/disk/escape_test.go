@@ -61,8 +61,23 @@ func (g ground) unharmed(t *testing.T) {
 	}
 }
 
-// attempts are all the ways to a path; each returns what it let out.
+// attempts are all the ways to what a path leads to; each returns what it let out.
 func (g ground) attempts(name string) map[string]func(context.Context) (string, error) {
+	all := map[string]func(context.Context) (string, error){}
+	for op := range g.direct(name) {
+		all[op] = func(ctx context.Context) (string, error) {
+			resolved, err := g.Resolve(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			return g.direct(resolved)[op](ctx)
+		}
+	}
+	return all
+}
+
+// direct are the same ways for a path as it is.
+func (g ground) direct(name string) map[string]func(context.Context) (string, error) {
 	return map[string]func(context.Context) (string, error){
 		"Read": func(ctx context.Context) (string, error) {
 			p, err := g.Read(ctx, name, backend.Window{Limit: 10})
@@ -119,6 +134,12 @@ func TestLinksNeverLeadOutside(t *testing.T) {
 					t.Errorf("%s: got %q and error %v, want ErrEscapes", op, got, err)
 				}
 			}
+			for op, attempt := range g.direct(tc.path) {
+				got, err := attempt(t.Context())
+				if !errors.Is(err, backend.ErrLink) || got != "" {
+					t.Errorf("%s without Resolve: got %q and error %v, want ErrLink", op, got, err)
+				}
+			}
 		})
 	}
 }
@@ -131,7 +152,7 @@ func TestSearchesDoNotFollowLinksOut(t *testing.T) {
 	must(t, os.WriteFile(g.at("inside"), []byte("content\n"), 0o644))
 	must(t, os.Symlink("inside", g.at("link")))
 
-	found, err := g.Glob(t.Context(), "*", ".")
+	found, err := g.Glob(t.Context(), "*", ".", nil)
 	must(t, err)
 	var names []string
 	for _, i := range found.Items {
@@ -147,9 +168,11 @@ func TestSearchesDoNotFollowLinksOut(t *testing.T) {
 	}
 	for _, dir := range []string{"dir", "file"} {
 		_, err = g.List(t.Context(), dir)
-		wantKind(t, "List "+dir, err, backend.ErrEscapes)
-		_, err = g.Glob(t.Context(), "*", dir)
-		wantKind(t, "Glob in "+dir, err, backend.ErrEscapes)
+		wantKind(t, "List "+dir, err, backend.ErrLink)
+		_, err = g.Glob(t.Context(), "*", dir, nil)
+		wantKind(t, "Glob in "+dir, err, backend.ErrLink)
+		_, err = g.Resolve(t.Context(), dir)
+		wantKind(t, "Resolve "+dir, err, backend.ErrEscapes)
 	}
 	listed, err := g.List(t.Context(), ".")
 	must(t, err)
@@ -195,7 +218,7 @@ func TestSwappedLinks(t *testing.T) {
 				t.Fatalf("%s let out %q", op, got)
 			}
 		}
-		found, _ := g.Glob(t.Context(), "d/*", ".")
+		found, _ := g.Glob(t.Context(), "d/*", ".", nil)
 		for _, i := range found.Items {
 			if i.Size == int64(len(secret)) {
 				t.Fatalf("Glob tells of a file outside: %+v", i)
@@ -224,7 +247,9 @@ func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
 			_, err := attempt(t.Context())
 			wantKind(t, op+" "+name, err, backend.ErrNotFile)
 		}
-		_, err := g.List(t.Context(), name)
+		resolved, err := g.Resolve(t.Context(), name)
+		must(t, err)
+		_, err = g.List(t.Context(), resolved)
 		wantKind(t, "List "+name, err, backend.ErrNotDir)
 		for op, attempt := range g.attempts(name + "/below") {
 			_, err := attempt(t.Context())
@@ -291,9 +316,16 @@ func TestLinksInside(t *testing.T) {
 	must(t, os.Symlink("fresh", g.at("dangling")))
 	must(t, os.Symlink("circle", g.at("circle")))
 
-	_, err := g.Edit(t.Context(), "d/again", backend.Edit{Old: "old", New: "new"})
+	resolve := func(name, want string) string {
+		resolved, err := g.Resolve(t.Context(), name)
+		if err != nil || resolved != want {
+			t.Fatalf("Resolve(%s) = %q, %v; want %q", name, resolved, err, want)
+		}
+		return resolved
+	}
+	_, err := g.Edit(t.Context(), resolve("d/again", "d/file"), backend.Edit{Old: "old", New: "new"})
 	must(t, err)
-	_, err = g.Write(t.Context(), "dangling", []byte("made"), backend.Absent)
+	_, err = g.Write(t.Context(), resolve("dangling", "fresh"), []byte("made"), backend.Absent)
 	must(t, err)
 	for name, want := range map[string]string{"d/file": "new", "link": "new", "d/again": "new", "hard": "old", "fresh": "made"} {
 		data, err := os.ReadFile(g.at(name))
@@ -308,8 +340,8 @@ func TestLinksInside(t *testing.T) {
 			t.Errorf("%s is no link any more", name)
 		}
 	}
-	_, err = g.Write(t.Context(), "circle", []byte("x"), backend.Any)
-	wantKind(t, "Write through a link to itself", err, backend.ErrBadName)
+	_, err = g.Resolve(t.Context(), "circle")
+	wantKind(t, "Resolve of a link to itself", err, backend.ErrBadName)
 }
 
 func TestHugeFiles(t *testing.T) {

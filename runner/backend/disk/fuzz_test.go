@@ -31,8 +31,8 @@ func FuzzPaths(f *testing.F) {
 			}
 		}
 		infos, _ := g.List(t.Context(), name)
-		found, _ := g.Glob(t.Context(), "**", name)
-		again, _ := g.Glob(t.Context(), name, ".")
+		found, _ := g.Glob(t.Context(), "**", name, nil)
+		again, _ := g.Glob(t.Context(), name, ".", nil)
 		for _, i := range append(append(infos, found.Items...), again.Items...) {
 			if i.Size == int64(len(secret)) {
 				t.Fatalf("%q shows the secret: %+v", name, i)

@@ -23,7 +23,7 @@ func (d *Disk) open(name string) (*os.File, fs.FileInfo, error) {
 	// To open a pipe or a device can have effects of its own, so those that are
 	// there are refused unopened. What is swapped in after is found by the open
 	// file.
-	info, err := d.root.Stat(name)
+	info, err := d.lstat(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,7 +35,7 @@ func (d *Disk) open(name string) (*os.File, fs.FileInfo, error) {
 
 // openNow is open for a file that was just seen to be regular.
 func (d *Disk) openNow(name string) (*os.File, fs.FileInfo, error) {
-	f, err := d.root.OpenFile(name, readFlags, 0)
+	f, err := d.tree.open(name, readFlags, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,8 +53,20 @@ func regular(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
 		return backend.ErrIsDir
+	case info.Mode()&fs.ModeSymlink != 0:
+		return backend.ErrLink
 	case !info.Mode().IsRegular():
 		return backend.ErrNotFile
+	}
+	return nil
+}
+
+func directory(info fs.FileInfo) error {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return backend.ErrLink
+	case !info.IsDir():
+		return backend.ErrNotDir
 	}
 	return nil
 }
@@ -69,20 +81,33 @@ func within(info fs.FileInfo, limit int64) error {
 
 // readDir returns the entries of a directory, sorted by name.
 func (d *Disk) readDir(dir string) ([]fs.DirEntry, error) {
-	info, err := d.root.Stat(dir)
+	f, entries, err := d.openDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() {
-		return nil, backend.ErrNotDir
-	}
-	f, err := d.root.OpenFile(dir, readFlags, 0)
+	return entries, f.Close()
+}
+
+// openDir is readDir that leaves the directory open. Until it is closed, the
+// entries describe what is in that directory, whatever has its path by then.
+func (d *Disk) openDir(dir string) (*os.File, []fs.DirEntry, error) {
+	info, err := d.lstat(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := directory(info); err != nil {
+		return nil, nil, err
+	}
+	f, err := d.tree.open(dir, readFlags|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, nil, err
 	}
 	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, errors.Join(err, f.Close())
+	return f, entries, nil
 }
 
 // bounded reads a file that grows no further than limit, and stops with ctx.
@@ -134,7 +159,7 @@ var kinds = []struct {
 	{syscall.EROFS, backend.ErrDenied},
 	{syscall.ENAMETOOLONG, backend.ErrBadName},
 	{syscall.EINVAL, backend.ErrBadName},
-	{syscall.ELOOP, backend.ErrBadName},
+	{syscall.ELOOP, backend.ErrLink},
 	{syscall.ENXIO, backend.ErrNotFile},
 	{syscall.ENOSPC, backend.ErrNoSpace},
 	{syscall.EDQUOT, backend.ErrNoSpace},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/memlimit"
 	"github.com/deckhand-dev/deckhand/runner/backend/text"
 )
 
@@ -29,5 +30,10 @@ func (d *Disk) read(ctx context.Context, name string, w backend.Window) (backend
 	if err := within(info, backend.MaxRead); err != nil {
 		return backend.Page{}, err
 	}
+	release, err := memlimit.Contents.Acquire(ctx, text.PageMemory)
+	if err != nil {
+		return backend.Page{}, err
+	}
+	defer release()
 	return text.Page(bounded(ctx, f, backend.MaxRead), w)
 }

@@ -1,10 +1,8 @@
 package disk
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -86,15 +84,15 @@ func (w *walk) pause() error {
 }
 
 // Glob implements [backend.Backend].
-func (d *Disk) Glob(ctx context.Context, pattern, dir string) (backend.Found, error) {
-	found, err := d.glob(ctx, pattern, dir)
+func (d *Disk) Glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
+	found, err := d.glob(ctx, pattern, dir, skip)
 	if err != nil {
 		return backend.Found{}, d.failed("glob", dir, err)
 	}
 	return found, nil
 }
 
-func (d *Disk) glob(ctx context.Context, pattern, dir string) (backend.Found, error) {
+func (d *Disk) glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
 	g, start, err := d.begin(pattern, dir)
 	if err != nil || start == "" {
 		return backend.Found{}, err
@@ -109,10 +107,15 @@ func (d *Disk) glob(ctx context.Context, pattern, dir string) (backend.Found, er
 		if !ok {
 			return nil
 		}
+		item := describe(name, info)
+		item.Link = e.Type()&fs.ModeSymlink != 0
+		if skip != nil && skip(item) {
+			return nil
+		}
 		if len(found.Items) == backend.MaxFound {
 			return errFull
 		}
-		found.Items = append(found.Items, describe(name, info))
+		found.Items = append(found.Items, item)
 		return nil
 	}
 	found.Truncated, err = w.start(start)
@@ -122,7 +125,7 @@ func (d *Disk) glob(ctx context.Context, pattern, dir string) (backend.Found, er
 // file returns the regular file that an entry is or leads to, unless it is gone
 // or we do not follow there.
 func (d *Disk) file(name string, e fs.DirEntry) (fs.FileInfo, bool) {
-	info, err := e.Info()
+	info, err := d.lstat(name)
 	if err == nil && e.Type()&fs.ModeSymlink != 0 {
 		info, err = d.root.Stat(name)
 	}
@@ -140,12 +143,12 @@ func (d *Disk) begin(pattern, dir string) (*text.Glob, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	info, err := d.root.Stat(dir)
-	switch {
-	case err != nil:
+	info, err := d.lstat(dir)
+	if err == nil {
+		err = directory(info)
+	}
+	if err != nil {
 		return nil, "", err
-	case !info.IsDir():
-		return nil, "", backend.ErrNotDir
 	}
 	start := path.Join(dir, g.Start())
 	if !d.isDir(start) || hidden(start) {
@@ -155,7 +158,7 @@ func (d *Disk) begin(pattern, dir string) (*text.Glob, string, error) {
 }
 
 func (d *Disk) isDir(name string) bool {
-	info, err := d.root.Stat(name)
+	info, err := d.lstat(name)
 	return err == nil && info.IsDir()
 }
 
@@ -185,8 +188,11 @@ func (d *Disk) grep(ctx context.Context, q backend.Query) (backend.Matches, erro
 	if err != nil {
 		return backend.Matches{}, err
 	}
-	s := search{Search: in}
-	if info, err := d.root.Stat(dir); err == nil && !info.IsDir() {
+	s := search{in}
+	if info, err := d.lstat(dir); err == nil && !info.IsDir() {
+		if s.Skips(dir) {
+			return backend.Matches{}, nil
+		}
 		return s.one(ctx, d, dir)
 	}
 	g, start, err := d.begin(q.Glob, dir)
@@ -196,20 +202,17 @@ func (d *Disk) grep(ctx context.Context, q backend.Query) (backend.Matches, erro
 	w := walk{disk: d, ctx: ctx, until: d.now().Add(backend.GrepTimeout)}
 	w.visit = func(name string, e fs.DirEntry) error {
 		// The target of a link inside the tree is found under its own name.
-		if !e.Type().IsRegular() || !g.Match(below(dir, name)) {
+		if !e.Type().IsRegular() || !g.Match(below(dir, name)) || s.Skips(name) {
 			return nil
 		}
-		return s.in(d, name)
+		return s.in(ctx, d, name)
 	}
 	s.Found.Truncated, err = w.start(start)
 	return s.Found, err
 }
 
 // A search looks into one file after the other.
-type search struct {
-	text.Search
-	buffer bytes.Buffer // of one file, to be used again for the next
-}
+type search struct{ text.Search }
 
 // one searches a single file that was asked for by name, so that what would be
 // passed over in a tree is an error here.
@@ -222,19 +225,14 @@ func (s *search) one(ctx context.Context, d *Disk, name string) (backend.Matches
 	if err := within(info, backend.MaxSearch); err != nil {
 		return backend.Matches{}, err
 	}
-	if _, err := s.buffer.ReadFrom(bounded(ctx, f, backend.MaxSearch)); err != nil {
-		return backend.Matches{}, err
-	}
-	if text.Binary(s.buffer.Bytes()) {
-		return backend.Matches{}, backend.ErrBinary
-	}
-	s.Found.Truncated = s.In(name, s.buffer.Bytes()) == text.Full
-	return s.Found, nil
+	room, err := s.In(ctx, name, bounded(ctx, f, backend.MaxSearch), info.Size())
+	s.Found.Truncated = room == text.Full
+	return s.Found, err
 }
 
 // in searches a file of a tree; one that is binary, too large, unreadable or
 // gone is passed over.
-func (s *search) in(d *Disk, name string) error {
+func (s *search) in(ctx context.Context, d *Disk, name string) error {
 	f, info, err := d.openNow(name)
 	if err != nil {
 		return nil
@@ -243,11 +241,11 @@ func (s *search) in(d *Disk, name string) error {
 	if info.Size() > backend.MaxSearch {
 		return nil
 	}
-	s.buffer.Reset()
-	if _, err := s.buffer.ReadFrom(io.LimitReader(f, backend.MaxSearch)); err != nil {
-		return nil
-	}
-	if s.In(name, s.buffer.Bytes()) == text.Full {
+	room, err := s.In(ctx, name, bounded(ctx, f, backend.MaxSearch), info.Size())
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && room == text.Full:
 		return errFull
 	}
 	return nil

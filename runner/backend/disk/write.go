@@ -1,17 +1,16 @@
 package disk
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"strings"
-	"syscall"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/memlimit"
 	"github.com/deckhand-dev/deckhand/runner/backend/text"
 )
 
@@ -25,14 +24,14 @@ func (d *Disk) Write(ctx context.Context, name string, data []byte, when backend
 }
 
 func (d *Disk) write(ctx context.Context, name string, data []byte, when backend.Version) (backend.Written, error) {
-	target, err := d.target(ctx, name)
+	at, err := target(ctx, name)
 	if err != nil {
 		return backend.Written{}, err
 	}
-	defer d.lock(target)()
+	defer d.lock(at)()
 
 	written := backend.Written{Bytes: len(data), Version: text.Version(data)}
-	old, err := d.existing(target)
+	old, err := d.existing(at)
 	switch {
 	case err != nil:
 		return backend.Written{}, err
@@ -40,9 +39,9 @@ func (d *Disk) write(ctx context.Context, name string, data []byte, when backend
 		return backend.Written{}, backend.ErrChanged
 	case old == nil:
 		written.Created = true
-		return written, d.replace(target, data, nil)
+		return written, d.replace(at, data, nil)
 	}
-	return written, d.overwrite(ctx, target, data, when)
+	return written, d.overwrite(ctx, at, data, when)
 }
 
 // overwrite replaces a file that is there, if it has the version wanted.
@@ -78,87 +77,58 @@ func (d *Disk) Edit(ctx context.Context, name string, e backend.Edit) (backend.E
 }
 
 func (d *Disk) edit(ctx context.Context, name string, e backend.Edit) (backend.Edited, error) {
-	target, err := d.target(ctx, name)
+	at, err := target(ctx, name)
 	if err != nil {
 		return backend.Edited{}, err
 	}
-	defer d.lock(target)()
+	defer d.lock(at)()
 
-	data, info, err := d.whole(ctx, target)
+	f, info, err := d.open(at)
+	if err != nil {
+		return backend.Edited{}, err
+	}
+	defer f.Close()
+	if err := within(info, backend.MaxEdit); err != nil {
+		return backend.Edited{}, err
+	}
+	release, err := memlimit.Contents.Acquire(ctx, text.ReplaceMemory(info.Size(), e))
+	if err != nil {
+		return backend.Edited{}, err
+	}
+	defer release()
+	data, err := whole(ctx, f, info)
 	switch {
 	case err != nil:
 		return backend.Edited{}, err
 	case e.When != backend.Any && e.When != text.Version(data):
 		return backend.Edited{}, backend.ErrChanged
-	case text.Binary(data):
-		return backend.Edited{}, backend.ErrBinary
 	}
 	out, edited, err := text.Replace(data, e)
 	if err != nil {
 		return backend.Edited{}, err
 	}
-	return edited, d.replace(target, out, info)
+	return edited, d.replace(at, out, info)
 }
 
-// whole reads a file to be edited.
-func (d *Disk) whole(ctx context.Context, target string) ([]byte, fs.FileInfo, error) {
-	f, info, err := d.open(target)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	if err := within(info, backend.MaxEdit); err != nil {
-		return nil, nil, err
-	}
-	data, err := io.ReadAll(bounded(ctx, f, backend.MaxEdit))
-	return data, info, err
+// whole reads a file to be edited into a buffer of its size.
+func whole(ctx context.Context, f *os.File, info fs.FileInfo) ([]byte, error) {
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead)
+	_, err := data.ReadFrom(bounded(ctx, f, backend.MaxEdit))
+	return data.Bytes(), err
 }
 
-// maxLinks is how many links may lead to one file; the kernel allows as many.
-const maxLinks = 40
-
-// target returns the path of the file that is to be written: of a link, what
-// the link names. To rename over the link itself would cut it.
-func (d *Disk) target(ctx context.Context, name string) (string, error) {
+// target returns the path of the file that is to be written.
+func target(ctx context.Context, name string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	name, err := clean(name)
-	for range maxLinks {
-		if err != nil {
-			return "", err
-		}
-		info, statErr := d.root.Lstat(name)
-		if errors.Is(statErr, fs.ErrNotExist) {
-			return name, nil
-		}
-		if statErr != nil {
-			return "", statErr
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			return name, nil
-		}
-		name, err = d.readLink(name)
-	}
-	return "", syscall.ELOOP
-}
-
-func (d *Disk) readLink(name string) (string, error) {
-	link, err := d.root.Readlink(name)
-	if err != nil {
-		return "", err
-	}
-	if path.IsAbs(link) {
-		return "", backend.ErrEscapes
-	}
-	// Not cleaned: what ".." means after a linked directory is for the root to
-	// find out.
-	return name[:strings.LastIndex(name, "/")+1] + link, nil
+	return clean(name)
 }
 
 // existing returns the file that a write replaces, or nil.
 func (d *Disk) existing(target string) (fs.FileInfo, error) {
-	info, err := d.root.Lstat(target)
+	info, err := d.lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -182,11 +152,11 @@ func (d *Disk) replace(target string, data []byte, old fs.FileInfo) error {
 // place is replace without its checks.
 func (d *Disk) place(target string, c content) error {
 	if dir := path.Dir(target); dir != "." && c.old == nil {
-		if err := d.root.MkdirAll(dir, 0o777); err != nil {
+		if err := d.mkdirAll(dir); err != nil {
 			return err
 		}
 	}
-	err := d.root.Mkdir(TempDir, 0o777)
+	err := d.mkdir(TempDir, 0o777)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = d.put(path.Join(TempDir, rand.Text()), target, c)
 	}
@@ -209,7 +179,7 @@ type content struct {
 // file and its name are on the disk when put returns, because the record that
 // the call is done will be.
 func (d *Disk) put(temp, target string, c content) error {
-	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := d.tree.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -222,17 +192,17 @@ func (d *Disk) put(temp, target string, c content) error {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = d.root.Rename(temp, target)
+		err = d.rename(temp, target)
 	}
 	if err != nil {
-		_ = d.root.Remove(temp) // the first error is the one to tell
+		_ = d.remove(temp) // the first error is the one to tell
 		return err
 	}
 	return d.syncDir(path.Dir(target))
 }
 
 func (d *Disk) syncDir(dir string) error {
-	f, err := d.root.OpenFile(dir, readFlags, 0)
+	f, err := d.tree.open(dir, readFlags, 0)
 	if err != nil {
 		return err
 	}

@@ -50,9 +50,9 @@ func TestUnfinishedFilesAreInvisibleAndSwept(t *testing.T) {
 
 	infos, err := g.List(t.Context(), ".")
 	must(t, err)
-	found, err := g.Glob(t.Context(), "**", "")
+	found, err := g.Glob(t.Context(), "**", "", nil)
 	must(t, err)
-	said, err := g.Glob(t.Context(), TempDir+"/*", "")
+	said, err := g.Glob(t.Context(), TempDir+"/*", "", nil)
 	must(t, err)
 	matches, err := g.Grep(t.Context(), backend.Query{Pattern: "content"})
 	must(t, err)
@@ -86,7 +86,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	_, err = d.Write(t.Context(), "a/b", []byte("x"), backend.Any)
 	wantKind(t, "Write over a directory", err, backend.ErrIsDir)
 	must(t, d.Close())
-	d.root, err = os.OpenRoot(dir) // for the cleanup to close
+	d.tree, err = openTree(dir) // for the cleanup to close
 	must(t, err)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "a" {
@@ -160,7 +160,7 @@ func TestSearchesStopInTime(t *testing.T) {
 		t.Errorf("Grep: %+v, want two matches, truncated", matches)
 	}
 	slow(backend.GlobTimeout / 4)
-	found, err := d.Glob(t.Context(), "*", "")
+	found, err := d.Glob(t.Context(), "*", "", nil)
 	must(t, err)
 	if len(found.Items) != 2 || !found.Truncated {
 		t.Errorf("Glob: %+v, want two files, truncated", found)

@@ -185,7 +185,7 @@ func TestAFailureOfTheKVIsTold(t *testing.T) {
 	_, reading := s.Read(t.Context(), "f", backend.Window{})
 	_, writing := s.Write(t.Context(), "f", nil, backend.Any)
 	_, editing := s.Edit(t.Context(), "f", backend.Edit{Old: "a"})
-	_, globbing := s.Glob(t.Context(), "*", ".")
+	_, globbing := s.Glob(t.Context(), "*", ".", nil)
 	_, searching := s.Grep(t.Context(), backend.Query{Pattern: "a"})
 	_, inOne := s.Grep(t.Context(), backend.Query{Pattern: "a", Dir: "f"})
 	for _, err := range []error{listing, reading, writing, editing, globbing, searching, inOne} {

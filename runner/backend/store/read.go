@@ -78,6 +78,11 @@ func (s *Store) read(ctx context.Context, name string, w backend.Window) (backen
 	if err != nil {
 		return backend.Page{}, err
 	}
+	release, err := s.hold(ctx, s.file+text.PageMemory)
+	if err != nil {
+		return backend.Page{}, err
+	}
+	defer release()
 	v, err := s.get(ctx, key)
 	if err != nil {
 		return backend.Page{}, err

@@ -13,25 +13,29 @@ import (
 )
 
 // Glob implements [backend.Backend].
-func (s *Store) Glob(ctx context.Context, pattern, dir string) (backend.Found, error) {
-	found, err := s.glob(ctx, pattern, dir)
+func (s *Store) Glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
+	found, err := s.glob(ctx, pattern, dir, skip)
 	if err != nil {
 		return backend.Found{}, failed("glob", dir, err)
 	}
 	return found, nil
 }
 
-func (s *Store) glob(ctx context.Context, pattern, dir string) (backend.Found, error) {
+func (s *Store) glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
 	files, err := s.matching(ctx, pattern, dir)
 	if err != nil {
 		return backend.Found{}, err
 	}
 	var found backend.Found
 	for _, e := range files {
+		info := describe(e)
+		if skip != nil && skip(info) {
+			continue
+		}
 		if found.Truncated = len(found.Items) == backend.MaxFound; found.Truncated {
 			break
 		}
-		found.Items = append(found.Items, describe(e))
+		found.Items = append(found.Items, info)
 	}
 	return found, nil
 }
@@ -80,12 +84,9 @@ func (s *Store) grep(ctx context.Context, q backend.Query) (backend.Matches, err
 		return backend.Matches{}, err
 	}
 	if key, err := clean(q.Dir); err == nil && key != "." {
-		v, err := s.kv.Get(ctx, key)
-		switch {
-		case err == nil:
-			return one(search, v)
-		case !errors.Is(err, ErrNoKey):
-			return backend.Matches{}, err
+		found, err := s.one(ctx, search, key)
+		if !errors.Is(err, ErrNoKey) {
+			return found, err
 		}
 	}
 	files, err := s.matching(ctx, q.Glob, q.Dir)
@@ -97,15 +98,22 @@ func (s *Store) grep(ctx context.Context, q backend.Query) (backend.Matches, err
 }
 
 // one searches a single file that was asked for by name.
-func one(search text.Search, v Value) (backend.Matches, error) {
-	switch {
-	case v.Size > backend.MaxSearch:
-		return backend.Matches{}, &backend.TooLargeError{Size: v.Size, Limit: backend.MaxSearch}
-	case text.Binary(v.Data):
-		return backend.Matches{}, backend.ErrBinary
+func (s *Store) one(ctx context.Context, search text.Search, key string) (backend.Matches, error) {
+	release, err := s.hold(ctx, backend.MaxSearch)
+	if err != nil {
+		return backend.Matches{}, err
 	}
-	search.Found.Truncated = search.In(v.Key, v.Data) == text.Full
-	return search.Found, nil
+	defer release()
+	v, err := s.kv.Get(ctx, key)
+	if err != nil || search.Skips(key) {
+		return backend.Matches{}, err
+	}
+	if v.Size > backend.MaxSearch {
+		return backend.Matches{}, &backend.TooLargeError{Size: v.Size, Limit: backend.MaxSearch}
+	}
+	room, err := search.InBytes(v.Key, v.Data)
+	search.Found.Truncated = room == text.Full
+	return search.Found, err
 }
 
 // through searches files one by one until there is enough, or the time is up.
@@ -113,25 +121,44 @@ func (s *Store) through(ctx context.Context, files []Entry, search *text.Search)
 	until := s.now().Add(backend.GrepTimeout)
 	for _, e := range files {
 		switch {
-		case e.Size > backend.MaxSearch:
-			continue
 		case s.late(until):
 			search.Found.Truncated = true
 			return nil
+		case search.Skips(e.Key) || e.Size > backend.MaxSearch:
+			continue
 		}
-		v, err := s.kv.Get(ctx, e.Key)
-		if errors.Is(err, ErrNoKey) {
-			continue // gone since it was listed
-		}
-		if err != nil {
+		room, err := s.in(ctx, e, search)
+		switch {
+		case err != nil:
 			return err
-		}
-		if search.In(v.Key, v.Data) == text.Full {
+		case room == text.Full:
 			search.Found.Truncated = true
 			return nil
 		}
 	}
 	return nil
+}
+
+// in searches one file; one that is binary, or gone since it was listed, is
+// passed over.
+func (s *Store) in(ctx context.Context, e Entry, search *text.Search) (text.Room, error) {
+	release, err := s.hold(ctx, e.Size)
+	if err != nil {
+		return text.Left, err
+	}
+	defer release()
+	v, err := s.kv.Get(ctx, e.Key)
+	if errors.Is(err, ErrNoKey) {
+		return text.Left, nil
+	}
+	if err != nil {
+		return text.Left, err
+	}
+	room, err := search.InBytes(v.Key, v.Data)
+	if errors.Is(err, backend.ErrBinary) {
+		err = nil
+	}
+	return room, err
 }
 
 func (s *Store) late(until time.Time) bool { return s.now().After(until) }

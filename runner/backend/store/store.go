@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/backend/memlimit"
 )
 
 // DefaultFile is how large a file may be unless Options say otherwise.
@@ -64,6 +65,24 @@ func clean(name string) (string, error) {
 		return "", backend.ErrBadName
 	}
 	return name, nil
+}
+
+// hold acquires the memory for up to n bytes that are read from the KV. Those of
+// a Memory are in memory already.
+func (s *Store) hold(ctx context.Context, n int64) (release func(), err error) {
+	if _, is := s.kv.(*Memory); is {
+		return func() {}, ctx.Err()
+	}
+	return memlimit.Contents.Acquire(ctx, min(n, s.file))
+}
+
+// Resolve implements [backend.Backend]: there are no links.
+func (*Store) Resolve(ctx context.Context, name string) (string, error) {
+	key, err := clean(name)
+	if err = first(ctx.Err(), err); err != nil {
+		return "", failed("resolve", name, err)
+	}
+	return key, nil
 }
 
 // lock makes the changes of one file follow one another within the process;

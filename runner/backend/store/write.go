@@ -49,11 +49,8 @@ func (s *Store) Edit(ctx context.Context, name string, e backend.Edit) (backend.
 		if old == nil {
 			return nil, backend.ErrNotFound
 		}
-		switch {
-		case e.When != backend.Any && e.When != text.Version(old.Data):
+		if e.When != backend.Any && e.When != text.Version(old.Data) {
 			return nil, backend.ErrChanged
-		case text.Binary(old.Data):
-			return nil, backend.ErrBinary
 		}
 		out, edited, err = text.Replace(old.Data, e)
 		return out, err

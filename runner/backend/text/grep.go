@@ -41,34 +41,34 @@ func CompileQuery(q backend.Query) (*Pattern, error) {
 // Find yields the lines of data that match, their numbers from 1, until yield
 // returns false.
 func (p *Pattern) Find(data []byte, yield func(line int, text []byte) bool) {
-	data = bytes.TrimPrefix(data, bom)
-	for line := 1; len(data) > 0; line++ {
+	p.find(bytes.TrimPrefix(data, bom), 1, yield)
+}
+
+// find is Find for a part of a file: whole lines, the first of which has the
+// number line. It returns the number of the line after them, and false if yield
+// did.
+func (p *Pattern) find(data []byte, line int, yield func(line int, text []byte) bool) (next int, more bool) {
+	for ; len(data) > 0; line++ {
 		// Most files do not have a plain text at all: look once, not by lines.
 		if len(p.literal) > 0 {
-			skipped, rest, found := p.skip(data)
-			if !found {
-				return
+			i := bytes.Index(data, p.literal)
+			if i < 0 {
+				return line + bytes.Count(data, newline), true
 			}
-			line, data = line+skipped, rest
+			start := bytes.LastIndexByte(data[:i], '\n') + 1
+			line, data = line+bytes.Count(data[:start], newline), data[start:]
 		}
-		text, rest, _ := bytes.Cut(data, []byte("\n"))
+		text, rest, _ := bytes.Cut(data, newline)
 		text = bytes.TrimSuffix(text, []byte("\r"))
 		if p.match(text) && !yield(line, text) {
-			return
+			return line, false
 		}
 		data = rest
 	}
+	return line, true
 }
 
-// skip returns the rest of data from the line on that has the literal.
-func (p *Pattern) skip(data []byte) (lines int, rest []byte, found bool) {
-	i := bytes.Index(data, p.literal)
-	if i < 0 {
-		return 0, nil, false
-	}
-	start := bytes.LastIndexByte(data[:i], '\n') + 1
-	return bytes.Count(data[:start], []byte("\n")), data[start:], true
-}
+var newline = []byte("\n")
 
 func (p *Pattern) match(line []byte) bool {
 	if p.literal != nil {

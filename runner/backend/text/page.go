@@ -19,9 +19,36 @@ var bom = []byte("\ufeff")
 // much.
 const sniffed = 8000
 
+// PageMemory is how much memory [Page] takes, in bytes: the lines of the page, and
+// one that is being read.
+const PageMemory = 2 * backend.MaxPage
+
 // Binary reports whether the beginning of a file is not text.
 func Binary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0
+}
+
+// wide are the byte order marks of the encodings whose text has NUL bytes, the
+// longer mark first.
+var wide = []struct{ mark, encoding string }{
+	{"\xff\xfe\x00\x00", "UTF-32"},
+	{"\x00\x00\xfe\xff", "UTF-32"},
+	{"\xff\xfe", "UTF-16"},
+	{"\xfe\xff", "UTF-16"},
+}
+
+// NotText returns why the beginning of a file is not text: an error that is
+// ErrBinary, or nil.
+func NotText(data []byte) error {
+	if !Binary(data) {
+		return nil
+	}
+	for _, w := range wide {
+		if bytes.HasPrefix(data, []byte(w.mark)) {
+			return &backend.EncodingError{Encoding: w.encoding}
+		}
+	}
+	return backend.ErrBinary
 }
 
 // Version names the content data.
@@ -47,21 +74,23 @@ func version(sum []byte) backend.Version {
 // ErrBinary where the content is not text.
 func Page(r io.Reader, w backend.Window) (backend.Page, error) {
 	p := pager{window: w.Clamp(), hash: sha256.New()}
-	p.in = bufio.NewReaderSize(io.TeeReader(r, p.hash), 64<<10)
+	p.in = bufio.NewReaderSize(io.TeeReader(r, io.MultiWriter(p.hash, &p.format)), 64<<10)
 	head, err := p.in.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return backend.Page{}, err
 	}
-	if Binary(head) {
-		return backend.Page{}, backend.ErrBinary
+	if err := NotText(head); err != nil {
+		return backend.Page{}, err
 	}
-	if bytes.HasPrefix(head, bom) {
+	mark := bytes.HasPrefix(head, bom)
+	if mark {
 		_, _ = p.in.Discard(len(bom)) // peeked, so it is there
 	}
 	if err := p.run(); err != nil {
 		return backend.Page{}, err
 	}
 	p.page.Version = version(p.hash.Sum(nil))
+	p.page.Format = p.format.result(mark)
 	return p.page, nil
 }
 
@@ -69,6 +98,7 @@ func Page(r io.Reader, w backend.Window) (backend.Page, error) {
 type pager struct {
 	in     *bufio.Reader
 	hash   hash.Hash
+	format formatCounter
 	window backend.Window
 	page   backend.Page
 	bytes  int  // in page.Lines

@@ -3,25 +3,31 @@ package text
 import (
 	"bytes"
 	"iter"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// Replace applies an edit to the content of a file and returns the new content,
-// of at most [backend.MaxEdit] bytes. Every byte outside the replaced text stays.
+// Replace applies an edit to the content of a text file and returns the new
+// content, of at most [backend.MaxEdit] bytes. Every byte outside the replaced text stays.
 //
-// Models see and write "\n" for every line end. So in a file that has "\r\n"
-// the text is looked for as if all line ends were "\n", and the new text takes
-// the line ends of the place where it goes.
+// Models see and write "\n" for every line end. So the text is looked for as if
+// all line ends were "\n", and the new text takes the line ends of the place
+// where it goes. Only in a file without a line end it keeps its own.
 func Replace(data []byte, e backend.Edit) ([]byte, backend.Edited, error) {
 	if e.Old == e.New {
 		return nil, backend.Edited{}, backend.ErrIdentical
 	}
+	if err := NotText(data); err != nil {
+		return nil, backend.Edited{}, err
+	}
 	mark, body := cutBOM(data)
 	v := view(body)
-	old := v.plain(e.Old)
+	old := plain(e.Old)
+	if old == plain(e.New) {
+		return nil, backend.Edited{}, backend.ErrLineEnds
+	}
 	hits := v.count(old)
 	switch {
 	case hits == 0:
@@ -39,6 +45,18 @@ func Replace(data []byte, e backend.Edit) ([]byte, backend.Edited, error) {
 	return out, backend.Edited{Replaced: hits, Line: v.lines(old)[0], Version: Version(out)}, nil
 }
 
+// ReplaceMemory is how much memory [Replace] takes, in bytes, at most: for a file of
+// that size, which is part of it.
+func ReplaceMemory(size int64, e backend.Edit) int64 {
+	// The file, as it is and as a model sees it; four bytes for each "\r\n"; and
+	// either the new file or twice the old one, to find out what nearly matches.
+	memory := 6*size + 2*int64(len(e.New))
+	if e.All {
+		memory += backend.MaxEdit
+	}
+	return memory
+}
+
 func cutBOM(data []byte) (mark, body []byte) {
 	if bytes.HasPrefix(data, bom) {
 		return data[:len(bom)], data[len(bom):]
@@ -49,39 +67,36 @@ func cutBOM(data []byte) (mark, body []byte) {
 // A sight is the content of a file as a model sees it, beside what it is.
 type sight struct {
 	raw  []byte
-	text []byte // raw with "\n" for "\r\n"
-	cuts []int  // offsets in text of the line ends that are "\r\n" in raw
+	text []byte  // raw with "\n" for "\r\n"
+	cuts []int32 // offsets in text of the line ends that are "\r\n" in raw
 }
 
 func view(raw []byte) sight {
 	v := sight{raw: raw, text: raw}
-	if !bytes.Contains(raw, []byte("\r\n")) {
+	n := bytes.Count(raw, []byte("\r\n"))
+	if n == 0 {
 		return v
 	}
-	v.text = make([]byte, 0, len(raw))
+	v.text, v.cuts = make([]byte, 0, len(raw)-n), make([]int32, 0, n)
 	for rest := raw; ; {
 		before, after, more := bytes.Cut(rest, []byte("\r\n"))
 		v.text = append(v.text, before...)
 		if !more {
 			return v
 		}
-		v.cuts = append(v.cuts, len(v.text))
+		v.cuts = append(v.cuts, int32(len(v.text))) //nolint:gosec // a file in memory is smaller
 		v.text = append(v.text, '\n')
 		rest = after
 	}
 }
 
 // plain returns s as it would appear in the view.
-func (v sight) plain(s string) string {
-	if len(v.cuts) == 0 {
-		return s
-	}
-	return strings.ReplaceAll(s, "\r\n", "\n")
-}
+func plain(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 // at turns an offset in text into the one in raw.
 func (v sight) at(offset int) int {
-	return offset + sort.SearchInts(v.cuts, offset)
+	before, _ := slices.BinarySearch(v.cuts, int32(offset)) //nolint:gosec // a file in memory is smaller
+	return offset + before
 }
 
 // find yields where old is in the text. Only an empty file contains nothing:
@@ -150,13 +165,13 @@ type style struct {
 }
 
 func (v sight) style(fresh string) style {
-	if len(v.cuts) == 0 { // as it was given
+	if !bytes.Contains(v.text, []byte("\n")) { // as it was given
 		return style{unix: fresh, windows: fresh, usual: fresh}
 	}
-	s := style{unix: strings.ReplaceAll(fresh, "\r\n", "\n")}
+	s := style{unix: plain(fresh)}
 	s.windows = strings.ReplaceAll(s.unix, "\n", "\r\n")
 	s.usual = s.unix
-	if 2*len(v.cuts) >= bytes.Count(v.text, []byte("\n")) {
+	if len(v.cuts) > 0 && 2*len(v.cuts) >= bytes.Count(v.text, []byte("\n")) {
 		s.usual = s.windows
 	}
 	return s
@@ -182,23 +197,32 @@ func (v sight) nearly(old string) *backend.NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
 		return &backend.NoMatchError{Hint: backend.HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
 	}
-	want := loose(old)
-	if strings.TrimSpace(want) == "" {
+	want := bytes.Trim(loose([]byte(old)), "\n")
+	if len(want) == 0 {
 		return &backend.NoMatchError{}
 	}
 	// Surrounding line ends make both sides match whole lines only.
-	have := "\n" + loose(string(v.text)) + "\n"
-	if i := strings.Index(have, "\n"+strings.Trim(want, "\n")+"\n"); i >= 0 {
-		return &backend.NoMatchError{Hint: backend.HintWhitespace, Line: 1 + strings.Count(have[:i], "\n")}
+	have := loose(v.text)
+	if i := bytes.Index(have, slices.Concat(newline, want, newline)); i >= 0 {
+		return &backend.NoMatchError{Hint: backend.HintWhitespace, Line: 1 + bytes.Count(have[:i], newline)}
 	}
 	return &backend.NoMatchError{}
 }
 
-// loose returns the lines of s without what HintWhitespace disregards.
-func loose(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = strings.Join(strings.Fields(line), " ")
+// loose returns text without what HintWhitespace disregards, between two line
+// ends.
+func loose(text []byte) []byte {
+	out := make([]byte, 0, len(text)+2*len(newline))
+	for line := range bytes.SplitSeq(text, newline) {
+		out = append(out, '\n')
+		first := true
+		for field := range bytes.FieldsSeq(line) {
+			if !first {
+				out = append(out, ' ')
+			}
+			first = false
+			out = append(out, field...)
+		}
 	}
-	return strings.Join(lines, "\n")
+	return append(out, '\n')
 }

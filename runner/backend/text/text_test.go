@@ -63,6 +63,26 @@ func TestReplaceThereAndBack(t *testing.T) {
 	}
 }
 
+// Writing back what Read shows leaves a file as it was, as long as its line ends
+// are of one kind.
+func TestWithFormatRestoresWhatPageHides(t *testing.T) {
+	property := func(mark, windows bool, picks []byte) bool {
+		file := strings.ReplaceAll(content(mark, picks), "\r", "")
+		if windows {
+			file = strings.ReplaceAll(file, "\n", "\r\n")
+		}
+		page, err := Page(strings.NewReader(file), backend.Window{Limit: backend.MaxLines})
+		shown := strings.Join(page.Lines, "\n")
+		if strings.HasSuffix(file, "\n") {
+			shown += "\n"
+		}
+		return err == nil && (shown == "" || WithFormat(shown, page.Format) == file)
+	}
+	if err := quick.Check(property, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReplaceKeepsInvalidText(t *testing.T) {
 	got, _, err := Replace([]byte("caf\xe9 one\r\ntwo\r\n"), backend.Edit{Old: "one", New: "1"})
 	if want := "caf\xe9 1\r\ntwo\r\n"; err != nil || string(got) != want {
@@ -200,4 +220,49 @@ func BenchmarkFind(b *testing.B) {
 			}
 		})
 	}
+}
+
+// How a file is cut into chunks does not change what is found in it.
+func TestASearchInChunksFindsWhatASearchInTheWholeFinds(t *testing.T) {
+	lines := []string{"", "needle", "a needle in a line", "nothing", "\r", "needle\r", strings.Repeat("x", 300)}
+	property := func(picks []byte, mark, end bool, chunk uint16, byFile bool) bool {
+		var file strings.Builder
+		if mark {
+			file.WriteString("\ufeff")
+		}
+		for i, p := range picks {
+			if i > 0 {
+				file.WriteString("\n")
+			}
+			file.WriteString(lines[int(p)%len(lines)])
+		}
+		if end {
+			file.WriteString("\n")
+		}
+		data := []byte(file.String())
+		for _, pattern := range []string{"needle", "^needle$", "n.edle|^$", "", "needle\n"} {
+			whole, chunked := newSearch(t, pattern, byFile), newSearch(t, pattern, byFile)
+			wantRoom, wantErr := whole.InBytes("f", data)
+			src := &source{from: bytes.NewReader(data), left: int64(len(data))}
+			f := fileSearch{search: &chunked, name: "f", line: 1, first: -1}
+			room, err := f.run(t.Context(), src, make([]byte, 3+int(chunk)%400))
+			if diff := cmp.Diff(whole.Found, chunked.Found); diff != "" || room != wantRoom || !errors.Is(err, wantErr) {
+				t.Logf("%q in %q: %s, %v; want %s, %v\n%s", pattern, data, room, err, wantRoom, wantErr, diff)
+				return false
+			}
+		}
+		return true
+	}
+	if err := quick.Check(property, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func newSearch(t *testing.T, pattern string, byFile bool) Search {
+	t.Helper()
+	s, err := NewSearch(backend.Query{Pattern: pattern, ByFile: byFile, Limit: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

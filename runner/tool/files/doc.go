@@ -9,5 +9,9 @@
 // A session changes only what it has seen: Edit needs a Read of the file before
 // it, and so does a Write over a file that is there, unless it would change
 // nothing. Both are refused when the content is no longer what was read. Writing
-// and editing count as reading: the session knows what it wrote.
+// and editing count as reading: the session knows what it wrote. A file that was
+// removed is forgotten, so that it can be written again.
+//
+// Write and Edit keep what Read does not show: a byte order mark, CRLF line ends
+// and bytes that are not UTF-8. Write cannot keep such bytes, so it refuses.
 package files

@@ -20,11 +20,18 @@ type editIn struct {
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence; default false"`
 }
 
-// errUnread refuses an edit of a file that the session has not read.
-var errUnread = errors.New("has not been read")
+var (
+	// errUnread refuses an edit of a file that the session has not read.
+	errUnread = errors.New("has not been read")
+	// errRemoved refuses an edit of a file that the session knew and that a
+	// command has removed.
+	errRemoved = errors.New("was removed since it was last read or written")
+	// errNumbered refuses an edit whose new text has the line numbers of Read.
+	errNumbered = errors.New("begins with the line numbers of Read")
+)
 
 func (t *Toolset) edit() tool.Tool {
-	return tool.Typed(changing(NameEdit, editPage, tool.Once), func(ctx context.Context, _ tool.Call, in editIn) (tool.Result, error) {
+	made := tool.Typed(changing(NameEdit, editPage, tool.Once), func(ctx context.Context, _ tool.Call, in editIn) (tool.Result, error) {
 		at, err := t.resolve(in.Path)
 		if err != nil {
 			return t.failed(in.Path, err)
@@ -39,6 +46,7 @@ func (t *Toolset) edit() tool.Tool {
 		}
 		return tool.Result{Text: text, Summary: text}, nil
 	})
+	return tool.WithCanonical(made, t.canonicalPath)
 }
 
 // replace edits a file that is as it was last seen.
@@ -52,11 +60,18 @@ func (t *Toolset) replace(ctx context.Context, at string, e backend.Edit) (backe
 		}
 		return backend.Edited{}, errUnread
 	}
+	if err := t.refuseNumbers(ctx, at, e); err != nil {
+		return backend.Edited{}, err
+	}
 	e.When = s.version
 	edited, err := t.backend.Edit(ctx, at, e)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.saw(edited.Version)
 		t.changed(at)
+	case errors.Is(err, backend.ErrNotFound):
+		s.forget()
+		err = errRemoved
 	}
 	return edited, err
 }

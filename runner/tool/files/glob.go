@@ -17,12 +17,13 @@ type globIn struct {
 }
 
 func (t *Toolset) glob() tool.Tool {
-	return tool.Typed(reading(NameGlob, globPage), func(ctx context.Context, _ tool.Call, in globIn) (tool.Result, error) {
+	made := tool.Typed(reading(NameGlob, globPage), func(ctx context.Context, call tool.Call, in globIn) (tool.Result, error) {
 		pattern, at, err := t.pattern(in.Pattern, in.Path)
 		if err != nil {
 			return t.failed(in.Path, err)
 		}
-		found, err := t.backend.Glob(ctx, pattern, at)
+		f := t.filterFor(ctx, call)
+		found, err := t.backend.Glob(ctx, pattern, at, f.skipInfo())
 		if err != nil {
 			return t.failed(in.Path, err)
 		}
@@ -31,6 +32,7 @@ func (t *Toolset) glob() tool.Tool {
 			r.add(t.label(info.Path))
 		}
 		r.cut = r.cut || found.Truncated
-		return tool.Result{Text: r.text("No files found"), Summary: fmt.Sprintf("%d files", len(found.Items))}, nil
+		return tool.Result{Text: f.note(r.text("No files found")), Summary: fmt.Sprintf("%d files", len(found.Items))}, nil
 	})
+	return tool.WithCanonical(made, t.canonicalGlob)
 }

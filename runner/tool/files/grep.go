@@ -33,14 +33,15 @@ type grepIn struct {
 }
 
 func (t *Toolset) grep() tool.Tool {
-	return tool.Typed(reading(NameGrep, grepPage), func(ctx context.Context, _ tool.Call, in grepIn) (tool.Result, error) {
+	made := tool.Typed(reading(NameGrep, grepPage), func(ctx context.Context, call tool.Call, in grepIn) (tool.Result, error) {
 		at, err := t.resolve(in.Path)
 		if err != nil {
 			return t.failed(in.Path, err)
 		}
+		f := t.filterFor(ctx, call)
 		q := backend.Query{
 			Pattern: in.Pattern, Fixed: in.Fixed, IgnoreCase: in.IgnoreCase,
-			Dir: at, Glob: in.Glob, ByFile: in.OutputMode != modeContent, Limit: in.Limit,
+			Dir: at, Glob: in.Glob, ByFile: in.OutputMode != modeContent, Limit: in.Limit, Skip: f.skip(),
 		}
 		if q.Limit < 1 {
 			q.Limit = defaultMatches
@@ -54,8 +55,9 @@ func (t *Toolset) grep() tool.Tool {
 			r.add(t.match(in.OutputMode, m))
 		}
 		r.cut = r.cut || found.Truncated
-		return tool.Result{Text: r.text(nothing(in)), Summary: fmt.Sprintf("%d matches", len(found.Items))}, nil
+		return tool.Result{Text: f.note(r.text(nothing(in))), Summary: fmt.Sprintf("%d matches", len(found.Items))}, nil
 	})
+	return tool.WithCanonical(made, t.canonicalGrep)
 }
 
 // match is one line of Grep.

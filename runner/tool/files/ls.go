@@ -18,7 +18,7 @@ type lsIn struct {
 }
 
 func (t *Toolset) ls() tool.Tool {
-	return tool.Typed(reading(NameLs, lsPage), func(ctx context.Context, _ tool.Call, in lsIn) (tool.Result, error) {
+	made := tool.Typed(reading(NameLs, lsPage), func(ctx context.Context, call tool.Call, in lsIn) (tool.Result, error) {
 		at, err := t.resolve(in.Path)
 		if err != nil {
 			return t.failed(in.Path, err)
@@ -36,11 +36,14 @@ func (t *Toolset) ls() tool.Tool {
 			return t.failed(in.Path, err)
 		}
 		var r report
-		for _, info := range infos {
+		f := t.filterFor(ctx, call)
+		shown := f.keep(infos)
+		for _, info := range shown {
 			r.add(t.entry(info))
 		}
-		return tool.Result{Text: r.text("The directory is empty"), Summary: fmt.Sprintf("%d entries", len(infos))}, nil
+		return tool.Result{Text: f.note(r.text("The directory is empty")), Summary: fmt.Sprintf("%d entries", len(shown))}, nil
 	})
+	return tool.WithCanonical(made, t.canonicalPath)
 }
 
 // entry is one line of Ls.

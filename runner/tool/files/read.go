@@ -3,8 +3,8 @@ package files
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -35,7 +35,7 @@ type readIn struct {
 }
 
 func (t *Toolset) readFile() tool.Tool {
-	return tool.Typed(reading(NameRead, readPage), func(ctx context.Context, _ tool.Call, in readIn) (tool.Result, error) {
+	made := tool.Typed(reading(NameRead, readPage), func(ctx context.Context, _ tool.Call, in readIn) (tool.Result, error) {
 		at, err := t.resolve(in.Path)
 		if err != nil {
 			return t.failed(in.Path, err)
@@ -50,6 +50,7 @@ func (t *Toolset) readFile() tool.Tool {
 		}
 		return show(page, w.Clamp().Offset), nil
 	})
+	return tool.WithCanonical(made, t.canonicalPath)
 }
 
 // page reads a window and remembers what was seen.
@@ -57,8 +58,11 @@ func (t *Toolset) page(ctx context.Context, at string, w backend.Window) (backen
 	s := t.look(at)
 	defer s.Unlock()
 	page, err := t.backend.Read(ctx, at, w)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.saw(page.Version)
+	case errors.Is(err, backend.ErrNotFound):
+		s.forget()
 	}
 	return page, err
 }
@@ -86,6 +90,10 @@ func show(page backend.Page, offset int) tool.Result {
 	}
 	if l.cut {
 		fmt.Fprintf(&l.text, "; line %d is cut: search in it with Grep", end)
+	}
+	if n := page.Format.Invalid; n > 0 {
+		fmt.Fprintf(&l.text, "; %d %s shown as \ufffd: the encoding may be ISO-8859-1 or Windows-1252",
+			n, plural(n, "byte of the file is not UTF-8 and is", "bytes of the file are not UTF-8 and are"))
 	}
 	l.text.WriteString("]")
 	return tool.Result{Text: l.text.String(), Summary: fmt.Sprintf("lines %d to %d of %d", page.Start, end, page.Total)}
@@ -130,16 +138,4 @@ func split(line string) (head, rest string) {
 		n++
 	}
 	return line, ""
-}
-
-var number = regexp.MustCompile(`^ *\d+(\.\d+)?  `)
-
-// numbered reports whether each line of a text begins as a line shown by Read.
-func numbered(text string) bool {
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		if !number.MatchString(line) {
-			return false
-		}
-	}
-	return true
 }

@@ -67,6 +67,9 @@ type sighting struct {
 
 func (s *sighting) saw(v backend.Version) { s.read, s.version = true, v }
 
+// forget is for a file that is not there any more.
+func (s *sighting) forget() { s.read, s.version = false, backend.Any }
+
 // changes are the paths written by a session and those that it started.
 type changes struct {
 	mu    sync.Mutex

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -53,6 +54,9 @@ func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
 			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Place, t.view.Home)), true
 	case errors.Is(err, backend.ErrEscapes):
 		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.place(name)), "A link to an absolute path is not followed."), true
+	case errors.Is(err, backend.ErrLink):
+		return tool.Fail(fmt.Sprintf("Path '%s' became a symbolic link since the call was checked", name),
+			"Repeat the call: its path is then checked again. Read the file before you change it."), true
 	case errors.Is(err, backend.ErrBadName):
 		return tool.Fail("Not a usable path: " + shorten(strconv.Quote(name))), true
 	case errors.Is(err, backend.ErrNotFound):
@@ -67,14 +71,21 @@ func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
 
 // ofContent says what is wrong with what is there.
 func ofContent(name string, err error) (tool.Result, bool) {
-	var large *backend.TooLargeError
+	var (
+		large       *backend.TooLargeError
+		undecodable *invalidError
+	)
 	switch {
 	case errors.As(err, &large):
 		return tool.Fail(fmt.Sprintf("File '%s' is too large: %s; the limit is %s", name, size(large.Size), size(large.Limit))), true
 	case errors.Is(err, backend.ErrNotFile):
 		return tool.Fail(fmt.Sprintf("'%s' is not a regular file", name)), true
 	case errors.Is(err, backend.ErrBinary):
-		return tool.Fail(fmt.Sprintf("File '%s' is binary, not text", name)), true
+		return notText(name, err), true
+	case errors.As(err, &undecodable):
+		return tool.Fail(fmt.Sprintf("File '%s' %v: Write would lose %s", name, undecodable, plural(undecodable.count, "it", "them")),
+			"Change parts of the file with Edit, which keeps such bytes.",
+			"Or convert it to UTF-8 with a command such as iconv, or remove it with a command if its content is not needed. Then Write."), true
 	case errors.Is(err, backend.ErrDenied):
 		return tool.Fail(fmt.Sprintf("permission denied for %s on %s", act(err), name)), true
 	case errors.Is(err, backend.ErrNoSpace):
@@ -85,6 +96,18 @@ func ofContent(name string, err error) (tool.Result, bool) {
 		return tool.Fail(fmt.Sprintf("File '%s' was modified since it was read", name), "Read it again, then repeat the change if it still applies."), true
 	}
 	return tool.Result{}, false
+}
+
+// notText says that a file is binary, or which encoding it has.
+func notText(name string, err error) tool.Result {
+	if encoded, ok := errors.AsType[*backend.EncodingError](err); ok {
+		return tool.Fail(fmt.Sprintf("File '%s' %v", name, encoded), "Convert it to UTF-8 with a command such as iconv.")
+	}
+	message := fmt.Sprintf("File '%s' is binary, not text", name)
+	if _, writing := errors.AsType[*writeError](err); writing {
+		return tool.Fail(message, "Write replaces text files only. If the content is not needed, remove the file with a command, then Write.")
+	}
+	return tool.Fail(message)
 }
 
 // act is what was not permitted.
@@ -117,6 +140,15 @@ func ofEdit(name string, err error) (tool.Result, bool) {
 		return tool.Result{}, false
 	case errors.Is(err, errUnread):
 		return tool.Fail(fmt.Sprintf("You must read the file before editing it: '%s' has not been read", name), "Read it, then Edit."), true
+	case errors.Is(err, errRemoved):
+		return tool.Fail(fmt.Sprintf("File '%s' not found: it %v", name, err), "Write it again, or find where it is with Glob."), true
+	case errors.Is(err, errNumbered):
+		return tool.Fail("Each line of new_string begins with a line number that Read shows: the numbers are not part of the file",
+			"Leave out each number and the two spaces after it.",
+			"If the file is to have them, include a line without a number in old_string and new_string."), true
+	case errors.Is(err, backend.ErrLineEnds):
+		return tool.Fail("old_string and new_string differ in line ends only, which Edit keeps as they are in the file",
+			`Change line ends with a command such as sed -i 's/\r$//'.`), true
 	case errors.Is(err, backend.ErrIdentical):
 		return tool.Fail("old_string and new_string are the same: there is nothing to change"), true
 	case errors.As(err, &several):
@@ -145,6 +177,8 @@ func notFound(old string, none *backend.NoMatchError) tool.Result {
 		return tool.Fail("old_string is empty", "Put the text to replace there; use Write to replace the whole file.")
 	case none.Hint == backend.HintWhitespace:
 		return tool.Fail(message, fmt.Sprintf("Line %d differs from it in white space only: copy it exactly as Read shows it.", none.Line))
+	case strings.ContainsRune(old, utf8.RuneError):
+		return tool.Fail(message, "Read shows bytes that are not UTF-8 as \ufffd. Leave them out of old_string and new_string: Edit keeps them.")
 	case numbered(old):
 		return tool.Fail(message, "Leave out the line numbers that Read puts before each line.")
 	}
@@ -185,6 +219,14 @@ func shorten(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// plural is one of two words, by a count.
+func plural(n int64, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
 }
 
 // size is a number of bytes for people.

@@ -112,6 +112,11 @@ func (c *running) boot(life context.Context, end context.CancelFunc, cmd sandbox
 	case <-timer.C:
 		return nil, fmt.Errorf("%w in %s", errNotReady, starting)
 	case <-life.Done():
+	}
+	select { // an interpreter that ended by itself has ended its life too
+	case <-i.done:
+		return nil, fmt.Errorf("%w: %s", errNotReady, i.ended())
+	default:
 		return nil, errNotReady
 	}
 }

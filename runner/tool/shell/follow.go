@@ -86,8 +86,9 @@ func (s *Shells) kill(u Use) tool.Tool {
 }
 
 func (j *job) result() tool.Result {
+	pending := j.running() // before its output is read: a job that ends now is pending once more
 	text := j.news()
-	return tool.Result{Text: text, Summary: fmt.Sprintf("%s (%s): %s", j.id, j.line, j.status())}
+	return tool.Result{Text: text, Pending: pending, Summary: fmt.Sprintf("%s (%s): %s", j.id, j.line, j.status())}
 }
 
 // unknown is what is said of a job that is not there.

@@ -51,6 +51,27 @@ func TestAJobFromBeginToEnd(t *testing.T) {
 	}
 }
 
+// The loop takes a call that is repeated while a job runs for waiting, and one that
+// is repeated after the job ended for a loop.
+func TestOutputIsPendingWhileAJobRuns(t *testing.T) {
+	k := newKit(t, shell.Options{}, "/bin/sh")
+	k.background("while [ ! -e go ]; do sleep 0.02; done")
+	look := func(wait int) bool {
+		result, err := k.try(t.Context(), shell.NameOutput, map[string]any{"id": "job-1", "wait_seconds": wait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Pending
+	}
+	if !look(0) {
+		t.Error("the job runs and its output is not pending")
+	}
+	k.run("touch go")
+	if look(20); look(0) {
+		t.Error("the job has ended and its output is pending")
+	}
+}
+
 func TestAJobIsKilled(t *testing.T) {
 	k := newKit(t, shell.Options{}, "/bin/sh")
 	k.background("trap '' TERM INT HUP; printf 'name? '; sleep 1000")

@@ -40,7 +40,7 @@ func Browse(o Options) (tool.Tool, error) {
 		return nil, err
 	}
 	b := &browser{client: client, hosts: list}
-	return tool.Typed(external(NameBrowse, browsePage, tool.ReadOnly), b.call), nil
+	return tool.WithCanonical(tool.Typed(external(NameBrowse, browsePage, tool.ReadOnly), b.call), canonicalBrowse), nil
 }
 
 type browser struct {
@@ -61,7 +61,7 @@ type document struct {
 	note  string // what of it is not there
 }
 
-func (b *browser) call(ctx context.Context, _ tool.Call, in browseIn) (tool.Result, error) {
+func (b *browser) call(ctx context.Context, call tool.Call, in browseIn) (tool.Result, error) {
 	b.mu.Lock()
 	doc := b.last
 	b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *browser) call(ctx context.Context, _ tool.Call, in browseIn) (tool.Resu
 		limited, cancel := bounded(ctx, in.TimeoutSeconds)
 		defer cancel()
 		var err error
-		if doc, err = b.read(limited, in.URL); err != nil {
+		if doc, err = b.read(limited, authorizing(b.client, call, in.redirected), in.URL); err != nil {
 			return unreadable(ctx, in.URL, err)
 		}
 		b.mu.Lock()
@@ -79,8 +79,12 @@ func (b *browser) call(ctx context.Context, _ tool.Call, in browseIn) (tool.Resu
 	return doc.show(max(in.Offset, 0)), nil
 }
 
+// redirected are the arguments of a call that reads the target of a redirect
+// itself.
+func (browseIn) redirected(next *http.Request) any { return browseIn{URL: next.URL.String()} }
+
 // read gets a page and makes text of it.
-func (b *browser) read(ctx context.Context, raw string) (document, error) {
+func (b *browser) read(ctx context.Context, client *http.Client, raw string) (document, error) {
 	to, err := b.hosts.target(raw)
 	if err != nil {
 		return document{}, err
@@ -91,7 +95,7 @@ func (b *browser) read(ctx context.Context, raw string) (document, error) {
 	}
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", accept)
-	a, err := fetch(ctx, b.client, req, maxPage)
+	a, err := fetch(ctx, client, req, maxPage)
 	switch {
 	case err != nil:
 		return document{}, err

@@ -74,7 +74,7 @@ func TestBrowseInParts(t *testing.T) {
 	offset, parts := 0, 0
 	for more := true; more; parts++ {
 		got := call(t, to, map[string]any{"url": s.URL, "offset": offset}).Render()
-		body := strings.TrimPrefix(got, s.URL+"\n\n")
+		body := strings.TrimPrefix(got, s.URL+"/\n\n")
 		at := strings.LastIndex(body, "\n\n[characters ")
 		if at < 0 {
 			t.Fatalf("no end in:\n%s", got)

@@ -1,20 +1,15 @@
 package web
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
-	"golang.org/x/net/idna"
+	"github.com/deckhand-dev/deckhand/runner/internal/weburl"
 )
 
-// maxURL bounds the addresses that are read; no server takes longer ones.
-const maxURL = 8 << 10
-
-// Hosts are those that may be reached, as they were configured, in lower case;
+// Hosts are those that may be reached, in the canonical form of package weburl;
 // none: every one.
 type hosts []string
 
@@ -23,8 +18,8 @@ func readHosts(list []string) (hosts, error) {
 	var all hosts
 	for _, entry := range list {
 		suffix, wild := strings.CutPrefix(entry, "*.")
-		name, err := canonical(strings.Trim(suffix, "[]"))
-		if err != nil || strings.ContainsAny(name, "*/@?# ") || !isAddress(name) && strings.Contains(name, ":") {
+		name, err := weburl.Host(strings.Trim(suffix, "[]"))
+		if err != nil {
 			return nil, fmt.Errorf("%q is no host: write one such as api.example.com, or *.example.com for those below it, without scheme, port and path", entry)
 		}
 		if wild {
@@ -33,48 +28,6 @@ func readHosts(list []string) (hosts, error) {
 		all = append(all, name)
 	}
 	return all, nil
-}
-
-func isAddress(name string) bool {
-	_, err := netip.ParseAddr(name)
-	return err == nil
-}
-
-// canonical is a host name as it is compared and dialed: in ASCII and lower
-// case, an address in its shortest form.
-func canonical(host string) (string, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return a.String(), nil
-	}
-	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	if strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) {
-		ascii, err := idna.Lookup.ToASCII(name)
-		if err != nil {
-			return "", fmt.Errorf("%q is no host name: %w", host, err)
-		}
-		name = ascii
-	}
-	if a, err := netip.ParseAddr(name); err == nil {
-		return a.String(), nil
-	}
-	if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "..") {
-		return "", fmt.Errorf("%q is no host name", host)
-	}
-	if numeric(name) { // some resolvers read 0x7f.1 and 2130706433 as addresses
-		return "", fmt.Errorf("%q is no host name: write an IPv4 address as four decimal numbers", host)
-	}
-	return name, nil
-}
-
-// numeric reports whether the last part of a name is a number, which is how
-// addresses of IPv4 are told from names.
-func numeric(name string) bool {
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	hex, ok := strings.CutPrefix(last, "0x")
-	if ok && strings.Trim(hex, "0123456789abcdef") == "" {
-		return true
-	}
-	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // A hostError means that a host is not among those that may be reached.
@@ -106,46 +59,19 @@ type requestError struct{ problem string }
 
 func (e *requestError) Error() string { return e.problem }
 
-// target reads the URL that a model wrote.
+// target reads the URL that a model wrote, and returns it in canonical form.
 func (h hosts) target(raw string) (*url.URL, error) {
-	if len(raw) > maxURL {
-		return nil, &requestError{fmt.Sprintf("the URL has %d bytes; at most %d are sent", len(raw), maxURL)}
-	}
-	u, err := url.Parse(strings.TrimSpace(raw))
+	u, err := weburl.Parse(raw)
 	if err != nil {
-		if detail, ok := errors.AsType[*url.Error](err); ok {
-			err = detail.Err
-		}
-		return nil, &requestError{fmt.Sprintf("it is no URL: %v", err)}
+		return nil, &requestError{err.Error()}
 	}
-	return u, h.admit(u)
+	return u, h.check(u.Hostname())
 }
 
-// admit judges where a URL leads, as far as it says, and puts the host into the
-// form that was judged.
+// admit puts the target of a redirect into canonical form, and judges its host.
 func (h hosts) admit(u *url.URL) error {
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return &requestError{fmt.Sprintf("its scheme is %q; write the whole URL, beginning with https:// or http://", u.Scheme)}
-	case u.User != nil:
-		return &requestError{"it has a user or password before the host; send an Authorization header instead"}
-	case u.Hostname() == "":
-		return &requestError{"it names no host"}
-	}
-	name, err := canonical(u.Hostname())
-	if err != nil {
+	if err := weburl.Canonicalize(u); err != nil {
 		return &requestError{err.Error()}
 	}
-	if err := h.check(name); err != nil {
-		return err
-	}
-	at := name
-	if strings.Contains(name, ":") {
-		at = "[" + strings.ReplaceAll(name, "%", "%25") + "]"
-	}
-	if port := u.Port(); port != "" {
-		at += ":" + port
-	}
-	u.Host, u.Fragment, u.RawFragment = at, "", ""
-	return nil
+	return h.check(u.Hostname())
 }

@@ -43,7 +43,8 @@ func HTTPRequest(o Options) (tool.Tool, error) {
 		return nil, err
 	}
 	r := &requester{client: client, hosts: list, runUID: o.RunUID}
-	return classified{tool.Typed(external(NameHTTPRequest, requestPage, tool.Once), r.call)}, nil
+	made := classified{tool.Typed(external(NameHTTPRequest, requestPage, tool.Once), r.call)}
+	return tool.WithCanonical(made, canonicalRequest), nil
 }
 
 // external is the Spec of a tool of the web.
@@ -87,7 +88,7 @@ func (r *requester) call(ctx context.Context, call tool.Call, in requestIn) (too
 	}
 	limited, cancel := bounded(ctx, in.TimeoutSeconds)
 	defer cancel()
-	a, err := fetch(limited, r.client, req, maxBody)
+	a, err := fetch(limited, authorizing(r.client, call, in.redirected), req, maxBody)
 	if err != nil {
 		return failed(ctx, in.URL, err)
 	}
@@ -97,10 +98,30 @@ func (r *requester) call(ctx context.Context, call tool.Call, in requestIn) (too
 	}, nil
 }
 
+// redirected are the arguments of a call that makes the next request of a
+// redirect itself.
+func (in requestIn) redirected(next *http.Request) any {
+	in.Method, in.URL = next.Method, next.URL.String()
+	if next.Body == nil {
+		in.Body = ""
+	}
+	sent := map[string]string{}
+	for name, value := range in.Headers {
+		if next.Header.Get(name) == value {
+			sent[name] = value
+		}
+	}
+	in.Headers = sent
+	return in
+}
+
 // request makes the request that a model wants.
 func (r *requester) request(ctx context.Context, call tool.Call, in requestIn) (req *http.Request, dropped []string, err error) {
 	to, err := r.hosts.target(in.URL)
 	if err != nil {
+		return nil, nil, err
+	}
+	if in.Headers, err = canonicalHeaders(in.Headers); err != nil {
 		return nil, nil, err
 	}
 	req, err = http.NewRequestWithContext(ctx, in.Method, to.String(), strings.NewReader(in.Body))

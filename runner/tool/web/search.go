@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -66,7 +67,9 @@ func Search(o SearchOptions) (tool.Tool, error) {
 		// The key is for the endpoint that was configured and for no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	return tool.Typed(external(NameWebSearch, searchPage, tool.ReadOnly), s.call), nil
+	spec := external(NameWebSearch, searchPage, tool.ReadOnly)
+	spec.Endpoint = tool.Endpoint{Name: "tool " + NameWebSearch, Field: "endpoint of the tool " + NameWebSearch + " in spec.tools of the Agent"}
+	return tool.Typed(spec, s.call), nil
 }
 
 type searcher struct {
@@ -112,7 +115,9 @@ func (s *searcher) call(ctx context.Context, _ tool.Call, in searchIn) (tool.Res
 	case errors.Is(err, errSlow):
 		return tool.Fail("The search did not answer in time.", "Try it once more, or go on without it."), nil
 	case err != nil:
-		return unreachable("The search", err), nil
+		result := unreachable("The search", err)
+		result.Error.Unreachable = dialerror.Cause(err)
+		return result, nil
 	case a.code != http.StatusOK:
 		return refusedSearch(a), nil
 	}

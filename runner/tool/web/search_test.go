@@ -24,6 +24,15 @@ func search(t *testing.T, o SearchOptions) tool.Tool {
 	return made
 }
 
+// A Run tells its owner that no search reached its endpoint.
+func TestASearchThatReachesNobodySaysSo(t *testing.T) {
+	to := search(t, SearchOptions{Endpoint: "http://127.0.0.1:1"})
+	got := call(t, to, map[string]any{"query": "q"})
+	if got.Error == nil || got.Error.Unreachable != "dial 127.0.0.1:1: connect: connection refused" || to.Spec().Endpoint.Name != "tool WebSearch" {
+		t.Errorf("%+v of %+v", got.Error, to.Spec().Endpoint)
+	}
+}
+
 func key() (string, error) { return "tvly-secret\n", nil }
 
 func TestWebSearch(t *testing.T) {

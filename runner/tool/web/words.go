@@ -55,7 +55,10 @@ func refused(host *hostError, addr *addressError) error {
 func refusal(err error) []string {
 	var host *hostError
 	var addr *addressError
+	var policy *policyError
 	switch {
+	case errors.As(err, &policy):
+		return policy.refused.Recommendations
 	case errors.As(err, &host):
 		return []string{"It may reach: " + show(strings.Join(host.allowed, ", ")), "Others are for the owner of this agent to allow."}
 	case errors.As(err, &addr):

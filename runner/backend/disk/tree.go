@@ -1,0 +1,137 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+)
+
+// A tree is the files below a directory. None of its methods follows a symbolic
+// link, at the end of a path or on the way: a path that was judged leads where
+// it did when it was judged, or to [backend.ErrLink]. Paths are clean and
+// relative.
+type tree struct {
+	root *os.Root
+	dir  *os.File
+	beneath
+}
+
+func openTree(dir string) (*tree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &tree{root: root, dir: f}, nil
+}
+
+func (t *tree) Close() error { return errors.Join(t.dir.Close(), t.root.Close()) }
+
+// mkdirAll makes a directory and those above it that are missing.
+func (t *tree) mkdirAll(dir string) error {
+	if info, err := t.lstat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	for i := range len(dir) + 1 {
+		if i < len(dir) && dir[i] != '/' {
+			continue
+		}
+		if err := t.mkdir(dir[:i], 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve returns where a path leads when its links are followed. What is not
+// there yet keeps its name below the deepest directory that is.
+func (t *tree) resolve(name string) (string, error) {
+	if info, err := t.lstat(name); err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		return name, nil
+	}
+	r := resolver{tree: t, rest: strings.Split(name, "/")}
+	for len(r.rest) > 0 {
+		if err := r.step(); err != nil {
+			return "", err
+		}
+	}
+	return path.Clean(r.at), nil
+}
+
+// maxLinks is how many links may lead to one file; the kernel allows as many.
+const maxLinks = 40
+
+// A resolver follows the links of a path, one part after the other.
+type resolver struct {
+	tree  *tree
+	at    string   // what is resolved so far: it has no links
+	rest  []string // the parts that are left
+	links int
+}
+
+func (r *resolver) step() error {
+	part := r.rest[0]
+	r.rest = r.rest[1:]
+	switch part {
+	case "", ".":
+		return nil
+	case "..": // of a link; what it goes up from has no links
+		if r.at == "" {
+			return backend.ErrEscapes
+		}
+		r.at = strings.TrimPrefix(path.Dir("/"+r.at), "/")
+		return nil
+	}
+	next := path.Join(r.at, part)
+	info, err := r.tree.root.Lstat(next)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return r.missing(next)
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return r.follow(next)
+	}
+	r.at = next
+	return nil
+}
+
+// missing ends the resolution at what is not there. What ".." would mean behind
+// it is not known.
+func (r *resolver) missing(next string) error {
+	for _, part := range r.rest {
+		if part == ".." {
+			return fs.ErrNotExist
+		}
+		next = path.Join(next, part)
+	}
+	r.at, r.rest = next, nil
+	return nil
+}
+
+func (r *resolver) follow(link string) error {
+	if r.links++; r.links > maxLinks {
+		return fmt.Errorf("%w: more than %d links lead to it", backend.ErrBadName, maxLinks)
+	}
+	target, err := r.tree.root.Readlink(link)
+	switch {
+	case errors.Is(err, fs.ErrInvalid): // it has become something else
+		r.at = link
+		return nil
+	case err != nil:
+		return err
+	case path.IsAbs(target):
+		return backend.ErrEscapes
+	}
+	r.rest = append(strings.Split(target, "/"), r.rest...)
+	return nil
+}

@@ -1,0 +1,506 @@
+package config_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/digest"
+	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A callingModel makes the calls of one turn after the other, each written as
+// "Name {…}", and is then done. It goes by the session, so that it does not notice
+// a resume.
+type callingModel [][]string
+
+func (m callingModel) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		turn := 0
+		for _, s := range req.Steps {
+			if s.Role == step.RoleAssistant {
+				turn++
+			}
+		}
+		usage := step.Usage{OutputTokens: 1}
+		if turn >= len(m) {
+			yield(model.Delta{Text: "done", Usage: &usage, Finish: step.FinishStop}, nil)
+			return
+		}
+		for i, call := range m[turn] {
+			name, args, _ := strings.Cut(call, " ")
+			if !yield(model.Delta{Call: &model.CallDelta{Index: i, Name: name, Args: args}}, nil) {
+				return
+			}
+		}
+		yield(model.Delta{Usage: &usage, Finish: step.FinishCalls}, nil)
+	}
+}
+
+// A fixer is a Files-only agent in a workspace with links.
+type fixer struct {
+	t        *testing.T
+	dir      string
+	registry *config.Registry
+	parts    config.Parts
+	engine   func(*engine.Config)
+	journal  *journal.Memory
+}
+
+func newFixer(t *testing.T, rules ...task.Rule) *fixer {
+	t.Helper()
+	f := &fixer{t: t, dir: t.TempDir(), registry: config.NewRegistry(), journal: &journal.Memory{}, engine: func(*engine.Config) {}}
+	f.put(".github/workflows/ci.yml", "on: push # secret-ci\n")
+	f.put("src/a.go", "package a // secret-a\n")
+	f.link(".github/workflows", "ci")
+	f.link(".github/workflows/ci.yml", "ci.yml")
+	f.link("../.github", "src/hub")
+	f.link("src", "code")
+	f.parts = parts(t)
+	f.parts.Workspace = at(t, f.dir)
+	f.parts.Snapshot.Models[0] = task.Model{Name: "m", Provider: "Custom", Driver: "calling", ContextWindow: 64_000, MaxOutputTokens: 4_000}
+	f.parts.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files"}}
+	f.parts.Snapshot.Agent.Policy = rules
+	f.parts.Snapshot.Agent.ParallelTools = 1
+	f.parts.Task.Limits.Steps = 20
+	return f
+}
+
+func (f *fixer) put(name, content string) {
+	f.t.Helper()
+	at := filepath.Join(f.dir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixer) link(target, name string) {
+	f.t.Helper()
+	if err := os.Symlink(target, filepath.Join(f.dir, name)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// pipelines are the files below .github.
+func (f *fixer) pipelines() string {
+	f.t.Helper()
+	var all []string
+	for _, name := range []string{"ci.yml", "evil.yml"} {
+		data, err := os.ReadFile(filepath.Join(f.dir, ".github/workflows", name))
+		if err == nil {
+			all = append(all, name+": "+string(data))
+		}
+	}
+	return strings.Join(all, "")
+}
+
+// run lets the agent make the calls and returns what the model reads after each.
+func (f *fixer) run(turns ...[]string) []string {
+	f.t.Helper()
+	f.registry.Driver("calling", func(config.ModelSpec) (model.Model, error) { return callingModel(turns), nil })
+	built, err := f.registry.Build(f.t.Context(), f.parts)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c := built.Engine
+	c.Journal, c.Events, c.Report, c.Redact = f.journal, sink{}, sink{}, redact.New()
+	c.LowSpace, c.Now, c.Began = func() bool { return false }, time.Now, time.Now()
+	f.engine(&c)
+	out := engine.Run(f.t.Context(), c)
+	if out.Reason != task.ReasonFinished && out.Reason != task.ReasonInterrupted {
+		f.t.Fatalf("ended %s: %s", out.Reason, out.Message)
+	}
+	book, err := journal.Replay(f.journal.Read())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var results []string
+	for _, s := range book.Session("").Steps {
+		if s.Role == step.RoleTool {
+			results = append(results, s.Text())
+		}
+	}
+	return results
+}
+
+// each writes a call for every path.
+func each(format string, paths []string) []string {
+	var all []string
+	for _, p := range paths {
+		all = append(all, fmt.Sprintf(format, p))
+	}
+	return all
+}
+
+// ciSpellings are ways to write a path that leads to ci.yml.
+var ciSpellings = []string{
+	"/workspace/.github/workflows/ci.yml",
+	".github/workflows/ci.yml",
+	"./.github/workflows/ci.yml",
+	"/workspace//.github//workflows/ci.yml",
+	"/workspace/./.github/./workflows/ci.yml",
+	".github/workflows/ci.yml/",
+	"ci/ci.yml",
+	"/workspace/ci/ci.yml",
+	"ci.yml",
+	"src/hub/workflows/ci.yml",
+	"code/hub/workflows/ci.yml",
+}
+
+func rule(when, answer string) task.Rule {
+	return task.Rule{Name: "ci-is-ours", When: when, Answer: answer, Reason: "the pipelines are not yours"}
+}
+
+const ciPaths = `tool in ["Read", "Write", "Edit"] && args.path.startsWith("/workspace/.github/")`
+
+func TestRulesJudgeTheFileAndNotHowItsPathIsWritten(t *testing.T) {
+	evil := []string{
+		"/workspace/.github/workflows/evil.yml", ".github/workflows/evil.yml", "/workspace//.github/workflows/evil.yml",
+		"/workspace/./.github/workflows/evil.yml", "ci/evil.yml", "src/hub/workflows/evil.yml", ".github/workflows/evil.yml/",
+	}
+	for answer, want := range map[string]string{
+		"Deny": "Error: Denied by policy rule ci-is-ours: the pipelines are not yours\n",
+		"Ask":  "Error: Denied: it needs the approval of a person, and nobody can be asked.\n",
+	} {
+		for _, calls := range [][]string{
+			each(`Write {"path":%q,"content":"on: evil"}`, evil),
+			each(`Write {"path":%q,"content":"on: evil"}`, ciSpellings),
+			each(`Edit {"path":%q,"old_string":"push","new_string":"evil"}`, ciSpellings),
+			each(`Read {"path":%q}`, ciSpellings),
+		} {
+			f := newFixer(t, rule(ciPaths, answer))
+			for i, got := range f.run(calls) {
+				if !strings.HasPrefix(got, want) {
+					t.Errorf("%s: %s\n%s", answer, calls[i], got)
+				}
+			}
+			if got := f.pipelines(); got != "ci.yml: on: push # secret-ci\n" {
+				t.Errorf("%s: the pipelines are %q", answer, got)
+			}
+		}
+	}
+}
+
+func TestASpellingOfAFileThatNoRuleForbidsIsReadAndWritten(t *testing.T) {
+	f := newFixer(t, rule(ciPaths, "Deny"))
+	got := f.run([]string{`Read {"path":"code/a.go"}`}, []string{`Edit {"path":"src//a.go","old_string":"secret","new_string":"open"}`},
+		[]string{`Write {"path":"code/new/b.go","content":"x"}`}, []string{`Ls {"path":"code/new"}`}, []string{`Ls {}`})
+	want := []string{
+		"1  package a // secret-a\n[lines 1 to 1 of 1]",
+		"Replaced 1 occurrence in /workspace/src/a.go, at line 1",
+		"Created /workspace/src/new/b.go (1 bytes)",
+		"/workspace/src/new/b.go  1 bytes",
+		// Of the links, ci and ci.yml lead to what may not be read.
+		"/workspace/.github/\n/workspace/code/\n/workspace/src/\n[2 files left out: the policy does not let this agent read them]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRulesSeeTheFolderThatIsSearched(t *testing.T) {
+	calls := []string{
+		`Ls {"path":".github/workflows"}`, `Ls {"path":"ci"}`, `Ls {"path":"src//hub/workflows/"}`,
+		`Glob {"pattern":".github/workflows/*"}`, `Glob {"pattern":"*","path":"ci"}`, `Glob {"pattern":"/workspace/ci/*"}`, `Glob {"pattern":"./ci/*.yml"}`,
+		`Grep {"pattern":"x","path":"ci"}`, `Grep {"pattern":"x","glob":"ci/**"}`, `Grep {"pattern":"x","path":"src/hub","glob":"workflows/*"}`,
+	}
+	f := newFixer(t, rule(`args.path == "/workspace/.github/workflows"`, "Deny"))
+	for i, got := range f.run(calls) {
+		if !strings.HasPrefix(got, "Error: Denied by policy rule ci-is-ours") {
+			t.Errorf("%s\n%s", calls[i], got)
+		}
+	}
+	f = newFixer(t, rule(`tool in ["Ls", "Glob", "Grep"] && args.path == "/workspace"`, "Deny"))
+	for i, got := range f.run([]string{`Ls {}`, `Glob {"pattern":"*"}`, `Grep {"pattern":"x"}`, `Ls {"path":""}`, `Ls {"path":"."}`}) {
+		if !strings.HasPrefix(got, "Error: Denied by policy rule ci-is-ours") {
+			t.Errorf("call %d without a path: %s", i+1, got)
+		}
+	}
+}
+
+func TestALinkMadeByACommandBetweenTwoCallsIsResolved(t *testing.T) {
+	for name, turns := range map[string][][]string{
+		"in an earlier turn":   {{`Link {}`}, {`Write {"path":"out/evil.yml","content":"x"}`}},
+		"in the turn itself":   {{`Link {}`, `Write {"path":"out/evil.yml","content":"x"}`}},
+		"over a written place": {{`Write {"path":"new","content":"x"}`}, {`Link {}`}, {`Write {"path":"out/evil.yml","content":"x"}`}},
+	} {
+		f := newFixer(t, rule(ciPaths, "Deny"))
+		f.registry.Tool("Link", func(config.ToolSpec) ([]tool.Tool, error) {
+			spec := tool.Spec{Concurrency: tool.Alone}
+			spec.Name = "Link"
+			return []tool.Tool{tool.Typed(spec, func(context.Context, tool.Call, struct{}) (tool.Result, error) {
+				return tool.Result{Text: "linked"}, os.Symlink(".github/workflows", filepath.Join(f.dir, "out"))
+			})}, nil
+		})
+		f.parts.Snapshot.Agent.Tools = append(f.parts.Snapshot.Agent.Tools, task.Tool{Custom: "Link"})
+		results := f.run(turns...)
+		if got := results[len(results)-1]; !strings.HasPrefix(got, "Error: Denied by policy rule ci-is-ours") || strings.Contains(f.pipelines(), "evil") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestAHookThatChangesAPathIsJudgedOnTheFile(t *testing.T) {
+	var seen []string
+	f := newFixer(t, rule(ciPaths, "Deny"))
+	f.registry.Layer(func(task.Agent, task.Run) (middleware.Layer, error) {
+		return middleware.Layer{Name: "rewrite", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+				seen = append(seen, string(c.Args))
+				changed := *c
+				changed.Args = json.RawMessage(strings.Replace(string(c.Args), "/workspace/src/a.go", "ci/evil.yml", 1))
+				return next(ctx, &changed)
+			}
+		}}, nil
+	})
+	got := f.run([]string{`Write {"path":"code/a.go","content":"x"}`, `Write {"path":"src/c.go","content":"x"}`})
+	if !strings.HasPrefix(got[0], "Error: Denied by policy rule ci-is-ours") || got[1] != "Created /workspace/src/c.go (1 bytes)" {
+		t.Errorf("the model reads %q", got)
+	}
+	want := []string{`{"content":"x","path":"/workspace/src/a.go"}`, `{"content":"x","path":"/workspace/src/c.go"}`}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("the hook sees -want +got:\n%s", diff)
+	}
+}
+
+// A watcher keeps what people are shown of what they are asked, and makes its
+// decisions as soon as they are asked something.
+type watcher struct {
+	sink
+	decisions []task.Decision
+	news      chan struct{}
+	onAsk     func()
+
+	mu    sync.Mutex
+	asked []task.Pending
+}
+
+func newWatcher(decisions ...task.Decision) *watcher {
+	w := &watcher{decisions: decisions, news: make(chan struct{})}
+	w.onAsk = sync.OnceFunc(func() { close(w.news) })
+	return w
+}
+
+func (w *watcher) Decisions() []task.Decision {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.asked) == 0 {
+		return nil
+	}
+	return w.decisions
+}
+
+func (w *watcher) Said() <-chan struct{} { return w.news }
+
+func (w *watcher) Report(now func() task.Progress) { w.look(now()) }
+
+func (w *watcher) Commit(_ context.Context, now func() task.Progress) error {
+	w.look(now())
+	return nil
+}
+
+func (w *watcher) look(p task.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, q := range p.Pending {
+		if !slices.ContainsFunc(w.asked, func(known task.Pending) bool { return known.ID == q.ID }) {
+			w.asked = append(w.asked, q)
+			w.onAsk()
+		}
+	}
+}
+
+// approveWrite approves the first call of the first turn, if it is this one.
+func approveWrite(canonical string) *watcher {
+	return newWatcher(task.Decision{
+		Name: "ok", By: "ann", Request: "s2c1", Type: task.DecisionApprove, Digest: digest.Call("Write", json.RawMessage(canonical)),
+	})
+}
+
+const askWrites = `tool == "Write"`
+
+func TestApproversSeeAndApproveTheFile(t *testing.T) {
+	const canonical = `{"content":"x","path":"/workspace/src/new.go"}`
+	for _, path := range []string{"/workspace/src/new.go", "src/new.go", "code//new.go", "/workspace/./code/new.go", "src/new.go/"} {
+		f := newFixer(t, rule(askWrites, "Ask"))
+		w := approveWrite(canonical)
+		f.engine = func(c *engine.Config) { c.Report, c.People = w, w }
+		got := f.run([]string{fmt.Sprintf(`Write {"path":%q,"content":"x"}`, path)})
+		if got[0] != "Created /workspace/src/new.go (1 bytes)" {
+			t.Errorf("%s: %s", path, got[0])
+		}
+		if len(w.asked) != 1 || w.asked[0].Args != canonical {
+			t.Errorf("%s: people are shown %+v", path, w.asked)
+		}
+	}
+}
+
+// A swapping backend puts a link in the place of a directory when a file is about
+// to be written.
+type swapping struct {
+	backend.Backend
+	swap func()
+}
+
+func (s swapping) Write(ctx context.Context, path string, data []byte, when backend.Version) (backend.Written, error) {
+	s.swap()
+	return s.Backend.Write(ctx, path, data, when)
+}
+
+func TestALinkSwappedInAfterTheApprovalIsNotFollowed(t *testing.T) {
+	f := newFixer(t, rule(askWrites, "Ask"))
+	f.put("out/keep", "")
+	f.parts.Workspace = swapping{f.parts.Workspace, func() {
+		_ = os.RemoveAll(filepath.Join(f.dir, "out"))
+		f.link(".github/workflows", "out")
+	}}
+	w := approveWrite(`{"content":"x","path":"/workspace/out/evil.yml"}`)
+	f.engine = func(c *engine.Config) { c.Report, c.People = w, w }
+	got := f.run([]string{`Write {"path":"out/evil.yml","content":"x"}`})
+	if want := "Error: Path '/workspace/out/evil.yml' became a symbolic link since the call was checked\n"; !strings.HasPrefix(got[0], want) {
+		t.Errorf("the model reads %q", got[0])
+	}
+	if got := f.pipelines(); strings.Contains(got, "evil") {
+		t.Errorf("the pipelines are %q", got)
+	}
+}
+
+// What was approved is what a resumed call does, or it does nothing.
+func TestAResumedCallKeepsTheFileThatWasApproved(t *testing.T) {
+	f := newFixer(t, rule(askWrites, "Ask"))
+	f.put("out/keep", "")
+	interrupted := make(chan struct{})
+	w := newWatcher()
+	w.onAsk = sync.OnceFunc(func() { close(interrupted) })
+	f.engine = func(c *engine.Config) { c.Report, c.People, c.Interrupted = w, w, interrupted }
+	calls := []string{`Write {"path":"out/evil.yml","content":"x"}`}
+	if got := f.run(calls); len(got) != 0 {
+		t.Fatalf("the first attempt ended with %q", got)
+	}
+	if err := os.RemoveAll(filepath.Join(f.dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	f.link(".github/workflows", "out")
+	w = approveWrite(`{"content":"x","path":"/workspace/out/evil.yml"}`)
+	approve, other := w.onAsk, make(chan struct{})
+	w.onAsk = sync.OnceFunc(func() {
+		approve()
+		if w.asked[0].Digest != w.decisions[0].Digest {
+			close(other) // the approval is of no use: do not wait for another
+		}
+	})
+	f.engine = func(c *engine.Config) { c.Report, c.People, c.Interrupted = w, w, other }
+	got := f.run(calls)
+	if want := "Error: Path '/workspace/out/evil.yml' became a symbolic link since the call was checked\n"; len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("the model reads %q", got)
+	}
+	if got := f.pipelines(); strings.Contains(got, "evil") {
+		t.Errorf("the pipelines are %q", got)
+	}
+}
+
+// The AGENTS.md of a workspace may be a link, which a fetched repository brings.
+func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing.T) {
+	const left = "AGENTS.md of the workspace is not shown to the agent: its policy does not allow Read of %s. Allow Read of this file, or set workspace.instructions to Ignore."
+	cases := map[string]struct {
+		link, when, answer string
+		want               string // in the opening; empty: nothing of the file
+		log                string
+	}{
+		"a link to a file that is denied": {
+			link: ".github/workflows/ci.yml", when: ciPaths, answer: "Deny", log: fmt.Sprintf(left, "/workspace/.github/workflows/ci.yml"),
+		},
+		"a link to a file that a person is asked about": {
+			link: ".github/workflows/ci.yml", when: ciPaths, answer: "Ask", log: fmt.Sprintf(left, "/workspace/.github/workflows/ci.yml"),
+		},
+		"a link through other links": {link: "code/hub/workflows/ci.yml", when: ciPaths, answer: "Deny", log: fmt.Sprintf(left, "/workspace/.github/workflows/ci.yml")},
+		"a rule that cannot be decided": {
+			link: "src/a.go", when: `tool == "Read" && args.none == "x"`, answer: "Deny", log: fmt.Sprintf(left, "/workspace/src/a.go"),
+		},
+		"a file that is denied itself":      {when: `tool == "Read" && args.path == "/workspace/AGENTS.md"`, answer: "Deny", log: fmt.Sprintf(left, "/workspace/AGENTS.md")},
+		"a link to a file that may be read": {link: "code/a.go", when: ciPaths, answer: "Deny", want: "secret-a"},
+		"a file of its own":                 {when: ciPaths, answer: "Deny", want: "secret-own"},
+		"a link that is denied and leads to a file that may be read": {
+			link: "src/a.go", when: `tool == "Read" && args.path == "/workspace/AGENTS.md"`, answer: "Deny", want: "secret-a",
+		},
+		"another tool is denied": {link: ".github/workflows/ci.yml", when: `tool == "Write"`, answer: "Deny", want: "secret-ci"},
+		"a link to nothing":      {link: ".github/none", when: ciPaths, answer: "Deny"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixer(t, rule(tc.when, tc.answer))
+			if tc.link == "" {
+				f.put("AGENTS.md", "secret-own")
+			} else {
+				f.link(tc.link, "AGENTS.md")
+			}
+			var logged []string
+			f.parts.Log = func(text string) { logged = append(logged, text) }
+			f.run()
+			opening := f.opening()
+			if !strings.Contains(opening, tc.want) || tc.want == "" && (strings.Contains(opening, "secret") || strings.Contains(opening, "workspace-instructions")) {
+				t.Errorf("the opening is %q", opening)
+			}
+			if got := strings.Join(logged, "\n"); got != tc.log {
+				t.Errorf("the log says %q, want %q", got, tc.log)
+			}
+		})
+	}
+}
+
+// opening is the first that the agent is told.
+func (f *fixer) opening() string {
+	f.t.Helper()
+	book, err := journal.Replay(f.journal.Read())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return book.Session("").Steps[0].Text()
+}
+
+// A tool that has another name or timeout by its entry keeps its canonical form.
+func TestAnEntryOfAnAgentDoesNotLoseTheCanonicalForm(t *testing.T) {
+	r := config.NewRegistry()
+	r.Tool("Upper", func(config.ToolSpec) ([]tool.Tool, error) {
+		return []tool.Tool{tool.WithCanonical(idle("upper"), func(context.Context, json.RawMessage) (json.RawMessage, *tool.Error) {
+			return json.RawMessage(`{"x":1}`), nil
+		})}, nil
+	})
+	p := parts(t)
+	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Upper"}, {Custom: "Upper", Name: "again", TimeoutSeconds: 7}, {Builtin: "Files", TimeoutSeconds: 7}}
+	built, err := r.Build(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"upper": `{"x":1}`, "again": `{"x":1}`, "Ls": `{"path":"/workspace"}`} {
+		found, ok := built.Engine.Actor.Tools.Find(name)
+		if !ok {
+			t.Fatalf("there is no tool %s", name)
+		}
+		if got, refused := tool.Canonical(t.Context(), found, json.RawMessage(`{}`)); refused != nil || string(got) != want {
+			t.Errorf("%s: Canonical() = %s, %v; want %s", name, got, refused, want)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package tooltest is the conformance suite of the optional ports of a tool.
+package tooltest
