@@ -89,6 +89,10 @@ func TestWhoMayMakeRunsMakesNoChildren(t *testing.T) {
 			labeled(restoreLabel, "backup", v1alpha1.LabelNode, "build")(r)
 			ownedBy("Run", "gone", "some-uid", ourVersion)(r)
 		}, ""},
+		"marked as migrated": {func(r *v1alpha1.Run) {
+			annotated("stork.libopenstorage.org/migrated", "true")(r)
+			labeled(v1alpha1.LabelNode, "build")(r)
+		}, ""},
 		"marked with nothing": {labeled(restoreLabel, "", v1alpha1.LabelNode, "build"), labels},
 	}
 	for name, tc := range cases {
@@ -152,6 +156,7 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 		"a mark of what is no child":      {backPlain, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, ""},
 		"a mark on what is no child":      {plain, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, ""},
 		"passing a child off as restored": {child, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "may not be set, changed or removed"},
+		"passing a child off as migrated": {child, `{"metadata":{"annotations":{"stork.libopenstorage.org/migrated":"true"}}}`, "may not be set, changed or removed"},
 		"the same of one with no labels":  {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "may not be set, changed or removed"},
 		"both at once":                    {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"},"ownerReferences":null}}`, "keeps it in metadata.ownerReferences"},
 		"taking its parent away":          {child, `{"metadata":{"ownerReferences":null}}`, "keeps it in metadata.ownerReferences"},

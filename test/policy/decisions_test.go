@@ -54,6 +54,10 @@ func TestADecisionIsInItsAuthorsName(t *testing.T) {
 			}
 		})
 	}
+	velero := s.As(t, "system:serviceaccount:velero:velero", s.namespace, role(t, "approver")...)
+	if err := velero.Create(t.Context(), deciding(s.namespace, "restored", "oidc:ann@acme.com")); !apitest.IsPolicy(err) {
+		t.Errorf("a backup tool restores her Decision: %v", err)
+	}
 	if err := s.Admin.Create(t.Context(), deciding(s.namespace, "admin", "oidc:ann@acme.com")); !apitest.IsPolicy(err) {
 		t.Errorf("an administrator decides in her name: %v", err)
 	}
