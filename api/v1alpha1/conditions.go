@@ -18,7 +18,8 @@ const (
 	ConditionFinished = "Finished"
 
 	// ConditionReconciling is True while the operator or a runner is at work, so
-	// that kstatus (Flux, Argo CD, helm --wait) says InProgress.
+	// that kstatus (Flux, Argo CD, helm --wait) says InProgress. Of a final Run its
+	// message says what the operator could not delete, and why.
 	ConditionReconciling = "Reconciling"
 
 	// ConditionStalled is True when the Run ended without success, so that

@@ -9,12 +9,15 @@ import (
 // the pod's log.
 type RunProgress struct {
 	// version is that of the contract between operator and runner.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Version int32 `json:"version,omitempty"`
 	// attempt is the number of the attempt that wrote this.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 	// sequence grows with each report: milliseconds of the runner's clock.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
 	// effects is Begun from before the first call that may change something.
@@ -76,6 +79,7 @@ const EffectsBegun Effects = "Begun"
 // CurrentStep is the step under way.
 type CurrentStep struct {
 	// number of the step, from 1.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Number int64 `json:"number,omitempty"`
 	// kind is Model or Tool.
@@ -94,15 +98,19 @@ type CurrentStep struct {
 // Counts are exact, however long the Run.
 type Counts struct {
 	// steps is the number of turns of the model.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Steps int64 `json:"steps,omitempty"`
 	// modelCalls is the number of requests to models, retries included.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ModelCalls int64 `json:"modelCalls,omitempty"`
 	// toolCalls is the number of executed tool calls.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ToolCalls int64 `json:"toolCalls,omitempty"`
 	// errors is the number of model calls and tool calls that failed.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Errors int64 `json:"errors,omitempty"`
 }
@@ -110,22 +118,28 @@ type Counts struct {
 // Usage is what the Run used.
 type Usage struct {
 	// inputTokens is all input, cache included.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	InputTokens int64 `json:"inputTokens,omitempty"`
 	// cacheReadTokens is the part of the input read from a prompt cache.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CacheReadTokens int64 `json:"cacheReadTokens,omitempty"`
 	// cacheWriteTokens is the part of the input written to a prompt cache.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
 	// outputTokens is all output, reasoning included.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	OutputTokens int64 `json:"outputTokens,omitempty"`
 	// reasoningTokens is the part of the output spent on reasoning.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ReasoningTokens int64 `json:"reasoningTokens,omitempty"`
 	// totalTokens is what limits.tokens counts: input not read from a cache plus
 	// output.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TotalTokens int64 `json:"totalTokens,omitempty"`
 	// cost is the price of it all; empty where a price is not known.
@@ -133,9 +147,11 @@ type Usage struct {
 	// +optional
 	Cost string `json:"cost,omitempty"`
 	// costMicroUSD is the same in millionths of a US dollar.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
 	// durationSeconds is how long runners were alive.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
 }
@@ -144,6 +160,7 @@ type Usage struct {
 type RecentStep struct {
 	// step is its number.
 	// +kubebuilder:validation:Maximum=1000000000
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Step int64 `json:"step,omitempty"`
 	// kind is Model or Tool.
@@ -162,6 +179,7 @@ type RecentStep struct {
 	Summary string `json:"summary,omitempty"`
 	// durationMs is how long it took, in milliseconds.
 	// +kubebuilder:validation:Maximum=100000000000
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DurationMs int64 `json:"durationMs,omitempty"`
 }
@@ -174,7 +192,7 @@ type PendingRequest struct {
 	ID string `json:"id,omitempty"`
 	// kind is Approval, Question, Limit or Delegation. A Delegation is for the
 	// operator, which makes a child Run of it.
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Enum=Approval;Question;Limit;Delegation
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// agent is who asks, where it is not the Run's own; of a Delegation who is to do
@@ -278,6 +296,7 @@ type Confinement struct {
 	// +optional
 	Network string `json:"network,omitempty"`
 	// landlockABI is the version of Landlock that the node's kernel has; 0: none.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	LandlockABI int32 `json:"landlockABI,omitempty"`
 }
@@ -298,6 +317,13 @@ type Result struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Message string `json:"message,omitempty"`
+	// warning says what to mend though the work ended as reason says: endpoints of
+	// Toolsets, hooks and tools that no call could reach. It is added to the message
+	// of the Run, and told by an event with reason ToolUnavailable.
+	// +kubebuilder:validation:MaxLength=216
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
+	// +optional
+	Warning string `json:"warning,omitempty"`
 	// text is the agent's last word, at most 8 KiB.
 	// +kubebuilder:validation:MaxLength=8192
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8192",message="must be at most 8 KiB"
@@ -339,6 +365,7 @@ type File struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 	// size in bytes.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Size int64 `json:"size,omitempty"`
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -156,7 +156,7 @@ func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Verdict, bool) {
 		switch {
 		case done.Name != d.Name:
 		case done.Refused != "":
-			return refused("The runner refused it: %s", Line(done.Refused, task.MaxRefused)), true
+			return refused("The runner refused it: %s", untrusted.Quote(done.Refused, task.MaxRefused)), true
 		case run.Spec.Workflow != "":
 			return Verdict{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s goes on with it", run.Name)}, true
 		default:
@@ -209,16 +209,16 @@ func toRequest(p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 	want, known := fitting[p.Kind]
 	switch {
 	case p.Kind == task.PendingDelegation:
-		return refused("%s is work for the Agent %s, which the operator has done in a Run of its own: nobody needs to decide it. Look at kubectl get runs -l %s=%s", p.ID, Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
+		return refused("%s is work for the Agent %s, which the operator has done in a Run of its own: nobody needs to decide it. Look at kubectl get runs -l %s=%s", p.ID, untrusted.Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
 	case known && !slices.Contains(want, d.Spec.Type):
 		return refused("%s wants the type %s, being of the kind %s, not %s", p.ID, either(want), p.Kind, d.Spec.Type)
 	case d.Spec.Type == v1alpha1.DecisionApprove && d.Spec.Digest != p.Digest:
-		return refused("%s is another request than the one that was approved: its digest is %s. Look at it in status.progress.pending of the Run and create another Decision, named %s", p.ID, p.Digest, another(d))
+		return refused("%s is another request than the one that was approved: its digest is %s (status.progress.pending of the Run shows what it asks)", p.ID, p.Digest)
 	case len(p.Groups) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
-		return refused("%s is for members of %s to decide: create another Decision, named %s, with one of these that you are in as spec.groups", p.ID, strings.Join(p.Groups, ", "), another(d))
+		return refused("%s is for members of %s to decide: in spec.groups, name one of these that you are in", p.ID, groupList(p))
 	}
 	if problem := misfit(p, d); problem != "" {
-		return refused("%s. Create another Decision, named %s", problem, another(d))
+		return refused("%s", problem)
 	}
 	return onItsWay(p.ID)
 }
@@ -235,21 +235,20 @@ func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
 	case p.Schema == "":
 		return ""
 	case d.Spec.Value == "":
-		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, Line(p.Schema, task.MaxArgs/2))
+		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, schemaOf(p))
 	}
 	if err := schema.Validate(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value)); err != nil {
-		return fmt.Sprintf("The value does not fit what %s asks for: %v. It must be JSON for the schema %s", p.ID, err, Line(p.Schema, task.MaxArgs/2))
+		return fmt.Sprintf("The value does not fit what %s asks for: %s. It must be JSON for the schema %s", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2), schemaOf(p))
 	}
 	return ""
 }
 
-// another is a name for a Decision on the same request.
-func another(d *v1alpha1.Decision) string {
-	first := d.Spec.Run + "." + d.Spec.Request
-	if n, err := strconv.Atoi(strings.TrimPrefix(d.Name, first+".")); err == nil {
-		return first + "." + strconv.Itoa(n+1)
-	}
-	return d.Name + ".2"
+// schemaOf quotes the schema of the answer to a request.
+func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schema, task.MaxArgs/2) }
+
+// groupList names the groups whose members may decide a request.
+func groupList(p v1alpha1.PendingRequest) string {
+	return untrusted.Line(strings.Join(p.Groups, ", "), task.MaxArgs/2)
 }
 
 func either(kinds []v1alpha1.DecisionType) string {
@@ -272,16 +271,4 @@ func asks(run *v1alpha1.Run) string {
 		return "it asks nothing now"
 	}
 	return "it waits for " + strings.Join(ids, ", ")
-}
-
-// Line is text that a model or a runner wrote, fit for a terminal: one line
-// without control characters, at most limit bytes.
-func Line(text string, limit int) string {
-	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, text)
-	return task.Cut(strings.Join(strings.Fields(clean), " "), limit)
 }

@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 		"an answer to one of two":          {asking(question, another), decision(toAnswer, ""), "False Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)", "-"},
 		"a message":                        {asking(), decision(toSay, ""), onItsWay, ""},
 		"one that was acted on":            {decided(asking(), "d", ""), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
-		"one that was refused":             {decided(asking(question), "d", "too \x1b[2J\nlate"), decision(toAnswer, "s3c1"), "False The runner refused it: too [2J late", "-"},
+		"one that was refused":             {decided(asking(question), "d", "too \x1b[2J\nlate"), decision(toAnswer, "s3c1"), "False The runner refused it: “too \\x1b[2J late”", "-"},
 		"one that ended the Run":           {finished(decided(asking(), "d", "")), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
 	}
 	for name, tc := range cases {
@@ -182,12 +182,12 @@ func TestJudgeOfApprovals(t *testing.T) {
 		want     string
 	}{
 		"an approval of what was shown":         {asking(call), says(approve, digest("d1")), onItsWay},
-		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False s3c1 is another request than the one that was approved: its digest is d1. Look at it in status.progress.pending of the Run and create another Decision, named x.s3c1.2"},
+		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False s3c1 is another request than the one that was approved: its digest is d1 (status.progress.pending"},
 		"a denial needs no digest":              {asking(call), says(deny, nil), onItsWay},
 		"an answer to a call":                   {asking(call), says(answers, value("yes")), "False s3c1 wants the type Approve or Deny, being of the kind Approval, not Answer"},
 		"an approval of a question":             {asking(typed), says(approve, digest("d1")), "False s3c1 wants the type Answer"},
 		"in the name of a group that may":       {asking(ofLeads), says(approve, digest("d1", "devs", "owners")), onItsWay},
-		"in the name of no group":               {asking(ofLeads), says(approve, digest("d1")), "False s3c1 is for members of leads, owners to decide: create another Decision, named x.s3c1.2, with one of these that you are in as spec.groups"},
+		"in the name of no group":               {asking(ofLeads), says(approve, digest("d1")), "False s3c1 is for members of leads, owners to decide: in spec.groups, name one of these that you are in"},
 		"a denial is for the groups as well":    {asking(ofLeads), says(deny, digest("", "devs")), "False s3c1 is for members of leads, owners"},
 		"an answer that fits":                   {asking(typed), says(answers, value(`{"env":"staging"}`)), onItsWay},
 		"an answer that does not":               {asking(typed), says(answers, value(`{"env":1}`)), "False The value does not fit what s3c1 asks for"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -13,7 +14,8 @@ const maxQuoted = 400
 
 // Asking quotes the first thing that a Run asks people and says how to answer it.
 // What it asks of the operator is not for them.
-func Asking(run string, pending []v1alpha1.PendingRequest) string {
+// The Decision that it names is not among taken.
+func Asking(run string, pending []v1alpha1.PendingRequest, taken []string) string {
 	people := forPeople(pending)
 	if len(people) == 0 {
 		return "The runner waits for a person"
@@ -21,14 +23,14 @@ func Asking(run string, pending []v1alpha1.PendingRequest) string {
 	p := people[0]
 	who := "It"
 	if p.Agent != "" {
-		who = "Agent " + Line(p.Agent, task.MaxAsker)
+		who = "Agent " + untrusted.Line(p.Agent, task.MaxAsker)
 	}
-	id := Line(p.ID, task.MaxRequest)
+	id := untrusted.Line(p.ID, task.MaxRequest)
 	said := reply(p)
 	if len(p.Groups) > 0 {
-		said += ", groups: [<one of " + Line(strings.Join(p.Groups, ", "), task.MaxAsker) + ">]"
+		said += ", groups: [<one of " + untrusted.Line(strings.Join(p.Groups, ", "), task.MaxAsker) + ">]"
 	}
-	text := fmt.Sprintf("%s asks: “%s” To answer, kubectl create a Decision named %s.%s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), run, id, run, id, said)
+	text := fmt.Sprintf("%s asks: %s To answer, kubectl create a Decision named %s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), FreeName(run, id, taken), run, id, said)
 	if more := len(people) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more in status.progress.pending", more)
 	}
@@ -47,24 +49,24 @@ func forPeople(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	return out
 }
 
-// subject is what is asked, in a line. An approval that is not about a call, as
+// subject is what is asked, in quotation marks. An approval that is not about a call, as
 // that of a workflow's node, is its question alone.
 func subject(p v1alpha1.PendingRequest) string {
 	if p.Kind != task.PendingApproval || p.Args == "" {
-		return Line(p.Question, maxQuoted)
+		return untrusted.Quote(p.Question, maxQuoted)
 	}
-	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(Line(p.Args, task.MaxArgs), maxQuoted*3/4))
+	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(untrusted.Line(p.Args, task.MaxArgs), maxQuoted*3/4))
 	if p.Question != "" {
 		text += " " + p.Question
 	}
-	return Line(text, maxQuoted)
+	return untrusted.Quote(text, maxQuoted)
 }
 
 // reply is what a Decision on a request says.
 func reply(p v1alpha1.PendingRequest) string {
 	switch p.Kind {
 	case task.PendingApproval:
-		said := "type: Approve, digest: " + Line(p.Digest, len(p.Digest))
+		said := "type: Approve, digest: " + untrusted.Line(p.Digest, len(p.Digest))
 		if p.Schema != "" {
 			said += ", value: '<JSON for the schema in status.progress.pending>'"
 		}

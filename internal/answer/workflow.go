@@ -30,7 +30,7 @@ func toWorkflow(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 // toApproval judges a Decision on an approval of a workflow.
 func toApproval(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 	if d.Spec.Scope == v1alpha1.ScopeRun {
-		return refused("%s is asked once, so scope: Run means nothing: create another Decision, named %s, without scope", p.ID, another(d))
+		return refused("%s is asked once, so scope: Run means nothing: remove spec.scope", p.ID)
 	}
 	v := toRequest(p, d)
 	if v.Deliver {

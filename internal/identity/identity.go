@@ -55,8 +55,11 @@ func (i *Identity) Ensure(ctx context.Context, namespace string) error {
 func (i *Identity) ensure(ctx context.Context, want client.Object, kind string) error {
 	had := want.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a deep copy has the type of its original
 	err := i.client.Get(ctx, client.ObjectKeyFromObject(want), had)
+	if err == nil {
+		return nil
+	}
 	if !apierrors.IsNotFound(err) {
-		return err
+		return fmt.Errorf("getting %s %s: %w", kind, want.GetName(), err)
 	}
 	if err := i.client.Create(ctx, want); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %s %s: %w", kind, want.GetName(), err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -56,7 +57,11 @@ type Options struct {
 	Namespace      string
 	// MetricsAddress and ProbeAddress are listened on; "0" listens on none.
 	MetricsAddress, ProbeAddress string
-	Log                          logr.Logger
+	// MetricsAuthentication serves metrics over HTTPS, to whoever may get the path
+	// /metrics of the API server. The operator then needs to create tokenreviews and
+	// subjectaccessreviews.
+	MetricsAuthentication bool
+	Log                   logr.Logger
 }
 
 // Scheme knows the kinds that the operator deals with.
@@ -79,7 +84,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 		Logger:                        o.Log,
 		Cache:                         cacheOptions(o.Namespaces),
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
+		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group,
@@ -93,6 +98,17 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 		return nil, err
 	}
 	return mgr, nil
+}
+
+// metricsOptions are how metrics are served. Without a certificate of its own the
+// server signs one itself.
+func metricsOptions(o Options) server.Options {
+	out := server.Options{BindAddress: o.MetricsAddress}
+	if o.MetricsAuthentication {
+		out.SecureServing = true
+		out.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return out
 }
 
 func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {

@@ -36,6 +36,7 @@ var Register = sync.OnceFunc(func() {
 const (
 	settle = "Settle"
 	wait   = "Wait"
+	warn   = "Warn"
 )
 
 // observe counts a transition.

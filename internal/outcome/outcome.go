@@ -17,6 +17,9 @@ type Outcome struct {
 	Status metav1.ConditionStatus
 	// Reason is one of the API's list; Message says the same to a person.
 	Reason, Message string
+	// Problem is what the operator could not do about a Run that is final already. It
+	// is the message of Reconciling: what became of the Run stays as it is.
+	Problem string
 }
 
 // Of is the outcome that a status tells of. One that nobody has looked at is
@@ -68,10 +71,12 @@ func (o Outcome) conditions() []metav1.Condition {
 	short := func(kind string, status bool) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: condition.When(status), Reason: o.Reason}
 	}
+	reconciling := short(v1alpha1.ConditionReconciling, active)
+	reconciling.Message = task.Cut(o.Problem, task.MaxMessage)
 	return []metav1.Condition{
 		say(v1alpha1.ConditionSucceeded, outcome),
 		short(v1alpha1.ConditionFinished, !active),
-		short(v1alpha1.ConditionReconciling, active),
+		reconciling,
 		short(v1alpha1.ConditionStalled, outcome == metav1.ConditionFalse),
 	}
 }

@@ -5,27 +5,9 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// restoreLabel is what a backup puts on what it restores.
-const restoreLabel = "velero.io/restore-name"
-
-// Restored is the outcome of a Run that a backup brought back without its status,
-// and that nothing was begun for since; false: it is none.
-func Restored(run *v1alpha1.Run) (Outcome, bool) {
-	if run.Labels[restoreLabel] == "" {
-		return Outcome{}, false
-	}
-	return Outcome{
-		Status:  metav1.ConditionFalse,
-		Reason:  v1alpha1.ReasonRestored,
-		Message: "A backup restored this Run without its status, so it may have been done already; create a new Run to do the work again",
-	}, true
-}
 
 // SinceCompletion is how long a Run is final.
 func SinceCompletion(run *v1alpha1.Run, now time.Time) time.Duration {
@@ -88,7 +70,7 @@ func Kept(run *v1alpha1.Run) Outcome {
 func Inherited(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {
-		if !Tracks(key) && !strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") && !strings.HasPrefix(key, "velero.io/") {
+		if !Tracks(key) && !strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") && !IsRestoreMark(key) {
 			out[key] = value
 		}
 	}

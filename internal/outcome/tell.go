@@ -11,6 +11,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A Reporter writes the status of Runs, and tells people.
@@ -69,15 +71,25 @@ func Transitions(before, after v1alpha1.RunStatus) []Transition {
 	}
 	switch {
 	case is.Status == metav1.ConditionTrue && was.Status != is.Status:
-		return []Transition{{corev1.EventTypeNormal, is.Reason, settle, is.Message}}
+		return append([]Transition{{corev1.EventTypeNormal, is.Reason, settle, is.Message}}, warnings(after)...)
 	case is.Status == metav1.ConditionFalse && was.Status != is.Status:
-		return []Transition{{corev1.EventTypeWarning, is.Reason, settle, is.Message}}
+		return append([]Transition{{corev1.EventTypeWarning, is.Reason, settle, is.Message}}, warnings(after)...)
 	case is.Status == was.Status && is.Status != metav1.ConditionUnknown:
 		return []Transition{{corev1.EventTypeNormal, "Kept", "Keep", is.Message}}
 	case told[is.Reason] && (was.Reason != is.Reason || asks[is.Reason]):
 		return []Transition{{corev1.EventTypeWarning, is.Reason, wait, is.Message}}
 	}
 	return nil
+}
+
+// warnings are what the owner of the Agent of a Run that ended should mend though
+// it may have ended well.
+func warnings(s v1alpha1.RunStatus) []Transition {
+	if s.Progress == nil || s.Progress.Result == nil || s.Progress.Result.Warning == "" {
+		return nil
+	}
+	note := untrusted.Line(s.Progress.Result.Warning, task.MaxWarning)
+	return []Transition{{corev1.EventTypeWarning, v1alpha1.ReasonToolUnavailable, warn, note}}
 }
 
 func succeeded(s v1alpha1.RunStatus) metav1.Condition {

@@ -9,6 +9,27 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
+// What the owner of an Agent should mend is an event of its own, once, though the
+// work ended well.
+func TestAWarningOfTheRunnerIsAnEventOfItsOwn(t *testing.T) {
+	const warning = "Every call of toolset weather failed (3 of 3): lookup wether.example: no such host. Check spec.requests.baseURL of Toolset weather."
+	ended := func(o metav1.ConditionStatus, reason string) v1alpha1.RunStatus {
+		return v1alpha1.RunStatus{
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: o, Reason: reason}},
+			Progress:   &v1alpha1.RunProgress{Result: &v1alpha1.Result{Reason: reason, Warning: warning + "\u202e\x1b"}},
+		}
+	}
+	for is, o := range map[string]metav1.ConditionStatus{"Finished": metav1.ConditionTrue, "StepLimit": metav1.ConditionFalse} {
+		got := outcome.Transitions(v1alpha1.RunStatus{}, ended(o, is))
+		if len(got) != 2 || got[0].Reason != is || got[1] != (outcome.Transition{Kind: "Warning", Reason: "ToolUnavailable", Action: "Warn", Note: warning + `\u202e\x1b`}) {
+			t.Errorf("%s is told as %+v", is, got)
+		}
+		if again := outcome.Transitions(ended(o, is), ended(o, is)); len(again) != 0 {
+			t.Errorf("%s is told again as %+v", is, again)
+		}
+	}
+}
+
 // People are told once, when something changed that they may have to act upon.
 func TestTransitions(t *testing.T) {
 	status := func(o metav1.ConditionStatus, reason, message string) v1alpha1.RunStatus {

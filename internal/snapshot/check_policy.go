@@ -76,15 +76,24 @@ func toolKinds(agent *v1alpha1.Agent, o Objects) (policy.ToolKinds, *NotReadyErr
 	kinds := policy.ToolKinds{}
 	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
 		for _, t := range a.Spec.Tools {
-			for _, name := range callable(t, o) {
-				kinds[name] = policy.Plain
-			}
-			if t.Builtin == v1alpha1.BuiltinShell {
-				kinds[called[t.Builtin][0]] = policy.Shell
-			}
+			addKinds(kinds, t, o)
 		}
 	}
 	return kinds, nil
+}
+
+// addKinds adds what rules may ask of the tools of one entry.
+func addKinds(kinds policy.ToolKinds, t v1alpha1.Tool, o Objects) {
+	kind := policy.Plain
+	if t.Builtin == v1alpha1.BuiltinFiles {
+		kind = policy.Files
+	}
+	for _, name := range callable(t, o) {
+		kinds[name] = kind
+	}
+	if t.Builtin == v1alpha1.BuiltinShell {
+		kinds[called[t.Builtin][0]] = policy.Shell
+	}
 }
 
 // callable are the names by which a model calls a tool. What an MCP server

@@ -160,7 +160,7 @@ func longest(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) int64
 	case s.Format == "date-time":
 		return 32
 	case len(s.Enum) > 0:
-		return 32
+		return longestValue(s.Enum)
 	case s.MaxLength == nil:
 		t.Errorf("%s has no maxLength", path)
 		return 0
@@ -170,4 +170,13 @@ func longest(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) int64
 		return *s.MaxLength // names, reasons, units: ASCII by their patterns or by who writes them
 	}
 	return 4 * *s.MaxLength
+}
+
+// longestValue is the most bytes of JSON of the values of an enum.
+func longestValue(values []apiextensionsv1.JSON) int64 {
+	longest := 0
+	for _, v := range values {
+		longest = max(longest, len(v.Raw))
+	}
+	return int64(longest)
 }

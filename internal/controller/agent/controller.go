@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,10 +63,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("observing Agent: %w", err)
 	}
 	next := decide(seen)
-	if err := sweep.Remove(ctx, r.client, next.remove); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.report(ctx, seen, next); err != nil {
+	removed := sweep.Remove(ctx, r.client, next.remove)
+	if err := errors.Join(removed, r.report(ctx, seen, next.telling(removed))); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: next.wake}, nil

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A plan is what to do next, as data.
@@ -30,6 +33,15 @@ func decide(w world) plan {
 		p.conditions = []metav1.Condition{ready(err), durable(w.agent)}
 	}
 	p.remove, p.wake = w.versions.Old(current, w.now)
+	return p
+}
+
+// telling is a plan that tells of stored versions which could not be removed.
+func (p plan) telling(err error) plan {
+	if err != nil && len(p.conditions) > 0 {
+		p.conditions = slices.Clone(p.conditions)
+		p.conditions[0].Message = task.Cut(p.conditions[0].Message+". "+denial.Describe(err), task.MaxMessage)
+	}
 	return p
 }
 

@@ -2,7 +2,9 @@ package decision
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +17,10 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Some clusters let only who may delete an object say who owns it; nothing here
@@ -66,10 +71,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, d *v1alpha1.Decision) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Decision: %w", err)
 	}
-	if err := r.act(ctx, seen); err != nil {
-		return ctrl.Result{}, err
+	acted := r.act(ctx, seen)
+	if statuspatch.IsConflict(acted) {
+		return ctrl.Result{}, acted // what was seen is old
 	}
-	return ctrl.Result{}, r.report(ctx, seen, statusOf(seen, decide(seen)))
+	applied := decide(seen)
+	if acted != nil {
+		applied.Message = task.Cut(strings.TrimSpace(applied.Message+". "+denial.Describe(acted)), task.MaxMessage)
+	}
+	return ctrl.Result{}, errors.Join(acted, r.report(ctx, seen, statusOf(seen, applied)))
 }
 
 // ofRun are the Decisions on a Run of which it is not known what became.

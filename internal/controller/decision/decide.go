@@ -18,10 +18,14 @@ var reasons = map[metav1.ConditionStatus]string{
 // decide is what became of it.
 func decide(w world) metav1.Condition {
 	v := answer.Judge(w.run, w.decision)
+	next := ""
+	if v.Applied == metav1.ConditionFalse {
+		next = answer.NextStep(w.run, w.decision, w.taken)
+	}
 	return metav1.Condition{
 		Type:    v1alpha1.ConditionApplied,
 		Status:  v.Applied,
 		Reason:  reasons[v.Applied],
-		Message: task.Cut(v.Message, task.MaxMessage),
+		Message: task.Cut(v.Message, task.MaxMessage-len(next)) + next,
 	}
 }

@@ -11,12 +11,15 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/proof"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 // A world is everything that one decision may depend on.
 type world struct {
 	decision *v1alpha1.Decision
 	run      *v1alpha1.Run // nil: there is none
+	taken    []string      // the names of the Decisions on the Run, where this one is refused
 	now      time.Time
 }
 
@@ -29,6 +32,7 @@ func (r *Reconciler) look(ctx context.Context, d *v1alpha1.Decision) (world, err
 		err := reader.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}, &run)
 		switch {
 		case err == nil:
+			run.Status.Progress = untrusted.Progress(run.Status.Progress)
 			w.run = &run
 		case apierrors.IsNotFound(err):
 			w.run = nil
@@ -36,8 +40,15 @@ func (r *Reconciler) look(ctx context.Context, d *v1alpha1.Decision) (world, err
 			return w, fmt.Errorf("getting Run %s: %w", d.Spec.Run, err)
 		}
 		if answer.Judge(w.run, d).Applied != metav1.ConditionFalse {
-			break
+			return w, nil
 		}
 	}
-	return w, nil
+	if w.run == nil {
+		return w, nil
+	}
+	others, err := proof.Decisions(ctx, r.client, w.run)
+	for i := range others {
+		w.taken = append(w.taken, others[i].Name)
+	}
+	return w, err
 }

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,14 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // act does what the plan says and has no opinions. It returns the UID of a pod
 // that it made and, where the cluster refused, the plan that follows from that.
 func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, error) {
-	if err := r.steer(ctx, p.steer); err != nil {
-		return p, "", err
+	for _, beside := range []error{r.steer(ctx, p.steer), r.restore(ctx, w, p.restore), r.remove(ctx, p.remove)} {
+		if beside != nil {
+			return p, "", beside
+		}
+	}
+	if startsFromVersion(w, p) {
+		if err := revision.Ensure(ctx, r.client, r.live, w.version.ConfigMap(w.run.Namespace)); err != nil {
+			return p, "", err
+		}
 	}
 	switch {
 	case p.claim != nil:
@@ -32,14 +39,20 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, er
 		return r.create(ctx, w, p)
 	case p.signal != nil:
 		return p, "", r.signal(ctx, p.signal, p.say)
-	case len(p.remove) > 0:
-		return p, "", r.remove(ctx, p.remove)
 	case p.free != nil:
-		return p, "", client.IgnoreNotFound(r.client.Delete(ctx, p.free, preconditions(p.free)))
+		return p, "", r.delete(ctx, p.free, "PersistentVolumeClaim")
 	case p.forget:
-		return p, "", client.IgnoreNotFound(r.client.Delete(ctx, w.run, preconditions(w.run), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		return p, "", r.delete(ctx, w.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 	return p, "", nil
+}
+
+// startsFromVersion says whether the pod of the current attempt is yet to be created,
+// or to mount the ConfigMap of its version: somebody may have deleted or replaced that
+// since the attempt was claimed.
+func startsFromVersion(w world, p plan) bool {
+	a := w.run.Status.Attempt
+	return a != nil && w.version != nil && w.version.Hash == a.Agent && w.progress() == nil && w.run.Status.CompletionTime == nil && !p.settles()
 }
 
 // claim is what has to be there before an attempt is claimed: for the first its
@@ -66,23 +79,16 @@ func (r *Reconciler) prepare(ctx context.Context, w world) error {
 	if w.version == nil {
 		return nil
 	}
-	cm := w.version.ConfigMap(w.run.Namespace)
-	if err := r.client.Get(ctx, client.ObjectKeyFromObject(cm), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := r.client.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating ConfigMap %s: %w", cm.Name, err)
-	}
-	return nil
+	return revision.Ensure(ctx, r.client, r.live, w.version.ConfigMap(w.run.Namespace))
 }
 
 func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, string, error) {
 	if instead, err := r.provide(ctx, w); instead != nil || err != nil {
 		return or(instead, p), "", err
 	}
-	release, instead, err := r.fence(ctx, w)
-	if instead != nil || err != nil {
-		return or(instead, p), "", err
+	release, err := r.fence(ctx, w)
+	if err != nil {
+		return p, "", err
 	}
 	defer release()
 	asked, pod := p.create.DeepCopy(), p.create
@@ -115,9 +121,8 @@ func (r *Reconciler) accept(ctx context.Context, w world, p plan, asked *corev1.
 	if what == "" {
 		return p, string(p.create.UID), nil
 	}
-	err := r.client.Delete(ctx, p.create, preconditions(p.create), client.GracePeriodSeconds(0))
-	if client.IgnoreNotFound(err) != nil {
-		return p, "", fmt.Errorf("deleting Pod %s: %w", p.create.Name, err)
+	if err := r.delete(ctx, p.create, "Pod", client.GracePeriodSeconds(0)); err != nil {
+		return p, "", err
 	}
 	return altered(w, what), "", nil
 }
@@ -129,7 +134,7 @@ func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, 
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(p.create), &pod); err != nil {
 		return p, "", fmt.Errorf("getting Pod %s: %w", p.create.Name, err)
 	}
-	if ours(&pod, w.run) && pod.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(int(w.attempt())) {
+	if ours(&pod, w.run) && attemptOf(&pod) == int(w.attempt()) {
 		asked := p.create
 		p.create = &pod
 		return r.accept(ctx, w, p, asked)
@@ -144,15 +149,26 @@ func (r *Reconciler) signal(ctx context.Context, pod *corev1.Pod, say task.Signa
 		"annotations": map[string]string{v1alpha1.AnnotationSignals: value},
 	}})
 	err := r.client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-	return client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patching Pod %s: %w", pod.Name, err)
+	}
+	return nil
 }
 
 func (r *Reconciler) remove(ctx context.Context, pods []corev1.Pod) error {
 	for i := range pods {
-		err := r.client.Delete(ctx, &pods[i], preconditions(&pods[i]))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Pod %s: %w", pods[i].Name, err)
+		if err := r.delete(ctx, &pods[i], "Pod"); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// delete deletes exactly this object. That it is gone already is success.
+func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
+	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
 	}
 	return nil
 }

@@ -3,11 +3,11 @@ package run
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -22,7 +22,7 @@ func verdictOfBefore(pod *corev1.Pod) (verdict, bool) {
 		if s.Name == fetchContainer {
 			return verdictOfFetch(end), true
 		}
-		message := sentence(fmt.Sprintf("container %s ended with code %d", s.Name, end.ExitCode), end.Reason, strings.TrimSpace(end.Message))
+		message := sentence(fmt.Sprintf("container %s ended with code %d", s.Name, end.ExitCode), end.Reason, untrusted.Line(end.Message, task.MaxMessage))
 		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonRunnerFailed, message: task.Cut(message, task.MaxMessage)}, true
 	}
 	return verdict{}, false

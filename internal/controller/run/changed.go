@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -94,11 +95,23 @@ func materialOf(r *v1alpha1.Run) material {
 	return m
 }
 
-// podChanged lets a pod through when the runner ended, cannot start, or the pod
-// is going away. That a runner started is told by the runner itself.
+// podChanged lets a pod through when the runner ended, cannot start, the pod
+// is going away, or its owner or labels changed. That a runner started is told by
+// the runner itself.
 var podChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return fate(e.Object) != "" },
-	UpdateFunc: func(e event.UpdateEvent) bool { return fate(e.ObjectOld) != fate(e.ObjectNew) },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return fate(e.ObjectOld) != fate(e.ObjectNew) || belonging(e.ObjectOld) != belonging(e.ObjectNew)
+	},
+}
+
+// belonging is what a pod says of the Run that it belongs to.
+func belonging(o client.Object) string {
+	owner := ""
+	if c := metav1.GetControllerOf(o); c != nil {
+		owner = string(c.UID)
+	}
+	return owner + " " + o.GetLabels()[v1alpha1.LabelRun] + " " + o.GetLabels()[v1alpha1.LabelAttempt]
 }
 
 // fate is what became of a pod, as far as decisions depend on it; empty while

@@ -17,6 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -121,6 +122,9 @@ func (r *Reconciler) lookAtChildren(ctx context.Context, w *world) error {
 		return fmt.Errorf("listing child Runs: %w", err)
 	}
 	w.children = slices.DeleteFunc(list.Items, func(c v1alpha1.Run) bool { return !isChild(&c, w.run) })
+	for i := range w.children {
+		w.children[i].Status.Progress = untrusted.Progress(w.children[i].Status.Progress)
+	}
 	slices.SortFunc(w.children, func(a, b v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) })
 	w.wanted = map[string]*v1alpha1.Agent{}
 	for _, d := range w.delegations(w.run.Status.Progress) {
@@ -143,6 +147,7 @@ func (r *Reconciler) lookAtDelegation(ctx context.Context, w *world, d delegatio
 			case err != nil:
 				return fmt.Errorf("getting Run %s: %w", name, err)
 			case isChild(&found, w.run):
+				found.Status.Progress = untrusted.Progress(found.Status.Progress)
 				w.children = append(w.children, found)
 				return nil
 			}

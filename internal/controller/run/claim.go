@@ -162,10 +162,10 @@ func foreignClaim(w world) plan {
 
 // refusedClaim says what follows when the cluster refuses a claim.
 func refusedClaim(w world, err error) (plan, bool) {
-	text := err.Error()
+	text := denial.Text(err)
 	switch {
-	case !denial.Is(err) || strings.Contains(text, "cannot create resource"):
-		return plan{}, false // the server's fault, or the operator's own rights
+	case !denial.Is(err) || denial.IsOwnRights(err):
+		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
 	case strings.Contains(text, "exceeded quota"):

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -69,6 +71,7 @@ func (c *cluster) world() world {
 	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
+	w.taken = answer.FinalNames(c.decided)
 	w.unproven = proof.Lacking(c.run, c.decided)
 	c.show(&w, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
@@ -85,6 +88,11 @@ func (c *cluster) step() plan {
 	p := decide(w)
 	uid := ""
 	c.steer(p.steer)
+	for _, to := range p.restore {
+		pod := c.pods[to.pod.Name]
+		pod.OwnerReferences = to.owners
+		maps.Copy(pod.Labels, to.labels)
+	}
 	switch {
 	case p.child != nil:
 		if p = c.make(w, p); p.signal != nil {
@@ -186,6 +194,10 @@ func commits(reason, message string) func(*v1alpha1.RunProgress) {
 	}
 }
 
+func warns(warning string) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) { p.Result.Warning = warning }
+}
+
 func exits(n int, code int32, mods ...func(*corev1.ContainerStateTerminated)) func(*cluster) {
 	return func(c *cluster) {
 		end := &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(c.now)}
@@ -222,6 +234,22 @@ func isDeleted(n int) func(*cluster) {
 	return func(c *cluster) {
 		now := metav1.NewTime(c.now)
 		c.pod(n).DeletionTimestamp = &now
+	}
+}
+
+// isDisowned takes the owner and the labels of a pod away.
+func isDisowned(n int) func(*cluster) {
+	return func(c *cluster) {
+		pod := c.pod(n)
+		pod.OwnerReferences, pod.Labels = nil, map[string]string{}
+	}
+}
+
+// isTakenOver gives a pod another Run as its owner.
+func isTakenOver(n int) func(*cluster) {
+	return func(c *cluster) {
+		other := metav1.ObjectMeta{Name: "y", UID: "another-run"}
+		c.pod(n).OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&other, v1alpha1.GroupVersion.WithKind("Run"))}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,29 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(7)
+	}
+}
+
+// A warning is a part of the message, and never crowds it out or is crowded out.
+func TestAWarningIsAddedToTheMessage(t *testing.T) {
+	const warning = "Every call of toolset weather failed (3 of 3): lookup wether.example: no such host. Check spec.requests.baseURL of Toolset weather."
+	long := strings.Repeat("x", task.MaxMessage)
+	cases := map[string]struct {
+		result v1alpha1.Result
+		want   string
+	}{
+		"of an older runner":     {v1alpha1.Result{Reason: "Finished", Message: "Pushed"}, "Pushed"},
+		"of one that says more":  {v1alpha1.Result{Reason: "Finished", Message: "Pushed.", Warning: warning}, "Pushed. " + warning},
+		"of one that is content": {v1alpha1.Result{Reason: "Finished", Warning: warning}, "The work is done. " + warning},
+		"of work that failed":    {v1alpha1.Result{Reason: "Stuck", Warning: warning}, warning},
+		"of one that says a lot": {v1alpha1.Result{Reason: "StepLimit", Message: long, Warning: long}, task.Cut(long, task.MaxMessage-task.MaxWarning-2) + ". " + task.Cut(long, task.MaxWarning)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := verdictOf(tc.result).message; got != tc.want || len(got) > task.MaxMessage {
+				t.Errorf("the message is %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/reach"
@@ -102,14 +103,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
-		Owns(&corev1.Pod{}, builder.WithPredicates(podChanged)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(asked, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.nextInLine), builder.WithPredicates(ofAgents, standsElsewhere)).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
@@ -122,11 +123,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("observing Run: %w", err)
+		return r.unobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
 	}
-	next, created, actErr := r.act(ctx, seen, decide(seen))
-	if actErr != nil {
-		return ctrl.Result{}, actErr
+	decided := decide(seen)
+	next, created, err := r.act(ctx, seen, decided)
+	if err != nil {
+		return r.hindered(ctx, seen, decided, err)
 	}
 	if err := r.report(ctx, seen, next, statusOf(seen, next, created)); err != nil {
 		return ctrl.Result{}, err

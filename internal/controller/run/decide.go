@@ -50,7 +50,7 @@ func decide(w world) plan {
 		if !applies {
 			continue
 		}
-		p.steer = steered(w, p)
+		p.steer, p.restore = steered(w, p), restorations(w)
 		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && w.run.DeletionTimestamp.IsZero() && !p.settles() {
 			p.wake = sooner(p.wake, max(w.run.CreationTimestamp.Add(d).Sub(w.now), time.Second))
 		}
@@ -196,7 +196,9 @@ func uncreated(w world) (plan, bool) {
 	p := waiting(reason, message, 0)
 	switch pod := w.pod(); {
 	case pod != nil:
-		return adopted(w, p, pod), true
+		p = adopted(w, p, pod)
+		p.remove = append(p.remove, waitedPods(w)...)
+		return p, true
 	case w.version.Hash != w.run.Status.Attempt.Agent:
 		// The Agent changed, and its old version went, between claim and pod.
 		p.claim = nextAttempt(w, chargeNone)
@@ -205,7 +207,7 @@ func uncreated(w world) (plan, bool) {
 		if lost, is := bereft(w); is {
 			return lost, true
 		}
-		p.create = podOf(w)
+		p.create, p.remove = podOf(w), waitedPods(w)
 	}
 	return p, true
 }

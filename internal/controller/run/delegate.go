@@ -26,7 +26,7 @@ const quotaInterval = 15 * time.Second
 func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error) {
 	var is v1alpha1.Run
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is); err != nil {
-		return plan{}, client.IgnoreNotFound(err)
+		return plan{}, client.IgnoreNotFound(fmt.Errorf("getting Run %s: %w", w.run.Name, err))
 	}
 	if is.UID != w.run.UID || !slices.Equal(is.Status.Delegated, w.run.Status.Delegated) {
 		return plan{wake: retell}, nil
@@ -81,10 +81,10 @@ func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (
 // wrong with the Run is for the agent to know; what passes is waited for. A runner
 // that left is roused to hear of it, though not as soon as it left: it asks again.
 func refusedChild(w world, p plan, err error) (plan, bool) {
-	text := err.Error()
+	text := denial.Text(err)
 	switch {
-	case !denial.Is(err) || strings.Contains(text, "cannot create resource"):
-		return plan{}, false // the server's fault, or the operator's own rights
+	case !denial.Is(err) || denial.IsOwnRights(err):
+		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true
 	case strings.Contains(text, "exceeded quota"):

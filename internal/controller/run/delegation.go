@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -53,7 +53,7 @@ func isOver(run *v1alpha1.Run) bool { return run.Status.CompletionTime != nil }
 // refusal says, to the agent that asked, why no child Run is made; empty: nothing
 // is in the way. It follows from what there is, so it is the same each time.
 func refusal(w world, d delegation) string {
-	name := answer.Line(d.Agent, task.MaxAsker)
+	name := untrusted.Line(d.Agent, task.MaxAsker)
 	offer := offered(w, d.Agent)
 	depth := min(w.limits().task.Depth, maxDepth)
 	switch {

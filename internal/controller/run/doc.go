@@ -14,6 +14,14 @@
 //   - At most one live pod per Run. An attempt is claimed in the status, with
 //     everything that was seen as the condition, before its pod is made; a pod
 //     name is used once.
+//   - A pod is the Run's by its ServiceAccount, and by the UID in the status or the
+//     Run's UID in its task; its owner and labels are no proof. Where these were
+//     changed the operator restores them, so that the pod goes with its Run, unless
+//     the Run is being deleted: of one that is deleted with its pods to stay
+//     (orphan) the runner ends itself with its next report, because there is nothing
+//     to report to, and the ended pod stays.
+//   - An attempt that only waited for a Secret is charged to nothing, and its pod is
+//     deleted when the next attempt starts.
 //   - Success is what a runner committed, never an exit code.
 //   - A finished Run never moves again.
 //   - Failures of the work and of the ground are two budgets, never mixed up.

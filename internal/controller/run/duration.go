@@ -1,12 +1,10 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // overrunGrace is how much longer than limits.duration a runner may live: it
@@ -68,11 +66,8 @@ func remaining(w world) time.Duration {
 // spent is how many seconds runners lived before the current attempt. Once it
 // reports, only what it was told at its start remembers.
 func spent(w world) int64 {
-	if pod := w.pod(); pod != nil {
-		var told task.Task
-		if json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationTask]), &told) == nil {
-			return told.Meter.DurationSeconds
-		}
+	if pod := w.pod(); pod != nil && pod.Annotations[v1alpha1.AnnotationTask] != "" {
+		return taskIn(pod).Meter.DurationSeconds
 	}
 	if p := w.run.Status.Progress; p != nil && p.Attempt < w.attempt() {
 		return p.Usage.DurationSeconds

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,6 +39,9 @@ var retried = []string{
 func verdictOf(r v1alpha1.Result) verdict {
 	v := verdict{charge: chargeFailure, reason: r.Reason, message: r.Message}
 	v.success = r.Reason == v1alpha1.ReasonFinished
+	if r.Warning != "" {
+		v.message = warned(r)
+	}
 	v.final = v.success || !slices.Contains(retried, r.Reason)
 	if v.final && !v.success && !slices.Contains(v1alpha1.FailureReasons, r.Reason) {
 		v.reason, v.message = v1alpha1.ReasonRunnerFailed, sentence(fmt.Sprintf("the runner ended with the unknown reason %q", r.Reason), r.Message)
@@ -133,7 +137,7 @@ func disruption(pod *corev1.Pod) string {
 func judge(w world, v verdict) plan {
 	switch {
 	case v.success:
-		return plan{reason: v1alpha1.ReasonFinished, message: cmp.Or(v.message, "The work is done"), outcome: metav1.ConditionTrue}
+		return plan{reason: v1alpha1.ReasonFinished, message: cmp.Or(v.message, workDone), outcome: metav1.ConditionTrue}
 	case v.final:
 		return failure(v.reason, v.message)
 	case w.run.Spec.DesiredState == v1alpha1.DesiredStopped:
@@ -219,10 +223,19 @@ func again(w world, v verdict) plan {
 	}
 	p := waiting(reason, message, 0)
 	p.claim, p.charge = nextAttempt(w, v.charge), v.charge
-	if t := lastWord(w.pod()); t != nil && t.Attempt == int(w.attempt()) {
+	if t := lastWord(w.pod()); t != nil && t.Attempt == int(w.attempt()) && !onlyWaited(w.pod()) {
 		p.lastWord = t // it used more than it could report
 	}
 	return p
+}
+
+// taskIn is the task that a pod was given; without one, the zero Task.
+func taskIn(pod *corev1.Pod) task.Task {
+	var t task.Task
+	if json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationTask]), &t) != nil {
+		return task.Task{}
+	}
+	return t
 }
 
 // reportedAt is when the current attempt last reported.

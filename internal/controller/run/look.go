@@ -9,18 +9,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 // look reads everything that a decision may depend on. Absent is nil;
 // unreadable is an error, never nil.
 func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error) {
+	run.Status.Progress = untrusted.Progress(run.Status.Progress)
 	w := world{run: run, now: r.now(), runner: r.runner, supply: r.supply, fenced: r.fencer != nil, unguarded: r.guard.Missing()}
 	var err error
 	if w.pods, err = r.pods(ctx, run); err != nil {
@@ -53,27 +55,26 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 		return w, err
 	}
 	w.decisions, w.granted = sorted(run, decisions)
+	w.taken = answer.FinalNames(decisions)
 	w.unproven, err = proof.Missing(ctx, r.live, run, decisions)
 	return w, err
 }
 
-// pods are the Run's own, oldest attempt first. That the recorded pod is gone
-// is believed only of the API server itself: the cache may just be late.
+// pods are the Run's own, oldest attempt first. The pod of the current attempt is
+// found by its name and UID as well, whatever became of its labels and owner.
 func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
 		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
 	own := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !ours(&pod, run) })
-	if a := run.Status.Attempt; a != nil && a.PodUID != "" && run.Status.CompletionTime == nil && !contains(own, a.PodUID) {
-		var pod corev1.Pod
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
-		case string(pod.UID) == a.PodUID && ours(&pod, run):
-			own = append(own, pod)
+	if a := run.Status.Attempt; a != nil && a.PodUID != "" && !contains(own, a.PodUID) {
+		pod, err := r.recordedPod(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		if pod != nil {
+			own = append(own, *pod)
 		}
 	}
 	slices.SortFunc(own, func(a, b corev1.Pod) int {
@@ -82,11 +83,28 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	return own, nil
 }
 
-// ours says whether a pod is the Run's own. Owner and labels anybody may write
-// who may create pods; the runner's ServiceAccount only the operator may give,
-// an admission policy sees to it.
-func ours(pod *corev1.Pod, run *v1alpha1.Run) bool {
-	return metav1.IsControlledBy(pod, run) && pod.Spec.ServiceAccountName == v1alpha1.RunnerServiceAccount
+// recordedPod reads the pod that the status records; nil: it is gone. That it is
+// gone is believed only of the API server itself: the cache may be late, and has
+// only pods with the label of a Run. Of a Run that finished some time ago the cache
+// is enough: nothing depends on it but when the pod is deleted.
+func (r *Reconciler) recordedPod(ctx context.Context, run *v1alpha1.Run) (*corev1.Pod, error) {
+	readers := []client.Reader{r.client, r.live}
+	if run.Status.CompletionTime != nil && r.now().Sub(run.Status.CompletionTime.Time) > leaveGrace {
+		readers = readers[:1]
+	}
+	a := run.Status.Attempt
+	for _, reader := range readers {
+		var pod corev1.Pod
+		err := reader.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
+		case ours(&pod, run) && string(pod.UID) == a.PodUID:
+			return &pod, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // absent is a fact, not a fault
 }
 
 func contains(pods []corev1.Pod, uid string) bool {

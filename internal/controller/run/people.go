@@ -38,11 +38,7 @@ func waitsFor(w world) (reason, message string) {
 	case v1alpha1.ReasonAwaitingChild:
 		return p.State, awaited(w)
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
-		text := answer.Asking(w.run.Name, p.Pending)
-		if w.attempt() > 1 && len(p.Pending) > 0 && !w.durable() {
-			text += fmt.Sprintf(". If an earlier attempt left a Decision of that name, name it %s.%s.2", w.run.Name, answer.Line(p.Pending[0].ID, task.MaxRequest))
-		}
-		return p.State, text
+		return p.State, answer.Asking(w.run.Name, p.Pending, w.taken)
 	}
 	return "", ""
 }

@@ -108,12 +108,14 @@ var peopleStories = map[string]story{
 			at(60*second, "the agent asks", reports(1, awaits("AwaitingAnswer", question("s3c1", "Which branch?")))),
 			at(61*second, "a person answers", answers("s3c1", "main")),
 			at(62*second, "the runner acts on it", reports(1, acts("x.s3c1"))),
-			at(63*second, "x-1 is deleted", vanishes(1)),
+			at(63*second, "x-1 is deleted", func(c *cluster) {
+				vanishes(1)(c)
+				c.decided[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue}}
+			}),
 			at(65*second, "x-2 runs", starts(2)),
 			at(70*second, "the agent asks", reports(2, acts(), awaits("AwaitingAnswer", question("s3c1", "Which of the two?")))),
 			at(75*second, "a person answers under another name", func(c *cluster) {
 				answers("s3c1", "the second")(c)
-				c.decided[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue}}
 				c.decided[1].Name, c.decided[1].Spec.Request = "again", ""
 			}),
 			at(76*second, "the runner acts on it", reports(2, acts("again"))),

@@ -15,6 +15,7 @@ import (
 type plan struct {
 	reason  string                 // why, as the condition Succeeded reports it
 	message string                 // the same, for a person
+	problem string                 // what could not be done about a finished Run
 	outcome metav1.ConditionStatus // empty: unknown, the Run is active
 
 	claim  *v1alpha1.Attempt             // take the next attempt
@@ -23,7 +24,7 @@ type plan struct {
 	adopt  *corev1.Pod                   // record a pod that was made but not recorded
 	signal *corev1.Pod                   // tell this pod's runner
 	say    task.Signals                  // this
-	remove []corev1.Pod                  // delete these pods
+	remove []corev1.Pod                  // delete these pods, before anything is created
 	child  *v1alpha1.Run                 // make this child Run
 	asked  v1alpha1.PendingRequest       // for this request
 	free   *corev1.PersistentVolumeClaim // delete the Run's claim
@@ -31,6 +32,8 @@ type plan struct {
 
 	// steer tells child Runs to stop, to hold or to go on, beside the step.
 	steer []course
+	// restore are pods of the Run that lost their owner or labels, beside the step.
+	restore []restoration
 	// lastWord is a termination message that knows more than status; it is kept
 	// where the runner's report would stand.
 	lastWord *task.Termination
@@ -79,6 +82,10 @@ func nextAttempt(w world, c charge) *v1alpha1.Attempt {
 		next.Agent, next.Claim = last.Agent, last.Claim
 		if c == chargeNone {
 			next.PendingSince = last.PendingSince
+		}
+		if c == chargeNone && worked(w) {
+			ended := metav1.NewTime(endedAt(w))
+			next.PendingSince = &ended
 		}
 	}
 	return next

@@ -96,6 +96,7 @@ func TestLabelsOfGitOpsToolsStayOnTheRun(t *testing.T) {
 			"app.kubernetes.io/instance":       "release",
 			"argocd.argoproj.io/instance":      "app",
 			"kustomize.toolkit.fluxcd.io/name": "apps",
+			"velero.io/backup-name":            "nightly",
 			"deckhand.dev/run":                 "another",
 		}
 	}), gen.Agent())

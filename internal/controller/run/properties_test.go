@@ -40,7 +40,7 @@ var fates = []func(n int) func(*cluster){
 	},
 	func(n int) func(*cluster) { return waits(n, "ImagePullBackOff", "") },
 	func(n int) func(*cluster) { return waits(n, "CreateContainerConfigError", "") },
-	isUnschedulable, isEvicted, vanishes,
+	isUnschedulable, isEvicted, vanishes, isDisowned, isTakenOver,
 	func(int) func(*cluster) { return stops },
 	func(int) func(*cluster) { return wants(v1alpha1.DesiredPaused) },
 	func(int) func(*cluster) { return wants(v1alpha1.DesiredRunning) },

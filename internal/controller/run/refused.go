@@ -24,7 +24,7 @@ const (
 // down, slow or at odds with itself says nothing about the Run: that is an error
 // to try again, however long.
 func refused(w world, err error) (plan, bool) {
-	text := err.Error()
+	text := denial.Text(err)
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 	}
@@ -37,8 +37,8 @@ func refused(w world, err error) (plan, bool) {
 		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod; raise it, or wait for other work to end: "+text), true
 	case says("error looking up service account"):
 		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
-	case says("cannot create resource"):
-		return plan{}, false // the operator's own rights: for its log, not the Run
+	case denial.IsOwnRights(err):
+		return plan{}, false
 	case apierrors.IsForbidden(err), says("denied the request", "denied request"):
 		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate or sandbox of the Agent, or the policy: "+text), true
 	case apierrors.IsInvalid(err):

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -87,7 +87,7 @@ func awaited(w world) string {
 
 // unbegun says of a child Run that is not there what it waits for.
 func unbegun(w world, d delegation) string {
-	agent := answer.Line(d.Agent, task.MaxAsker)
+	agent := untrusted.Line(d.Agent, task.MaxAsker)
 	if _, verdict := shareOf(w, d); verdict == notYet {
 		return fmt.Sprintf("a Run of Agent %s, for which too little is left of limits.tokens or limits.cost while others have their share", agent)
 	}

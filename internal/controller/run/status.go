@@ -34,7 +34,7 @@ func unchanged(run *v1alpha1.Run, p plan) plan {
 
 // said is what a plan says of the Run.
 func (p plan) said() outcome.Outcome {
-	return outcome.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message}
+	return outcome.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message, Problem: p.problem}
 }
 
 // saying is a plan that says something else of the Run.

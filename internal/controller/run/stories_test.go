@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,6 +20,16 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden stories")
+
+// lackedSecret is the last word of a runner that waited for a Secret.
+func lackedSecret(n int, seconds int64) func(*corev1.ContainerStateTerminated) {
+	return func(end *corev1.ContainerStateTerminated) {
+		end.Message = string(task.Termination{
+			Version: task.Version, Attempt: n, Usage: task.Usage{DurationSeconds: seconds},
+			Result: task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"},
+		}.Encode())
+	}
+}
 
 // A beat is something that happens at a time.
 type beat struct {
@@ -52,6 +63,14 @@ var stories = map[string]story{
 			at(1*second, "x-1 runs", starts(1)),
 			at(1*second, "the runner reports", reports(1)),
 			at(9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(10*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"finished-without-its-tools": {
+		title: "a Run ends well, though no call reached its Toolset",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(9*second, "the runner commits with a warning", reports(1, commits("Finished", ""), warns("Every call of toolset weather failed (12 of 12): lookup wether.example: no such host. Check spec.requests.baseURL of Toolset weather."))),
 			at(10*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
@@ -244,6 +263,50 @@ var stories = map[string]story{
 			at(131*second, "the runner commits", reports(2, commits("Finished", ""))),
 		},
 	},
+	"secret-missing-twice": {
+		title: "attempts that only waited are charged to nothing and leave one pod at most",
+		run: func(r *v1alpha1.Run) {
+			limit := v1alpha1.Duration("20s")
+			r.Spec.Limits = &v1alpha1.Limits{Duration: &limit}
+		},
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(16*second, "x-1 exits 78, and says that it lived for 15 s", exits(1, 78, lackedSecret(1, 15))),
+			at(40*second, "x-2 runs", starts(2)),
+			at(55*second, "x-2 exits 78, and says that it lived for 30 s", exits(2, 78, lackedSecret(2, 30))),
+			at(120*second, "x-3 runs", starts(3)),
+			at(122*second, "the runner commits", reports(3, commits("Finished", ""))),
+			at(123*second, "x-3 exits 0", exits(3, 0)),
+		},
+	},
+	"secret-deleted-late": {
+		title: "an attempt that worked before its Secret went is charged for its work, and waits from then on",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(1800*second, "x-1 exits 78 after 7 steps", exits(1, 78, func(end *corev1.ContainerStateTerminated) {
+				end.Message = string(task.Termination{
+					Version: task.Version, Attempt: 1, Counts: task.Counts{Steps: 7, ModelCalls: 7}, Usage: task.Usage{DurationSeconds: 1799},
+					Result: task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"},
+				}.Encode())
+			})),
+			at(1850*second, "x-2 runs", starts(2)),
+			at(1860*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(1861*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"disowned": {
+		title: "a pod whose owner and labels are taken away stays the attempt's, and gets them back",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "its owner and labels are taken away", isDisowned(1)),
+			at(7*second, "another Run is made its owner", isTakenOver(1)),
+			at(9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(10*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"secret-never": {
 		title: "a Secret that never comes ends the Run after limits.pending",
 		run: func(r *v1alpha1.Run) {
@@ -402,6 +465,10 @@ var stories = map[string]story{
 	"restored": {
 		title: "a Run restored without its status is not done twice",
 		run:   func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "nightly"} },
+	},
+	"migrated": {
+		title: "a Run that Stork migrated without its status is not done twice",
+		run:   func(r *v1alpha1.Run) { r.Annotations = map[string]string{"stork.libopenstorage.org/migrated": "true"} },
 	},
 	"too-large": {
 		title: "a task that fits no pod is refused before there is one",

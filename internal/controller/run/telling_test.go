@@ -107,6 +107,14 @@ func deed(p plan) string {
 	for _, c := range p.steer {
 		out = append(out, fmt.Sprintf("has %s %s", c.child.Name, c.to))
 	}
+	for _, to := range p.restore {
+		out = append(out, "restores the owner of "+to.pod.Name)
+	}
+	if stepOf(p) != "" && p.create != nil {
+		for _, pod := range p.remove {
+			out = append(out, "deletes "+pod.Name)
+		}
+	}
 	return strings.Join(out, ", ")
 }
 

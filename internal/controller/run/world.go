@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -31,6 +32,8 @@ type world struct {
 	// granted is what they have raised limits by.
 	decisions []v1alpha1.Decision
 	granted   task.Limits
+	// taken are the names of Decisions that have been applied or refused.
+	taken []string
 	// unproven is a Decision that the runner says it acted on and that is not there,
 	// or says something else.
 	unproven string
@@ -128,6 +131,9 @@ func (w world) pendingSince() time.Time {
 	if a := w.run.Status.Attempt; a != nil && a.PendingSince != nil {
 		since = a.PendingSince.Time
 	}
+	if worked(w) {
+		since = endedAt(w)
+	}
 	resumed := w.run.Status.ResumedAt
 	switch {
 	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w), reasonOf(w.run) == v1alpha1.ReasonQueued:
@@ -151,6 +157,7 @@ func decodeLastWord(end *corev1.ContainerStateTerminated) *task.Termination {
 	if json.Unmarshal([]byte(end.Message), &t) != nil {
 		return nil
 	}
+	t = untrusted.Termination(t)
 	return &t
 }
 
@@ -197,6 +204,7 @@ func resultOf(r task.Result) v1alpha1.Result {
 		Committed: r.Committed,
 		Reason:    task.Cut(string(r.Reason), task.MaxReason),
 		Message:   task.Cut(r.Message, task.MaxMessage),
+		Warning:   task.Cut(r.Warning, task.MaxWarning),
 		Text:      task.Cut(r.Text, task.MaxText),
 	}
 	if len(r.Output) <= task.MaxOutput {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,25 +14,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 )
 
 // act does what the plan says and has no opinions. Where the cluster did not let
 // it, it returns the plan that follows from that.
 func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, error) {
+	var failed []error
 	for _, run := range p.stop {
-		if err := r.stop(ctx, run); err != nil {
-			return p, err
-		}
+		failed = append(failed, r.stop(ctx, run))
 	}
 	for _, run := range p.prune {
-		if err := r.prune(ctx, run); err != nil {
-			return p, err
+		failed = append(failed, r.prune(ctx, run))
+	}
+	if p.create != nil {
+		next, err := r.create(ctx, w, p)
+		if err != nil {
+			next = open(w, p)
 		}
+		p, failed = next, append(failed, err)
 	}
-	if p.create == nil {
-		return p, nil
+	err := errors.Join(failed...)
+	if err != nil {
+		p = p.waiting(denial.Describe(err), patience)
 	}
-	return r.create(ctx, w, p)
+	return p, err
 }
 
 func (r *Reconciler) stop(ctx context.Context, run *v1alpha1.Run) error {
@@ -109,7 +116,9 @@ func (r *Reconciler) meet(ctx context.Context, w world, p plan) (plan, error) {
 
 // refused leaves the time open, to be tried again while it may.
 func refused(w world, p plan, err error) plan {
-	text := fmt.Sprintf("The cluster refused Run %s: %s", p.create.Name, err)
-	again := plan{ready: p.ready, prune: p.prune, handled: w.base()}
-	return again.telling(telling{corev1.EventTypeWarning, eventRefused, "Create", text}).waiting(text, min(patience, w.left()+time.Second))
+	text := fmt.Sprintf("The cluster refused Run %s: %s", p.create.Name, denial.Describe(err))
+	return open(w, p).telling(telling{corev1.EventTypeWarning, eventRefused, "Create", text}).waiting(text, min(patience, w.left()+time.Second))
 }
+
+// open is a plan that leaves the time open for which no Run could be made.
+func open(w world, p plan) plan { return plan{ready: p.ready, handled: w.base()} }

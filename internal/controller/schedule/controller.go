@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=schedules,verbs=get;list;watch
@@ -59,12 +62,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, s *v1alpha1.Schedule) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Schedule: %w", err)
 	}
-	next, err := r.act(ctx, seen, decide(seen))
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	next, acted := r.act(ctx, seen, decide(seen))
+	if statuspatch.IsConflict(acted) {
+		return ctrl.Result{}, acted // what was seen is old
 	}
 	if err := r.report(ctx, seen, next); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, client.IgnoreNotFound(errors.Join(err, acted))
+	}
+	if acted != nil && !denial.Is(acted) {
+		return ctrl.Result{}, acted
 	}
 	return ctrl.Result{RequeueAfter: wakes(seen, next)}, nil
 }

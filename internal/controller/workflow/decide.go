@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -43,6 +44,16 @@ func decide(w world) plan {
 // maxMessage is the most that a condition's message is given here: the API
 // server refuses one of more than 32 KiB.
 const maxMessage = 4 << 10
+
+// telling is a plan that tells of stored versions which could not be removed.
+func (p plan) telling(err error) plan {
+	if err != nil && p.ready != nil {
+		ready := *p.ready
+		ready.Message = task.Cut(ready.Message+". "+denial.Describe(err), maxMessage)
+		p.ready = &ready
+	}
+	return p
+}
 
 func ready(nodes int32, v *workflow.Version, err error) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("%d nodes", nodes)}

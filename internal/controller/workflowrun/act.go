@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -30,13 +30,25 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (world, error) {
 	}
 	switch {
 	case len(p.make) > 0:
+		if err := r.freeze(ctx, w.run.Namespace, w.version); err != nil { // somebody may have deleted or replaced it
+			return w, err
+		}
 		return r.make(ctx, w, p.make)
 	case p.free != nil:
-		return w, client.IgnoreNotFound(r.client.Delete(ctx, p.free, preconditions(p.free)))
+		return w, r.delete(ctx, p.free, "PersistentVolumeClaim")
 	case p.forget:
-		return w, client.IgnoreNotFound(r.client.Delete(ctx, w.run, preconditions(w.run), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		return w, r.delete(ctx, w.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 	return w, nil
+}
+
+// delete deletes exactly this object. That it is gone already is success.
+func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
+	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
+	}
+	return nil
 }
 
 func preconditions(o client.Object) client.Preconditions {
@@ -47,12 +59,8 @@ func preconditions(o client.Object) client.Preconditions {
 // freeze stores a version, before the Run begins with it.
 func (r *Reconciler) freeze(ctx context.Context, namespace string, v *workflow.Version) error {
 	for _, cm := range v.ConfigMaps(namespace) {
-		err := r.client.Get(ctx, client.ObjectKeyFromObject(cm), &corev1.ConfigMap{})
-		if apierrors.IsNotFound(err) {
-			err = r.client.Create(ctx, cm)
-		}
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("storing ConfigMap %s: %w", cm.Name, err)
+		if err := revision.Ensure(ctx, r.client, r.live, cm); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func placeOf(c *v1alpha1.Run) place {
 // is not: its work may have been done.
 func ours(c metav1.Object, parent *v1alpha1.Run) bool {
 	labels := c.GetLabels()
-	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && labels["velero.io/restore-name"] == ""
+	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && outcome.RestoreMark(c) == ""
 }
 
 // succeeded says whether a child did its work.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
@@ -80,7 +81,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofWorkflows, runChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
-		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
@@ -93,12 +94,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("observing Run: %w", err)
+		return r.unobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
 	}
 	next := decide(seen)
 	after, err := r.act(ctx, seen, next)
 	if err != nil {
-		return ctrl.Result{}, err
+		return r.hindered(ctx, seen, next, err)
 	}
 	if len(next.make) > 0 {
 		next = onceMore(after)

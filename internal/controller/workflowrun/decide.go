@@ -129,6 +129,14 @@ func held(w world) (plan, bool) {
 // defaultPending is the default of limits.pending.
 const defaultPending = 10 * time.Minute
 
+// pendingLimit is limits.pending of a Run that has not begun.
+func pendingLimit(w world) time.Duration {
+	if own := w.run.Spec.Limits; own != nil && span(own.Pending) > 0 {
+		return min(defaultPending, span(own.Pending))
+	}
+	return defaultPending
+}
+
 // unresolved waits for what a Run is to run, limits.pending at most.
 func unresolved(w world) (plan, bool) {
 	if w.version != nil {
@@ -137,10 +145,7 @@ func unresolved(w world) (plan, bool) {
 	if w.begun() || pinned(w.run) != "" {
 		return failure(v1alpha1.ReasonMisconfigured, w.obstacle), true
 	}
-	limit := defaultPending
-	if own := w.run.Spec.Limits; own != nil && span(own.Pending) > 0 {
-		limit = min(limit, span(own.Pending))
-	}
+	limit := pendingLimit(w)
 	left := limit - w.now.Sub(pendingSince(w))
 	if left <= 0 {
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: %s", limit, w.obstacle)), true

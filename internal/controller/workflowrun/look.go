@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -65,8 +66,9 @@ func (r *Reconciler) children(ctx context.Context, parent *v1alpha1.Run) ([]*v1a
 	}
 	var out []*v1alpha1.Run
 	for i := range list.Items {
-		if ours(&list.Items[i], parent) {
-			out = append(out, &list.Items[i])
+		if child := &list.Items[i]; ours(child, parent) {
+			child.Status.Progress = untrusted.Progress(child.Status.Progress) // a copy: the cache keeps its own
+			out = append(out, child)
 		}
 	}
 	slices.SortFunc(out, func(a, b *v1alpha1.Run) int {
@@ -131,6 +133,9 @@ func (r *Reconciler) version(ctx context.Context, parent *v1alpha1.Run) (*workfl
 	v, err := r.stored(ctx, parent.Namespace, hash)
 	if v != nil || err != nil {
 		return v, "", err
+	}
+	if v, _, err = r.current(ctx, parent); err != nil || v != nil && v.Hash == hash {
+		return v, "", err // stored again before the next child is made
 	}
 	return nil, fmt.Sprintf("The version of Workflow %s that this Run runs is gone, or somebody changed it (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
 }

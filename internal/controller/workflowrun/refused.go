@@ -27,13 +27,13 @@ func refused(err error) (refusal, bool) {
 	if taken, is := errors.AsType[*takenError](err); is {
 		return refusal{v1alpha1.NodeReasonRefused, taken.Error()}, true
 	}
-	text := err.Error()
+	text := denial.Text(err)
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 	}
 	switch {
-	case !denial.Is(err), says("cannot create resource"), apierrors.IsNotFound(err):
-		return refusal{}, false // the operator's own rights, or a name that is free again: for its log, not the Run
+	case !denial.Is(err), denial.IsOwnRights(err), apierrors.IsNotFound(err):
+		return refusal{}, false // it says nothing about the node: the Run waits
 	case says("exceeded quota", "failed quota"):
 		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run; raise it, or wait for other work to end: " + text}, true
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):

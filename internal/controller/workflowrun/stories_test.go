@@ -375,6 +375,11 @@ output: {num: {cel: "1 / nodes.a.output.n"}}
 		spec:  pipeline,
 		run:   func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "nightly"} },
 	},
+	"migrated": {
+		title: "a Run that Stork migrated without its status is not done twice",
+		spec:  pipeline,
+		run:   func(r *v1alpha1.Run) { r.Annotations = map[string]string{"stork.libopenstorage.org/migrated": "true"} },
+	},
 	"nested": {
 		title:  "a Workflow in a Workflow",
 		nested: map[string]string{"inner": "parameters: [{name: count, type: Integer}]\n" + pipeline},

@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// ours reports whether a pod belongs to a Run. Whoever may create pods chooses
+// their owner and labels, and whoever may change pods changes these, so neither
+// decides: the proof is the runner's ServiceAccount, which an admission policy
+// leaves to the operator, with the UID that the status records or the UID in the
+// task, which the policy guards too. The owner counts only for a pod without a task.
+func ours(pod *corev1.Pod, run *v1alpha1.Run) bool {
+	if pod.Spec.ServiceAccountName != v1alpha1.RunnerServiceAccount {
+		return false
+	}
+	if a := run.Status.Attempt; a != nil && a.PodUID != "" && a.PodUID == string(pod.UID) {
+		return true
+	}
+	if of := taskIn(pod).Run.UID; of != "" {
+		return of == string(run.UID)
+	}
+	return metav1.IsControlledBy(pod, run)
+}
+
+// attemptOf is the number of the attempt that a pod was created for; 0: unknown.
+func attemptOf(pod *corev1.Pod) int {
+	if n := taskIn(pod).Attempt; n > 0 {
+		return n
+	}
+	n, err := strconv.Atoi(pod.Labels[v1alpha1.LabelAttempt])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// A restoration is what a pod of a Run is to have again.
+type restoration struct {
+	pod    *corev1.Pod
+	owners []metav1.OwnerReference
+	labels map[string]string
+}
+
+// restorations are the pods of a Run whose controller reference or labels are not
+// what the operator gave them. Without the reference a pod would stay when its Run
+// is deleted; without the labels the operator would not be told of its end. The
+// garbage collector takes references away on purpose when a Run is deleted and its
+// pods are to stay, so nothing is restored then.
+func restorations(w world) []restoration {
+	if !w.run.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	var out []restoration
+	for i := range w.pods {
+		pod := &w.pods[i]
+		want := map[string]string{v1alpha1.LabelRun: w.run.Name}
+		if n := attemptOf(pod); n > 0 {
+			want[v1alpha1.LabelAttempt] = strconv.Itoa(n)
+		}
+		maps.DeleteFunc(want, func(k, v string) bool { return pod.Labels[k] == v })
+		if pod.DeletionTimestamp != nil || metav1.IsControlledBy(pod, w.run) && len(want) == 0 {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(o metav1.OwnerReference) bool {
+			return o.UID == w.run.UID || o.Controller != nil && *o.Controller
+		})
+		owner := *metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))
+		out = append(out, restoration{pod: pod, owners: append([]metav1.OwnerReference{owner}, others...), labels: want})
+	}
+	return out
+}
+
+// restore gives pods their owner and labels back, unless the Run is about to go:
+// the cache may not show that yet.
+func (r *Reconciler) restore(ctx context.Context, w world, all []restoration) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var is v1alpha1.Run
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("getting Run %s: %w", w.run.Name, err)
+	}
+	if is.UID != w.run.UID || !is.DeletionTimestamp.IsZero() { // also of a Run that is not found
+		return nil
+	}
+	for _, to := range all {
+		patch := encode(map[string]any{"metadata": map[string]any{
+			"uid": to.pod.UID, "resourceVersion": to.pod.ResourceVersion, // neither a namesake nor an old copy
+			"ownerReferences": to.owners, "labels": to.labels,
+		}})
+		err := r.client.Patch(ctx, to.pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("restoring the owner of Pod %s: %w", to.pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// runsOfPod are the Runs that a pod may belong to, by its task, its label and its
+// owner: each of them looks for itself whether it does.
+func runsOfPod(_ context.Context, o client.Object) []reconcile.Request {
+	pod, is := o.(*corev1.Pod)
+	if !is {
+		return nil
+	}
+	names := []string{taskIn(pod).Run.Name, pod.Labels[v1alpha1.LabelRun]}
+	if c := metav1.GetControllerOf(pod); c != nil && c.Kind == "Run" && c.APIVersion == v1alpha1.GroupVersion.String() {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	var out []reconcile.Request
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: pod.Namespace, Name: name}})
+		}
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+package run
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// onlyWaited reports whether an attempt ended before it made a call because a
+// Secret was missing. Such an attempt is charged to nothing, limits.duration
+// included, and its pod is deleted when the next attempt starts.
+func onlyWaited(pod *corev1.Pod) bool {
+	if pod == nil || alive(pod) || verdictOfPod(pod).reason != v1alpha1.ReasonSecretMissing {
+		return false
+	}
+	t := lastWord(pod)
+	if t == nil {
+		return true // an init container waited: the runner did not start
+	}
+	before := taskIn(pod).Meter
+	return t.Counts.Steps <= before.Steps && t.Counts.ModelCalls <= before.ModelCalls && t.Counts.ToolCalls <= before.ToolCalls
+}
+
+// worked reports whether the runner of the current attempt worked before it ended.
+func worked(w world) bool {
+	pod := w.pod()
+	return lastWord(pod) != nil && !onlyWaited(pod)
+}
+
+// waitedPods are the pods of earlier attempts that only waited for a Secret.
+func waitedPods(w world) []corev1.Pod {
+	var out []corev1.Pod
+	for i := range w.pods {
+		pod := &w.pods[i]
+		if pod.Name != w.run.Status.Attempt.Pod && pod.DeletionTimestamp == nil && onlyWaited(pod) {
+			out = append(out, *pod)
+		}
+	}
+	return out
+}

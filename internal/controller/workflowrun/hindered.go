@@ -1,0 +1,74 @@
+package workflowrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// refusedInterval is how soon a refused request is sent again.
+const refusedInterval = 15 * time.Second
+
+// hindered reports a step that failed. What the API server refuses is asked for
+// again after a while; a failure that may pass is an error, so that the queue backs
+// off. A conflict says nothing: what was seen is old.
+func (r *Reconciler) hindered(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
+	if statuspatch.IsConflict(err) || ctx.Err() != nil {
+		return ctrl.Result{}, err
+	}
+	next := instead(w, p, err)
+	if reported := r.report(ctx, w, next); reported != nil {
+		return ctrl.Result{}, errors.Join(err, reported)
+	}
+	if !denial.Is(err) {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: next.wake}, nil
+}
+
+// unobserved reports that the API server refuses to show what a Run depends on.
+func (r *Reconciler) unobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
+	if !denial.Is(err) {
+		return ctrl.Result{}, err
+	}
+	return r.hindered(ctx, w, plan{}, err)
+}
+
+// instead is the plan that reports why another one could not be carried out. None of
+// what that was to record is recorded, unless it ends the Run: it is decided again.
+func instead(w world, p plan, err error) plan {
+	text := task.Cut(denial.Describe(err), task.MaxMessage)
+	next := plan{Outcome: outcome.Of(w.run.Status), wake: sooner(p.wake, refusedInterval)}
+	switch {
+	case !active(w):
+		next.Problem = text
+	case p.Settles():
+		next.Outcome, next.progress = p.Outcome, p.progress
+		next.Problem = text
+	case !w.begun() && denial.Is(err):
+		return cannotBegin(w, next, text)
+	default:
+		next.Message = text
+	}
+	return next
+}
+
+// cannotBegin waits until a Run can begin, limits.pending at most.
+func cannotBegin(w world, p plan, text string) plan {
+	limit := pendingLimit(w)
+	left := limit - w.now.Sub(pendingSince(w))
+	if left <= 0 {
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending). %s. Then create a new Run", limit, text))
+	}
+	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, text, sooner(p.wake, left)
+	return p
+}

@@ -1,0 +1,117 @@
+package untrusted
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// maxCount is the most that a count can be: sums of those of all Runs of a workflow
+// stay far from overflowing.
+const maxCount = 1 << 50
+
+// digestPattern is what a digest, which people copy, may consist of.
+var digestPattern = regexp.MustCompile(`^[0-9A-Za-z._:+/=-]{0,64}$`)
+
+// kinds are those of requests; one without a kind is a question.
+var kinds = []string{"", task.PendingApproval, task.PendingQuestion, task.PendingLimit, task.PendingDelegation}
+
+// Progress returns what a runner reported with each count within its bounds, with
+// names and messages on one visible line, and without requests of unknown kinds and
+// requests and Decisions whose ids could not be those of Kubernetes objects. The original is not changed.
+func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
+	if p == nil {
+		return nil
+	}
+	p = p.DeepCopy()
+	clampCounts(&p.Counts)
+	clampUsage(&p.Usage)
+	lines(task.MaxMessage, &p.State, &p.Model, &p.Usage.Cost)
+	if p.Step != nil {
+		clamp(&p.Step.Number)
+		lines(task.MaxMessage, &p.Step.Kind, &p.Step.Name)
+	}
+	for i := range p.Recent {
+		r := &p.Recent[i]
+		clamp(&r.Step, &r.DurationMs)
+		lines(task.MaxSummary, &r.Kind, &r.Name, &r.Summary)
+	}
+	p.Pending = slices.DeleteFunc(p.Pending, func(r v1alpha1.PendingRequest) bool {
+		return !isID(r.ID) || !slices.Contains(kinds, r.Kind) || !digestPattern.MatchString(r.Digest)
+	})
+	for i := range p.Pending {
+		lines(task.MaxAsker, &p.Pending[i].Agent, &p.Pending[i].Tool, &p.Pending[i].Rule)
+	}
+	p.Decided = slices.DeleteFunc(p.Decided, func(d v1alpha1.DecidedRequest) bool {
+		return !isID(d.Name) || d.Request != "" && !isID(d.Request) || !digestPattern.MatchString(d.Digest)
+	})
+	for i := range p.Decided {
+		lines(task.MaxRefused, &p.Decided[i].Refused)
+	}
+	if p.Result != nil {
+		cleanResult(p.Result)
+	}
+	return p
+}
+
+// isID says whether an id may be a part of the name of a Kubernetes object.
+func isID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
+
+func cleanResult(r *v1alpha1.Result) {
+	lines(task.MaxMessage, &r.Reason, &r.Message)
+	lines(task.MaxWarning, &r.Warning)
+	for i := range r.Files {
+		clamp(&r.Files[i].Size)
+		lines(task.MaxPath, &r.Files[i].Path)
+	}
+	if r.Published != nil {
+		lines(task.MaxMessage, &r.Published.Branch, &r.Published.Commit)
+	}
+}
+
+// Termination does for a termination message what Progress does for a report.
+func Termination(t task.Termination) task.Termination {
+	counts, usage := v1alpha1.Counts(t.Counts), v1alpha1.Usage(t.Usage)
+	clampCounts(&counts)
+	clampUsage(&usage)
+	lines(task.MaxMessage, &usage.Cost, &t.Result.Message)
+	lines(task.MaxWarning, &t.Result.Warning)
+	t.Counts, t.Usage = task.Counts(counts), task.Usage(usage)
+	t.Result.Reason = task.Reason(Line(string(t.Result.Reason), task.MaxReason))
+	t.Result.Files = slices.Clone(t.Result.Files)
+	for i := range t.Result.Files {
+		clamp(&t.Result.Files[i].Size)
+		lines(task.MaxPath, &t.Result.Files[i].Path)
+	}
+	return t
+}
+
+func clampCounts(c *v1alpha1.Counts) {
+	clamp(&c.Steps, &c.ModelCalls, &c.ToolCalls, &c.Errors)
+}
+
+func clampUsage(u *v1alpha1.Usage) {
+	clamp(&u.InputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.OutputTokens, &u.ReasoningTokens, &u.TotalTokens, &u.DurationSeconds)
+	if u.CostMicroUSD != nil {
+		cost := *u.CostMicroUSD
+		clamp(&cost)
+		u.CostMicroUSD = &cost
+	}
+}
+
+func clamp(counts ...*int64) {
+	for _, n := range counts {
+		*n = min(max(*n, 0), maxCount)
+	}
+}
+
+// lines makes a line of at most limit bytes of each text.
+func lines(limit int, texts ...*string) {
+	for _, text := range texts {
+		*text = Line(*text, limit)
+	}
+}

@@ -1,0 +1,166 @@
+package controller_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// change patches a pod as an administrator, whom no admission policy holds back.
+func (b *bench) change(pod *corev1.Pod, patch string) {
+	b.t.Helper()
+	if err := b.Admin.Patch(b.t.Context(), pod.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+const (
+	withoutOwner  = `{"metadata":{"ownerReferences":null}}`
+	withoutLabels = `{"metadata":{"labels":{"deckhand.dev/run":null,"deckhand.dev/attempt":null}}}`
+	ofAnotherRun  = `{"metadata":{"ownerReferences":[{"apiVersion":"deckhand.dev/v1alpha1","kind":"Run","name":"y","uid":"6e1b1b0e-5f4f-4d5f-8f3f-000000000000","controller":true}]}}`
+	relabelled    = `{"metadata":{"labels":{"deckhand.dev/run":"y","deckhand.dev/attempt":"7"}}}`
+)
+
+// Two live pods of one Run would do its work twice.
+func TestAPodWithoutItsOwnerIsStillTheAttempts(t *testing.T) {
+	for name, patches := range map[string][]string{
+		"without owner":               {withoutOwner},
+		"with another owner":          {ofAnotherRun},
+		"without labels":              {withoutLabels},
+		"with other labels":           {relabelled},
+		"without owner and labels":    {withoutOwner, withoutLabels},
+		"with another Run in all":     {ofAnotherRun, relabelled},
+		"without owner, other labels": {withoutOwner, relabelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.crank()
+			pod := b.onlyPod()
+			b.starts(pod)
+			if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+				t.Fatal(err)
+			}
+			for _, patch := range patches {
+				b.change(pod, patch)
+			}
+			b.now = b.now.Add(time.Minute)
+			b.crank()
+			is := b.onlyPod()
+			if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(is.UID) {
+				t.Errorf("attempt is %+v", a)
+			}
+			if !metav1.IsControlledBy(is, b.get()) || is.Labels[v1alpha1.LabelRun] != "x" || is.Labels[v1alpha1.LabelAttempt] != "1" {
+				t.Errorf("owners %v and labels %v are not restored", is.OwnerReferences, is.Labels)
+			}
+			b.expect("Unknown Running")
+		})
+	}
+}
+
+// The pod is there and not recorded when its owner goes: its task is the proof.
+func TestAPodWithoutItsOwnerIsRecorded(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	failOnce(b, errCrash)
+	if err := b.reconcile(); !errors.Is(err, errCrash) {
+		t.Fatalf("reconciling: %v", err)
+	}
+	b.change(b.onlyPod(), withoutOwner)
+	b.crank()
+	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
+		t.Errorf("attempt is %+v", a)
+	}
+}
+
+// Whoever deletes a Run and has its pods stay wants them without an owner.
+func TestThePodOfARunThatIsOrphanedKeepsNoOwner(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod := b.onlyPod()
+	b.starts(pod)
+	orphan := metav1.DeletePropagationOrphan
+	if err := b.Admin.Delete(t.Context(), b.get(), &client.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	b.change(pod, withoutOwner) // as the garbage collector does
+	for range 3 {
+		if err := b.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is := b.onlyPod(); len(is.OwnerReferences) != 0 {
+		t.Errorf("the owners are %v", is.OwnerReferences)
+	}
+	if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+		t.Errorf("while the Run is there its runner reports: %v", err)
+	}
+}
+
+// A finished Run deletes a pod that works on, whatever was done to it.
+func TestAPodWithoutItsOwnerGoesWhenTheRunIsStopped(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod := b.onlyPod()
+	b.starts(pod)
+	b.change(pod, withoutOwner)
+	b.change(pod, withoutLabels)
+	stopped := b.get()
+	stopped.Spec.DesiredState = v1alpha1.DesiredStopped
+	if err := b.Admin.Update(t.Context(), stopped); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("False Stopped")
+	for _, is := range b.pods() {
+		if is.DeletionTimestamp == nil {
+			t.Errorf("pod %s lives on", is.Name)
+		}
+	}
+}
+
+// Attempts that only waited are charged to nothing, and leave one pod at most.
+func TestWaitingForASecretIsChargedToNothing(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.Run) {
+		limit := v1alpha1.Duration("20s")
+		r.Spec.Limits = &v1alpha1.Limits{Duration: &limit}
+	})
+	lacks := func(n int, seconds int64) string {
+		return jsonOf(t, task.Termination{
+			Version: task.Version, Attempt: n, Usage: task.Usage{DurationSeconds: seconds},
+			Result: task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace " + b.namespace},
+		})
+	}
+	for n := 1; n <= 3; n++ {
+		b.crank()
+		pod := b.onlyPod()
+		if a := b.get().Status.Attempt; int(a.Number) != n || a.PodUID != string(pod.UID) {
+			t.Fatalf("attempt is %+v, want %d", a, n)
+		}
+		b.starts(pod)
+		b.now = b.now.Add(15 * time.Second)
+		b.exits(b.onlyPod(), task.ExitConfig, lacks(n, int64(15*n)))
+		b.crank()
+		b.expect("Unknown SecretMissing")
+		b.now = b.now.Add(time.Minute)
+	}
+	b.crank()
+	var told task.Task
+	if err := json.Unmarshal([]byte(b.onlyPod().Annotations[v1alpha1.AnnotationTask]), &told); err != nil {
+		t.Fatal(err)
+	}
+	is := b.get().Status
+	if told.Meter.DurationSeconds != 0 || is.Failures+is.Disruptions != 0 || told.Attempt != 4 {
+		t.Errorf("attempt %d begins with %d s used, after %d failures and %d disruptions", told.Attempt, told.Meter.DurationSeconds, is.Failures, is.Disruptions)
+	}
+}

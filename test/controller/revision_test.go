@@ -1,0 +1,103 @@
+package controller_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// stored is the ConfigMap of the only version of the namespace.
+func (b *bench) stored() *corev1.ConfigMap {
+	b.t.Helper()
+	var list corev1.ConfigMapList
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+		b.t.Fatal(err)
+	}
+	if len(list.Items) != 1 {
+		b.t.Fatalf("%d versions are stored", len(list.Items))
+	}
+	return &list.Items[0]
+}
+
+// isStored fails the test unless a version is stored, in a ConfigMap of another UID.
+func (b *bench) isStored(was *corev1.ConfigMap) {
+	b.t.Helper()
+	is := b.stored()
+	if _, err := snapshot.Read(is, snapshot.HashOf(was)); err != nil || is.UID == was.UID {
+		b.t.Errorf("the version is not stored again: %v", err)
+	}
+}
+
+// squat replaces the ConfigMap of a version, as whoever may edit ConfigMaps can.
+func (b *bench) squat(cm *corev1.ConfigMap) {
+	b.t.Helper()
+	if err := b.Admin.Delete(b.t.Context(), cm.DeepCopy()); err != nil {
+		b.t.Fatal(err)
+	}
+	immutable := true
+	b.Create(b.t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name},
+		Immutable:  &immutable,
+		Data:       map[string]string{"snapshot.json": "{}"},
+	})
+}
+
+func TestAVersionThatIsDeletedWhileItsPodWaitsIsStoredAgain(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod, was := b.onlyPod(), b.stored()
+	if err := b.Admin.Delete(t.Context(), was.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown Starting")
+	b.isStored(was)
+	if b.onlyPod().UID != pod.UID {
+		t.Error("the pod is another")
+	}
+}
+
+func TestAVersionThatIsSquattedWhileItsPodWaitsIsReplaced(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	was := b.stored()
+	b.squat(was)
+	b.crank()
+	b.expect("Unknown Starting")
+	b.isStored(was)
+}
+
+func TestAVersionThatIsSquattedBeforeThePodIsReplaced(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil { // claims the attempt
+		t.Fatal(err)
+	}
+	was := b.stored()
+	b.squat(was)
+	b.crank()
+	b.expect("Unknown Starting")
+	b.isStored(was)
+	b.onlyPod()
+}
+
+// The name of a version can be worked out before there is one.
+func TestASquatterThatWasFirstIsReplaced(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	was := b.stored()
+	b.squat(was)
+	if err := b.Admin.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+	b.run = b.newRun()
+	b.crank()
+	b.expect("Unknown Starting")
+	b.isStored(was)
+}
