@@ -257,6 +257,7 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"--watch-namespaces=team-a,team-b",
 		"--leader-elect",
 		"--metrics-bind-address=:8080",
+		"--metrics-authentication",
 		"--health-probe-bind-address=:8081",
 		"--policy-prefix=prod-deckhand",
 		"--log-level=debug",
