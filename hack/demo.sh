@@ -1,35 +1,34 @@
 #!/usr/bin/env bash
-# One Agent, one Run, and what came of it, on the cluster of KUBECONFIG.
+# Show one Agent, one Run and its result on the cluster of KUBECONFIG.
+#
+# README.md shows what this prints (TestDemo compares them). Each command is run
+# exactly as it is shown. The commands that are not shown only prepare the
+# cluster for another demo, and wait for what the next command needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="${CLUSTER_DIR:?}/bin:$PATH"
 
-say() { printf '\n$ %s\n' "$*"; "$@"; }
+show() {
+	printf '\n$ %s\n' "$1"
+	bash -euo pipefail -c "$1"
+}
 
-say kubectl apply -f examples/demo/model-server.yaml
+kubectl -n demo delete run demo --ignore-not-found >/dev/null # a Run is done once
+
+show 'kubectl apply -f examples/demo/model-server.yaml'
 kubectl -n demo rollout restart deployment model-server >/dev/null # its image may be new under the same name
-kubectl -n demo rollout status deployment model-server --timeout=60s
-kubectl -n demo delete run demo --ignore-not-found --wait >/dev/null # a Run is done once
+kubectl -n demo rollout status deployment model-server --timeout=60s >/dev/null
 
-say kubectl apply -f examples/demo/agent.yaml
-say kubectl apply -f examples/demo/run.yaml
-kubectl config set-context --current --namespace=demo >/dev/null
+show 'kubectl config set-context --current --namespace=demo'
+show 'kubectl apply -f examples/demo/agent.yaml'
+show 'kubectl apply -f examples/demo/run.yaml'
 
 kubectl wait --for=jsonpath='{.status.attempt.podUID}' run/demo --timeout=60s >/dev/null
-pod=$(kubectl get run demo -o jsonpath='{.status.attempt.pod}')
-kubectl wait --for=jsonpath='{.status.containerStatuses[0].started}' "pod/$pod" --timeout=60s >/dev/null || true
-printf '\n$ kubectl logs -f %s\n' "$pod"
-kubectl logs -f "$pod" | tee dist/demo.log | go run ./hack/follow
+kubectl wait --for=jsonpath='{.status.containerStatuses[0].started}' pod/demo-1 --timeout=60s >/dev/null || true
 
-say kubectl wait --for=condition=Finished run/demo --timeout=60s
-say kubectl get models,agents,runs
+show 'kubectl logs -f demo-1 | go run ./hack/follow'
+show 'kubectl wait --for=condition=Finished run/demo --timeout=60s'
+show 'kubectl get models,agents,runs'
+show $'kubectl get run demo -o jsonpath=\'{.status.progress.result.text}{"\\n"}\''
 
-printf '\nThe answer:\n'
-kubectl get run demo -o jsonpath='{.status.progress.result.text}{"\n"}'
-printf '\nThe file that the agent wrote, as it read it back:\n'
-go run ./hack/follow -tool Read <dist/demo.log
-printf '\n'
-kubectl get run demo -o jsonpath='{.status.conditions[?(@.type=="Succeeded")].status} {.status.conditions[?(@.type=="Succeeded")].reason}' |
-	sed -e 's/^True/run\/demo Succeeded/; s/^False/run\/demo Failed/; s/^Unknown/run\/demo Unknown/'
-printf '\n'
 [ "$(kubectl get run demo -o jsonpath='{.status.conditions[?(@.type=="Succeeded")].status}')" = True ]

@@ -1,12 +1,11 @@
-// Command follow prints the events of a Run for people: kubectl logs -f of its
-// pod on standard input, one line an event on standard output. With -tool it
-// prints only what the tool of that name answered.
+// Command follow prints the events of a Run for people. It reads the log of the
+// Run's pod on standard input (kubectl logs -f POD), and prints what the model
+// wrote, the tools that it called and what they returned.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -16,31 +15,15 @@ import (
 )
 
 func main() {
-	only := flag.String("tool", "", "print only the results of this tool")
-	flag.Parse()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
 		var e step.Event
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.V == 0 {
-			if *only == "" {
-				fmt.Println(lines.Text()) // the runner's own log
-			}
+			fmt.Println(lines.Text()) // the runner's own log
 			continue
 		}
-		if *only != "" {
-			result(e, *only)
-		} else {
-			show(e)
-		}
-	}
-}
-
-// result prints what one tool answered.
-func result(e step.Event, tool string) {
-	var finished events.StepFinished
-	if e.Type == step.EventStepFinished && json.Unmarshal(e.Data, &finished) == nil && finished.Step.Name == tool {
-		fmt.Println(finished.Step.Text())
+		show(e)
 	}
 }
 

@@ -105,7 +105,7 @@ var contextExamples = map[string]example{
 		)},
 		check: func(s *scene) {
 			s.says("workspace-instructions")
-			s.has("the first request", s.asked("POST models/claude/")[0].Body, "How is a rope coiled here?", "Coil every rope clockwise.")
+			s.has("the first request", s.asked("POST models/workspace-instructions-claude/")[0].Body, "How is a rope coiled here?", "Coil every rope clockwise.")
 			s.has("the file", s.results("workspace-instructions", "Read")[0].Text(), "Coil every rope clockwise.")
 		},
 	},

@@ -33,7 +33,7 @@ var durableExamples = map[string]example{
 	"volume.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("Write", args{"path": "1900.txt", "content": "Ships came in."})),
-			modeltest.Turn{Text: longText, DelayMS: 800, Calls: []modeltest.Call{call("Write", args{"path": "1901.txt", "content": "Ships went out."})}},
+			modeltest.Turn{Text: longText, DelayMS: 3000, Calls: []modeltest.Call{call("Write", args{"path": "1901.txt", "content": "Ships went out."})}},
 			does(call("Glob", args{"pattern": "*.txt"})),
 			says("There is: {{.LastToolResult}}"),
 		)},

@@ -49,7 +49,7 @@ var modelExamples = map[string]example{
 		},
 		check: func(s *scene) {
 			s.has("the answer", s.says("fallback"), "the tide signs the log")
-			if got := s.runs["fallback"].Status.Progress.Model; got != "gpt" {
+			if got := s.runs["fallback"].Status.Progress.Model; got != "fallback-gpt" {
 				s.t.Errorf("the last to answer is %s", got)
 			}
 			var who []string
@@ -58,11 +58,11 @@ var modelExamples = map[string]example{
 					who = append(who, st.Model)
 				}
 			}
-			if !slices.Equal(who, []string{"claude", "gpt", "gpt"}) {
+			if !slices.Equal(who, []string{"fallback-claude", "fallback-gpt", "fallback-gpt"}) {
 				s.t.Errorf("the steps are of %v", who)
 			}
-			asked := s.asked("POST models/gpt/")
-			if len(asked) != 2 || len(s.asked("POST models/claude/")) < 3 {
+			asked := s.asked("POST models/fallback-gpt/")
+			if len(asked) != 2 || len(s.asked("POST models/fallback-claude/")) < 3 {
 				s.t.Fatalf("gpt was asked %d times", len(asked))
 			}
 			if s.lacks("what gpt was sent", asked[0].Body, "seventeen syllables", "c2NyaXB0ZWQ="); s.runs["fallback"].Status.Progress.Usage.Cost == "" {
@@ -88,7 +88,7 @@ var modelExamples = map[string]example{
 			if got := s.says("routes"); got != "All is written." {
 				s.t.Errorf("the answer is %q", got)
 			}
-			for model, times := range map[string]int{"sonnet": 2, "haiku": 2} {
+			for model, times := range map[string]int{"routes-sonnet": 2, "routes-haiku": 2} {
 				if got := len(s.asked("POST models/" + model + "/")); got != times {
 					s.t.Errorf("Model %s was asked %d times, want %d", model, got, times)
 				}
@@ -112,7 +112,7 @@ var modelExamples = map[string]example{
 			if got := s.runs["thinker"].Status.Progress.Usage.ReasoningTokens; got != 40 {
 				s.t.Errorf("%d tokens of reasoning", got)
 			}
-			s.has("what gpt was sent", s.asked("POST models/gpt/")[0].Body, `"reasoning_effort":"high"`, `"max_completion_tokens":8000`)
+			s.has("what gpt was sent", s.asked("POST models/parameters-gpt/")[0].Body, `"reasoning_effort":"high"`, `"max_completion_tokens":8000`)
 			qwen := s.asked("POST models/qwen/")[0]
 			s.has("what qwen was sent", qwen.Body, `"temperature":0`, `"top_p":0.9`, `"seed":7`, `"sort":"throughput"`)
 			if got := qwen.Header["X-Title"]; !slices.Equal(got, []string{"Deckhand examples"}) {

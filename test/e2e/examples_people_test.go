@@ -45,8 +45,8 @@ var peopleExamples = map[string]example{
 			} else {
 				s.has("the veto", veto.Text(), "policy", "letters are not edited")
 			}
-			s.has("the first request", s.asked("POST models/claude/")[0].Body, "Write a short letter to the pilots", "The tide turns at noon.")
-			s.has("the second request", s.asked("POST models/claude/")[1].Body, "I write.")
+			s.has("the first request", s.asked("POST models/hooks-claude/")[0].Body, "Write a short letter to the pilots", "The tide turns at noon.")
+			s.has("the second request", s.asked("POST models/hooks-claude/")[1].Body, "I write.")
 			s.has("what is told of the end", s.asked("POST hooks/report")[0].Body, `"point":"AfterSession"`, `"reason":"Finished"`)
 			var did []string
 			for _, h := range s.results("hooks", "Write")[0].Hooks {
@@ -133,7 +133,7 @@ var peopleExamples = map[string]example{
 			if got := s.says("input"); got != "You said: Greet the Aurora ${{ input.language }}." {
 				s.t.Errorf("the answer is %q", got)
 			}
-			s.has("the request", s.asked("POST models/gpt/")[0].Body, "You greet ships in Greek. A literal looks so, ${{ input.language }}.")
+			s.has("the request", s.asked("POST models/input-gpt/")[0].Body, "You greet ships in Greek. A literal looks so, ${{ input.language }}.")
 			s.has("the message", message(s.ended("input-misfit", "False Misconfigured")), "language", "Greek")
 		},
 	},

@@ -117,7 +117,7 @@ var toolExamples = map[string]example{
 		},
 		check: func(s *scene) {
 			s.has("the file", s.says("parallel-calls"), "1 2")
-			second := s.asked("POST models/claude/")[1].Body
+			second := s.asked("POST models/parallel-calls-claude/")[1].Body
 			at := -1
 			for _, text := range []string{"Alfa", "Bravo", "Charlie", "Delta", "Created"} {
 				if next := strings.Index(second, text); next > at {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
@@ -57,6 +58,14 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
 	),
+	"slow-reader": turns( // changes nothing, and takes longer than it takes to delete its Run
+		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
+		slowly(strings.Repeat(longText+" ", 6)),
+	),
+	"idler": turns( // is never answered, having changed nothing
+		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
+		modeltest.Turn{Text: "never", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle, Times: -1}}},
+	),
 	"clumsy": turns(
 		modeltest.Turn{Calls: []modeltest.Call{{Name: "Write", Args: json.RawMessage(`"{\"path\": \"/workspace/a.txt\", \"content\": "`)}}},
 		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/../deckhand/token/token"})}},
@@ -76,6 +85,11 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Text: "I would say seven."},
 		modeltest.Turn{Calls: []modeltest.Call{call("finish", args{"answer": 7})}},
 	),
-	"hostile":  honest,
-	"decliner": turns(modeltest.Turn{Calls: []modeltest.Call{call("reject", args{"reason": "this is not for me"})}}),
+	"forecaster": turns( // goes on without its tool
+		modeltest.Turn{Calls: []modeltest.Call{call("weather__show", args{"day": "today"}), call("weather__show", args{"day": "tomorrow"})}},
+		modeltest.Turn{Text: "I do not know."},
+	),
+	"hostile":    honest,
+	"evil-paths": writesEvilPaths(),
+	"decliner":   turns(modeltest.Turn{Calls: []modeltest.Call{call("reject", args{"reason": "this is not for me"})}}),
 }
