@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -82,10 +81,17 @@ func Get(t *testing.T) *Server {
 	return shared
 }
 
-// Root is the repository.
+// Root is the repository: the folder above the test's with a go.mod. A binary that
+// was built with -trimpath does not know where its sources are.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+	dir, err := os.Getwd()
+	for err == nil && dir != filepath.Dir(dir) {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "."
 }
 
 func newClient(cfg *rest.Config) (client.Client, error) {
