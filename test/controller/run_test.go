@@ -120,6 +120,41 @@ func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
 	b.expect("True Finished")
 }
 
+// The pod of a Run ends right after the runner commits its result, and the cache may
+// not show yet that the Run has settled.
+func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	pod := b.onlyPod()
+	b.starts(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	stale := b.get()
+	b.crank()
+	settled := b.get()
+	b.exits(b.onlyPod(), task.ExitCommitted, "")
+	for name, later := range map[string]time.Duration{"in the same second": 0, "in the next second": time.Second} {
+		b.now = b.now.Add(later)
+		if err := b.reconcileCopy(stale); !statuspatch.IsConflict(err) {
+			t.Errorf("%s: %v, want a conflict", name, err)
+		}
+	}
+	if got := b.get(); got.ResourceVersion != settled.ResourceVersion {
+		t.Errorf("the Run was written again: %+v", got.Status)
+	}
+	close(b.events.Events)
+	var finished []string
+	for e := range b.events.Events {
+		if strings.Contains(e, v1alpha1.ReasonFinished) {
+			finished = append(finished, e)
+		}
+	}
+	if len(finished) != 1 {
+		t.Errorf("the Run was announced as finished %d times: %q", len(finished), finished)
+	}
+}
+
 func TestNamesakeIsAnotherRun(t *testing.T) {
 	b := newBench(t)
 	b.crank()

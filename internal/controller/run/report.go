@@ -2,6 +2,10 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
@@ -20,14 +24,21 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan, want v1alpha1.
 // demands are what must still be as it was seen. A claim, and giving a Run up,
 // rest on all that was seen, a report of the runner that just came in
 // included; the runner cannot starve these writes, for it is not there. All
-// others rest on the attempt alone.
+// others rest on what the operator itself last wrote: the attempt, and the status
+// and reason of Succeeded. So each transition is written, and announced, once, even
+// if a stale copy of the Run is reconciled right after it.
 func demands(w world, p plan) []statuspatch.Op {
 	givesUp := p.settles() && w.committed() == nil
-	if p.claim != nil || givesUp || w.run.Status.Attempt == nil {
+	at := slices.IndexFunc(w.run.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSucceeded })
+	if p.claim != nil || givesUp || w.run.Status.Attempt == nil || at < 0 {
 		return []statuspatch.Op{statuspatch.SameObject(w.run), statuspatch.SameVersion(w.run)}
 	}
+	succeeded, path := w.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
 	return []statuspatch.Op{
 		statuspatch.SameObject(w.run),
 		statuspatch.Same("/status/attempt/number", w.attempt()),
+		statuspatch.Same(path+"type", succeeded.Type),
+		statuspatch.Same(path+"status", succeeded.Status),
+		statuspatch.Same(path+"reason", succeeded.Reason),
 	}
 }
