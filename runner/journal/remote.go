@@ -26,9 +26,12 @@ type RemoteCalls struct {
 	Made, Failed int64
 }
 
-// Remotes are the calls of all endpoints, by name.
+// Remotes returns the calls of all endpoints, sorted by name and field: hooks of two
+// agents may have one name.
 func (b *Book) Remotes() []RemoteCalls {
-	return slices.SortedFunc(maps.Values(b.remotes), func(x, y RemoteCalls) int { return cmp.Compare(x.Name, y.Name) })
+	return slices.SortedFunc(maps.Values(b.remotes), func(x, y RemoteCalls) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Field, y.Field))
+	})
 }
 
 // reach counts the endpoint of a call, and the hooks that were asked about a step.
@@ -55,7 +58,7 @@ func (b *Book) count(to Remote) {
 	if b.remotes == nil {
 		b.remotes = map[string]RemoteCalls{}
 	}
-	key := to.Name + "\n" + to.Field // hooks of two agents may have one name
+	key := to.Name + "\n" + to.Field
 	calls := b.remotes[key]
 	calls.Made++
 	if to.Unreachable != "" {
