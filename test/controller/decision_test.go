@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +51,7 @@ func (b *bench) crankDecision(name string, cache client.Client) *v1alpha1.Decisi
 		if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &d); err != nil {
 			b.t.Fatal(err)
 		}
-		if _, err := decision.New(cache, b.operator, func() time.Time { return b.now }).Reconcile(b.t.Context(), &d); err != nil {
+		if _, err := decision.New(cache, b.operator, b.events, func() time.Time { return b.now }).Reconcile(b.t.Context(), &d); err != nil {
 			b.t.Fatalf("reconciling the Decision: %v", err)
 		}
 	}
@@ -92,6 +93,15 @@ func (b *bench) asks(ids ...string) {
 	}
 	b.crank()
 	b.expect("Unknown AwaitingAnswer")
+}
+
+// sent returns the events since it was called last.
+func (b *bench) sent() []string {
+	var out []string
+	for len(b.events.Events) > 0 {
+		out = append(out, <-b.events.Events)
+	}
+	return out
 }
 
 // A question is asked, answered once, and both sides can see what became of it.
@@ -148,6 +158,27 @@ func TestWhatNobodyAskedIsRefused(t *testing.T) {
 	}
 	if got := b.heard(); len(got) != 0 {
 		t.Errorf("the runner hears %+v", got)
+	}
+}
+
+// After a Decision was refused, the Run, the Decision and the events of both name the
+// next Decision to create.
+func TestTheNextNameIsTold(t *testing.T) {
+	b := newBench(t)
+	b.asks("s3c1")
+	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionDeny})
+	b.sent()
+	d := b.crankDecision("x.s3c1", nil)
+	b.crank()
+	if got := applied(d); !strings.HasPrefix(got, "False Refused s3c1 wants the type Answer") || !strings.HasSuffix(got, ". Create Decision x.s3c1.2") {
+		t.Errorf("Applied is %s", got)
+	}
+	if text := message(b.get()); !strings.Contains(text, "kubectl create a Decision named x.s3c1.2 with spec") {
+		t.Errorf("the message of the Run is %q", text)
+	}
+	want := []string{"Warning Refused " + strings.TrimPrefix(applied(d), "False Refused "), "Warning AwaitingAnswer " + message(b.get())}
+	if diff := cmp.Diff(want, b.sent()); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,22 +29,24 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=decisions,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=deckhand.dev,resources=decisions/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // A Reconciler says what became of Decisions.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader // the API server itself, not the cache
+	events events.EventRecorder
 	now    func() time.Time
 }
 
 // New is a Reconciler; Setup runs it.
-func New(c client.Client, live client.Reader, now func() time.Time) *Reconciler {
-	return &Reconciler{client: c, live: live, now: now}
+func New(c client.Client, live client.Reader, recorder events.EventRecorder, now func() time.Time) *Reconciler {
+	return &Reconciler{client: c, live: live, events: recorder, now: now}
 }
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
-	r := New(mgr.GetClient(), mgr.GetAPIReader(), now)
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), now)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Decision{}, v1alpha1.DecisionsByRun, byRun); err != nil {
 		return fmt.Errorf("indexing Decisions: %w", err)
 	}

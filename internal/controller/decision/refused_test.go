@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -34,7 +35,7 @@ func TestADecisionSaysWhatWasRefused(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), &seen); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := New(c, c, func() time.Time { return gen.Noon }).Reconcile(t.Context(), &seen); err == nil {
+			if _, err := New(c, c, events.NewFakeRecorder(10), func() time.Time { return gen.Noon }).Reconcile(t.Context(), &seen); err == nil {
 				t.Error("it is not tried again")
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), &seen); err != nil {
