@@ -1,0 +1,5 @@
+package simnode
+
+import "time"
+
+func now() time.Time { return time.Now() }

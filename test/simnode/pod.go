@@ -1,0 +1,185 @@
+package simnode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A pod is one that the node has taken.
+type pod struct {
+	node      *Node
+	seen      *corev1.Pod // as it was when it came; never changed
+	started   metav1.Time
+	address   string
+	deleted   chan struct{} // closed when it is being deleted, or gone
+	terminate func()        // closes deleted
+}
+
+func newPod(n *Node, seen *corev1.Pod) *pod {
+	p := &pod{node: n, seen: seen, deleted: make(chan struct{})}
+	p.terminate = sync.OnceFunc(func() { close(p.deleted) })
+	return p
+}
+
+func hasEnded(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// An exit is how the first container of a pod ended.
+type exit struct {
+	code    int32
+	message string
+}
+
+// live takes a pod from its first status to its deletion.
+func (p *pod) live(ctx context.Context) {
+	if !hasEnded(p.seen) && !p.isDeleted() {
+		p.work(ctx)
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.deleted:
+	}
+	atOnce := int64(0)
+	err := p.node.kubelet.CoreV1().Pods(p.seen.Namespace).Delete(ctx, p.seen.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &atOnce, Preconditions: &metav1.Preconditions{UID: &p.seen.UID},
+	})
+	if err != nil && !isGone(err) {
+		p.fail(ctx, fmt.Errorf("deleting: %w", err))
+	}
+}
+
+// work takes a pod from Running to its end.
+func (p *pod) work(ctx context.Context) {
+	p.started, p.address = metav1.NewTime(now()), p.node.address()
+	p.patch(ctx, p.running())
+	p.patch(ctx, p.ended(p.run(ctx)))
+}
+
+// isGone says whether a request failed because the pod is gone, or another has its
+// name.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+
+// fail reports what could not be done, unless the node is stopping.
+func (p *pod) fail(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		p.node.options.Failed(fmt.Errorf("pod %s/%s: %w", p.seen.Namespace, p.seen.Name, err))
+	}
+}
+
+func (p *pod) isDeleted() bool {
+	select {
+	case <-p.deleted:
+		return true
+	default:
+		return false
+	}
+}
+
+// run does the pod's work, which its deletion interrupts.
+func (p *pod) run(ctx context.Context) exit {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.deleted:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if p.seen.Spec.ServiceAccountName == v1alpha1.RunnerServiceAccount {
+		return p.runner(ctx)
+	}
+	if !wait(ctx, p.node.options.Work(p.seen)) {
+		return exit{code: task.ExitInterrupted}
+	}
+	return exit{}
+}
+
+// wait says whether d passed before ctx ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// patch writes the status of the pod, if it is still there.
+func (p *pod) patch(ctx context.Context, status corev1.PodStatus) {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.seen.UID}, "status": status})
+	if err == nil {
+		_, err = p.node.kubelet.CoreV1().Pods(p.seen.Namespace).Patch(ctx, p.seen.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
+	}
+	if err != nil && !isGone(err) {
+		p.fail(ctx, fmt.Errorf("patching its status: %w", err))
+	}
+}
+
+func (p *pod) running() corev1.PodStatus {
+	status := p.status(corev1.PodRunning, corev1.ConditionTrue)
+	status.ContainerStatuses = p.containers(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: p.started}})
+	return status
+}
+
+func (p *pod) ended(e exit) corev1.PodStatus {
+	phase := corev1.PodSucceeded
+	if e.code != 0 {
+		phase = corev1.PodFailed
+	}
+	status := p.status(phase, corev1.ConditionFalse)
+	status.ContainerStatuses = p.containers(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: e.code, Message: e.message, StartedAt: p.started, FinishedAt: metav1.NewTime(now()),
+	}})
+	return status
+}
+
+// status is what running and ended pods have.
+func (p *pod) status(phase corev1.PodPhase, ready corev1.ConditionStatus) corev1.PodStatus {
+	status := corev1.PodStatus{Phase: phase, StartTime: &p.started, PodIP: p.address, PodIPs: []corev1.PodIP{{IP: p.address}}}
+	for kind, is := range map[corev1.PodConditionType]corev1.ConditionStatus{
+		corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: ready, corev1.PodReady: ready,
+	} {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: is, LastTransitionTime: p.started})
+	}
+	for _, c := range p.seen.Spec.InitContainers {
+		done := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: p.started, FinishedAt: p.started}}
+		if c.RestartPolicy != nil && phase == corev1.PodRunning {
+			done = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: p.started}}
+		}
+		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, State: done, Ready: phase == corev1.PodRunning,
+		})
+	}
+	return status
+}
+
+func (p *pod) containers(state corev1.ContainerState) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for _, c := range p.seen.Spec.Containers {
+		started := state.Running != nil
+		out = append(out, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, ImageID: "simulated", ContainerID: "simulated://" + string(p.seen.UID),
+			State: state, Ready: started, Started: &started,
+		})
+	}
+	return out
+}
