@@ -37,12 +37,13 @@ help: ## Say what there is
 
 ##@ To write code
 
-generate: bin/tools/controller-gen ## Make deep copies, CRDs, the operator's role, the chart's copies, reference pages
+generate: bin/tools/controller-gen ## Make deep copies, CRDs, the operator's role, the chart's copies, pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
 		output:crd:dir=config/crd output:rbac:dir=config/rbac
 	hack/chart-files
 	go run ./hack/eventsdoc
+	go run ./hack/reliability
 
 fmt: bin/tools/golangci-lint ## Format the code
 	bin/tools/golangci-lint fmt ./...
@@ -53,7 +54,8 @@ lint: bin/tools/golangci-lint ## Hold the code to the house style
 	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
 
 test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
-	$(GOTESTSUM) -- $(RACE) ./...
+	mkdir -p dist
+	$(GOTESTSUM) --jsonfile=dist/test.json -- $(RACE) ./...
 	(cd examples/custom-runner && ../../$(GOTESTSUM) -- ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- ./cmd/... ./internal/...)
 
@@ -117,10 +119,14 @@ deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
 
 e2e: cluster-up cluster-load toolbox deploy bin/tools/gotestsum ## Run the user stories and the examples on the real cluster
-	$(GOTESTSUM) -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
 e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where Deckhand is installed
-	$(GOTESTSUM) -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
+	mkdir -p dist
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
+
+reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md names, and write their results there
+	hack/reliability/run $(GOTESTSUM)
 
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
 	hack/demo.sh
@@ -140,7 +146,7 @@ performance: bench ## Measure the parts and write docs/performance.md
 verify: bin/tools/controller-gen bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
 	$(MAKE) --no-print-directory lint chart
-	go test -count=1 ./test/render
+	go test -count=1 ./test/render ./hack/reliability
 
 tidy: ## Bring the go.mod files up to date
 	for module in $(MODULES); do

@@ -20,7 +20,8 @@ var (
 	title     = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// What reliability.md and security.md call a proof exists.
+// What the pages call a proof exists. The tables of reliability.md are checked
+// by hack/reliability, its prose here.
 func TestProofsExist(t *testing.T) {
 	page := read(t, filepath.Join(root, "docs", "reliability.md")) + read(t, filepath.Join(root, "docs", "security.md"))
 	tests := allTests(t)

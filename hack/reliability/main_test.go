@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// root is that of the repository.
+const root = "../.."
+
+func rowsOf(t *testing.T) []resolved {
+	t.Helper()
+	tables, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := scan(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := resolve(tables, tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// Every test that a row names exists, and the page shows the rows as they are.
+func TestPageIsUpToDate(t *testing.T) {
+	rows := rowsOf(t)
+	old, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := render(string(old), rows, kept(string(old), rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(old), "\n"), strings.Split(fresh, "\n")); diff != "" {
+		t.Errorf("the page is not up to date; make generate writes it (-page +rows):\n%s", diff)
+	}
+}
+
+func TestNoRowNamesATestThatDoesNotExist(t *testing.T) {
+	tests, err := scan(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"TestThatIsNot", "TestResolve/no such case", "internal/graph.TestResolve", "stories/never-told", "hack/nothing"} {
+		if _, err := resolve([]table{{Rows: []row{{ID: "X1", Tests: []string{name}}}}}, tests); err == nil || !strings.Contains(err.Error(), "row X1") {
+			t.Errorf("%s is found (%v)", name, err)
+		}
+	}
+}
+
+func TestResultOf(t *testing.T) {
+	of := func(targets ...target) resolved { return resolved{targets: targets} }
+	ran, err := record([]string{"testdata/test.json", "testdata/there-is-none.json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		row  resolved
+		want string
+	}{
+		"all passed":                {of(target{dir: "runner", test: "TestA"}, target{dir: "runner", test: "TestB/one_of_them"}), passed},
+		"one failed":                {of(target{dir: "runner", test: "TestA"}, target{dir: "internal", test: "TestA"}), failed},
+		"one did not run":           {of(target{dir: "runner", test: "TestA"}, target{dir: "test/e2e", test: "TestA"}), notRun},
+		"one was skipped":           {of(target{dir: "runner", test: "TestA"}, target{dir: "runner", test: "TestSkipped"}), notRun},
+		"a story":                   {of(target{dir: "internal", story: "crash"}), passed},
+		"a story that was not told": {of(target{dir: "internal", story: "crash-again"}), notRun},
+		"a package":                 {of(target{dir: "runner"}), passed},
+		"a package that failed":     {of(target{dir: "internal"}), failed},
+		"no test":                   {of(), noTest},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := resultOf(tc.row, ran); got != tc.want {
+				t.Errorf("the result is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Without a record a row keeps its result as long as its tests are the same.
+func TestKept(t *testing.T) {
+	rows := []resolved{
+		{row: row{ID: "A1", Fault: "new words", Outcome: "o", Tests: []string{"TestA", "TestB"}}, table: "t", targets: []target{{}}},
+		{row: row{ID: "A2", Fault: "f", Outcome: "o", Tests: []string{"TestNew"}}, table: "t", targets: []target{{}}},
+		{row: row{ID: "A3", Fault: "f", Outcome: "o"}, table: "t"},
+	}
+	const shown = "| A1 | old words |  | o | `TestA`, `TestB` | ✓ |\n| A2 | f |  | o | `TestOld` | ✓ |\n| A3 | f |  | o |  | ✓ |\n"
+	want := map[string]string{"A1": passed, "A2": notRun, "A3": noTest}
+	if diff := cmp.Diff(want, kept(shown, rows)); diff != "" {
+		t.Error(diff)
+	}
+}
