@@ -259,16 +259,6 @@ const (
 	ReasonRestored = "Restored"
 )
 
-// ReadyReasons are the reasons of Ready.
-var ReadyReasons = []string{
-	ReasonReady, ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonFallbackCycle,
-	ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady, ReasonTooManyAgents, ReasonTooManySecrets,
-	ReasonToolNameTaken, ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonTooManyToolsets, ReasonToolsetInvalid,
-	ReasonSandboxMissing, ReasonPolicyInvalid, ReasonHookToolNotFound, ReasonInstructionsInvalid, ReasonInputSchemaInvalid, ReasonOutputSchemaInvalid,
-	ReasonParametersInvalid, ReasonTooLarge, ReasonGraphInvalid, ReasonNodeInvalid, ReasonExpressionInvalid,
-	ReasonWorkflowNotFound, ReasonWorkflowNotReady, ReasonWorkflowCycle, ReasonScheduleInvalid, ReasonSuspended,
-}
-
 // ActiveReasons are the reasons of Succeeded=Unknown.
 var ActiveReasons = []string{
 	ReasonPending, ReasonQueued, ReasonUnschedulable, ReasonImagePulling, ReasonSecretMissing, ReasonQuotaExceeded,

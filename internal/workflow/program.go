@@ -52,9 +52,6 @@ func (p *Program) of(name string) *node {
 	return &node{}
 }
 
-// HasOutput says whether the Workflow says an output.
-func (p *Program) HasOutput() bool { return p.output != nil }
-
 // OutputType is the type of the output of the Workflow.
 func (p *Program) OutputType() expr.Type { return p.outputType }
 

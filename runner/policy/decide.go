@@ -24,12 +24,6 @@ type Verdict struct {
 	Failed bool
 }
 
-// Stricter reports whether a verdict is to be heeded rather than another of the
-// same call: a call must pass the policy of every agent above it.
-func (v Verdict) Stricter(than Verdict) bool {
-	return strictness[v.Answer] > strictness[than.Answer]
-}
-
 // Decide gives the answer of the first rule that applies to a call, and Allow
 // when none does. A rule that cannot be decided, since the call lacks what it
 // reads or it costs too much, asks a person.

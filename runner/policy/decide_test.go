@@ -168,17 +168,6 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-func TestStricter(t *testing.T) {
-	order := []policy.Answer{policy.Allow, policy.Ask, policy.Deny}
-	for i, a := range order {
-		for j, b := range order {
-			if got := (policy.Verdict{Answer: a}).Stricter(policy.Verdict{Answer: b}); got != (i > j) {
-				t.Errorf("%s is stricter than %s = %t", a, b, got)
-			}
-		}
-	}
-}
-
 // Calls of one turn are decided side by side.
 func TestManyAtATime(t *testing.T) {
 	p := compiled(t, policy.Rule{Name: "r", When: `shell.runs("rm") && args.command.contains("rm")`, Answer: policy.Deny})

@@ -24,9 +24,6 @@ const (
 	Ask   Answer = "Ask"   // a person decides
 )
 
-// strictness orders answers.
-var strictness = map[Answer]int{Allow: 0, Ask: 1, Deny: 2}
-
 // A Rule is one line of a policy.
 type Rule struct {
 	// Name is unique in its policy; it says which rule decided.

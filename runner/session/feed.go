@@ -97,8 +97,8 @@ func (f *Feed) Add(session string, steps ...step.Step) {
 	}
 }
 
-// Stats says how the Feed fares.
-func (f *Feed) Stats() FeedStats {
+// sum is how the Feed fares.
+func (f *Feed) sum() FeedStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.stats
@@ -109,7 +109,7 @@ func (f *Feed) Stats() FeedStats {
 }
 
 // Close has the store take what is left and the status of the Run, until the
-// context ends. What is missing then the Stats say.
+// context ends. What is missing then, the result says.
 func (f *Feed) Close(ctx context.Context, status string) FeedStats {
 	f.once.Do(func() {
 		f.mu.Lock()
@@ -125,7 +125,7 @@ func (f *Feed) Close(ctx context.Context, status string) FeedStats {
 	case <-ctx.Done():
 	}
 	f.cancel()
-	return f.Stats()
+	return f.sum()
 }
 
 // run copies until all is copied and the Feed is closed, or its time is up.

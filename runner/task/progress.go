@@ -98,18 +98,6 @@ type Pending struct {
 	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds; empty: it waits for as long as it takes
 }
 
-// Shown are as many of the first requests as a report has room for: one always.
-func Shown(open []Pending) []Pending {
-	size := 0
-	for i, p := range open {
-		size += p.Size()
-		if i == MaxPending || i > 0 && size > MaxAsked {
-			return open[:i]
-		}
-	}
-	return open
-}
-
 // Size is how much of MaxAsked a request takes.
 func (p Pending) Size() int {
 	size := len(p.Question) + len(p.Args) + len(p.Schema)

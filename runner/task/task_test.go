@@ -172,33 +172,3 @@ func TestATerminationAlwaysFits(t *testing.T) {
 		}
 	}
 }
-
-// A report shows as many requests as it has room for, and one always.
-func TestShown(t *testing.T) {
-	of := func(sizes ...int) []task.Pending {
-		var out []task.Pending
-		for _, n := range sizes {
-			out = append(out, task.Pending{Args: strings.Repeat("a", n)})
-		}
-		return out
-	}
-	for name, tc := range map[string]struct {
-		open []task.Pending
-		want int
-	}{
-		"none":                      {nil, 0},
-		"a few":                     {of(10, 10), 2},
-		"as many as there may be":   {of(1, 1, 1, 1, 1, 1, 1, 1), task.MaxPending},
-		"one more":                  {of(1, 1, 1, 1, 1, 1, 1, 1, 1), task.MaxPending},
-		"as much as there may be":   {of(task.MaxAsked-1, 1), 2},
-		"a byte more":               {of(task.MaxAsked, 1), 1},
-		"one that is far too large": {of(2*task.MaxAsked, 1), 1},
-		"two large delegations":     {of(task.MaxDelegated, task.MaxDelegated), 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := len(task.Shown(tc.open)); got != tc.want {
-				t.Errorf("Shown() shows %d, want %d", got, tc.want)
-			}
-		})
-	}
-}

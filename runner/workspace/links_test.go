@@ -32,7 +32,7 @@ func TestALinkThatTheRepositoryBringsIsJudgedOnTheFile(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	var write tool.Tool
-	for _, one := range files.New(d, "/workspace").Tools() {
+	for _, one := range files.Over(d, files.View{Root: "/workspace"}).Tools() {
 		if one.Spec().Name == files.NameWrite {
 			write = one
 		}

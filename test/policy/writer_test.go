@@ -119,6 +119,17 @@ func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
 	}
 }
 
+// fitting are as many of the first requests as a report has room for.
+func fitting(open []task.Pending) []task.Pending {
+	size := 0
+	for i, p := range open {
+		if size += p.Size(); i == task.MaxPending || size > task.MaxAsked {
+			return open[:i]
+		}
+	}
+	return open
+}
+
 // What a runner may tell at most the schema takes: a report that is refused would
 // be the end of a good Run.
 func TestRunnersLargestReportIsTaken(t *testing.T) {
@@ -139,7 +150,7 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 	}
 	for name, open := range map[string][]task.Pending{"many requests": asked, "large ones": {whole, whole, whole}} {
 		progress := task.Progress{
-			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: task.Shown(open),
+			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: fitting(open),
 			Decided:     []task.Decided{{Name: "mine.s1c1", Request: "s1c1", Digest: strings.Repeat("d", 64)}},
 			Confinement: &task.Confinement{Process: "Enforced", Files: "Enforced", Network: "PortsOnly", LandlockABI: 6},
 			Result:      &task.Result{Reason: task.ReasonWaiting, Published: &task.Published{Branch: "deckhand/mine", Commit: strings.Repeat("c", 40)}},

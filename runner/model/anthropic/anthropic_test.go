@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +11,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
 	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -158,16 +155,13 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key")
+	var key string
 	var got []string
 	m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		got = append(got, r.Header.Get("X-Api-Key"))
 		return nil, errors.New("enough")
-	}), func(o *anthropic.Options) { o.Key = endpoint.KeyFile(path) })
-	for _, key := range []string{"sk-old\n", "sk-new"} {
-		if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	}), func(o *anthropic.Options) { o.Key = func() (string, error) { return key, nil } })
+	for _, key = range []string{"sk-old", "sk-new"} {
 		_, _ = model.Collect(m.Stream(t.Context(), ask), nil)
 	}
 	if diff := gocmp.Diff([]string{"sk-old", "sk-new"}, got); diff != "" {

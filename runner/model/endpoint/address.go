@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 )
 
@@ -28,13 +27,4 @@ func Parse(address string) (base, query string, err error) {
 	query = u.RawQuery
 	u.RawQuery, u.Fragment = "", ""
 	return strings.TrimRight(u.String(), "/"), query, nil
-}
-
-// KeyFile reads a key from a file each time it is asked, so that a rotated
-// Secret is used at once.
-func KeyFile(path string) func() (string, error) {
-	return func() (string, error) {
-		data, err := os.ReadFile(path)
-		return strings.TrimSpace(string(data)), err
-	}
 }

@@ -46,10 +46,6 @@ type Options struct {
 	Deployment, APIVersion string
 }
 
-// KeyFile reads a key from a file each time it is asked, so that a rotated
-// Secret is used at once.
-func KeyFile(path string) func() (string, error) { return endpoint.KeyFile(path) }
-
 // New is a Model behind an endpoint that speaks chat completions.
 func New(o Options) (model.Model, error) {
 	d, ok := dialects[o.Provider]

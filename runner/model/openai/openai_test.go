@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -124,16 +123,13 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key")
+	var key string
 	var got []string
 	m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		got = append(got, r.Header.Get("Authorization"))
 		return nil, errors.New("enough")
-	}), func(o *openai.Options) { o.Key = openai.KeyFile(path) })
-	for _, key := range []string{"sk-old\n", "sk-new"} {
-		if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	}), func(o *openai.Options) { o.Key = func() (string, error) { return key, nil } })
+	for _, key = range []string{"sk-old", "sk-new"} {
 		_, _ = model.Collect(m.Stream(t.Context(), ask), nil)
 	}
 	if diff := gocmp.Diff([]string{"Bearer sk-old", "Bearer sk-new"}, got); diff != "" {
@@ -147,7 +143,7 @@ func TestAKeyThatCannotBeUsed(t *testing.T) {
 	if !errors.As(err, &unauthorized) || unauthorized.Status != 0 || strings.Contains(err.Error(), "sk-secret") {
 		t.Errorf("a key that holds a control character: %v", err)
 	}
-	_, err = collect(t, nil, func(o *openai.Options) { o.Key = openai.KeyFile("/no/such/file") })
+	_, err = collect(t, nil, func(o *openai.Options) { o.Key = func() (string, error) { return "", os.ErrNotExist } })
 	if _, unreadable := errors.AsType[*model.NoCredentialError](err); !unreadable || !model.Transient(err) {
 		t.Errorf("a key that is not there, which may come back: %v", err)
 	}

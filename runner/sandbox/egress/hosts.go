@@ -18,12 +18,6 @@ type host struct {
 // maxHosts bounds the list.
 const maxHosts = 1024
 
-// Check says what is wrong with a list of hosts.
-func Check(list []string) error {
-	_, err := readHosts(list)
-	return err
-}
-
 func readHosts(list []string) ([]host, error) {
 	if len(list) > maxHosts {
 		return nil, fmt.Errorf("%d hosts are too many; use *.example.com for those below one", len(list))

@@ -38,7 +38,7 @@ func newBench(t *testing.T) bench {
 			t.Error(err)
 		}
 	})
-	return bench{Toolset: New(d, "/workspace"), t: t, dir: dir}
+	return bench{Toolset: Over(d, View{Root: "/workspace"}), t: t, dir: dir}
 }
 
 // put writes a file as somebody other than the session.
@@ -385,7 +385,7 @@ func FuzzResolve(f *testing.F) {
 	for _, seed := range []string{"a", "/workspace/a", "/workspace/../x", "../x", "~", "C:\\x", "//", "/workspace"} {
 		f.Add(seed)
 	}
-	t := New(nil, "/workspace")
+	t := Over(nil, View{Root: "/workspace"})
 	f.Fuzz(func(tt *testing.T, name string) {
 		at, err := t.resolve(name)
 		if err != nil {
@@ -402,6 +402,6 @@ func FuzzResolve(f *testing.F) {
 
 func BenchmarkTools(b *testing.B) {
 	for b.Loop() {
-		New(nil, "/workspace").Tools()
+		Over(nil, View{Root: "/workspace"}).Tools()
 	}
 }

@@ -84,7 +84,7 @@ func TestWriteKeepsWhatReadHid(t *testing.T) {
 				if _, err := at.Write(t.Context(), "f", []byte(tc.before), backend.Any); err != nil {
 					t.Fatal(err)
 				}
-				b := bench{Toolset: New(at, "/workspace"), t: t}
+				b := bench{Toolset: Over(at, View{Root: "/workspace"}), t: t}
 				b.call(`Read {"path":"f"}`)
 				wrote := fmt.Sprintf(`Write {"path":"f","content":%q}`, tc.content)
 				b.hold(dialogue{{wrote, fmt.Sprintf("Wrote /workspace/f (%s)%s", size(int64(len(tc.after))), tc.said)}})
@@ -93,7 +93,7 @@ func TestWriteKeepsWhatReadHid(t *testing.T) {
 				// The call runs again in a session that was resumed, and in one that
 				// never read the file.
 				for _, knows := range []bool{true, false} {
-					again := bench{Toolset: New(at, "/workspace"), t: t}
+					again := bench{Toolset: Over(at, View{Root: "/workspace"}), t: t}
 					if knows {
 						again.Replay(NameRead, []byte(`{"path":"f"}`))
 					}
@@ -119,7 +119,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		const lost = "Error: File 'latin' has 1 byte that is not UTF-8: Write would lose it" +
 			"\n- Change parts of the file with Edit, which keeps such bytes." +
 			"\n- Or convert it to UTF-8 with a command such as iconv, or remove it with a command if its content is not needed. Then Write."
-		b := bench{Toolset: New(at, "/workspace"), t: t}
+		b := bench{Toolset: Over(at, View{Root: "/workspace"}), t: t}
 		b.hold(dialogue{
 			{`Read {"path":"latin"}`, "1  caf\ufffd\n2  tea\n[lines 1 to 2 of 2; 1 byte of the file is not UTF-8 and is shown as \ufffd: the encoding may be ISO-8859-1 or Windows-1252]"},
 			{`Read {"path":"latin","offset":1}`, "2  tea\n[lines 2 to 2 of 2; 1 byte of the file is not UTF-8 and is shown as \ufffd: the encoding may be ISO-8859-1 or Windows-1252]"},
@@ -134,10 +134,10 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		holds(t, at, "latin", "caf\xe9\nmilk\n")
 
 		// Neither does a session that was resumed, nor one that never read it.
-		resumed := bench{Toolset: New(at, "/workspace"), t: t}
+		resumed := bench{Toolset: Over(at, View{Root: "/workspace"}), t: t}
 		resumed.Replay(NameRead, []byte(`{"path":"latin"}`))
 		resumed.hold(dialogue{{`Write {"path":"latin","content":"x"}`, lost}})
-		stranger := bench{Toolset: New(at, "/workspace"), t: t}
+		stranger := bench{Toolset: Over(at, View{Root: "/workspace"}), t: t}
 		stranger.hold(dialogue{{`Write {"path":"latin","content":"x"}`, "Error: You must read the file before overwriting it: 'latin' exists and has not been read\n- Read it, then Write or Edit."}})
 		holds(t, at, "latin", "caf\xe9\nmilk\n")
 	})
@@ -150,7 +150,7 @@ func TestEditTakesTheLineEndsOfTheFile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b := bench{Toolset: New(at, "/workspace"), t: t}
+		b := bench{Toolset: Over(at, View{Root: "/workspace"}), t: t}
 		for _, name := range []string{"unix", "windows", "none"} {
 			b.call(fmt.Sprintf(`Read {"path":%q}`, name))
 		}

@@ -83,7 +83,7 @@ func TestCallAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	b := bench{Toolset: New(d, "/workspace"), t: t, dir: dir}
+	b := bench{Toolset: Over(d, View{Root: "/workspace"}), t: t, dir: dir}
 	name, args, _ := bytes.Cut([]byte(os.Getenv("CALL")), []byte(" "))
 	var all sync.WaitGroup
 	for i := range atOnce {

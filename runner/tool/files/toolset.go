@@ -76,9 +76,6 @@ type changes struct {
 	paths map[string]bool
 }
 
-// New makes the tools over a backend whose root the model knows as root.
-func New(b backend.Backend, root string) *Toolset { return Over(b, View{Root: root}) }
-
 // Over makes the tools over a backend of several places, such as a composite
 // one, of which the model sees what the view says.
 func Over(b backend.Backend, v View) *Toolset {

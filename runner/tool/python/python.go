@@ -89,10 +89,6 @@ func New(sb sandbox.Sandbox, o Options) (*Interpreters, error) {
 	return s, nil
 }
 
-// Captured is the end of what a call of the tool printed before its runner was
-// lost, by the directory of state; empty: nothing is known.
-func Captured(state, callID string) string { return output.Captured(state, callID) }
-
 type runIn struct {
 	Code    string   `json:"code,omitempty" jsonschema:"the code to run"`
 	Script  string   `json:"script,omitempty" jsonschema:"the name of a saved script to run instead of code"`

@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/internal/localtest"
+	"github.com/deckhand-dev/deckhand/runner/tool/internal/output"
 	"github.com/deckhand-dev/deckhand/runner/tool/python"
 )
 
@@ -201,7 +202,6 @@ func TestVariablesStay(t *testing.T) {
 		k.call(map[string]any{"code": "x", "of": "s3c1"}),
 		k.call(map[string]any{"code": "'x' in globals()", "restart": true}),
 		k.call(map[string]any{"restart": true}),
-		fmt.Sprint(k.interpreters.Running()),
 		k.run("'x' in globals()"),
 	}
 	const traceback = "Traceback (most recent call last):\n  File \"<call %d>\", line 1, in <module>\n"
@@ -209,7 +209,7 @@ func TestVariablesStay(t *testing.T) {
 		"(no output)", "6\n", fmt.Sprintf(traceback, 3) + "    raise ValueError\nValueError\n", "(6, 2, 6)\n",
 		fmt.Sprintf(traceback, 1) + "    x\nNameError: name 'x' is not defined\n",
 		fmt.Sprintf(traceback, 1) + "    x\nNameError: name 'x' is not defined\n",
-		"False\n", "The interpreter main was ended; its variables are gone.", "[python session other python session main]", "False\n",
+		"False\n", "The interpreter main was ended; its variables are gone.", "False\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -381,7 +381,7 @@ func TestInterruptions(t *testing.T) {
 	if err != nil || got.Render() != want {
 		t.Errorf("got %q, %v", got.Render(), err)
 	}
-	if got := python.Captured(state, "c1"); got != "begun\n" {
+	if got := output.Captured(state, "c1"); got != "begun\n" {
 		t.Errorf("Captured() = %q", got)
 	}
 }

@@ -67,13 +67,6 @@ func (o *session) alive() bool {
 	}
 }
 
-// Running are the interpreters that run, in words for the model.
-func (s *Interpreters) Running() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return words(s.keys())
-}
-
 // Lost are the interpreters that ran when the runner of an earlier attempt was
 // lost, and were lost with it, in words for the model.
 func (s *Interpreters) Lost() []string { return words(s.lost) }
