@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -32,6 +33,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/guard"
 	"github.com/deckhand-dev/deckhand/internal/identity"
+	"github.com/deckhand-dev/deckhand/internal/labelindex"
 )
 
 // Supply is what all runner pods are given.
@@ -84,6 +86,8 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 		Logger:                        o.Log,
 		Cache:                         cacheOptions(o.Namespaces),
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		NewClient:                     newClient,
+		Controller:                    config.Controller{SkipNameValidation: new(true)}, // a process may run several operators
 		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
@@ -111,7 +115,19 @@ func metricsOptions(o Options) server.Options {
 	return out
 }
 
+// newClient is a client that looks objects up by label in indexes of the cache.
+func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
+	c, err := client.New(cfg, o)
+	return labelindex.Client{Client: c}, err
+}
+
 func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	err := labelindex.Each(func(object client.Object, field string, values client.IndexerFunc) error {
+		return mgr.GetFieldIndexer().IndexField(ctx, object, field, values)
+	})
+	if err != nil {
+		return err
+	}
 	g := guard.New(mgr.GetAPIReader(), o.PolicyPrefix, o.Log.WithName("guard"))
 	if err := mgr.Add(g); err != nil {
 		return fmt.Errorf("adding the guard: %w", err)

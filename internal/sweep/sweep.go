@@ -49,7 +49,8 @@ func Look(ctx context.Context, c client.Reader, namespace string, label client.M
 	for i := range v.Stored {
 		hash := snapshot.HashOf(&v.Stored[i])
 		var runs v1alpha1.RunList
-		if err := c.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{ByVersion: hash}); err != nil {
+		// One is enough to know, and thousands may have the version.
+		if err := c.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{ByVersion: hash}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
 			return v, fmt.Errorf("listing Runs: %w", err)
 		}
 		v.Unused[v.Stored[i].Name] = len(runs.Items) == 0 && !named[hash]

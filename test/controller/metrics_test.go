@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +32,7 @@ func TestWhoMayReadTheMetrics(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: reader.Name}},
 	})
-	address := serveMetrics(t, s, namespace)
+	address := serveMetrics(t, namespace)
 	for name, tc := range map[string]struct {
 		token string
 		want  int
@@ -59,7 +58,7 @@ func account(t *testing.T, s *apitest.Server, namespace, name string) *corev1.Se
 }
 
 // serveMetrics runs an operator for an empty namespace until the test ends.
-func serveMetrics(t *testing.T, s *apitest.Server, namespace string) string {
+func serveMetrics(t *testing.T, namespace string) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,18 +66,9 @@ func serveMetrics(t *testing.T, s *apitest.Server, namespace string) string {
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	mgr, err := operator.New(ctx, s.Config, operator.Options{
-		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand", Namespaces: []string{namespace},
-		MetricsAddress: address, ProbeAddress: "0", MetricsAuthentication: true, Log: logr.Discard(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	stop := start(t, newOperator(t, namespace, func(o *operator.Options) { o.MetricsAddress, o.MetricsAuthentication = address, true }))
+	t.Cleanup(func() { _ = stop() })
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := getMetrics(ctx, address, "")
 		return err == nil, nil
 	})

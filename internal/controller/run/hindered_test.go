@@ -24,6 +24,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/identity"
+	"github.com/deckhand-dev/deckhand/internal/labelindex"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -58,7 +59,12 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 		}
 		return s.refuse(verb, reflect.TypeOf(o).Elem().Name(), o.GetName())
 	}
-	s.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(run, agent, gen.Model()).
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	_ = labelindex.Each(func(o client.Object, field string, values client.IndexerFunc) error {
+		builder.WithIndex(o, field, values)
+		return nil
+	})
+	s.client = builder.WithObjects(run, agent, gen.Model()).
 		WithStatusSubresource(&v1alpha1.Run{}).WithIndex(&v1alpha1.Decision{}, v1alpha1.DecisionsByRun, byRun).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", nowhere).WithIndex(&corev1.Event{}, "type", nowhere).
 		WithInterceptorFuncs(interceptor.Funcs{
