@@ -48,6 +48,8 @@ const (
 
 	// AnnotationTask, on a pod, is the task of its Run.
 	AnnotationTask = "deckhand.dev/task"
+	// AnnotationEgress, on a pod, is the value that its label LabelEgress must have.
+	AnnotationEgress = "deckhand.dev/egress"
 	// AnnotationRetention, on a pod or a claim, is how long it stays after its Run
 	// finished.
 	AnnotationRetention = "deckhand.dev/retention"

@@ -30,6 +30,41 @@ const (
 	relabelled    = `{"metadata":{"labels":{"deckhand.dev/run":"y","deckhand.dev/attempt":"7"}}}`
 )
 
+// A pod without its egress label, or with another one, is not selected by the
+// NetworkPolicy that limits it.
+func TestTheEgressLabelOfAPodIsRestored(t *testing.T) {
+	for name, patch := range map[string]string{
+		"removed": `{"metadata":{"labels":{"deckhand.dev/egress":null}}}`,
+		"changed": `{"metadata":{"labels":{"deckhand.dev/egress":"other"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.fenced()
+			b.crank()
+			pod := b.onlyPod()
+			b.starts(pod)
+			if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+				t.Fatal(err)
+			}
+			b.crank()
+			b.change(pod, patch)
+			for _, p := range b.policies() { // no pod has its label, so it may be swept
+				if err := b.Admin.Delete(t.Context(), &p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.crank()
+			label := b.onlyPod().Labels[v1alpha1.LabelEgress]
+			if label == "" || label != pod.Labels[v1alpha1.LabelEgress] {
+				t.Errorf("the label is %q, want %q", label, pod.Labels[v1alpha1.LabelEgress])
+			}
+			if policies := b.policies(); len(policies) != 1 || policies[0].Spec.PodSelector.MatchLabels[v1alpha1.LabelEgress] != label {
+				t.Errorf("the policies are %v", policies)
+			}
+		})
+	}
+}
+
 // Two live pods of one Run would do its work twice.
 func TestAPodWithoutItsOwnerIsStillTheAttempts(t *testing.T) {
 	for name, patches := range map[string][]string{

@@ -105,13 +105,14 @@ var podChanged = predicate.Funcs{
 	},
 }
 
-// belonging is what a pod says of the Run that it belongs to.
+// belonging is what the operator restores of a pod.
 func belonging(o client.Object) string {
 	owner := ""
 	if c := metav1.GetControllerOf(o); c != nil {
 		owner = string(c.UID)
 	}
-	return owner + " " + o.GetLabels()[v1alpha1.LabelRun] + " " + o.GetLabels()[v1alpha1.LabelAttempt]
+	labels := o.GetLabels()
+	return owner + " " + labels[v1alpha1.LabelRun] + " " + labels[v1alpha1.LabelAttempt] + " " + labels[v1alpha1.LabelEgress]
 }
 
 // fate is what became of a pod, as far as decisions depend on it; empty while

@@ -68,7 +68,9 @@ func TestWhatOfAPodMatters(t *testing.T) {
 			status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})(p)
 			p.Status.Phase = corev1.PodFailed
 		}, true},
-		"its deletion": {running, func(p *corev1.Pod) { running(p); p.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, true},
+		"its egress label":  {running, func(p *corev1.Pod) { running(p); p.Labels = map[string]string{v1alpha1.LabelEgress: "other"} }, true},
+		"a label of others": {running, func(p *corev1.Pod) { running(p); p.Labels = map[string]string{"team": "red"} }, false},
+		"its deletion":      {running, func(p *corev1.Pod) { running(p); p.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

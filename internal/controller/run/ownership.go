@@ -55,8 +55,8 @@ type restoration struct {
 
 // restorations are the pods of a Run whose controller reference or labels are not
 // what the operator gave them. Without the reference a pod would stay when its Run
-// is deleted; without the labels the operator would not be told of its end. The
-// garbage collector takes references away on purpose when a Run is deleted and its
+// is deleted; without the labels the operator would not be told of its end, and no
+// NetworkPolicy would select it. The garbage collector takes references away on purpose when a Run is deleted and its
 // pods are to stay, so nothing is restored then.
 func restorations(w world) []restoration {
 	if !w.run.DeletionTimestamp.IsZero() {
@@ -68,6 +68,9 @@ func restorations(w world) []restoration {
 		want := map[string]string{v1alpha1.LabelRun: w.run.Name}
 		if n := attemptOf(pod); n > 0 {
 			want[v1alpha1.LabelAttempt] = strconv.Itoa(n)
+		}
+		if label := pod.Annotations[v1alpha1.AnnotationEgress]; label != "" {
+			want[v1alpha1.LabelEgress] = label
 		}
 		maps.DeleteFunc(want, func(k, v string) bool { return pod.Labels[k] == v })
 		if pod.DeletionTimestamp != nil || metav1.IsControlledBy(pod, w.run) && len(want) == 0 {
@@ -97,14 +100,30 @@ func (r *Reconciler) restore(ctx context.Context, w world, all []restoration) er
 		return nil
 	}
 	for _, to := range all {
-		patch := encode(map[string]any{"metadata": map[string]any{
-			"uid": to.pod.UID, "resourceVersion": to.pod.ResourceVersion, // neither a namesake nor an old copy
-			"ownerReferences": to.owners, "labels": to.labels,
-		}})
-		err := r.client.Patch(ctx, to.pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("restoring the owner of Pod %s: %w", to.pod.Name, err)
+		if err := r.restorePod(ctx, w, to); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// restorePod gives a pod its owner and labels back. The NetworkPolicy of its egress
+// label may have been swept while no pod had that label, so it is made first.
+func (r *Reconciler) restorePod(ctx context.Context, w world, to restoration) error {
+	if label := to.labels[v1alpha1.LabelEgress]; label != "" && w.version != nil && recipeOf(w).egress().Label() == label {
+		release, err := r.fence(ctx, w)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	patch := encode(map[string]any{"metadata": map[string]any{
+		"uid": to.pod.UID, "resourceVersion": to.pod.ResourceVersion, // neither a namesake nor an old copy
+		"ownerReferences": to.owners, "labels": to.labels,
+	}})
+	err := r.client.Patch(ctx, to.pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("restoring the owner of Pod %s: %w", to.pod.Name, err)
 	}
 	return nil
 }

@@ -132,6 +132,9 @@ func (r recipe) annotations() map[string]string {
 		"azure.workload.identity/skip-containers": names,
 		"sidecar.istio.io/inject":                 "false",
 	}
+	if r.fenced {
+		out[v1alpha1.AnnotationEgress] = r.egress().Label()
+	}
 	if !w.durable() {
 		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
 		out["karpenter.sh/do-not-disrupt"] = "true"
