@@ -39,6 +39,7 @@ type cluster struct {
 	now     time.Time
 	created int
 	gates   bool // new pods have scheduling gates
+	away    bool // there is no operator
 }
 
 func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster {
@@ -337,6 +338,12 @@ func grants(request string, steps int32) func(*cluster) {
 }
 
 func stops(c *cluster) { c.run.Spec.DesiredState = v1alpha1.DesiredStopped }
+
+// operatorLeaves takes the operator away.
+func operatorLeaves(c *cluster) { c.away = true }
+
+// operatorReturns starts an operator, which remembers nothing.
+func operatorReturns(c *cluster) { c.away = false }
 
 func refuses(err error) func(*cluster) {
 	return func(c *cluster) { c.refuse = err }

@@ -174,6 +174,9 @@ func TestVerdicts(t *testing.T) {
 	disrupted := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
 	}
+	failsAs := func(reason string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason }
+	}
 	cases := map[string]struct {
 		pod    *corev1.Pod
 		charge charge
@@ -186,6 +189,10 @@ func TestVerdicts(t *testing.T) {
 		"an eviction for its own files is the work's": {ended(func(p *corev1.Pod) {
 			p.Status.Reason, p.Status.Message = "Evicted", `Usage of EmptyDir volume "workspace" exceeds the limit "1Gi". `
 		}), chargeNone, v1alpha1.ReasonStorageFull, true},
+		"a preemption by the kubelet is the ground's":    {ended(failsAs("Preempting")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"a node that is lost is the ground's":            {ended(failsAs("NodeLost")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"a shutdown of the node is the ground's":         {ended(exit(0, "Completed"), failsAs("NodeShutdown")), chargeGround, v1alpha1.ReasonPodLost, false},
+		"the same, as newer kubelets name it":            {ended(exit(0, "Completed"), failsAs("Terminated")), chargeGround, v1alpha1.ReasonPodLost, false},
 		"a pod that never ran is the ground's":           {ended(), chargeGround, v1alpha1.ReasonPodLost, false},
 		"the pod's deadline is the Run's limit":          {ended(func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), chargeNone, v1alpha1.ReasonDurationLimit, true},
 		"out of memory is the work's":                    {ended(exit(137, "OOMKilled")), chargeFailure, v1alpha1.ReasonOutOfMemory, false},

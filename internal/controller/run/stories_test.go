@@ -417,17 +417,6 @@ var stories = map[string]story{
 			at(6*second, "the runner commits", reports(1, commits("Finished", ""))),
 		},
 	},
-	"operator-down": {
-		title: "limits.duration holds though nobody watched",
-		run: func(r *v1alpha1.Run) {
-			d := v1alpha1.Duration("5m")
-			r.Spec.Limits = &v1alpha1.Limits{Duration: &d}
-		},
-		beats: []beat{
-			at(1*second, "x-1 runs", starts(1)),
-			at(2*second, "the runner reports, and hangs", reports(1)),
-		},
-	},
 	"deadline": {
 		title: "limits.deadline beats everything, waiting too",
 		alone: true,

@@ -71,6 +71,9 @@ func (p *telling) happen() {
 // move lets the controller take one step; moved says whether it changed
 // anything, so that its own write wakes it again.
 func (p *telling) move() (wake time.Duration, moved bool) {
+	if p.away {
+		return 0, false
+	}
 	before := p.run.Status.DeepCopy()
 	plan := p.step()
 	did := deed(plan)
