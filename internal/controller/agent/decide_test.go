@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -52,6 +53,22 @@ func TestReady(t *testing.T) {
 				t.Errorf("Ready is %s: %q, want %s", got, c.Message, tc.want)
 			}
 		})
+	}
+}
+
+func TestDurable(t *testing.T) {
+	for durability, want := range map[v1alpha1.Durability]string{
+		v1alpha1.DurabilityPod:    "False PodDurability",
+		v1alpha1.DurabilityVolume: "True VolumeDurability",
+	} {
+		agent := gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = durability })
+		c := meta.FindStatusCondition(decide(world{agent: agent, objects: gen.Objects(), now: gen.Noon}).conditions, v1alpha1.ConditionDurable)
+		if c == nil {
+			t.Fatalf("durability %q: there is no condition Durable", durability)
+		}
+		if got := fmt.Sprintf("%s %s", c.Status, c.Reason); got != want || c.Message == "" {
+			t.Errorf("durability %q: Durable is %s: %q, want %s", durability, got, c.Message, want)
+		}
 	}
 }
 

@@ -102,6 +102,16 @@ var stories = map[string]story{
 			at(8*second, "the runner commits", reports(2, commits("Finished", ""))),
 		},
 	},
+	"disrupted-too-often": {
+		title: "the Run gives up when more pods are lost than spec.disruptions allows",
+		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 1 },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "x-1 is evicted", isEvicted(1)),
+			at(5*second, "x-2 runs", starts(2)),
+			at(6*second, "x-2 is evicted", isEvicted(2)),
+		},
+	},
 	"drained": {
 		title: "a drained pod may finish in its grace, or be replaced after it",
 		beats: []beat{
