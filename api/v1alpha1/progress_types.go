@@ -27,10 +27,12 @@ type RunProgress struct {
 	// state is what the Run waits for, as a reason of Succeeded=Unknown; empty
 	// while it works.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	State string `json:"state,omitempty"`
 	// model is the name of the Model that answered last.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	Model string `json:"model,omitempty"`
 	// step is the step under way.
@@ -84,10 +86,12 @@ type CurrentStep struct {
 	Number int64 `json:"number,omitempty"`
 	// kind is Model or Tool.
 	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 16",message="must be at most 16 bytes"
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// name of the Model or tool.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	Name string `json:"name,omitempty"`
 	// startedAt is when the step began.
@@ -144,6 +148,7 @@ type Usage struct {
 	TotalTokens int64 `json:"totalTokens,omitempty"`
 	// cost is the price of it all; empty where a price is not known.
 	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
 	// +optional
 	Cost string `json:"cost,omitempty"`
 	// costMicroUSD is the same in millionths of a US dollar.
@@ -165,6 +170,7 @@ type RecentStep struct {
 	Step int64 `json:"step,omitempty"`
 	// kind is Model or Tool.
 	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8",message="must be at most 8 bytes"
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// name of the Model or tool.
@@ -188,6 +194,7 @@ type RecentStep struct {
 type PendingRequest struct {
 	// id names the request; a Decision says it in spec.request.
 	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 80",message="must be at most 80 bytes"
 	// +optional
 	ID string `json:"id,omitempty"`
 	// kind is Approval, Question, Limit or Delegation. A Delegation is for the
@@ -198,6 +205,7 @@ type PendingRequest struct {
 	// agent is who asks, where it is not the Run's own; of a Delegation who is to do
 	// the work.
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Agent string `json:"agent,omitempty"`
 	// question is what is asked, at most 1 KiB.
@@ -207,6 +215,7 @@ type PendingRequest struct {
 	Question string `json:"question,omitempty"`
 	// tool is what would be called, of an Approval.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Tool string `json:"tool,omitempty"`
 	// args are the arguments of the call as JSON, at most 1 KiB, and 4 KiB of a
@@ -223,6 +232,7 @@ type PendingRequest struct {
 	// digest is that of tool and arguments. A Decision of type Approve repeats it,
 	// and is good for nothing else.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// rule is the rule of the Agent's policy that asks.
@@ -235,6 +245,7 @@ type PendingRequest struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Groups []string `json:"groups,omitempty"`
 	// schema is the JSON Schema of the answer to a question, whose value is then
@@ -255,18 +266,22 @@ type PendingRequest struct {
 type DecidedRequest struct {
 	// name is that of the Decision.
 	// +kubebuilder:validation:MaxLength=144
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 144",message="must be at most 144 bytes"
 	// +optional
 	Name string `json:"name,omitempty"`
 	// request is what it answered.
 	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 80",message="must be at most 80 bytes"
 	// +optional
 	Request string `json:"request,omitempty"`
 	// type is that of the Decision, as the runner heard it.
 	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8",message="must be at most 8 bytes"
 	// +optional
 	Type DecisionType `json:"type,omitempty"`
 	// digest is that of the call which the runner made, or did not make, for it.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// refused says why the runner could not act on it; empty when it did.
@@ -310,6 +325,7 @@ type Result struct {
 	Committed bool `json:"committed,omitempty"`
 	// reason is a reason of the condition Succeeded.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message says what happened and what to do next.
@@ -349,10 +365,12 @@ type Result struct {
 type Published struct {
 	// branch is deckhand/<run>.
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Branch string `json:"branch,omitempty"`
 	// commit is its hash; empty when nothing had changed and nothing was pushed.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Commit string `json:"commit,omitempty"`
 }
