@@ -191,15 +191,16 @@ func identities(c client.Client, o Options) *identity.Identity {
 }
 
 // cacheOptions keep out of memory what is not ours: of pods, ConfigMaps, claims,
-// policies and identities only those that carry our labels, and of everything the fields
-// that only servers read.
+// policies and identities only those that carry our labels, of everything not the fields
+// that only servers read, and of what has ended only what decisions read.
 func cacheOptions(namespaces []string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
 	o := cache.Options{
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun)},
+			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Transform: run.CachedPod},
+			&v1alpha1.Run{}:                 {Transform: run.CachedRun},
 			&corev1.PersistentVolumeClaim{}: {Label: carries(v1alpha1.LabelRun)},
 			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelSnapshot)},
 			&networkingv1.NetworkPolicy{}:   {Label: carries(v1alpha1.LabelEgress)},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 }
 
 func (c *cluster) world() world {
-	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
+	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
 	w.taken = answer.FinalNames(c.decided)
@@ -77,7 +78,7 @@ func (c *cluster) world() world {
 	c.show(&w, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
-			w.pods = append(w.pods, *pod.DeepCopy())
+			w.pods = append(w.pods, *c.shown(pod))
 		}
 	}
 	return w
@@ -112,8 +113,34 @@ func (c *cluster) step() plan {
 	for _, pod := range p.remove {
 		delete(c.pods, pod.Name)
 	}
-	c.run.Status = statusOf(w, p, uid)
+	patch(&c.run.Status, w.run.Status, statusOf(w, p, uid))
 	return p
+}
+
+// shown is a pod as the cache shows it, or the API server where that is asked.
+func (c *cluster) shown(pod *corev1.Pod) *corev1.Pod {
+	if a := c.run.Status.Attempt; a != nil && a.PodUID == "" && a.Pod == pod.Name {
+		return pod.DeepCopy()
+	}
+	kept, _ := CachedPod(pod.DeepCopy())
+	return kept.(*corev1.Pod) //nolint:forcetypeassert // of a pod it is one
+}
+
+// cachedRun is a Run as the cache shows it.
+func cachedRun(run *v1alpha1.Run) *v1alpha1.Run {
+	kept, _ := CachedRun(run.DeepCopy())
+	return kept.(*v1alpha1.Run) //nolint:forcetypeassert // of a Run it is one
+}
+
+// patch writes what is to be changed of a status, as the API server does: field by
+// field.
+func patch(status *v1alpha1.RunStatus, had, want v1alpha1.RunStatus) {
+	is, from, to := reflect.ValueOf(status).Elem(), reflect.ValueOf(had), reflect.ValueOf(want)
+	for i := range is.NumField() {
+		if !reflect.DeepEqual(from.Field(i).Interface(), to.Field(i).Interface()) {
+			is.Field(i).Set(to.Field(i))
+		}
+	}
 }
 
 func (c *cluster) create(w world, p plan) (plan, string) {

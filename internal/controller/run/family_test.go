@@ -25,7 +25,7 @@ type family struct {
 
 func (f *family) show(w *world, agents map[string]*v1alpha1.Agent) {
 	for _, c := range f.children {
-		w.children = append(w.children, *c.DeepCopy())
+		w.children = append(w.children, *cachedRun(c))
 	}
 	w.above, w.wanted = f.above, agents
 	if f.limit > 0 && w.attempt() == 0 {

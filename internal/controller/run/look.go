@@ -67,7 +67,10 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
 		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
-	own := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !ours(&pod, run) })
+	own, err := r.whole(ctx, run, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !ours(&pod, run) }))
+	if err != nil {
+		return nil, err
+	}
 	if a := run.Status.Attempt; a != nil && a.PodUID != "" && !contains(own, a.PodUID) {
 		pod, err := r.recordedPod(ctx, run)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/proof"
@@ -97,7 +98,8 @@ func (c *cluster) world() world {
 	shown := 0
 	for _, child := range c.children {
 		if ours(child, c.run) && !c.hidden[child.Name] {
-			w.children = append(w.children, child)
+			kept, _ := run.CachedRun(child)
+			w.children = append(w.children, kept.(*v1alpha1.Run)) //nolint:forcetypeassert // of a Run it is one
 			shown++
 		}
 	}
