@@ -119,6 +119,15 @@ func (f *fixer) pipelines() string {
 // run lets the agent make the calls and returns what the model reads after each.
 func (f *fixer) run(turns ...[]string) []string {
 	f.t.Helper()
+	if out := f.attempt(turns...); out.Reason != task.ReasonFinished && out.Reason != task.ReasonInterrupted {
+		f.t.Fatalf("ended %s: %s", out.Reason, out.Message)
+	}
+	return f.results()
+}
+
+// attempt lets the agent make the calls, going on from the journal.
+func (f *fixer) attempt(turns ...[]string) engine.Outcome {
+	f.t.Helper()
 	f.registry.Driver("calling", func(config.ModelSpec) (model.Model, error) { return callingModel(turns), nil })
 	built, err := f.registry.Build(f.t.Context(), f.parts)
 	if err != nil {
@@ -128,10 +137,12 @@ func (f *fixer) run(turns ...[]string) []string {
 	c.Journal, c.Events, c.Report, c.Redact = f.journal, sink{}, sink{}, redact.New()
 	c.LowSpace, c.Now, c.Began = func() bool { return false }, time.Now, time.Now()
 	f.engine(&c)
-	out := engine.Run(f.t.Context(), c)
-	if out.Reason != task.ReasonFinished && out.Reason != task.ReasonInterrupted {
-		f.t.Fatalf("ended %s: %s", out.Reason, out.Message)
-	}
+	return engine.Run(f.t.Context(), c)
+}
+
+// results are what the model has read after its calls.
+func (f *fixer) results() []string {
+	f.t.Helper()
 	book, err := journal.Replay(f.journal.Read())
 	if err != nil {
 		f.t.Fatal(err)
