@@ -275,7 +275,7 @@ func (p *place) apiServer(node string) string {
 }
 
 // attackers are the scripts of all attacks.
-var attackers = merged(burglars, vandals, unlucky, askers)
+var attackers = merged(burglars, vandals, unlucky, diarists, askers)
 
 // burglars try to get out of a sandbox.
 var burglars = map[string]modeltest.Dialogue{

@@ -3,11 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
@@ -16,23 +18,60 @@ import (
 // effect is a command that does something once and then takes its time.
 const effect = `echo once >>effects; echo begun; sleep 300`
 
-// The sandbox may go in the midst of a command: the model reads it, and the next
-// command runs in the sandbox that came after.
+// The sandbox may go in the midst of a command: the model reads it, and the kubelet
+// starts the sandbox again, where the next command runs.
 func TestASandboxThatIsLostUnderACommand(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.agent("unlucky", shelled)
-	run := p.run("unlucky")
-	p.pod(run, 1)
-	p.insideUntil("unlucky-1", "sandbox", "sh", "-c", "test -s /workspace/effects && kill 1")
-	run = p.ends(run, "True Finished")
-	heard := p.heard("unlucky-1")
-	if len(heard) != 2 || !strings.Contains(heard[0], "the sandbox was restarted") || !strings.Contains(heard[0], "may have partly happened") || !strings.Contains(heard[0], "begun") ||
-		!strings.HasPrefix(heard[1], "1\n") {
-		t.Errorf("the model heard %q", heard)
+	for name, lose := range map[string]func(*place, *corev1.Pod) int32{
+		"it ends itself": func(p *place, pod *corev1.Pod) int32 {
+			p.insideUntil(pod.Name, "sandbox", "sh", "-c", "test -s /workspace/effects && kill 1")
+			return 0
+		},
+		"it is killed": func(p *place, pod *corev1.Pod) int32 {
+			p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+			if !killFirst(pod.UID, "sandbox") {
+				p.t.Fatal("no sandbox of the pod runs on this machine")
+			}
+			return 137
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.agent("unlucky", shelled)
+			run := p.run("unlucky")
+			code := lose(p, p.pod(run, 1))
+			p.restarted("unlucky-1", code)
+			run = p.ends(run, "True Finished")
+			heard := p.heard("unlucky-1")
+			if len(heard) != 2 || !strings.Contains(heard[0], "the sandbox was restarted") || !strings.Contains(heard[0], "may have partly happened") || !strings.Contains(heard[0], "begun") ||
+				!strings.HasPrefix(heard[1], "1\n") {
+				t.Errorf("the model heard %q", heard)
+			}
+			if run.Status.Attempt.Number != 1 || run.Status.Failures+run.Status.Disruptions != 0 {
+				t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
+			}
+		})
 	}
-	if run.Status.Attempt.Number != 1 || run.Status.Failures+run.Status.Disruptions != 0 {
-		t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
+}
+
+// restarted waits until the kubelet says that it started the sandbox of a pod again,
+// after it had ended with a code.
+func (p *place) restarted(pod string, code int32) {
+	p.t.Helper()
+	var last corev1.ContainerStatus
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
+		var seen corev1.Pod
+		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: p.name, Name: pod}, &seen)
+		for _, s := range seen.Status.InitContainerStatuses {
+			if s.Name == "sandbox" {
+				last = s
+			}
+		}
+		return last.RestartCount > 0, err
+	})
+	end := last.LastTerminationState.Terminated
+	if err != nil || end == nil || end.ExitCode != code {
+		p.t.Errorf("the sandbox of %s is %+v, want it started again after code %d: %v", pod, last, code, err)
 	}
 }
 

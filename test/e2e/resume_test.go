@@ -203,7 +203,7 @@ func (p *place) end(pod *corev1.Pod, way int) bool {
 	var err error
 	switch way {
 	case 0:
-		if killRunner(pod.UID) {
+		if killFirst(pod.UID, "runner") {
 			p.t.Logf("%s: its runner is killed", pod.Name)
 			return true
 		}
@@ -221,14 +221,17 @@ func (p *place) end(pod *corev1.Pod, way int) bool {
 	return true
 }
 
-// killRunner kills the runner of a pod, where the node is this machine. Nothing
-// is told of it, no more than of a crash.
-func killRunner(uid types.UID) bool {
+// killFirst kills the first process of a container of a pod, by its program, where
+// the node is this machine. Nothing is told of it, no more than of a crash.
+func killFirst(uid types.UID, program string) bool {
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range groups {
 		data, err := os.ReadFile(file)
-		program, _ := os.Readlink(filepath.Join(filepath.Dir(file), "exe"))
-		if err != nil || filepath.Base(program) != "runner" || !bytes.Contains(bytes.ReplaceAll(data, []byte("_"), []byte("-")), []byte(uid)) {
+		is, _ := os.Readlink(filepath.Join(filepath.Dir(file), "exe"))
+		if err != nil || filepath.Base(is) != program || !bytes.Contains(bytes.ReplaceAll(data, []byte("_"), []byte("-")), []byte(uid)) {
+			continue
+		}
+		if status, err := os.ReadFile(filepath.Join(filepath.Dir(file), "status")); err != nil || !firstInContainer.Match(status) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -236,6 +239,10 @@ func killRunner(uid types.UID) bool {
 	}
 	return false
 }
+
+// firstInContainer matches the status of a process that is the first in its own PID
+// namespace.
+var firstInContainer = regexp.MustCompile(`(?m)^NSpid:.*\t1$`)
 
 // told is what the model of a Run was told of each effect, and of its file, by
 // its last request.
