@@ -1,10 +1,12 @@
 package workflowrun
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,37 +90,84 @@ func (r *Reconciler) make(ctx context.Context, w world, all []child) (world, err
 	if err := r.unmoved(ctx, w.run); err != nil {
 		return w, err
 	}
-	return makeAll(w, all, func(c child) (*v1alpha1.Run, error) { return r.makeOne(ctx, w.run, c) })
+	return makeAll(w, all, func(batch []child) []creation { return r.makeBatch(ctx, w.run, batch) })
 }
 
-// makeAll makes children one after the other. Where one is refused those after it
-// of the same node are not tried, and where there is no room none is.
-func makeAll(w world, all []child, one func(child) (*v1alpha1.Run, error)) (world, error) {
+// maxBatch is the most children that are created at the same time.
+const maxBatch = 16
+
+// makeAll creates children in batches that double as long as none is refused, as the
+// ReplicaSet controller creates pods: a cluster that refuses one is not asked for all.
+func makeAll(w world, all []child, create func([]child) []creation) (world, error) {
 	w.refused, w.children = map[place]refusal{}, slices.Clip(w.children)
-	stuck, full := map[string]refusal{}, refusal{}
-	for _, c := range all {
-		no, is := stuck[c.node]
-		if full.reason != "" {
-			no, is = full, true
+	known := refusals{byNode: map[string]refusal{}}
+	for size := 1; len(all) > 0; size = min(2*size, maxBatch) {
+		var batch []child
+		for ; len(all) > 0 && len(batch) < size; all = all[1:] {
+			if no, is := known.of(all[0]); is {
+				w.refused[all[0].place] = no
+				continue
+			}
+			batch = append(batch, all[0])
 		}
-		if is {
-			w.refused[c.place] = no
-			continue
+		var failed error
+		for i, made := range create(batch) {
+			if made.err == nil {
+				w.children = append(w.children, made.run)
+				continue
+			}
+			no, is := refused(made.err)
+			if !is {
+				failed = cmp.Or(failed, fmt.Errorf("creating Run %s: %w", batch[i].run.Name, made.err))
+				continue
+			}
+			w.refused[batch[i].place], size = no, 1
+			known.add(batch[i], no)
 		}
-		made, err := one(c)
-		if err == nil {
-			w.children = append(w.children, made)
-			continue
-		}
-		if no, is = refused(err); !is {
-			return w, fmt.Errorf("creating Run %s: %w", c.run.Name, err)
-		}
-		w.refused[c.place], stuck[c.node] = no, no
-		if no.reason == v1alpha1.ReasonQuotaExceeded {
-			full = no
+		if failed != nil {
+			return w, failed
 		}
 	}
 	return w, nil
+}
+
+// refusals are what the cluster said of the children before: where one was refused
+// those after it of the same node are not tried, and where there is no room none is.
+type refusals struct {
+	byNode map[string]refusal
+	full   refusal
+}
+
+func (r *refusals) add(c child, no refusal) {
+	r.byNode[c.node] = no
+	if no.reason == v1alpha1.ReasonQuotaExceeded {
+		r.full = no
+	}
+}
+
+func (r *refusals) of(c child) (refusal, bool) {
+	if r.full.reason != "" {
+		return r.full, true
+	}
+	no, is := r.byNode[c.node]
+	return no, is
+}
+
+// A creation is what became of a child: created, or an error.
+type creation struct {
+	run *v1alpha1.Run
+	err error
+}
+
+// makeBatch creates children at the same time; the results are in their order.
+func (r *Reconciler) makeBatch(ctx context.Context, parent *v1alpha1.Run, batch []child) []creation {
+	out := make([]creation, len(batch))
+	var all sync.WaitGroup
+	for i, c := range batch {
+		all.Go(func() { out[i].run, out[i].err = r.makeOne(ctx, parent, c) })
+	}
+	all.Wait()
+	return out
 }
 
 // unmoved says that the Run is still what was seen: the cache may be late.

@@ -137,7 +137,13 @@ func (c *cluster) acted() (world, plan) {
 	if len(p.make) == 0 {
 		return w, p
 	}
-	w, err := makeAll(w, p.make, c.make)
+	w, err := makeAll(w, p.make, func(batch []child) (out []creation) {
+		for _, one := range batch {
+			run, err := c.make(one)
+			out = append(out, creation{run, err})
+		}
+		return out
+	})
 	if err != nil {
 		panic(err)
 	}
