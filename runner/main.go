@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/gomemlimit"
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -28,7 +29,7 @@ func Main(options ...Option) int {
 	// The runner, the sandbox and fetch share a group; each may change the files
 	// of the others.
 	syscall.Umask(0o002)
-	fitMemory(memoryFiles)
+	gomemlimit.Fit()
 	trust(task.CAFile)
 	if len(os.Args) == 2 && os.Args[1] == task.FetchMode {
 		return fetch(inPod())

@@ -1,4 +1,5 @@
-package runner
+// Package gomemlimit fits the memory limit of Go's garbage collector to the container.
+package gomemlimit
 
 import (
 	"os"
@@ -15,10 +16,12 @@ const memoryPercent = 80
 // control groups ("max" where there is no limit), and of the first.
 var memoryFiles = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
-// fitMemory sets the memory limit of the garbage collector to that of the
-// container, which the first of some files that exists says. The environment
-// variable GOMEMLIMIT takes precedence.
-func fitMemory(files []string) {
+// Fit sets the memory limit of the garbage collector to 80 % of what the container may
+// take. The environment variable GOMEMLIMIT takes precedence.
+func Fit() { fit(memoryFiles) }
+
+// fit reads the limit from the first of some files that exists.
+func fit(files []string) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}

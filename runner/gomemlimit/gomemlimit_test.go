@@ -1,13 +1,14 @@
-package runner
+package gomemlimit
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"testing"
 )
 
-func TestFitMemory(t *testing.T) {
+func TestFit(t *testing.T) {
 	cases := map[string]struct {
 		says, env string
 		want      int64
@@ -26,9 +27,11 @@ func TestFitMemory(t *testing.T) {
 			t.Setenv("GOMEMLIMIT", tc.env)
 			file := filepath.Join(t.TempDir(), "memory.max")
 			if tc.says != "" {
-				write(t, file, tc.says)
+				if err := os.WriteFile(file, []byte(tc.says), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			fitMemory([]string{filepath.Join(t.TempDir(), "none"), file})
+			fit([]string{filepath.Join(t.TempDir(), "none"), file})
 			if got := debug.SetMemoryLimit(-1); got != tc.want {
 				t.Errorf("the limit is %d, want %d", got, tc.want)
 			}
