@@ -55,7 +55,7 @@ lint: bin/tools/golangci-lint ## Hold the code to the house style
 
 test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
 	mkdir -p dist
-	$(GOTESTSUM) --jsonfile=dist/test.json -- $(RACE) ./...
+	$(GOTESTSUM) --jsonfile=dist/test.json -- $(RACE) -ldflags=-w ./...
 	(cd examples/custom-runner && ../../$(GOTESTSUM) -- ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- ./cmd/... ./internal/...)
 
