@@ -8,7 +8,8 @@ import (
 // steps, exact counts, and in the end a committed result. The transcript is in
 // the pod's log.
 type RunProgress struct {
-	// version is that of the contract between operator and runner.
+	// version is that of the protocol between operator and runner. A Run whose
+	// runner speaks a newer one than the operator knows ends Misconfigured.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Version int32 `json:"version,omitempty"`

@@ -1,7 +1,8 @@
 package task
 
 // Version is the version of this contract. A runner refuses a Task of a newer
-// one, and reports its own in Progress, so that old and new know each other.
+// version, and reports its own in Progress, so that an operator refuses a newer
+// runner. Within a version fields are only added, and unknown ones are ignored.
 const Version = 1
 
 // Where things lie in a runner pod.

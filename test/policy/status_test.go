@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -88,6 +91,30 @@ func (s *stage) patch(t *testing.T, run *v1alpha1.Run, ops string) {
 	}
 }
 
+// impersonate is a client of an administrator who impersonates the runner.
+func (s *stage) impersonate(t *testing.T, extra map[string][]string) client.Client {
+	t.Helper()
+	cfg := rest.CopyConfig(s.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + s.namespace + ":" + v1alpha1.RunnerServiceAccount,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + s.namespace, "system:authenticated"},
+		Extra:    extra,
+	}
+	c, err := client.New(cfg, client.Options{Scheme: s.Admin.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// podExtra is what the API server knows of a token that is bound to a pod.
+func podExtra(pod *corev1.Pod) map[string][]string {
+	return map[string][]string{
+		"authentication.kubernetes.io/pod-name": {pod.Name},
+		"authentication.kubernetes.io/pod-uid":  {string(pod.UID)},
+	}
+}
+
 // telling is what a runner sends.
 func telling(attempt int, sequence int, more string) string {
 	return fmt.Sprintf(`{"op":"add","path":"/status/progress","value":{"version":1,"attempt":%d,"sequence":%d%s}}`, attempt, sequence, more)
@@ -116,6 +143,30 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + telling(2, 12, "") + "]")
 	if !statuspatch.IsConflict(err) {
 		t.Errorf("a failed test is %v, want a conflict", err)
+	}
+}
+
+// A runner that is newer than the operator may report fields that its schema
+// does not have: they are left out, and the rest is taken.
+func TestAReportWithFieldsOfANewerRunnerIsTaken(t *testing.T) {
+	s := newStage(t)
+	c := s.WithToken(t, s.Token(t, s.account, s.pod))
+	ops := "[" + telling(2, 10, `,"counts":{"steps":3,"newCount":1},"newField":{"a":["b"]}`) + "]"
+	if err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops))); err != nil {
+		t.Fatalf("it is refused: %v", err)
+	}
+	got := &unstructured.Unstructured{}
+	got.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), got); err != nil {
+		t.Fatal(err)
+	}
+	progress, _, err := unstructured.NestedMap(got.Object, "status", "progress")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"version": int64(1), "attempt": int64(2), "sequence": int64(10), "counts": map[string]any{"steps": int64(3)}}
+	if diff := cmp.Diff(want, progress); diff != "" {
+		t.Errorf("the progress is not what both know (-want +got):\n%s", diff)
 	}
 }
 
@@ -166,6 +217,9 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		"too many recent steps":           {bound, s.run, "[" + telling(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
 		"a token that is bound to no pod": {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
 		"the token of the attempt before": {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},
+		"an administrator as the runner":  {s.AsServiceAccount(t, s.namespace, v1alpha1.RunnerServiceAccount), s.run, good, "not bound to a pod"},
+		"the same, with half of a pod":    {s.impersonate(t, map[string][]string{"authentication.kubernetes.io/pod-name": {s.pod.Name}}), s.run, good, "not bound to a pod"},
+		"the same, with the pod before":   {s.impersonate(t, podExtra(s.old)), s.run, good, "fenced: this pod is not the current attempt"},
 		"another ServiceAccount":          {s.WithToken(t, s.Token(t, stranger, s.newPod(t, "strange", "stranger"))), s.run, good, "forbidden"},
 	}
 	for name, tc := range cases {

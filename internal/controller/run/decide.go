@@ -19,6 +19,7 @@ var rules = []func(world) (plan, bool){
 	deleted,    // it is being deleted: owner references do the rest
 	settled,    // a finished Run never moves again; its pods and itself are tidied up
 	restored,   // a backup brought it back without its status: not done twice
+	tooNew,     // its runner speaks a protocol that this operator does not know
 	mismatched, // the runner acted on what nobody decided
 	committed,  // the runner stands by a result: done, or try again
 	expired,    // its deadline has passed

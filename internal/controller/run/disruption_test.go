@@ -135,6 +135,13 @@ var disruptionStories = map[string]story{
 			at(64*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
+	"runner-too-new": {
+		title: "a runner of a newer protocol than the operator knows is refused, and its pod removed",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the operator goes back to an older version, and the runner reports in a newer protocol", reports(1, speaks(2))),
+		},
+	},
 	"squatted-forever": {
 		title: "names that other pods hold are skipped ten times",
 		beats: []beat{
