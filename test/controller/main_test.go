@@ -49,6 +49,7 @@ func newBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
 	t.Helper()
 	b := &bench{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)}
 	b.namespace = b.Namespace(t)
+	b.CheckInvariants(t, b.namespace)
 	b.operator = operatorClient(t, b.Server)
 	model, agent := gen.Model(), gen.Agent()
 	for _, o := range []client.Object{model, agent} {
