@@ -10,8 +10,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -19,7 +21,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-var errCrash = errors.New("the operator was killed here")
+var (
+	errCrash      = errors.New("the operator was killed here")
+	errQuotaMoved = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+)
 
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
@@ -272,6 +277,33 @@ func TestFullQuotaIsWaitedFor(t *testing.T) {
 	b.eventually(func() bool { return b.crank().Status.Attempt.PodUID != "" })
 	if n := b.get().Status.Attempt.Number; n != 1 {
 		t.Errorf("the quota burnt attempts: %d", n)
+	}
+}
+
+// The server answers 409 where the quota was changed while it judged the pod:
+// nothing is wrong with either.
+func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	conflicts := 3
+	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if _, isPod := o.(*corev1.Pod); isPod && conflicts > 0 {
+			conflicts--
+			return apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "q", errQuotaMoved)
+		}
+		return c.Create(ctx, o, opts...)
+	}
+	for range 3 {
+		if err := b.reconcile(); !statuspatch.IsConflict(err) {
+			t.Fatalf("reconciling: %v, want the conflict, which is tried again", err)
+		}
+		b.expect("Unknown Starting")
+	}
+	b.crank()
+	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
+		t.Errorf("attempt is %+v, want the first with its pod", a)
 	}
 }
 
