@@ -38,7 +38,7 @@ func TestThePipelinesStayAsTheyAreHoweverTheirPathIsWritten(t *testing.T) {
 	clone := `set -e; git clone -q "http://$GIT_USER:$GIT_PASSWORD@` + strings.TrimPrefix(url, "http://") + `" app; cd app
 		git config user.name dev; git config user.email dev@example.com
 		`
-	p.create(claimOf("work", "1Gi", nil))
+	p.create(claimOf("work", "1Gi"))
 	p.work("bring-links", "work", clone+`mkdir -p .github/workflows src
 		echo 'on: schedule' >.github/workflows/ci.yml; echo 'package tide' >src/old.go
 		ln -s .github/workflows ci; ln -s .github hub; ln -s src code; ln -sf .github/workflows/ci.yml AGENTS.md

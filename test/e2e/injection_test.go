@@ -77,7 +77,7 @@ func podLikeARunner() *corev1.Pod {
 func (p *place) enforceSizes() {
 	p.t.Helper()
 	const patch = `[JSONPatch{op: "add", path: "/metadata/annotations", value: {"deckhand.test/enforce-size": "true"}}]`
-	p.mutate("persistentvolumeclaims", patch, claimOf("probe", "1Mi", nil), func(o client.Object) bool {
+	p.mutate("persistentvolumeclaims", patch, claimOf("probe", "1Mi"), func(o client.Object) bool {
 		return o.GetAnnotations()["deckhand.test/enforce-size"] != ""
 	})
 }

@@ -19,7 +19,7 @@ func TestWorkbench(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	url := p.serveGit()
-	p.create(claimOf("work", "1Gi", nil))
+	p.create(claimOf("work", "1Gi"))
 	log := p.work("first", "work", `set -e
 		git clone -q "http://$GIT_USER:$GIT_PASSWORD@`+strings.TrimPrefix(url, "http://")+`" app
 		cd app
@@ -42,26 +42,10 @@ func TestWorkbench(t *testing.T) {
 	}
 }
 
-// A claim whose size is enforced is full when it is full.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.create(claimOf("small", "16Mi", map[string]string{"deckhand.test/enforce-size": "true"}))
-	log := p.work("fill", "small", `exec 2>&1 # in one stream, so in order
-		df --output=fstype . | tail -1
-		head -c 32M /dev/zero >big; stat -c %s big`)
-	if !strings.HasPrefix(log, "tmpfs\n") {
-		t.Skip("the StorageClass of this cluster does not enforce sizes")
-	}
-	if !strings.Contains(log, "No space left on device") || !strings.Contains(log, "\n16777216\n") {
-		t.Errorf("it says:\n%s", log)
-	}
-}
-
 // claimOf is a claim of the default StorageClass.
-func claimOf(name, size string, annotations map[string]string) *corev1.PersistentVolumeClaim {
+func claimOf(name, size string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{
