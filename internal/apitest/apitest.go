@@ -46,9 +46,23 @@ func Main(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
+	env, s, err := launch()
+	if env != nil {
+		defer func() { _ = env.Stop() }() // the process ends anyway
+	}
+	if err != nil {
+		return 1, err
+	}
+	shared = s
+	return m.Run(), nil
+}
+
+// launch starts an API server with our kinds and policies. The environment is
+// returned with an error too, to be stopped.
+func launch() (*envtest.Environment, *Server, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		if err := os.Setenv("KUBEBUILDER_ASSETS", filepath.Join(Root(), "bin", "assets")); err != nil {
-			return 1, err
+			return nil, nil, err
 		}
 	}
 	env := &envtest.Environment{
@@ -57,19 +71,14 @@ func run(m *testing.M) (int, error) {
 	}
 	cfg, err := env.Start()
 	if err != nil {
-		_ = env.Stop() // what had started
-		return 1, fmt.Errorf("starting an API server (make assets builds it): %w", err)
+		return env, nil, fmt.Errorf("starting an API server (make assets builds it): %w", err)
 	}
-	defer func() { _ = env.Stop() }() // the process ends anyway
 	cfg.QPS, cfg.Burst = -1, 0
-	shared = &Server{Config: cfg}
-	if shared.Admin, err = newClient(cfg); err != nil {
-		return 1, err
+	s := &Server{Config: cfg}
+	if s.Admin, err = newClient(cfg); err != nil {
+		return env, nil, err
 	}
-	if err := shared.guard(context.Background()); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	return env, s, s.guard(context.Background())
 }
 
 // Get is the package's server.
