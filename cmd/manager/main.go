@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/deckhand-dev/deckhand/internal/operator"
-	"github.com/deckhand-dev/deckhand/runner/gomemlimit"
 )
 
 // version is stamped by the build.
 var version = "unknown"
 
 func main() {
-	gomemlimit.Fit()
+	fitMemory()
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)

@@ -23,23 +23,23 @@ func TestWhichListsUseAnIndex(t *testing.T) {
 		}
 		return client.MatchingLabelsSelector{Selector: s}
 	}
-	run := v1alpha1.LabelRun
+	claim := v1alpha1.LabelClaim
 	cases := map[string]struct {
 		list client.ObjectList
 		opts []client.ListOption
 		want string
 	}{
-		"by a label that is indexed":         {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{run: "x"}}, "label:" + run + "=x"},
-		"with another label":                 {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{run: "x", "a": "b"}}, "label:" + run + "=x"},
-		"by one value of a set":              {&corev1.PodList{}, []client.ListOption{selector(run + " in (x)")}, "label:" + run + "=x"},
-		"by several values":                  {&corev1.PodList{}, []client.ListOption{selector(run + " in (x,y)")}, ""},
-		"by another value":                   {&corev1.PodList{}, []client.ListOption{selector(run + "!=x")}, ""},
-		"by having the label":                {&corev1.PodList{}, []client.ListOption{client.HasLabels{run}}, ""},
+		"by a label that is indexed":         {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{claim: "x"}}, "label:" + claim + "=x"},
+		"with another label":                 {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{claim: "x", "a": "b"}}, "label:" + claim + "=x"},
+		"by one value of a set":              {&corev1.PodList{}, []client.ListOption{selector(claim + " in (x)")}, "label:" + claim + "=x"},
+		"by several values":                  {&corev1.PodList{}, []client.ListOption{selector(claim + " in (x,y)")}, ""},
+		"by another value":                   {&corev1.PodList{}, []client.ListOption{selector(claim + "!=x")}, ""},
+		"by having the label":                {&corev1.PodList{}, []client.ListOption{client.HasLabels{claim}}, ""},
 		"by another label":                   {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{"a": "b"}}, ""},
-		"by that of another kind":            {&v1alpha1.RunList{}, []client.ListOption{client.MatchingLabels{run: "x"}}, ""},
-		"by a field":                         {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{run: "x"}, client.MatchingFields{"f": "y"}}, "f=y"},
+		"by that of another kind":            {&v1alpha1.RunList{}, []client.ListOption{client.MatchingLabels{claim: "x"}}, ""},
+		"by a field":                         {&corev1.PodList{}, []client.ListOption{client.MatchingLabels{claim: "x"}, client.MatchingFields{"f": "y"}}, "f=y"},
 		"of all objects":                     {&corev1.PodList{}, nil, ""},
-		"of a kind of which nothing is said": {&corev1.SecretList{}, []client.ListOption{client.MatchingLabels{run: "x"}}, ""},
+		"of a kind of which nothing is said": {&corev1.SecretList{}, []client.ListOption{client.MatchingLabels{claim: "x"}}, ""},
 	}
 	scheme := clientgoscheme.Scheme
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func TestHeapOfWhatHasEnded(t *testing.T) {
 // meanwhile. Whether another webhook changed it shows only in what the cache drops.
 func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent(commands))
-	s.reconciler.client = interceptor.NewClient(s.client, interceptor.Funcs{List: listCached})
+	s.reconciler.client = interceptor.NewClient(s.client, interceptor.Funcs{Get: getCached})
 	s.reconcileAll(2)
 	var pod corev1.Pod
 	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-1"}, &pod); err != nil {
@@ -90,16 +91,14 @@ func commands(a *v1alpha1.Agent) {
 	a.Spec.Sandbox = &v1alpha1.Sandbox{Image: "golang:1.26"}
 }
 
-// listCached lists Pods as the cache keeps them.
-func listCached(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	if err := c.List(ctx, list, opts...); err != nil {
+// getCached reads a Pod as the cache keeps it.
+func getCached(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if err := c.Get(ctx, key, o, opts...); err != nil {
 		return err
 	}
-	if pods, are := list.(*corev1.PodList); are {
-		for i := range pods.Items {
-			kept, _ := CachedPod(&pods.Items[i])
-			pods.Items[i] = *kept.(*corev1.Pod) //nolint:forcetypeassert // of a pod it is one
-		}
+	if pod, is := o.(*corev1.Pod); is {
+		kept, _ := CachedPod(pod.DeepCopy())
+		*pod = *kept.(*corev1.Pod) //nolint:forcetypeassert // of a pod it is one
 	}
 	return nil
 }
@@ -108,7 +107,10 @@ func listCached(ctx context.Context, c client.WithWatch, list client.ObjectList,
 func heapOf(t *testing.T, many int, keep toolscache.TransformFunc, object func(n int) client.Object) uint64 {
 	t.Helper()
 	indexers := toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc}
-	_ = labelindex.Each(func(_ client.Object, field string, values client.IndexerFunc) error {
+	_ = labelindex.Each(func(of client.Object, field string, values client.IndexerFunc) error {
+		if reflect.TypeOf(of) != reflect.TypeOf(object(0)) {
+			return nil
+		}
 		indexers[field] = func(o any) ([]string, error) { return values(o.(client.Object)), nil } //nolint:forcetypeassert // all are
 		return nil
 	})

@@ -63,7 +63,7 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 	if got := s.reconciler.childrenOf(t.Context(), run); len(got) != 1 {
 		t.Errorf("the children of the Run are %v", got)
 	}
-	if lists < 10 {
+	if lists < 5 {
 		t.Errorf("only %d lists were made", lists)
 	}
 }

@@ -60,58 +60,56 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	return w, err
 }
 
-// pods are the Run's own, oldest attempt first. The pod of the current attempt is
-// found by its name and UID as well, whatever became of its labels and owner.
+// pods are the Run's own, oldest attempt first. They are found by the names of its
+// attempts, whatever became of their labels and owners.
 func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
-	}
-	own, err := r.whole(ctx, run, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !ours(&pod, run) }))
-	if err != nil {
-		return nil, err
-	}
-	if a := run.Status.Attempt; a != nil && a.PodUID != "" && !contains(own, a.PodUID) {
-		pod, err := r.recordedPod(ctx, run)
-		if err != nil {
-			return nil, err
-		}
-		if pod != nil {
-			own = append(own, *pod)
-		}
-	}
-	slices.SortFunc(own, func(a, b corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return own, nil
-}
-
-// recordedPod reads the pod that the status records; nil: it is gone. That it is
-// gone is believed only of the API server itself: the cache may be late, and has
-// only pods with the label of a Run. Of a Run that finished some time ago the cache
-// is enough: nothing depends on it but when the pod is deleted.
-func (r *Reconciler) recordedPod(ctx context.Context, run *v1alpha1.Run) (*corev1.Pod, error) {
-	readers := []client.Reader{r.client, r.live}
-	if run.Status.CompletionTime != nil && r.now().Sub(run.Status.CompletionTime.Time) > leaveGrace {
-		readers = readers[:1]
-	}
 	a := run.Status.Attempt
-	for _, reader := range readers {
+	if a == nil {
+		return nil, nil
+	}
+	var own []corev1.Pod
+	for n := range a.Number {
 		var pod corev1.Pod
-		err := reader.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod)
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: podName(run.Name, n+1)}, &pod)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
-		case ours(&pod, run) && string(pod.UID) == a.PodUID:
-			return &pod, nil
+			return nil, fmt.Errorf("getting Pod %s: %w", podName(run.Name, n+1), err)
+		case ours(&pod, run):
+			own = append(own, pod)
 		}
 	}
-	return nil, nil //nolint:nilnil // absent is a fact, not a fault
+	own, err := r.currentPod(ctx, run, own)
+	slices.SortFunc(own, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return own, err
 }
 
-func contains(pods []corev1.Pod, uid string) bool {
-	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return string(p.UID) == uid })
+// currentPod reads the pod of the current attempt from the API server itself, where
+// the cache is not enough: it may be late, it has only pods with the label of a Run,
+// and it keeps too little of a pod to compare it with what was asked for, which is
+// done before it is recorded. Of a Run that finished some time ago the cache is
+// enough: nothing depends on it but when the pod is deleted.
+func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []corev1.Pod) ([]corev1.Pod, error) {
+	a := run.Status.Attempt
+	at := slices.IndexFunc(own, func(p corev1.Pod) bool { return p.Name == a.Pod })
+	recorded, late := a.PodUID != "", run.Status.CompletionTime != nil && r.now().Sub(run.Status.CompletionTime.Time) > leaveGrace
+	if recorded && at >= 0 && string(own[at].UID) == a.PodUID || recorded && late || !recorded && at < 0 {
+		return own, nil
+	}
+	var pod corev1.Pod
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
+	}
+	if at >= 0 {
+		own = slices.Delete(own, at, at+1)
+	}
+	if err == nil && ours(&pod, run) {
+		own = append(own, pod)
+	}
+	return own, nil
 }
 
 // version is the Agent's version that the Run started with or, before the
