@@ -134,7 +134,7 @@ func (f *fixer) attempt(turns ...[]string) engine.Outcome {
 		f.t.Fatal(err)
 	}
 	c := built.Engine
-	c.Journal, c.Events, c.Report, c.Redact = f.journal, sink{}, sink{}, redact.New()
+	c.Journal, c.Events, c.Report, c.Redact = f.journal, sink{}, &report{}, redact.New()
 	c.LowSpace, c.Now, c.Began = func() bool { return false }, time.Now, time.Now()
 	f.engine(&c)
 	return engine.Run(f.t.Context(), c)

@@ -30,9 +30,11 @@ const pageBytes = 2 << 10
 // to. It looks at the heap now and then.
 type endless struct {
 	turn, end int
+	// report hears what the loop reports.
+	report report
 	// heap is the most that the heap had in each tenth of the way.
 	heap [10]uint64
-	cuts int
+	cuts int64
 }
 
 func (e *endless) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
@@ -84,17 +86,28 @@ type sink struct{}
 
 func (sink) Emit(step.Scope, string, events.Payload) {}
 
-func (sink) Report(now func() task.Progress) { now() }
-
-func (sink) Commit(_ context.Context, now func() task.Progress) error {
-	now()
-	return nil
-}
-
 func (sink) Append(journal.Record) error { return nil }
 
 func (sink) Read() iter.Seq2[journal.Record, error] {
 	return func(func(journal.Record, error) bool) {}
+}
+
+// A report keeps the last progress, and how large any was as JSON.
+type report struct {
+	last    task.Progress
+	largest int
+	recent  int // most steps that any listed
+}
+
+func (r *report) Report(now func() task.Progress) {
+	r.last = now()
+	data, _ := json.Marshal(r.last) // it holds nothing that has no JSON
+	r.largest, r.recent = max(r.largest, len(data)), max(r.recent, len(r.last.Recent))
+}
+
+func (r *report) Commit(_ context.Context, now func() task.Progress) error {
+	r.Report(now)
+	return nil
 }
 
 // work lets an agent that was built from a task work for so many steps.
@@ -121,11 +134,13 @@ func work(t testing.TB, steps int) *endless {
 		t.Fatal(err)
 	}
 	c := built.Engine
-	c.Journal, c.Events, c.Report, c.Redact = sink{}, sink{}, sink{}, redact.New()
+	c.Journal, c.Events, c.Report, c.Redact = sink{}, sink{}, &m.report, redact.New()
 	c.LowSpace, c.Now, c.Began = func() bool { return false }, time.Now, time.Now()
-	if out := engine.Run(t.Context(), c); out.Reason != task.ReasonFinished {
+	out := engine.Run(t.Context(), c)
+	if out.Reason != task.ReasonFinished {
 		t.Fatalf("ended %s after %d turns: %s", out.Reason, m.turn, out.Message)
 	}
+	m.report.Report(func() task.Progress { return out.Progress }) // as the runner commits it
 	return m
 }
 
@@ -140,6 +155,21 @@ func TestALongSessionTakesNoMoreMemoryThanTheWindow(t *testing.T) {
 	early, late := m.heap[2], m.heap[9]
 	if grown := int64(late) - int64(early); grown > steps*pageBytes/10 {
 		t.Errorf("the heap grew from %d to %d bytes while %d bytes were said", early, late, steps*pageBytes*7/10)
+	}
+}
+
+// The status of a Run of 10,000 steps counts each of them, lists the last ones,
+// and is no larger than that of a short one.
+func TestTenThousandStepsAreCountedExactly(t *testing.T) {
+	const steps = 10_000
+	m := work(t, steps)
+	p := m.report.last
+	want := task.Counts{Steps: steps, ModelCalls: steps + m.cuts, ToolCalls: steps - 1}
+	if p.Counts != want || p.Usage.OutputTokens != 20*(steps+m.cuts) {
+		t.Errorf("it counts %+v and %d output tokens, want %+v and %d", p.Counts, p.Usage.OutputTokens, want, 20*(steps+m.cuts))
+	}
+	if m.report.recent != task.MaxRecent || m.report.largest > 16<<10 {
+		t.Errorf("the status listed %d steps and had %d bytes at most", m.report.recent, m.report.largest)
 	}
 }
 

@@ -253,14 +253,14 @@ func (s *site) writer(server *apitest.Killable, run *v1alpha1.Run, pod *corev1.P
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: v1alpha1.RunnerServiceAccount}}
 	token := s.Token(s.t, account, pod)
 	w := &wire{}
-	client, err := rest.HTTPClientFor(w.wrap(rest.AnonymousClientConfig(s.Config)))
+	transport, err := rest.HTTPClientFor(w.wrap(rest.AnonymousClientConfig(s.Config)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	out := report.New(report.Options{
 		Target: report.Target{
 			URL: server.URL(), Run: task.Run{Namespace: s.namespace, Name: run.Name, UID: string(run.UID)}, PodUID: string(pod.UID),
-			Token: func() (string, error) { return token, nil }, Client: client,
+			Token: func() (string, error) { return token, nil }, Client: transport,
 		},
 		Now:    time.Now,
 		Every:  func() time.Duration { return 0 },
