@@ -123,12 +123,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
-		return r.unobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
+		return r.reportUnobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
 	}
 	decided := decide(seen)
 	next, created, err := r.act(ctx, seen, decided)
 	if err != nil {
-		return r.hindered(ctx, seen, decided, err)
+		return r.reportFailure(ctx, seen, decided, err)
 	}
 	if err := r.report(ctx, seen, next, statusOf(seen, next, created)); err != nil {
 		return ctrl.Result{}, err

@@ -94,12 +94,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
-		return r.unobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
+		return r.reportUnobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
 	}
 	next := decide(seen)
 	after, err := r.act(ctx, seen, next)
 	if err != nil {
-		return r.hindered(ctx, seen, next, err)
+		return r.reportFailure(ctx, seen, next, err)
 	}
 	if len(next.make) > 0 {
 		next = onceMore(after)

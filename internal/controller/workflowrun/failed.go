@@ -18,14 +18,14 @@ import (
 // refusedInterval is how soon a refused request is sent again.
 const refusedInterval = 15 * time.Second
 
-// hindered reports a step that failed. What the API server refuses is asked for
+// reportFailure reports a step that failed. What the API server refuses is asked for
 // again after a while; a failure that may pass is an error, so that the queue backs
 // off. A conflict says nothing: what was seen is old.
-func (r *Reconciler) hindered(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
+func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
 	if statuspatch.IsConflict(err) || ctx.Err() != nil {
 		return ctrl.Result{}, err
 	}
-	next := instead(w, p, err)
+	next := failurePlan(w, p, err)
 	if reported := r.report(ctx, w, next); reported != nil {
 		return ctrl.Result{}, errors.Join(err, reported)
 	}
@@ -35,17 +35,17 @@ func (r *Reconciler) hindered(ctx context.Context, w world, p plan, err error) (
 	return ctrl.Result{RequeueAfter: next.wake}, nil
 }
 
-// unobserved reports that the API server refuses to show what a Run depends on.
-func (r *Reconciler) unobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
+// reportUnobserved reports that the API server refuses to show what a Run depends on.
+func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
 	if !denial.Is(err) {
 		return ctrl.Result{}, err
 	}
-	return r.hindered(ctx, w, plan{}, err)
+	return r.reportFailure(ctx, w, plan{}, err)
 }
 
-// instead is the plan that reports why another one could not be carried out. None of
+// failurePlan is the plan that reports why another one could not be carried out. None of
 // what that was to record is recorded, unless it ends the Run: it is decided again.
-func instead(w world, p plan, err error) plan {
+func failurePlan(w world, p plan, err error) plan {
 	text := task.Cut(denial.Describe(err), task.MaxMessage)
 	next := plan{Outcome: outcome.Of(w.run.Status), wake: sooner(p.wake, refusedInterval)}
 	switch {
