@@ -64,19 +64,19 @@ func TestHeapOfWhatHasEnded(t *testing.T) {
 // meanwhile. Whether another webhook changed it shows only in what the cache drops.
 func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent(commands))
-	s.reconciler.client = interceptor.NewClient(s.client, interceptor.Funcs{Get: getCached})
+	s.reconciler.client = interceptor.NewClient(s, interceptor.Funcs{Get: getCached})
 	s.reconcileAll(2)
 	var pod corev1.Pod
-	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-1"}, &pod); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-1"}, &pod); err != nil {
 		t.Fatal(err)
 	}
 	pod.Status.Phase = corev1.PodFailed
-	if err := s.client.Status().Update(t.Context(), &pod); err != nil {
+	if err := s.Status().Update(t.Context(), &pod); err != nil {
 		t.Fatal(err)
 	}
 	run := s.get()
 	run.Status.Attempt.PodUID = ""
-	if err := s.client.Status().Update(t.Context(), run); err != nil {
+	if err := s.Status().Update(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	s.reconcileAll(1)

@@ -1,22 +1,16 @@
 package run
 
 import (
-	"context"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -28,13 +22,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A refuser is an API server that refuses some writes.
+// A refuser is a Reconciler on an API server that refuses some writes.
 type refuser struct {
+	*denialtest.Server
 	t          *testing.T
-	client     client.WithWatch
 	reconciler *Reconciler
-	refuse     func(verb, kind, name string) error // nil: nothing
-	now        time.Time
 }
 
 type unguardedNever struct{}
@@ -43,56 +35,19 @@ func (unguardedNever) Missing() string { return "" }
 
 func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run.ResourceVersion = ""
-	byRun := func(o client.Object) []string { return []string{o.(*v1alpha1.Decision).Spec.Run} }
 	nowhere := func(client.Object) []string { return nil }
-	s := &refuser{t: t, now: gen.Noon}
-	ask := func(verb string, o client.Object) error {
-		if s.refuse == nil {
+	s := &refuser{t: t}
+	s.Server = denialtest.NewServer(t, []client.Object{run, agent, gen.Model()}, func(b *fake.ClientBuilder) {
+		_ = labelindex.Each(func(o client.Object, field string, values client.IndexerFunc) error {
+			b.WithIndex(o, field, values)
 			return nil
-		}
-		return s.refuse(verb, reflect.TypeOf(o).Elem().Name(), o.GetName())
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme)
-	_ = labelindex.Each(func(o client.Object, field string, values client.IndexerFunc) error {
-		builder.WithIndex(o, field, values)
-		return nil
+		})
+		b.WithIndex(&corev1.Event{}, "involvedObject.uid", nowhere).WithIndex(&corev1.Event{}, "type", nowhere)
 	})
-	s.client = builder.WithObjects(run, agent, gen.Model()).
-		WithStatusSubresource(&v1alpha1.Run{}).WithIndex(&v1alpha1.Decision{}, v1alpha1.DecisionsByRun, byRun).
-		WithIndex(&corev1.Event{}, "involvedObject.uid", nowhere).WithIndex(&corev1.Event{}, "type", nowhere).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if err := ask("create", o); err != nil {
-					return err
-				}
-				o.SetUID(types.UID("uid-" + o.GetName()))
-				o.SetCreationTimestamp(metav1.NewTime(s.now))
-				return c.Create(ctx, o, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				if err := ask("patch", o); err != nil {
-					return err
-				}
-				return c.Patch(ctx, o, p, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				if err := ask("delete", o); err != nil {
-					return err
-				}
-				return c.Delete(ctx, o, opts...)
-			},
-		}).Build()
-	clock := func() time.Time { return s.now }
-	fence := egress.New(s.client, s.client, egress.Options{Servers: egress.PeersPorts, Now: clock})
-	s.reconciler = New(s.client, s.client, events.NewFakeRecorder(1000), Options{
-		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: identity.New(s.client, "runner"), Fence: fence, Now: clock,
+	clock := func() time.Time { return s.Now }
+	fence := egress.New(s, s, egress.Options{Servers: egress.PeersPorts, Now: clock})
+	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{
+		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: identity.New(s, "runner"), Fence: fence, Now: clock,
 	})
 	return s
 }
@@ -100,7 +55,7 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 func (s *refuser) get() *v1alpha1.Run {
 	s.t.Helper()
 	var run v1alpha1.Run
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil {
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil {
 		s.t.Fatal(err)
 	}
 	return &run
@@ -126,7 +81,7 @@ func (s *refuser) change(change func(*v1alpha1.Run)) {
 	s.t.Helper()
 	run := s.get()
 	change(run)
-	if err := s.client.Update(s.t.Context(), run); err != nil {
+	if err := s.Update(s.t.Context(), run); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -135,9 +90,9 @@ func (s *refuser) change(change func(*v1alpha1.Run)) {
 func (s *refuser) report() {
 	s.t.Helper()
 	run := s.get()
-	run.Status.Progress = &v1alpha1.RunProgress{Version: task.Version, Attempt: 1, Sequence: s.now.UnixMilli()}
-	s.now = s.now.Add(settleInTime)
-	if err := s.client.Status().Update(s.t.Context(), run); err != nil {
+	run.Status.Progress = &v1alpha1.RunProgress{Version: task.Version, Attempt: 1, Sequence: s.Now.UnixMilli()}
+	s.Now = s.Now.Add(settleInTime)
+	if err := s.Status().Update(s.t.Context(), run); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -178,7 +133,7 @@ var writes = map[string]write{
 		s.report()
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name = gen.Namespace, "x-1"
-		if err := s.client.Patch(s.t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+		if err := s.Patch(s.t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
 			s.t.Fatal(err)
 		}
 	}},
@@ -191,7 +146,7 @@ var writes = map[string]write{
 		s.reconcileAll(2)
 		s.change(stopRun)
 		s.reconcileAll(3)
-		s.now = s.now.Add(48 * time.Hour)
+		s.Now = s.Now.Add(48 * time.Hour)
 	}},
 	"deleting a final Run after its TTL": {"delete", "Run", func(s *refuser) {
 		soon := int32(0)
@@ -210,46 +165,19 @@ func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 			t.Run(what+": "+class, func(t *testing.T) {
 				s := newRefuser(t, gen.Run(), gen.Agent(onVolume))
 				w.before(s)
-				s.checkRefusal(w, f)
+				s.Check(t, w.verb, w.kind, f, s.subject())
 			})
 		}
 	}
 }
 
-// checkRefusal has each request of a kind of write fail, and checks what the Run says
-// while they do and after.
-func (s *refuser) checkRefusal(w write, f denialtest.Failure) {
-	s.t.Helper()
-	n := 0
-	s.refuse = func(verb, kind, name string) error {
-		if verb != w.verb || kind != w.kind {
-			return nil
-		}
-		n++
-		return f.Err(verb, kind, name, n)
-	}
-	err := s.reconcile()
-	told := s.get()
-	if n == 0 {
-		s.t.Fatalf("nothing was refused; the Run is %s: %s", reasonOf(told), messageOf(told))
-	}
-	if f.Passes == (err == nil) {
-		s.t.Errorf("Reconcile() = %v; a failure that may pass is an error, a refusal is not", err)
-	}
-	if text := problem(told); !strings.Contains(text, f.Want) {
-		s.t.Errorf("the Run is %s: %q, want it to name %q", reasonOf(told), text, f.Want)
-	}
-	if isOver(told) {
-		return
-	}
-	_ = s.reconcile()
-	if now := s.get(); n < 2 || now.ResourceVersion != told.ResourceVersion {
-		s.t.Errorf("asked %d times, the status changed from %q to %q", n, problem(told), problem(now))
-	}
-	s.refuse = nil
-	s.reconcileAll(1)
-	if text := problem(s.get()); strings.Contains(text, f.Want) {
-		s.t.Errorf("it is done, and the Run still says %q", text)
+// subject is the Run.
+func (s *refuser) subject() denialtest.Subject {
+	return denialtest.Subject{
+		Reconcile: s.reconcile,
+		Says:      func() string { return problem(s.get()) },
+		Version:   func() string { return s.get().ResourceVersion },
+		Final:     func() bool { return isOver(s.get()) },
 	}
 }
 
@@ -260,8 +188,8 @@ func TestARefusalEndsWithLimitsPending(t *testing.T) {
 		t.Run(class, func(t *testing.T) {
 			s := newRefuser(t, gen.Run(), gen.Agent())
 			s.reconcileAll(1)
-			s.now = s.now.Add(time.Hour) // the operator was away
-			s.refuse = func(verb, kind, name string) error {
+			s.Now = s.Now.Add(time.Hour) // the operator was away
+			s.Refuse = func(verb, kind, name string) error {
 				if kind != "Pod" {
 					return nil
 				}
@@ -285,15 +213,15 @@ func TestAConfigMapThatCannotBeReplacedIsNamedInTheCondition(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent())
 	s.reconcileAll(1)
 	var versions corev1.ConfigMapList
-	if err := s.client.List(t.Context(), &versions); err != nil || len(versions.Items) != 1 {
+	if err := s.List(t.Context(), &versions); err != nil || len(versions.Items) != 1 {
 		t.Fatalf("%d ConfigMaps: %v", len(versions.Items), err)
 	}
 	other := versions.Items[0].DeepCopy()
 	other.Data, other.ResourceVersion, other.Immutable, other.Finalizers = nil, "", nil, []string{"example.com/keep"}
-	if err := s.client.Delete(t.Context(), &versions.Items[0]); err != nil {
+	if err := s.Delete(t.Context(), &versions.Items[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.client.Create(t.Context(), other); err != nil {
+	if err := s.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -21,7 +21,7 @@ import (
 func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent())
 	lists := 0
-	s.reconciler.client = labelindex.Client{Client: interceptor.NewClient(s.client, interceptor.Funcs{
+	s.reconciler.client = labelindex.Client{Client: interceptor.NewClient(s, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			var o client.ListOptions
 			o.ApplyOptions(opts)
@@ -40,15 +40,15 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 	s.reconcileAll(2)
 	run := s.get()
 	run.Status.Delegated = []string{mark("a")} // it may have child Runs
-	run.Status.CompletionTime = &metav1.Time{Time: s.now}
-	if err := s.client.Status().Update(t.Context(), run); err != nil {
+	run.Status.CompletionTime = &metav1.Time{Time: s.Now}
+	if err := s.Status().Update(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	s.reconcileAll(1)
-	s.now = s.now.Add(2 * time.Hour)
+	s.Now = s.Now.Add(2 * time.Hour)
 	s.reconcileAll(1)
 	var pods corev1.PodList
-	if err := s.client.List(t.Context(), &pods); err != nil || len(pods.Items) > 0 {
+	if err := s.List(t.Context(), &pods); err != nil || len(pods.Items) > 0 {
 		t.Fatalf("the Run still has %d pods: %v", len(pods.Items), err)
 	}
 	child := gen.Run(func(r *v1alpha1.Run) {
@@ -57,7 +57,7 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 		r.Spec.TTLSecondsAfterFinished = new(int32)
 		r.Status.CompletionTime = run.Status.CompletionTime
 	})
-	if err := s.client.Create(t.Context(), child); err != nil {
+	if err := s.Create(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.reconciler.childrenOf(t.Context(), run); len(got) != 1 {

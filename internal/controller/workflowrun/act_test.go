@@ -23,7 +23,7 @@ func TestChildrenAreCreatedAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRefuser(t)
 		var running, most atomic.Int64
-		s.reconciler.client = interceptor.NewClient(s.client, interceptor.Funcs{
+		s.reconciler.client = interceptor.NewClient(s, interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				most.Store(max(most.Load(), running.Add(1)))
 				time.Sleep(roundTrip)

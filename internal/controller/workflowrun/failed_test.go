@@ -1,19 +1,12 @@
 package workflowrun
 
 import (
-	"context"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
@@ -21,13 +14,11 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
-// A refuser is an API server that refuses some writes.
+// A refuser is a Reconciler on an API server that refuses some writes.
 type refuser struct {
+	*denialtest.Server
 	t          *testing.T
-	client     client.WithWatch
 	reconciler *Reconciler
-	refuse     func(verb, kind, name string) error // nil: nothing
-	now        time.Time
 }
 
 type unguardedNever struct{}
@@ -36,55 +27,17 @@ func (unguardedNever) Missing() string { return "" }
 
 func newRefuser(t *testing.T) *refuser {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := gen.Run(ofWorkflow)
-	run.ResourceVersion = ""
 	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name = "writer" })
 	release := written(t, "release", "nodes:\n- name: a\n  agent: writer\n  prompt: Write it.\n")
-	byRun := func(o client.Object) []string { return []string{o.(*v1alpha1.Decision).Spec.Run} }
-	s := &refuser{t: t, now: gen.Noon}
-	ask := func(verb string, o client.Object) error {
-		if s.refuse == nil {
-			return nil
-		}
-		return s.refuse(verb, reflect.TypeOf(o).Elem().Name(), o.GetName())
-	}
-	s.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(run, agent, gen.Model(), release).
-		WithStatusSubresource(&v1alpha1.Run{}).WithIndex(&v1alpha1.Decision{}, v1alpha1.DecisionsByRun, byRun).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if err := ask("create", o); err != nil {
-					return err
-				}
-				o.SetUID(types.UID("uid-" + o.GetName()))
-				return c.Create(ctx, o, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				if err := ask("patch", o); err != nil {
-					return err
-				}
-				return c.Patch(ctx, o, p, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				if err := ask("delete", o); err != nil {
-					return err
-				}
-				return c.Delete(ctx, o, opts...)
-			},
-		}).Build()
-	s.reconciler = New(s.client, s.client, events.NewFakeRecorder(1000), Options{Guard: unguardedNever{}, Now: func() time.Time { return s.now }})
+	s := &refuser{t: t, Server: denialtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
+	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{Guard: unguardedNever{}, Now: func() time.Time { return s.Now }})
 	return s
 }
 
 func (s *refuser) get() *v1alpha1.Run {
 	s.t.Helper()
 	var run v1alpha1.Run
-	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil {
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil {
 		s.t.Fatal(err)
 	}
 	return &run
@@ -109,7 +62,7 @@ func (s *refuser) change(change func(*v1alpha1.Run)) {
 	s.t.Helper()
 	run := s.get()
 	change(run)
-	if err := s.client.Update(s.t.Context(), run); err != nil {
+	if err := s.Update(s.t.Context(), run); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -154,57 +107,30 @@ func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 			t.Run(what+": "+class, func(t *testing.T) {
 				s := newRefuser(t)
 				w.before(s)
-				s.checkRefusal(w, f)
+				s.Check(t, w.verb, w.kind, f, s.subject())
 			})
 		}
 	}
 }
 
-// checkRefusal has each request of a kind of write fail, and checks what the Run says
-// while they do and after.
-func (s *refuser) checkRefusal(w write, f denialtest.Failure) {
-	s.t.Helper()
-	n := 0
-	s.refuse = func(verb, kind, name string) error {
-		if verb != w.verb || kind != w.kind {
-			return nil
-		}
-		n++
-		return f.Err(verb, kind, name, n)
-	}
-	err := s.reconcile()
-	told := s.get()
-	if n == 0 {
-		s.t.Fatalf("nothing was refused; the Run says %q", saysOf(told))
-	}
-	if f.Passes == (err == nil) {
-		s.t.Errorf("Reconcile() = %v; a failure that may pass is an error, a refusal is not", err)
-	}
-	if text := saysOf(told); !strings.Contains(text, f.Want) {
-		s.t.Errorf("the Run says %q, want it to name %q", text, f.Want)
-	}
-	if finished(told) {
-		return
-	}
-	_ = s.reconcile()
-	if now := s.get(); n < 2 || now.ResourceVersion != told.ResourceVersion {
-		s.t.Errorf("asked %d times, the status changed from %q to %q", n, saysOf(told), saysOf(now))
-	}
-	s.refuse = nil
-	s.reconcileAll(1)
-	if text := saysOf(s.get()); strings.Contains(text, f.Want) {
-		s.t.Errorf("it is done, and the Run still says %q", text)
+// subject is the Run.
+func (s *refuser) subject() denialtest.Subject {
+	return denialtest.Subject{
+		Reconcile: s.reconcile,
+		Says:      func() string { return saysOf(s.get()) },
+		Version:   func() string { return s.get().ResourceVersion },
+		Final:     func() bool { return finished(s.get()) },
 	}
 }
 
 // A version that cannot be stored is waited for, limits.pending at most.
 func TestARefusalEndsWithLimitsPending(t *testing.T) {
 	s := newRefuser(t)
-	s.refuse = func(verb, kind, name string) error {
+	s.Refuse = func(verb, kind, name string) error {
 		return denialtest.Failures()["the operator lacks the right"].Err(verb, kind, name, 1)
 	}
 	s.reconcileAll(1)
-	s.now = s.now.Add(time.Hour)
+	s.Now = s.Now.Add(time.Hour)
 	s.reconcileAll(1)
 	if is := outcome.Of(s.get().Status); is.Reason != v1alpha1.ReasonPendingTimeout || !strings.Contains(is.Message, "ConfigMap") {
 		t.Errorf("the Run ends %s: %s", is.Reason, is.Message)
