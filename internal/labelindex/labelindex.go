@@ -76,7 +76,7 @@ func (c Client) List(ctx context.Context, list client.ObjectList, opts ...client
 
 // onlyValue is the one value that a label must have.
 func onlyValue(r labels.Requirement) (value string, is bool) {
-	switch r.Operator() { //nolint:exhaustive // the others allow several values
+	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
 		values := r.Values().UnsortedList()
 		return values[0], len(values) == 1

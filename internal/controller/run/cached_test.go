@@ -98,7 +98,7 @@ func getCached(ctx context.Context, c client.WithWatch, key client.ObjectKey, o 
 	}
 	if pod, is := o.(*corev1.Pod); is {
 		kept, _ := CachedPod(pod.DeepCopy())
-		*pod = *kept.(*corev1.Pod) //nolint:forcetypeassert // of a pod it is one
+		*pod = *kept.(*corev1.Pod)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func heapOf(t *testing.T, many int, keep toolscache.TransformFunc, object func(n
 		if reflect.TypeOf(of) != reflect.TypeOf(object(0)) {
 			return nil
 		}
-		indexers[field] = func(o any) ([]string, error) { return values(o.(client.Object)), nil } //nolint:forcetypeassert // all are
+		indexers[field] = func(o any) ([]string, error) { return values(o.(client.Object)), nil }
 		return nil
 	})
 	store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers)
@@ -146,7 +146,7 @@ func endedPod(t *testing.T) *corev1.Pod {
 	pod.OwnerReferences[0].UID = "1b7c1bb2-7d3e-4c55-9c1f-000000000000"
 	pod.Annotations[v1alpha1.AnnotationTask] = string(encode(task.Task{Version: 1, Run: task.Run{Namespace: pod.Namespace, Name: "load-00000", UID: string(pod.OwnerReferences[0].UID)}, Attempt: 1, Prompt: strings.Repeat("Fix it. ", 50)}))
 	for _, manager := range []string{"manager", "kubelet"} {
-		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat("x", 1500))}})
+		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 1500))})
 	}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodSucceeded, HostIP: "10.0.0.1", PodIP: "10.1.0.1", QOSClass: corev1.PodQOSBurstable,
@@ -169,7 +169,7 @@ func finishedRun() *v1alpha1.Run {
 	return gen.Run(func(r *v1alpha1.Run) {
 		now := metav1.NewTime(gen.Noon)
 		r.Spec.Prompt = strings.Repeat("Fix it. ", 50)
-		r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "manager", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"a":"` + strings.Repeat("x", 1500) + `"}`)}}}
+		r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "manager", FieldsV1: metav1.NewFieldsV1(`{"a":"` + strings.Repeat("x", 1500) + `"}`)}}
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "load-00000-1", PodUID: "0a7c1bb2-7d3e-4c55-9c1f-000000000000", Agent: strings.Repeat("a", 64), StartedAt: now, PendingSince: &now}
 		r.Status.StartTime, r.Status.CompletionTime, r.Status.Target = &now, &now, "fixer"
 		r.Status.Progress = &v1alpha1.RunProgress{Version: 1, Attempt: 1, Result: &v1alpha1.Result{Committed: true, Reason: v1alpha1.ReasonFinished, Text: strings.Repeat("It is fixed. ", 50)}}

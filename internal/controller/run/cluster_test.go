@@ -123,13 +123,13 @@ func (c *cluster) shown(pod *corev1.Pod) *corev1.Pod {
 		return pod.DeepCopy()
 	}
 	kept, _ := CachedPod(pod.DeepCopy())
-	return kept.(*corev1.Pod) //nolint:forcetypeassert // of a pod it is one
+	return kept.(*corev1.Pod)
 }
 
 // cachedRun is a Run as the cache shows it.
 func cachedRun(run *v1alpha1.Run) *v1alpha1.Run {
 	kept, _ := CachedRun(run.DeepCopy())
-	return kept.(*v1alpha1.Run) //nolint:forcetypeassert // of a Run it is one
+	return kept.(*v1alpha1.Run)
 }
 
 // patch writes what is to be changed of a status, as the API server does: field by

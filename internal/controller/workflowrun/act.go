@@ -100,29 +100,21 @@ const maxBatch = 16
 // ReplicaSet controller creates pods: a cluster that refuses one is not asked for all.
 func makeAll(w world, all []child, create func([]child) []creation) (world, error) {
 	w.refused, w.children = map[place]refusal{}, slices.Clip(w.children)
-	known := refusals{byNode: map[string]refusal{}}
+	known := refusals{byPlace: w.refused, byNode: map[string]refusal{}}
 	for size := 1; len(all) > 0; size = min(2*size, maxBatch) {
 		var batch []child
-		for ; len(all) > 0 && len(batch) < size; all = all[1:] {
-			if no, is := known.of(all[0]); is {
-				w.refused[all[0].place] = no
-				continue
-			}
-			batch = append(batch, all[0])
-		}
+		batch, all = known.skip(all, size)
 		var failed error
 		for i, made := range create(batch) {
-			if made.err == nil {
+			switch no, is := refused(made.err); {
+			case made.err == nil:
 				w.children = append(w.children, made.run)
-				continue
-			}
-			no, is := refused(made.err)
-			if !is {
+			case is:
+				known.add(batch[i], no)
+				size = 1
+			default:
 				failed = cmp.Or(failed, fmt.Errorf("creating Run %s: %w", batch[i].run.Name, made.err))
-				continue
 			}
-			w.refused[batch[i].place], size = no, 1
-			known.add(batch[i], no)
 		}
 		if failed != nil {
 			return w, failed
@@ -131,26 +123,35 @@ func makeAll(w world, all []child, create func([]child) []creation) (world, erro
 	return w, nil
 }
 
-// refusals are what the cluster said of the children before: where one was refused
-// those after it of the same node are not tried, and where there is no room none is.
+// refusals are what the cluster said of children. Where one was refused those after
+// it of the same node are not tried, and where there is no room none is.
 type refusals struct {
-	byNode map[string]refusal
-	full   refusal
+	byPlace map[place]refusal
+	byNode  map[string]refusal
+	full    refusal
 }
 
 func (r *refusals) add(c child, no refusal) {
-	r.byNode[c.node] = no
+	r.byPlace[c.place], r.byNode[c.node] = no, no
 	if no.reason == v1alpha1.ReasonQuotaExceeded {
 		r.full = no
 	}
 }
 
-func (r *refusals) of(c child) (refusal, bool) {
-	if r.full.reason != "" {
-		return r.full, true
+// skip returns the next children that are to be tried, and those after them.
+func (r *refusals) skip(all []child, most int) (batch, rest []child) {
+	for ; len(all) > 0 && len(batch) < most; all = all[1:] {
+		no, is := r.byNode[all[0].node]
+		if r.full.reason != "" {
+			no, is = r.full, true
+		}
+		if is {
+			r.byPlace[all[0].place] = no
+			continue
+		}
+		batch = append(batch, all[0])
 	}
-	no, is := r.byNode[c.node]
-	return no, is
+	return batch, all
 }
 
 // A creation is what became of a child: created, or an error.

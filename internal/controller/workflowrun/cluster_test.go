@@ -99,7 +99,7 @@ func (c *cluster) world() world {
 	for _, child := range c.children {
 		if ours(child, c.run) && !c.hidden[child.Name] {
 			kept, _ := run.CachedRun(child)
-			w.children = append(w.children, kept.(*v1alpha1.Run)) //nolint:forcetypeassert // of a Run it is one
+			w.children = append(w.children, kept.(*v1alpha1.Run))
 			shown++
 		}
 	}

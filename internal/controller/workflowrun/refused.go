@@ -24,6 +24,9 @@ func (e *takenError) Error() string {
 // refused says what follows when the cluster does not take a child; false: that
 // says nothing about the Run, and is tried again.
 func refused(err error) (refusal, bool) {
+	if err == nil {
+		return refusal{}, false
+	}
 	if taken, is := errors.AsType[*takenError](err); is {
 		return refusal{v1alpha1.NodeReasonRefused, taken.Error()}, true
 	}
