@@ -1,9 +1,11 @@
-// Package quiet keeps conflicts out of the log: a controller that acted on an
-// old copy just looks again.
+// Package quiet keeps out of the log what is no error: a controller that acted on an
+// old copy just looks again, and one that is told to stop takes the step that is under
+// way to its end.
 package quiet
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,12 +17,23 @@ import (
 // soon is how long the cache gets to catch up after a conflict.
 const soon = 100 * time.Millisecond
 
-// Conflicts requeues in silence what ended in a conflict.
+// stopGrace is how long a step may go on once the operator is told to stop: less than
+// the manager waits for its controllers (30 s).
+const stopGrace = 10 * time.Second
+
+// Conflicts requeues in silence what ended in a conflict. A step that is under way
+// when the operator is told to stop goes on, so that what was created is recorded.
 func Conflicts(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-		result, err := inner.Reconcile(ctx, req)
-		if statuspatch.IsConflict(err) {
+		step, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
+		result, err := inner.Reconcile(step, req)
+		switch {
+		case statuspatch.IsConflict(err):
 			return ctrl.Result{RequeueAfter: soon}, nil
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
+			return ctrl.Result{}, nil // another operator takes it up
 		}
 		return result, err
 	})

@@ -5,6 +5,7 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -27,7 +28,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-func TestMain(m *testing.M) { apitest.Main(m) }
+func TestMain(m *testing.M) {
+	if config := os.Getenv(victim); config != "" {
+		fmt.Fprintln(os.Stderr, beVictim(config))
+		os.Exit(1)
+	}
+	apitest.Main(m)
+}
 
 // A bench is one Run with its operator, on a real API server, without a
 // kubelet: the test is the kubelet.

@@ -2,25 +2,42 @@ package controller_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
 	"github.com/deckhand-dev/deckhand/internal/operator"
 )
 
-// newOperator is an operator of one namespace that serves nothing.
-func newOperator(t *testing.T, namespace string, mods ...func(*operator.Options)) ctrl.Manager {
-	t.Helper()
-	o := operator.Options{
+func operatorOptions(namespace string) operator.Options {
+	return operator.Options{
 		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand", Namespaces: []string{namespace},
 		MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
 	}
+}
+
+// newOperator is an operator of one namespace that serves nothing.
+func newOperator(t *testing.T, namespace string, mods ...func(*operator.Options)) ctrl.Manager {
+	t.Helper()
+	o := operatorOptions(namespace)
 	for _, mod := range mods {
 		mod(&o)
 	}
@@ -62,7 +79,7 @@ func TestTheOperatorLooksUpLabelsInIndexes(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return mgr.GetCache().List(t.Context(), list.(client.ObjectList), client.MatchingFields{field: "x"}) //nolint:forcetypeassert // a list is one
+		return mgr.GetCache().List(t.Context(), list.(client.ObjectList), client.MatchingFields{field: "x"})
 	})
 	if err != nil {
 		t.Error(err)
@@ -70,4 +87,209 @@ func TestTheOperatorLooksUpLabelsInIndexes(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("stopping it: %v", err)
 	}
+}
+
+// A logbook keeps what an operator logs as errors.
+type logbook struct {
+	mu     sync.Mutex
+	errors []string
+}
+
+func (l *logbook) logger() logr.Logger {
+	return funcr.NewJSON(func(line string) {
+		var entry struct{ Error any }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Error != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.errors = append(l.errors, line)
+		}
+	}, funcr.Options{})
+}
+
+// crowd makes Runs that an operator is to start.
+func crowd(t *testing.T, namespace string, many int) {
+	t.Helper()
+	model, agent := gen.Model(), gen.Agent()
+	for _, o := range []client.Object{model, agent} {
+		o.SetNamespace(namespace)
+		o.SetUID("")
+	}
+	s := apitest.Get(t)
+	s.Create(t, model, agent)
+	for n := range many {
+		s.Create(t, &v1alpha1.Run{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("x%d", n)},
+			Spec:       v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."},
+		})
+	}
+}
+
+// started waits until so many pods are made.
+func started(t *testing.T, namespace string, many int) {
+	t.Helper()
+	eventually(t, many, "pods are made", func() int { return len(pods(t, namespace)) })
+}
+
+// recorded waits until so many Runs have a pod.
+func recorded(t *testing.T, namespace string, many int) {
+	t.Helper()
+	eventually(t, many, "Runs have a pod", func() int { return len(podsOfRuns(t, namespace)) })
+}
+
+// eventually waits, within bounds, until there are so many.
+func eventually(t *testing.T, many int, what string, count func() int) {
+	t.Helper()
+	last := 0
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = count()
+		return last >= many, nil
+	})
+	if err != nil {
+		t.Fatalf("%d %s, want %d: %v", last, what, many, err)
+	}
+}
+
+func pods(t *testing.T, namespace string) []corev1.Pod {
+	t.Helper()
+	var list corev1.PodList
+	if err := apitest.Get(t).Admin.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// podsOfRuns are the UIDs of the pods that Runs say they have.
+func podsOfRuns(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	var list v1alpha1.RunList
+	if err := apitest.Get(t).Admin.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range list.Items {
+		if a := r.Status.Attempt; a != nil && a.PodUID != "" {
+			out[r.Name] = a.PodUID
+		}
+	}
+	return out
+}
+
+// onePodEach finds pods that their Runs do not say they have, and the other way
+// round. It returns how many Runs have one.
+func onePodEach(t *testing.T, namespace string) int {
+	t.Helper()
+	made, says := pods(t, namespace), podsOfRuns(t, namespace)
+	for _, p := range made {
+		if is := says[p.Labels[v1alpha1.LabelRun]]; is != string(p.UID) {
+			t.Errorf("pod %s has the UID %s, its Run says %q", p.Name, p.UID, is)
+		}
+	}
+	if len(made) != len(says) {
+		t.Errorf("there are %d pods, and %d Runs have one", len(made), len(says))
+	}
+	return len(says)
+}
+
+func elects(namespace string, lease operator.Lease) func(*operator.Options) {
+	return func(o *operator.Options) { o.LeaderElection, o.Namespace, o.Lease = true, namespace, lease }
+}
+
+func TestAnOperatorThatIsStoppedLeavesNothingHalfDoneAndLogsNoErrors(t *testing.T) {
+	namespace := apitest.Get(t).Namespace(t)
+	crowd(t, namespace, 100)
+	book := &logbook{}
+	stop := start(t, newOperator(t, namespace, elects(namespace, operator.Lease{}), func(o *operator.Options) { o.Log = book.logger() }))
+	started(t, namespace, 20)
+	if err := stop(); err != nil {
+		t.Errorf("stopping it: %v", err)
+	}
+	if onePodEach(t, namespace) == 100 {
+		t.Error("it was done before it was stopped")
+	}
+	for _, line := range book.errors {
+		t.Errorf("it logged %s", line)
+	}
+}
+
+func TestAnotherOperatorTakesOverFromOneThatIsStopped(t *testing.T) {
+	namespace := apitest.Get(t).Namespace(t)
+	// It takes over because the lease is given up: it would not expire for an hour.
+	lease := operator.Lease{Duration: time.Hour, RenewDeadline: time.Minute, RetryPeriod: 200 * time.Millisecond}
+	first, second := newOperator(t, namespace, elects(namespace, lease)), newOperator(t, namespace, elects(namespace, lease))
+	stopFirst := start(t, first)
+	<-first.Elected()
+	stopSecond := start(t, second)
+	crowd(t, namespace, 60)
+	started(t, namespace, 10)
+	if err := stopFirst(); err != nil {
+		t.Errorf("stopping the first: %v", err)
+	}
+	started(t, namespace, 60)
+	if err := stopSecond(); err != nil {
+		t.Errorf("stopping the second: %v", err)
+	}
+	if many := onePodEach(t, namespace); many != 60 {
+		t.Errorf("%d Runs have a pod", many)
+	}
+}
+
+// victim is set for the process that is killed: this test once more, as an operator.
+const victim = "DECKHAND_TEST_VICTIM"
+
+// A victimConfig is how it reaches the API server.
+type victimConfig struct {
+	Host, Namespace string
+	TLS             rest.TLSClientConfig
+}
+
+// crashLease is the shortest that client-go takes.
+var crashLease = operator.Lease{Duration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond}
+
+func TestAnotherOperatorTakesOverFromOneThatIsKilled(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	config, err := json.Marshal(victimConfig{s.Config.Host, namespace, s.Config.TLSClientConfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := exec.CommandContext(t.Context(), os.Args[0])
+	first.Env = append(os.Environ(), victim+"="+string(config))
+	first.Stderr = os.Stderr
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	crowd(t, namespace, 60)
+	started(t, namespace, 10) // it leads
+	second := newOperator(t, namespace, elects(namespace, crashLease))
+	stop := start(t, second)
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	if n := len(pods(t, namespace)); n == 60 {
+		t.Error("it was done before it was killed")
+	}
+	<-second.Elected()
+	started(t, namespace, 60)
+	recorded(t, namespace, 60)
+	if err := stop(); err != nil {
+		t.Errorf("stopping the second: %v", err)
+	}
+	onePodEach(t, namespace)
+}
+
+// beVictim runs an operator until it is killed.
+func beVictim(text string) error {
+	var c victimConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	o := operatorOptions(c.Namespace)
+	elects(c.Namespace, crashLease)(&o)
+	ctx := context.Background()
+	mgr, err := operator.New(ctx, &rest.Config{Host: c.Host, TLSClientConfig: c.TLS, QPS: -1}, o)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }
