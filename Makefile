@@ -1,6 +1,7 @@
 # Deckhand's verbs. CI runs these and nothing else. A bare Debian machine with
-# Go, make, git and root is enough: tools and the test cluster are built from
-# source, each once.
+# Go, make, git, npm and root is enough: tools and the test cluster are built from
+# source, each once. Without npm tests of MCP servers in Node.js are skipped, and two
+# examples of make e2e fail.
 
 # Every recipe runs under hack/timed, which says where the time goes.
 SHELL = hack/timed
