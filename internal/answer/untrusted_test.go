@@ -1,12 +1,14 @@
 package answer_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func TestMessagesContainNoRawTextOfARunner(t *testing.T) {
@@ -41,6 +43,23 @@ func TestMessagesContainNoRawTextOfARunner(t *testing.T) {
 			with.Status.Progress.Pending[0].Schema = schema
 			check(kind+" with the schema of "+name, with)
 		}
+	}
+}
+
+// What is asked is shown on one visible line even if it was not cleaned before.
+func TestAskingContainsNoRawText(t *testing.T) {
+	for _, kind := range []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit} {
+		p := v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Groups: []string{"g"}}
+		untrustedtest.EachString(&p, kind, func(path string) {
+			if text := answer.Asking("x", []v1alpha1.PendingRequest{p}, nil); untrustedtest.IsRaw(text) {
+				t.Errorf("%s: %+q", path, text)
+			}
+		})
+	}
+	d := decision(v1alpha1.DecisionApprove, "s2c1")
+	run := asking(v1alpha1.PendingRequest{ID: "s2c1", Kind: task.PendingDelegation, Agent: untrustedtest.RawText})
+	if text := answer.Judge(run, d).Message; untrustedtest.IsRaw(text) || !strings.Contains(text, "is work for the Agent") {
+		t.Errorf("of work for another Agent: %+q", text)
 	}
 }
 

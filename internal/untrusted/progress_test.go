@@ -1,13 +1,16 @@
 package untrusted_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -94,6 +97,43 @@ func TestDataIsKeptAndMessagesAreLines(t *testing.T) {
 	}
 	if untrusted.Progress(nil) != nil {
 		t.Error("nothing reported is something")
+	}
+}
+
+// Only data, and what the schema limits to a list of values, stays as it was reported:
+// every other string is one visible line, or what has it is left out.
+func TestOnlyDataStaysRaw(t *testing.T) {
+	stays := []string{
+		".Confinement.Files", ".Confinement.Network", ".Confinement.Process", ".Decided.Type", ".Effects",
+		".Pending.Args", ".Pending.Groups", ".Pending.Question", ".Pending.Schema", ".Result.Output", ".Result.Text",
+	}
+	isRaw := func(v any) bool { return untrustedtest.IsRaw(fmt.Sprintf("%+v", v)) }
+	p := &v1alpha1.RunProgress{
+		Step: &v1alpha1.CurrentStep{}, Recent: []v1alpha1.RecentStep{{}}, Confinement: &v1alpha1.Confinement{},
+		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Groups: []string{"g"}}},
+		Decided: []v1alpha1.DecidedRequest{{Name: "x.s3c1", Request: "s3c1"}},
+		Result:  &v1alpha1.Result{Files: []v1alpha1.File{{}}, Published: &v1alpha1.Published{}},
+	}
+	var raw []string
+	untrustedtest.EachString(p, "", func(path string) {
+		got := untrusted.Progress(p)
+		if isRaw(*got) || isRaw(*got.Step) || isRaw(*got.Confinement) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
+			raw = append(raw, path)
+		}
+	})
+	slices.Sort(raw)
+	if diff := cmp.Diff(stays, raw); diff != "" {
+		t.Errorf("raw in Progress() -want +got:\n%s", diff)
+	}
+	end, raw := &task.Termination{Result: task.Result{Files: []task.File{{}}}}, nil
+	untrustedtest.EachString(end, "", func(path string) {
+		if isRaw(untrusted.Termination(*end)) {
+			raw = append(raw, path)
+		}
+	})
+	slices.Sort(raw)
+	if diff := cmp.Diff([]string{".Effects", ".Result.Output", ".Result.Text"}, raw); diff != "" {
+		t.Errorf("raw in Termination() -want +got:\n%s", diff)
 	}
 }
 
