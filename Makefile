@@ -13,7 +13,7 @@ SHELL = hack/timed
 # Where the test cluster keeps what it has, and where verbs look for a cluster.
 export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
-e2e demo bench-cluster: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+e2e demo bench-cluster bench-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
 export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
 
@@ -31,7 +31,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there demo bench bench-cluster performance verify tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there demo bench bench-cluster bench-scale performance verify tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -139,8 +139,12 @@ bench: ## Measure the parts, for benchstat (some minutes)
 bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real cluster
 	hack/bench cluster | tee dist/bench-cluster.txt
 
+bench-scale: cluster-up cluster-load deploy ## Measure thousands of Runs there, and write that on docs/performance.md
+	hack/bench scale | tee dist/bench-scale.txt
+	go run ./hack/performance -scale dist/bench-scale.txt docs/performance.md
+
 performance: bench ## Measure the parts and write docs/performance.md
-	go run ./hack/performance docs/performance.md dist/bench.txt dist/bench-cluster.txt
+	go run ./hack/performance -parts dist/bench.txt -cluster dist/bench-cluster.txt docs/performance.md
 
 ##@ To be sure
 

@@ -1,15 +1,16 @@
 // Command performance writes docs/performance.md from what was measured: make
-// performance.
+// performance, make bench-scale.
 //
-//	performance PAGE PARTS CLUSTER
+//	performance [-parts FILE] [-cluster FILE] [-scale FILE] PAGE
 //
-// PARTS and CLUSTER are what hack/bench printed. Without CLUSTER the page keeps
-// what it says of the cluster, and when that was.
+// Each file is what hack/bench printed. Without one, or where it does not exist, the
+// page keeps what it says of that, and when that was.
 package main
 
 import (
 	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,31 +19,34 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: performance PAGE PARTS CLUSTER")
+	files := map[string]*string{}
+	for _, s := range sections {
+		files[s.name] = flag.String(s.name, "", "what hack/bench "+s.name+" printed")
+	}
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := write(flag.Arg(0), files); err != nil {
 		fmt.Fprintln(os.Stderr, "performance:", err)
 		os.Exit(1)
 	}
 }
 
 // write makes the page anew and tells of bars that are not held.
-func write(page, parts, cluster string) error {
+func write(page string, files map[string]*string) error {
 	old, err := optional(page)
 	if err != nil {
 		return err
 	}
-	runner, err := os.ReadFile(parts)
-	if err != nil {
-		return fmt.Errorf("reading what was measured: %w", err)
+	measured := map[string]string{}
+	for name, file := range files {
+		if measured[name], err = optional(*file); err != nil {
+			return fmt.Errorf("reading what was measured: %w", err)
+		}
 	}
-	whole, err := optional(cluster)
-	if err != nil {
-		return err
-	}
-	fresh, missed, err := render(old, string(runner), whole)
+	fresh, missed, err := render(old, measured)
 	if err != nil {
 		return err
 	}
@@ -64,33 +68,47 @@ func optional(name string) (string, error) {
 //go:embed page.md.tmpl
 var layout string
 
-// clusterHead begins the section that a page may keep.
-const clusterHead = "\n## On a real cluster\n"
+// A section is what one command measures.
+type section struct {
+	name string // of the flag, and of hack/bench's verb
+	head string // its first one on the page, up to that of another section
+	verb string // of make
+}
+
+var sections = []section{
+	{"cluster", "\n## On a real cluster\n", "bench-cluster"},
+	{"scale", "\n## At scale\n", "bench-scale"},
+	{"parts", "\n## The runner as a program\n", "bench"},
+}
 
 // render is the page and the rows whose bar is not held.
-func render(old, parts, cluster string) (page string, missed []string, err error) {
-	r := renderer{runner: parse(parts), cluster: parse(cluster)}
-	layouts, err := template.New("page").Funcs(template.FuncMap{"table": r.table}).Parse(layout)
+func render(old string, measured map[string]string) (page string, missed []string, err error) {
+	r := renderer{}
+	values := map[string]any{}
+	for _, s := range sections {
+		if measured[s.name] != "" {
+			values[s.name] = parse(measured[s.name])
+		} else if values["kept_"+s.name] = s.kept(old); values["kept_"+s.name] == "" {
+			return "", nil, fmt.Errorf("the page has no section %q yet: make %s first", strings.Trim(s.head, "\n# "), s.verb)
+		}
+	}
+	layouts, err := template.New("page").Funcs(template.FuncMap{"table": r.table, "size": size}).Parse(layout)
 	if err != nil {
 		return "", nil, err
 	}
-	kept := ""
-	if cluster == "" {
-		if kept = section(old, clusterHead); kept == "" {
-			return "", nil, errors.New("the page says nothing of the cluster yet: make bench-cluster first")
-		}
-	}
 	var b strings.Builder
-	err = layouts.Execute(&b, map[string]any{"Runner": r.runner, "Cluster": r.cluster, "Kept": kept})
+	err = layouts.Execute(&b, values)
 	return b.String(), r.missed, err
 }
 
-// section is a section of a page, with its head and without the next one's.
-func section(page, head string) string {
-	_, rest, found := strings.Cut(page, head)
+// kept is what a page says of a section, with its head and without the next one's.
+func (s section) kept(page string) string {
+	_, rest, found := strings.Cut(page, s.head)
 	if !found {
 		return ""
 	}
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	return strings.TrimSpace(head+rest) + "\n"
+	for _, other := range sections {
+		rest, _, _ = strings.Cut(rest, other.head)
+	}
+	return strings.TrimSpace(s.head + rest)
 }

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func read(t *testing.T, name string) string {
 
 // The same measurements make the same page.
 func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
-	got, missed, err := render("", read(t, "testdata/bench.txt"), read(t, "testdata/bench-cluster.txt"))
+	got, missed, err := render("", all(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,33 +43,66 @@ func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
 	if diff := cmp.Diff(read(t, golden), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	want := []string{"1,000 steps of 20 KB in the journal: start → next model call: 330 ms, bar ≤ 300 ms"}
+	want := []string{
+		"operator RSS during a restart, maximum, pods kept: 270 MiB, bar ≤ 256 MiB",
+		"1,000 steps of 20 KB in the journal: start → next model call: 330 ms, bar ≤ 300 ms",
+	}
 	if diff := cmp.Diff(want, missed); diff != "" {
 		t.Errorf("bars that are not held -want +got:\n%s", diff)
 	}
 }
 
-func TestWithoutAClusterThePageKeepsWhatItSaysOfIt(t *testing.T) {
-	parts := read(t, "testdata/bench.txt")
-	first, _, err := render("", parts, read(t, "testdata/bench-cluster.txt"))
+// all is what was measured of each section.
+func all(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"parts": read(t, "testdata/bench.txt"), "cluster": read(t, "testdata/bench-cluster.txt"), "scale": read(t, "testdata/bench-scale.txt"),
+	}
+}
+
+func TestThePageKeepsWhatIsNotMeasured(t *testing.T) {
+	first, _, err := render("", all(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _, err := render(first, strings.ReplaceAll(parts, "2030-01-02", "2031-03-04"), "")
+	for name, text := range all(t) {
+		_, where, _ := strings.Cut(text, "# ")
+		day := where[:len("taken on 2030-01-02")]
+		again, _, err := render(first, map[string]string{name: strings.ReplaceAll(text, day, "taken on 2040-05-06")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.ReplaceAll(first, day, "taken on 2040-05-06"), again); diff != "" || again == first {
+			t.Errorf("%s measured anew -want +got:\n%s", name, diff)
+		}
+		_, _, err = render("# A page\n", map[string]string{name: text})
+		if err == nil || !strings.Contains(err.Error(), "make bench") {
+			t.Errorf("a page without figures of all but %s: %v", name, err)
+		}
+	}
+}
+
+// A page that had no section gets it, and nothing twice.
+func TestASectionIsAdded(t *testing.T) {
+	whole, _, err := render("", all(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.ReplaceAll(first, "2030-01-02", "2031-03-04"), again); diff != "" {
+	before, rest, _ := strings.Cut(whole, "## At scale\n")
+	_, after, _ := strings.Cut(rest, "## The runner as a program\n")
+	got, _, err := render(before+"## The runner as a program\n"+after, map[string]string{"scale": all(t)["scale"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-	if _, _, err := render("# A page\n", parts, ""); err == nil || !strings.Contains(err.Error(), "make bench-cluster") {
-		t.Errorf("a page without figures of the cluster: %v", err)
 	}
 }
 
 func TestWhatWasNotMeasuredIsNamed(t *testing.T) {
-	parts := strings.ReplaceAll(read(t, "testdata/bench.txt"), "BenchmarkStart", "BenchmarkBegin")
-	_, _, err := render("", parts, read(t, "testdata/bench-cluster.txt"))
+	measured := all(t)
+	measured["parts"] = strings.ReplaceAll(measured["parts"], "BenchmarkStart", "BenchmarkBegin")
+	_, _, err := render("", measured)
 	if err == nil || !strings.Contains(err.Error(), "nothing was measured of BenchmarkStart in ./cmd/runner-local") {
 		t.Errorf("render() = %v", err)
 	}
@@ -79,15 +113,17 @@ func TestEveryCommandNamesABenchmark(t *testing.T) {
 	for name, rows := range tables {
 		for _, w := range rows {
 			for _, of := range []metric{w.of, w.over} {
-				if bench, _, _ := strings.Cut(of.bench, "/"); name != "cluster" && bench != "" && !has(t, of.pkg, "Benchmark"+bench) {
+				if bench, _, _ := strings.Cut(of.bench, "/"); !slices.Contains(whole, name) && bench != "" && !has(t, of.pkg, "Benchmark"+bench) {
 					t.Errorf("%s: there is no Benchmark%s in ./%s", w.what, bench, of.pkg)
 				}
 			}
 		}
 	}
-	for _, w := range tables["cluster"] {
-		if printed := "Benchmark" + w.of.bench; !strings.Contains(sources(t, w.of.pkg), printed+" ") {
-			t.Errorf("%s: nothing in ./%s prints %s", w.what, w.of.pkg, printed)
+	for _, name := range whole {
+		for _, w := range tables[name] {
+			if printed := "Benchmark" + w.of.bench; !strings.Contains(sources(t, w.of.pkg), printed+" ") {
+				t.Errorf("%s: nothing in ./%s prints %s", w.what, w.of.pkg, printed)
+			}
 		}
 	}
 }

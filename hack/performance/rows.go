@@ -20,6 +20,12 @@ type beside struct{ unit, as string }
 // memory is what one operation takes.
 var memory = []beside{{"B/op", "B"}, {"allocs/op", "allocs"}}
 
+// p99 is told behind a median, and the live heap behind the memory of a process.
+var (
+	p99  = []beside{{"p99-ms", "ms"}}
+	live = []beside{{"live-MiB", "MiB"}}
+)
+
 // tables are those of the page, by name.
 var tables = map[string][]row{
 	"cluster": {
@@ -37,6 +43,33 @@ var tables = map[string][]row{
 			of:   metric{"test/bench", "TenNodesOverTenRuns", "nodes-ms"}, as: "ms",
 			over: metric{"test/bench", "TenNodesOverTenRuns", "runs-ms"}, bar: atMost(1.15),
 		},
+	},
+	"scale": {
+		{
+			what: "throughput of Runs over that of bare pods, all created at once",
+			of:   metric{"test/bench", "ScaleThroughput", "runs/s"}, as: "a second",
+			over: metric{"test/bench", "ScaleThroughput", "pods/s"},
+		},
+		{what: "API writes of the operator per Run", of: metric{"test/bench", "ScaleCost", "writes/Run"}, bar: atMost(6.5)},
+		{what: "reconciles per Run", of: metric{"test/bench", "ScaleCost", "reconciles/Run"}},
+		{what: "`deckhand_runs_settled_total` per Run", of: metric{"test/bench", "ScaleCost", "settled/Run"}, bar: atMost(1)},
+		{what: "operator CPU per Run", of: metric{"test/bench", "ScaleCost", "operator-CPU-ms/Run"}, as: "ms"},
+		{what: "API server CPU per Run", of: metric{"test/bench", "ScaleCost", "server-CPU-ms/Run"}, as: "ms"},
+		{what: "load generator and simulated node CPU per Run", of: metric{"test/bench", "ScaleCost", "node-CPU-ms/Run"}, as: "ms"},
+		{what: "10 Runs/s: request due → pod created, p50 and p99", of: metric{"test/bench", "ScaleDueToPod", "p50-ms"}, as: "ms", beside: p99},
+		{what: "10 Runs/s: result sent → Run terminal, p50 and p99", of: metric{"test/bench", "ScaleSentToTerminal", "p50-ms"}, as: "ms", beside: p99},
+		{what: "10 Runs/s: delay of the load generator, p50 and p99", of: metric{"test/bench", "ScaleLoad", "p50-ms"}, as: "ms", beside: p99},
+		{what: "workflow with all items in parallel, created → terminal", of: metric{"test/bench", "ScaleWorkflow", "ms"}, as: "ms"},
+		{what: "operator CPU per item of it", of: metric{"test/bench", "ScaleWorkflow", "operator-CPU-ms/item"}, as: "ms"},
+		{what: "API writes of the operator per item of it", of: metric{"test/bench", "ScaleWorkflow", "writes/item"}},
+		{what: "Schedules at the same minute: due → Run created, p50 and p99", of: metric{"test/bench", "ScaleSchedules", "p50-ms"}, as: "ms", beside: p99},
+		{what: "operator RSS while the finished Runs run, maximum", of: metric{"test/bench", "ScaleMemory/filling", "peak-MiB"}, as: "MiB", bar: atMost(256)},
+		{what: "operator RSS and live heap after a restart, pods kept", of: metric{"test/bench", "ScaleMemory/kept", "RSS-MiB"}, as: "MiB", beside: live, bar: atMost(256)},
+		{what: "operator RSS and live heap after a restart, pods of finished Runs removed", of: metric{"test/bench", "ScaleMemory/removed", "RSS-MiB"}, as: "MiB", beside: live, bar: atMost(256)},
+		{what: "operator RSS during a restart, maximum, pods kept", of: metric{"test/bench", "ScaleRestart/kept", "peak-MiB"}, as: "MiB", bar: atMost(256)},
+		{what: "operator RSS during a restart, maximum, pods of finished Runs removed", of: metric{"test/bench", "ScaleRestart/removed", "peak-MiB"}, as: "MiB", bar: atMost(256)},
+		{what: "operator's pod deleted → first pod of a new Run created, pods kept", of: metric{"test/bench", "ScaleRestart/kept", "first-pod-ms"}, as: "ms"},
+		{what: "operator's pod deleted → first pod of a new Run created, pods of finished Runs removed", of: metric{"test/bench", "ScaleRestart/removed", "first-pod-ms"}, as: "ms"},
 	},
 	"program": {
 		{what: "start of the process → first byte to the model", of: metric{"cmd/runner-local", "Start", "ns/op"}, as: "ns", bar: atMost(15e6)},

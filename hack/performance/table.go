@@ -3,27 +3,28 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // A renderer makes tables and notes whose bar is not held.
 type renderer struct {
-	runner, cluster *measurements
-	missed          []string
+	missed []string
 }
 
-// table is one of the tables, in Markdown. Figures of the cluster are all made
-// by one command, which the page names above them.
-func (r *renderer) table(name string) (string, error) {
-	rows, from := tables[name], r.runner
+// whole are the tables whose figures are all made by one command, which the page
+// names above them.
+var whole = []string{"cluster", "scale"}
+
+// table is one of the tables, in Markdown.
+func (r *renderer) table(name string, from *measurements) (string, error) {
+	rows, alone := tables[name], !slices.Contains(whole, name)
 	columns := []string{"what", "figure"}
 	barred := slices.ContainsFunc(rows, func(w row) bool { return w.bar != bar{} })
 	if barred {
 		columns = append(columns, "bar")
 	}
-	if name == "cluster" {
-		from = r.cluster
-	} else {
+	if alone {
 		columns = append(columns, "command")
 	}
 	lines := []string{line(columns), strings.Repeat("|---", len(columns)) + "|"}
@@ -36,12 +37,25 @@ func (r *renderer) table(name string) (string, error) {
 		if barred {
 			cells = append(cells, r.held(w, value, figure))
 		}
-		if name != "cluster" {
+		if alone {
 			cells = append(cells, "`"+w.command()+"`")
 		}
 		lines = append(lines, line(cells))
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// size is how many were measured, as 1,000.
+func size(from *measurements, bench, unit string) (string, error) {
+	n, err := from.of(metric{"test/bench", bench, unit})
+	if err != nil {
+		return "", err
+	}
+	text := strconv.Itoa(int(n))
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text, nil
 }
 
 func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }

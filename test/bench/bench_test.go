@@ -7,17 +7,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,12 +30,21 @@ const pairs = 10
 // word, and an agent of it.
 type track struct {
 	t         *testing.T
+	config    *rest.Config
 	client    client.WithWatch
 	api       kubernetes.Interface
 	namespace string
 }
 
 func newTrack(t *testing.T) *track {
+	t.Helper()
+	r := connect(t)
+	r.furnish()
+	return r
+}
+
+// connect reaches the cluster, and has a namespace there until the test ends.
+func connect(t *testing.T) *track {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	cfg, err := ctrl.GetConfig()
@@ -49,23 +56,22 @@ func newTrack(t *testing.T) *track {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &track{t: t}
+	r := &track{t: t, config: cfg}
 	if r.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	if r.api, err = kubernetes.NewForConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
-	r.furnish()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "deckhand-bench-"}}
+	r.create(ns)
+	r.namespace = ns.Name
+	t.Cleanup(func() { _ = r.client.Delete(context.WithoutCancel(t.Context()), ns) })
 	return r
 }
 
 func (r *track) furnish() {
 	r.t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "deckhand-bench-"}}
-	r.create(ns)
-	r.namespace = ns.Name
-	r.t.Cleanup(func() { _ = r.client.Delete(context.WithoutCancel(r.t.Context()), ns) })
 	server := r.pod("model", modelImage(), "--listen", ":8080")
 	server.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODELSERVER_SCRIPT", Value: `{"models":{"*":{"turns":[{"text":"Done."}]}}}`}}
 	r.create(server)
@@ -185,15 +191,21 @@ func rounded(all []time.Duration) []time.Duration {
 	return out
 }
 
-// print prints figures as benchmarks do, below where they were taken.
+// print prints figures of pairs as benchmarks do, below where they were taken.
 func (r *track) print(format string, figures ...any) {
+	r.t.Helper()
+	r.printOf(pairs, format, figures...)
+}
+
+// printOf prints figures of n objects.
+func (r *track) printOf(n int, format string, figures ...any) {
 	r.t.Helper()
 	version, err := r.api.Discovery().ServerVersion()
 	if err != nil {
 		r.t.Fatalf("asking for the version of Kubernetes: %v", err)
 	}
 	fmt.Printf("kubernetes: %s\npkg: github.com/deckhand-dev/deckhand/test/bench\n", version.GitVersion)
-	fmt.Printf(format+"\n", append([]any{pairs}, figures...)...)
+	fmt.Printf(format+"\n", append([]any{n}, figures...)...)
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -247,20 +259,10 @@ func (w writes) sum() float64 {
 // lease, which are PUTs; nothing else of it is.
 func (r *track) managerWrites() writes {
 	r.t.Helper()
-	var pods corev1.PodList
-	if err := r.client.List(r.t.Context(), &pods, client.InNamespace("deckhand-system"), client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}); err != nil || len(pods.Items) == 0 {
-		r.t.Fatalf("finding the operator: %v", err)
+	m, out := r.operatorMetrics(), writes{}
+	for _, method := range []string{"POST", "PATCH", "DELETE"} {
+		out[method] = m.sum("rest_client_requests_total", "method", method)
 	}
-	text, err := r.api.CoreV1().Pods("deckhand-system").ProxyGet("http", pods.Items[0].Name, "8080", "metrics", nil).DoRaw(r.t.Context())
-	if err != nil {
-		r.t.Fatalf("reading the operator's metrics: %v", err)
-	}
-	out := writes{}
-	r.each(string(text), "rest_client_requests_total", func(labels map[string]string, v float64) {
-		if m := labels["method"]; m == "POST" || m == "PATCH" || m == "DELETE" {
-			out[m] += v
-		}
-	})
 	return out
 }
 
@@ -269,31 +271,5 @@ func (r *track) statusPatches() float64 { return r.served("runs", "status", "PAT
 // served is how many requests of a kind the API server has answered.
 func (r *track) served(resource, subresource, verb string) float64 {
 	r.t.Helper()
-	text, err := r.api.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(r.t.Context())
-	if err != nil {
-		r.t.Fatalf("reading the API server's metrics: %v", err)
-	}
-	var sum float64
-	r.each(string(text), "apiserver_request_total", func(labels map[string]string, v float64) {
-		if labels["resource"] == resource && labels["subresource"] == subresource && labels["verb"] == verb {
-			sum += v
-		}
-	})
-	return sum
-}
-
-func (r *track) each(text, name string, do func(map[string]string, float64)) {
-	r.t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, m := range families[name].GetMetric() {
-		labels := map[string]string{}
-		for _, l := range m.GetLabel() {
-			labels[l.GetName()] = l.GetValue()
-		}
-		do(labels, m.GetCounter().GetValue())
-	}
+	return r.serverMetrics().sum("apiserver_request_total", "resource", resource, "subresource", subresource, "verb", verb)
 }

@@ -1,0 +1,199 @@
+//go:build bench
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/test/simnode"
+)
+
+// simulated is the name of the simulated node.
+const simulated = "deckhand-bench"
+
+// workLabel says how long a pod works.
+const workLabel = "bench.test/work"
+
+// scaled is n at the percentage of BENCH_SCALE_PERCENT, and at least least.
+func scaled(n, least int) int {
+	percent, err := strconv.Atoi(fallback("BENCH_SCALE_PERCENT", "100"))
+	if err != nil || percent < 1 {
+		fmt.Fprintln(os.Stderr, "BENCH_SCALE_PERCENT is no percentage; measuring all")
+		percent = 100
+	}
+	return max(n*percent/100, least)
+}
+
+// At scale, pods run on a simulated node: nothing but their containers is simulated.
+func TestScale(t *testing.T) {
+	startNode(t)
+	for _, part := range []struct {
+		name    string
+		measure func(*scale)
+	}{
+		{"throughput", (*scale).throughput},
+		{"latency", (*scale).latency},
+		{"workflow", (*scale).workflow},
+		{"schedules", (*scale).schedules},
+		{"memory", (*scale).memory},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.measure(newScale(t)) })
+	}
+}
+
+// startNode runs the simulated node until the test has cleaned up.
+func startNode(t *testing.T) {
+	t.Helper()
+	failed := make(chan error, 1)
+	node, err := simnode.New(connect(t).config, simnode.Options{
+		Name: simulated,
+		Work: func(p *corev1.Pod) time.Duration { d, _ := time.ParseDuration(p.Labels[workLabel]); return d },
+		Failed: func(err error) {
+			select {
+			case failed <- err:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	if err := node.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		if err := node.Remove(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-failed:
+			t.Errorf("the simulated node, the first error: %v", err)
+		default:
+		}
+	})
+}
+
+// A scale is a namespace whose pods are simulated, with a tally of them.
+type scale struct {
+	*track
+	tally *tally
+}
+
+func newScale(t *testing.T) *scale {
+	t.Helper()
+	s := &scale{track: connect(t)}
+	s.tally = newTally(s.track)
+	t.Cleanup(s.clear)
+	s.create(&v1alpha1.Model{ObjectMeta: s.meta("simulated"), Spec: v1alpha1.ModelSpec{
+		Provider: v1alpha1.ProviderOpenAICompatible, Model: "simulated", Endpoint: "http://model.invalid/v1",
+	}})
+	s.agent("brief", "0s", 0)
+	s.createRuns("first", 1, "brief") // what is made once is made now
+	s.tally.await("a first Run ends", func(c counts) bool { return c.terminal == 1 })
+	s.settle()
+	return s
+}
+
+// agent creates an Agent whose pods go to the simulated node and work that long.
+func (s *scale) agent(name string, retention v1alpha1.Duration, work time.Duration) {
+	s.t.Helper()
+	s.create(&v1alpha1.Agent{ObjectMeta: s.meta(name), Spec: v1alpha1.AgentSpec{
+		Instructions: "Say one word.", Model: "simulated", PodRetention: retention,
+		PodTemplate: &v1alpha1.PodTemplate{
+			Labels:       map[string]string{workLabel: work.String()},
+			NodeSelector: simnode.Selector(simulated), Tolerations: simnode.Tolerations(),
+		},
+	}})
+}
+
+// clear deletes what was made and waits until it is gone: pods need the simulated
+// node to go, and what goes would weigh on what is measured next.
+func (s *scale) clear() {
+	ctx := context.WithoutCancel(s.t.Context())
+	in := client.InNamespace(s.namespace)
+	for _, o := range []client.Object{&v1alpha1.Schedule{}, &v1alpha1.Run{}, &corev1.Pod{}} {
+		if err := s.client.DeleteAllOf(ctx, o, in); err != nil {
+			s.t.Error(err)
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var runs v1alpha1.RunList
+		var pods corev1.PodList
+		err := errors.Join(s.client.List(ctx, &runs, in, client.Limit(1)), s.client.List(ctx, &pods, in, client.Limit(1)))
+		return len(runs.Items)+len(pods.Items) == 0, err
+	})
+	if err != nil {
+		s.t.Errorf("Runs and pods of namespace %s do not go: %v", s.namespace, err)
+	}
+}
+
+// throughput is how fast Runs end that were all created at once, beside bare pods on
+// the same node, and what each costs.
+func (s *scale) throughput() {
+	s.t.Helper()
+	n := scaled(1000, 20)
+	begun := time.Now()
+	s.flood(n, func(i int) client.Object { return s.barePod(i) })
+	pods := s.tally.await("all bare pods end", func(c counts) bool { return c.bare == n }).Sub(begun)
+
+	span := s.begin()
+	begun = time.Now()
+	s.createRuns("run", n, "brief")
+	runs := s.tally.await("all Runs end", func(c counts) bool { return c.terminal == n+1 }).Sub(begun)
+	s.settle()
+	span.end()
+	s.tally.mustSucceed()
+
+	fmt.Printf("%d bare pods in %s, %d Runs in %s; %s\n", n, pods.Round(time.Millisecond), n, runs.Round(time.Millisecond), span.describe(n))
+	s.printOf(n, "BenchmarkScaleThroughput %d %.1f runs/s %.1f pods/s %d Runs", perSecond(n, runs), perSecond(n, pods), n)
+	s.printOf(n, "BenchmarkScaleCost %d %.1f operator-CPU-ms/Run %.1f server-CPU-ms/Run %.1f node-CPU-ms/Run %.2f writes/Run %.1f reconciles/Run %.3f settled/Run",
+		span.operatorCPU(n), span.serverCPU(n), span.ownCPU(n), span.writes(n), span.reconciles(n), span.settled())
+	if got := span.settled(); got != 1 {
+		s.t.Errorf("deckhand_runs_settled_total rose by %.3f for each Run, want 1", got)
+	}
+}
+
+func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
+
+func (s *scale) barePod(i int) *corev1.Pod {
+	p := s.pod(fmt.Sprintf("bare-%d", i), "simulated")
+	p.Spec.NodeSelector, p.Spec.Tolerations = simnode.Selector(simulated), simnode.Tolerations()
+	return p
+}
+
+// latency is how long the operator takes for its steps while Runs come at a fixed
+// rate: open-loop, so that a slow operator does not slow the load down.
+func (s *scale) latency() {
+	s.t.Helper()
+	const perSecond = 10
+	n := scaled(600, 100)
+	span := s.begin()
+	late := s.pace(n, time.Second/perSecond, func(i int) client.Object { return s.newRun("paced", i, "brief") })
+	s.tally.await("all Runs end", func(c counts) bool { return c.terminal == n+1 })
+	s.settle()
+	span.end()
+	s.tally.mustSucceed()
+	var toPod, toEnd []time.Duration
+	for _, m := range s.tally.of("paced-") {
+		toPod = append(toPod, m.pod.Sub(m.created))
+		toEnd = append(toEnd, m.terminal.Sub(m.committed))
+	}
+	fmt.Printf("%d Runs at %d a second: requests sent late by p50 %s, p99 %s; due → pod p50 %s, p99 %s; result sent → terminal p50 %s, p99 %s; %s\n", n, perSecond,
+		quantile(late, 50), quantile(late, 99), quantile(toPod, 50), quantile(toPod, 99), quantile(toEnd, 50), quantile(toEnd, 99), span.describe(n))
+	s.printOf(n, "BenchmarkScaleDueToPod %d %.1f p50-ms %.1f p99-ms %d Runs", ms(quantile(toPod, 50)), ms(quantile(toPod, 99)), n)
+	s.printOf(n, "BenchmarkScaleSentToTerminal %d %.1f p50-ms %.1f p99-ms", ms(quantile(toEnd, 50)), ms(quantile(toEnd, 99)))
+	s.printOf(n, "BenchmarkScaleLoad %d %.2f p50-ms %.2f p99-ms", ms(quantile(late, 50)), ms(quantile(late, 99)))
+}
