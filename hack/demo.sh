@@ -3,7 +3,7 @@
 #
 # README.md shows what this prints (TestDemo compares them). Each command is run
 # exactly as it is shown. The commands that are not shown only prepare the
-# cluster for another demo, and wait for what the next command needs.
+# cluster for another demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="${CLUSTER_DIR:?}/bin:$PATH"
@@ -23,11 +23,8 @@ show 'kubectl config set-context --current --namespace=demo'
 show 'kubectl apply -f examples/demo/agent.yaml'
 show 'kubectl apply -f examples/demo/run.yaml'
 
-kubectl wait --for=jsonpath='{.status.attempt.podUID}' run/demo --timeout=60s >/dev/null
-kubectl wait --for=jsonpath='{.status.containerStatuses[0].started}' pod/demo-1 --timeout=60s >/dev/null || true
-
-show 'kubectl logs -f demo-1 | go run ./hack/follow'
 show 'kubectl wait --for=condition=Finished run/demo --timeout=60s'
+show 'kubectl logs demo-1 | go run ./hack/follow'
 show 'kubectl get models,agents,runs'
 show $'kubectl get run demo -o jsonpath=\'{.status.progress.result.text}{"\\n"}\''
 
