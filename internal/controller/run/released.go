@@ -18,8 +18,12 @@ const (
 
 func wantsPause(w world) bool { return w.run.Spec.DesiredState == v1alpha1.DesiredPaused }
 
-// durable says whether the journal of a Run outlives its pods.
+// durable reports whether the journal of a Run outlives its pods. After the first
+// attempt its status says so, even if the version that it started with is gone.
 func (w world) durable() bool {
+	if a := w.run.Status.Attempt; a != nil {
+		return a.Claim != ""
+	}
 	return w.version != nil && (w.version.Sources.AgentSpec.Workspace.Durability == v1alpha1.DurabilityVolume || w.shares())
 }
 

@@ -142,6 +142,18 @@ var waitingStories = map[string]story{
 			at(10*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
+	"version-deleted": {
+		title: "a Run on a volume whose version is gone says so when its pod is lost",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(4*second, "its Agent and its version are deleted", func(c *cluster) {
+				c.version, c.missing = nil, "The version of Agent fixer that this Run started with is gone (ConfigMap fixer-0); create another Run"
+			}),
+			at(5*second, "x-1 is evicted", isEvicted(1)),
+		},
+	},
 	"forged-decision": {
 		title: "a Run whose runner acted on what nobody decided is not believed",
 		agent: onVolume,
