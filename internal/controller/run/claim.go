@@ -98,12 +98,12 @@ func sizeOf(ws v1alpha1.Workspace) resource.Quantity {
 
 // claimed reads the claim of a Run; nil: it has none, or somebody else's has the
 // name.
-func (r *Reconciler) claimed(ctx context.Context, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
+func claimed(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
 	if run.Status.Attempt == nil || run.Status.Attempt.Claim == "" {
 		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
 	}
 	var claim corev1.PersistentVolumeClaim
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.Claim}, &claim)
+	err := from.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.Claim}, &claim)
 	if apierrors.IsNotFound(err) || err == nil && !holds(run, &claim) {
 		return nil, nil //nolint:nilnil // the same
 	}
@@ -178,19 +178,60 @@ func refusedClaim(w world, err error) (plan, bool) {
 	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the Run's volume: "+text), true
 }
 
-// bereft settles a Run whose claim is gone after it, or another that shares it,
-// had begun to change things: nobody knows any more what was done.
-func bereft(w world) (plan, bool) {
+// claimDeleted reports whether the claim of the current attempt is not there, or is
+// being deleted. Kubernetes keeps it as long as a pod uses it, but starts no other pod
+// on it.
+func (w world) claimDeleted() bool {
+	a := w.run.Status.Attempt
+	return a != nil && a.Claim != "" && (w.claim == nil || w.claim.DeletionTimestamp != nil)
+}
+
+// volumeLost fails a Run whose claim was deleted after it, or another that shares it,
+// had begun to change things: the journal is gone, so another attempt could repeat them.
+func volumeLost(w world) (plan, bool) {
 	a := w.run.Status.Attempt
 	switch {
-	case a.Claim == "" || w.claim != nil:
+	case !w.claimDeleted():
 		return plan{}, false
-	case w.bereaved:
-		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s is gone, and with it the files that other Runs of the workflow had begun to change; the work is not started on an empty one", a.Claim)), true
+	case w.filesLost:
+		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files that other Runs of the workflow had begun to change; the work is not started on an empty one", a.Claim)), true
 	case a.Number == 1 || !w.effects():
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s is gone, and with it the files and the journal; the work had begun to change things, so it is not started again", a.Claim)), true
+	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again", a.Claim)), true
+}
+
+// volumeLeaves waits until a claim that is being deleted is gone, because the next one
+// has the same name. Pods that ended would keep it.
+func volumeLeaves(w world) (plan, bool) {
+	if w.claim == nil || w.claim.DeletionTimestamp == nil {
+		return plan{}, false
+	}
+	p := retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is being deleted; once it is gone, the Run goes on with a new one", w.claim.Name))
+	if !p.settles() {
+		p.remove = present(w.pods)
+	}
+	return p, true
+}
+
+// volumeLostBeforeStart is what follows for a pod that does not start because its
+// claim was deleted: it never will. Another one replaces it, unless the Run is over.
+func volumeLostBeforeStart(w world) (plan, bool) {
+	if !w.claimDeleted() || unschedulable(w.pod()) == "" && w.trouble == "" {
+		return plan{}, false
+	}
+	if p, lost := volumeLost(w); lost {
+		return p, true
+	}
+	a := w.run.Status.Attempt
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Deleting pod %s, which cannot start: PersistentVolumeClaim %s was deleted", a.Pod, a.Claim), 0)
+	p.remove = present(w.pods)
+	return p, true
+}
+
+// present are the pods that are not being deleted.
+func present(pods []corev1.Pod) []corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
 // outlived says whether the claim of a finished Run has stayed long enough, or

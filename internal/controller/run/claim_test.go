@@ -181,6 +181,21 @@ func fetchFails(n int, code int32) func(*cluster) {
 	}
 }
 
+// claimIsDeleted is a user who deletes the claim. It stays as long as a pod uses it.
+func claimIsDeleted(c *cluster) {
+	if now := metav1.NewTime(c.now); c.claim != nil && c.claim.DeletionTimestamp == nil {
+		c.claim.DeletionTimestamp = &now
+	}
+}
+
+// isUnplaced is a pod that the scheduler has no node for.
+func isUnplaced(n int, message string) func(*cluster) {
+	return func(c *cluster) {
+		isUnschedulable(n)(c)
+		c.pod(n).Status.Conditions[0].Message = message
+	}
+}
+
 var storiesOfVolumes = map[string]story{
 	"volume-of-a-success": {
 		title: "the volume of a success goes when its runner has left",
@@ -215,6 +230,52 @@ var storiesOfVolumes = map[string]story{
 		agent: durably,
 		beats: []beat{
 			at(25*second, "the kubelet warns", mountless("FailedMount: configmap \"company-ca\" not found")),
+		},
+	},
+	"volume-deleted": {
+		title: "no attempt starts on a volume that is being deleted after the work began to change things",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(4*second, "the claim is deleted, and stays while x-1 uses it", claimIsDeleted),
+			at(5*second, "x-1 is deleted, and exits 143", all(isDeleted(1), exits(1, 143))),
+			at(6*second, "x-1 is gone", vanishes(1)),
+		},
+	},
+	"volume-deleted-before-placed": {
+		title: "a pod that waits for a node when its volume is deleted is not waited for",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(3*second, "x-1 is evicted", isEvicted(1)),
+			at(5*second, "no node takes x-2", isUnschedulable(2)),
+			at(60*second, "the claim is deleted", all(claimIsDeleted, isUnplaced(2, `0/1 nodes are available: persistentvolumeclaim "deckhand-run-x-0" is being deleted.`))),
+		},
+	},
+	"volume-deleted-before-mounted": {
+		title: "a pod whose volume is deleted before it starts is replaced, if nothing was changed",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "the claim is deleted", claimIsDeleted),
+			at(25*second, "the kubelet warns", mountless(`FailedMount: PVC is being deleted`)),
+			at(50*second, "x-2 runs", func(c *cluster) { c.trouble = ""; starts(2)(c) }),
+			at(51*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(52*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"volume-deleted-early": {
+		title: "work that changed nothing starts again on a new volume once the deleted one is gone",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(4*second, "the claim is deleted, and stays while x-1 uses it", claimIsDeleted),
+			at(5*second, "x-1 is evicted", isEvicted(1)),
+			at(9*second, "x-2 runs", starts(2)),
+			at(10*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(11*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
 	"sidecars-live-on": {

@@ -86,6 +86,9 @@ func (c *cluster) world() world {
 
 // step decides once and does it; it returns what was done.
 func (c *cluster) step() plan {
+	if c.claim != nil && c.claim.DeletionTimestamp != nil && len(c.pods) == 0 {
+		c.claim = nil // no pod uses it any more
+	}
 	w := c.world()
 	p := decide(w)
 	uid := ""

@@ -205,8 +205,11 @@ func uncreated(w world) (plan, bool) {
 		p.claim = nextAttempt(w, chargeNone)
 		p.claim.Agent = w.version.Hash
 	default:
-		if lost, is := bereft(w); is {
+		if lost, is := volumeLost(w); is {
 			return lost, true
+		}
+		if leaves, is := volumeLeaves(w); is {
+			return leaves, true
 		}
 		p.create, p.remove = podOf(w), waitedPods(w)
 	}

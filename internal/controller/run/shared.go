@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,31 +85,27 @@ func holds(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) bool {
 	return is != nil && is.UID == holder(run).UID
 }
 
-// volume looks at the claim of a Run and, where one is missing that others had
-// too, at whether there was anything on it.
+// volume reads the claim of a Run and, where it was deleted and others share it, what
+// they did with it. That a claim is gone is believed only of the API server: the cache
+// may not show yet that it was created.
 func (r *Reconciler) volume(ctx context.Context, w *world) error {
 	var err error
-	if w.claim, err = r.claimed(ctx, w.run); err != nil || w.claim != nil || !w.shares() {
+	w.claim, err = claimed(ctx, r.client, w.run)
+	if err != nil || w.run.Status.CompletionTime != nil || !w.claimDeleted() {
 		return err
 	}
-	if w.run.Status.Attempt == nil || w.run.Status.CompletionTime != nil {
+	if w.shares() {
+		if w.filesLost, err = r.worked(ctx, w.run); err != nil {
+			return err
+		}
+	}
+	a := w.run.Status.Attempt
+	if created := a.Number > 1 || a.PodUID != "" || w.filesLost; w.claim != nil || !created {
 		return nil
 	}
-	if w.bereaved, err = r.worked(ctx, w.run); err != nil || !w.bereaved {
-		return err
-	}
-	// That it is gone is believed only of the API server itself.
-	var there corev1.PersistentVolumeClaim
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: w.run.Status.Attempt.Claim}, &there)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("getting PersistentVolumeClaim %s: %w", w.run.Status.Attempt.Claim, err)
-	case holds(w.run, &there):
-		w.claim, w.bereaved = &there, false
-	}
-	return nil
+	w.claim, err = claimed(ctx, r.live, w.run)
+	w.filesLost = w.filesLost && w.claimDeleted()
+	return err
 }
 
 // worked says whether another Run has begun to change what is on the claim that it

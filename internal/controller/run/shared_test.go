@@ -239,7 +239,7 @@ func TestAClaimThatIsGoneAndThatOthersHadWorkedOn(t *testing.T) {
 	c := newCluster(t, gen.Run(partOfRelease), gen.Agent(durably))
 	c.step()
 	w := c.world()
-	w.bereaved = true
+	w.filesLost = true
 	p := decide(w)
 	if p.create != nil || p.reason != v1alpha1.ReasonPodLost || !strings.Contains(p.message, "that other Runs of the workflow had begun to change") {
 		t.Errorf("the plan is %+v", p)
@@ -291,10 +291,15 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("Run"))}
 		return c
 	}
+	leaving := func(owner *v1alpha1.Run) *corev1.PersistentVolumeClaim {
+		c, now := volume(owner), metav1.NewTime(gen.Noon)
+		c.DeletionTimestamp = &now
+		return c
+	}
 	cases := map[string]struct {
-		other          *v1alpha1.Run
-		cached, live   *corev1.PersistentVolumeClaim
-		bereaved, have bool
+		other           *v1alpha1.Run
+		cached, live    *corev1.PersistentVolumeClaim
+		filesLost, have bool
 	}{
 		"it is there":                           {sibling(), volume(parentRun()), volume(parentRun()), false, true},
 		"it is another's":                       {sibling(func(r *v1alpha1.Run) { r.Status.Progress = nil }), volume(gen.Run()), volume(gen.Run()), false, false},
@@ -303,6 +308,7 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 		"it is gone, and what was done too":     {sibling(), nil, nil, true, false},
 		"it is gone, and another has its name":  {sibling(), nil, volume(gen.Run()), true, false},
 		"it is there, and the cache is late":    {sibling(), nil, volume(parentRun()), false, true},
+		"it goes, and what was done too":        {sibling(), leaving(parentRun()), leaving(parentRun()), true, true},
 		"what was done was on another claim":    {sibling(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationClaim] = claimPrefix + "x" }), nil, nil, false, false},
 		"what was done was of another workflow": {sibling(func(r *v1alpha1.Run) { r.OwnerReferences[0].UID = "an earlier release" }), nil, nil, false, false},
 	}
@@ -313,8 +319,8 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 			if err := r.volume(t.Context(), &w); err != nil {
 				t.Fatal(err)
 			}
-			if w.bereaved != tc.bereaved || (w.claim != nil) != tc.have {
-				t.Errorf("bereaved %t, claim %v", w.bereaved, w.claim)
+			if w.filesLost != tc.filesLost || (w.claim != nil) != tc.have {
+				t.Errorf("filesLost %t, claim %v", w.filesLost, w.claim)
 			}
 		})
 	}
@@ -339,6 +345,28 @@ func TestAClaimThatAnotherRunMadeMeanwhile(t *testing.T) {
 			instead, err := r.takenClaim(t.Context(), c.world(), claimOf(c.world()))
 			if err != nil || (instead != nil) != tc.wait {
 				t.Errorf("instead %+v, error %v", instead, err)
+			}
+		})
+	}
+}
+
+// The cache may show late that a claim was created, and that it is gone is not
+// believed of it.
+func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
+	run := gen.Run(func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Claim: "c", PodUID: "1"} })
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Name, claim.OwnerReferences = "c", []metav1.OwnerReference{holder(run)}
+	for name, tc := range map[string]struct {
+		live *corev1.PersistentVolumeClaim
+		gone bool
+	}{
+		"it is there": {claim, false},
+		"it is gone":  {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{run: run}
+			if err := New(shelf{}, shelf{claim: tc.live}, nil, Options{}).volume(t.Context(), &w); err != nil || w.claimDeleted() != tc.gone {
+				t.Errorf("the claim is deleted: %t, error %v", w.claimDeleted(), err)
 			}
 		})
 	}

@@ -28,8 +28,15 @@ func starting(w world) (plan, bool) {
 	case gated(pod):
 		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates: whoever set them decides when it starts", 0), true
 	}
+	if p, lost := volumeLostBeforeStart(w); lost {
+		return p, true
+	}
 	if unplaced := unschedulable(pod); unplaced != "" {
-		return patiently(w, v1alpha1.ReasonUnschedulable, sentence(unplaced, beyond(w.trouble))+"; "+toPlace(unplaced)), true
+		p := patiently(w, v1alpha1.ReasonUnschedulable, sentence(unplaced, beyond(w.trouble))+"; "+toPlace(unplaced))
+		if forVolume(unplaced) {
+			p = askingAgain(p) // the scheduler may know of a deleted claim before the cache
+		}
+		return p, true
 	}
 	if s := stuckContainer(pod); s != nil {
 		return stuck(w, s), true
@@ -91,10 +98,16 @@ func beyond(trouble string) string {
 
 // toPlace is what to do for a pod that no node takes, by the scheduler's message.
 func toPlace(unplaced string) string {
-	if strings.Contains(unplaced, "PersistentVolumeClaim") {
+	if forVolume(unplaced) {
 		return "correct workspace.storageClassName of the Agent, or see to the StorageClass"
 	}
 	return "make room, or change podTemplate of the Agent"
+}
+
+// forVolume reports whether the scheduler's message is about the Run's claim. It writes
+// both PersistentVolumeClaim and persistentvolumeclaim.
+func forVolume(unplaced string) bool {
+	return strings.Contains(strings.ToLower(unplaced), "persistentvolumeclaim")
 }
 
 // Waiting reasons of a kubelet that need a person.

@@ -70,12 +70,14 @@ func TestWhenEventsHappened(t *testing.T) {
 // A pod that is not placed says why once, and what to do about just that.
 func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 	const full, unbound = "0/1 nodes are available: 1 Insufficient memory.", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+	const missing = `0/1 nodes are available: persistentvolumeclaim "c" bound to non-existent persistentvolume "v".`
 	for name, tc := range map[string]struct{ scheduler, trouble, want string }{
 		"in the scheduler's words": {full, "", full + "; make room, or change podTemplate of the Agent"},
 		"and not again in its event's": {
 			full, "FailedScheduling: " + full,
 			full + "; make room, or change podTemplate of the Agent",
 		},
+		"in the scheduler's words of a volume": {missing, "", missing + "; correct workspace.storageClassName of the Agent, or see to the StorageClass"},
 		"in its volume's words": {
 			unbound, `ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`,
 			unbound + `: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found; correct workspace.storageClassName of the Agent, or see to the StorageClass`,

@@ -12,6 +12,7 @@ import (
 // mishaps are what befalls volumes and sidecars, beside what befalls pods.
 var mishaps = []func(c *cluster, n int){
 	func(c *cluster, _ int) { c.claim = nil }, // somebody deletes it
+	func(c *cluster, _ int) { claimIsDeleted(c) },
 	func(c *cluster, _ int) { c.trouble = "FailedMount: no volume" },
 	func(c *cluster, _ int) { c.trouble = "" },
 	func(c *cluster, n int) { fetchFails(n, 69)(c) },

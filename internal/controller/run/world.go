@@ -23,9 +23,9 @@ type world struct {
 	// pods are the Run's own, oldest attempt first.
 	pods []corev1.Pod
 	// claim is the Run's own, or the one that it shares; nil: it has none, or it is
-	// not there. Bereaved: others had begun to change what was on it.
-	claim    *corev1.PersistentVolumeClaim
-	bereaved bool
+	// not there. filesLost: it was deleted after others had begun to change its files.
+	claim     *corev1.PersistentVolumeClaim
+	filesLost bool
 	// trouble is what the cluster says of a pod that does not start; empty: nothing.
 	trouble string
 	// decisions are what people decided and nothing is known of yet, oldest first;
