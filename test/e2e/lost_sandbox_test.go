@@ -4,7 +4,10 @@ package e2e
 
 import (
 	"context"
+	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // effect is a command that does something once and then takes its time.
@@ -22,7 +26,20 @@ const effect = `echo once >>effects; echo begun; sleep 300`
 // starts the sandbox again, where the next command runs.
 func TestASandboxThatIsLostUnderACommand(t *testing.T) {
 	for name, lose := range map[string]func(*place, *corev1.Pod) int32{
-		"it ends itself": func(p *place, pod *corev1.Pod) int32 {
+		"it cannot accept connections": func(p *place, pod *corev1.Pod) int32 {
+			p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+			limit := exec.CommandContext(p.t.Context(), "prlimit", "--pid", strconv.Itoa(firstOf(pod.UID, "sandbox")), "--nofile=0:0")
+			limit.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}} // as one of its own user could
+			if out, err := limit.CombinedOutput(); err != nil {
+				p.t.Fatalf("limiting the files of the sandbox: %v: %s", err, out)
+			}
+			connect := "import socket; socket.socket(socket.AF_UNIX).connect('" + task.SandboxDir + "/" + task.SandboxSocket + "')"
+			if out, err := p.inside(pod.Name, "sandbox", "python3", "-c", connect); err != nil {
+				p.t.Fatalf("connecting: %v: %s", err, out)
+			}
+			return 1
+		},
+		"it is told to end": func(p *place, pod *corev1.Pod) int32 {
 			p.insideUntil(pod.Name, "sandbox", "sh", "-c", "test -s /workspace/effects && kill 1")
 			return 0
 		},

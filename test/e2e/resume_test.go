@@ -224,6 +224,13 @@ func (p *place) end(pod *corev1.Pod, way int) bool {
 // killFirst kills the first process of a container of a pod, by its program, where
 // the node is this machine. Nothing is told of it, no more than of a crash.
 func killFirst(uid types.UID, program string) bool {
+	pid := firstOf(uid, program)
+	return pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
+}
+
+// firstOf is the first process of a container of a pod, by its program; 0: there is
+// none on this machine.
+func firstOf(uid types.UID, program string) int {
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range groups {
 		data, err := os.ReadFile(file)
@@ -234,10 +241,11 @@ func killFirst(uid types.UID, program string) bool {
 		if status, err := os.ReadFile(filepath.Join(filepath.Dir(file), "status")); err != nil || !firstInContainer.Match(status) {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		return err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			return pid
+		}
 	}
-	return false
+	return 0
 }
 
 // firstInContainer matches the status of a process that is the first in its own PID
