@@ -18,6 +18,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/backlog"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/reach"
@@ -103,6 +104,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
+		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofAgents)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(asked, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).

@@ -16,6 +16,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/backlog"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
@@ -79,6 +80,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("workflowrun").
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofWorkflows, runChanged)).
+		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofWorkflows)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal))).
