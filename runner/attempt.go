@@ -27,7 +27,11 @@ func attempt(p place, registry *config.Registry) int {
 	if p.byHand {
 		o.decode = config.Decode
 	}
-	w := &work{place: p, registry: registry, began: p.now(), begun: begun, operator: o}
+	w := &work{place: p, registry: registry, began: p.now(), begun: begun, operator: o, heartbeat: heartbeat{path: p.last}}
+	w.heartbeat.watch(func() { o.Paused() })
+	beating, still := context.WithCancel(context.Background())
+	defer still()
+	go w.heartbeat.run(beating)
 	if err := w.read(); err != nil {
 		p.log.Error("Cannot take the task", "error", err)
 		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
@@ -56,17 +60,18 @@ type work struct {
 	listed   bool // there is a manifest
 	engaged  bool // the engine has told how its work ended
 
-	task     task.Task
-	snapshot task.Snapshot
-	redact   *redact.Redactor
-	operator *operator
-	reporter reporter
-	journal  *journal.Dir
-	disk     *disk.Disk
-	built    config.Built
-	events   *events.Writer
-	audience *audience
-	copies   *copies
+	task      task.Task
+	snapshot  task.Snapshot
+	redact    *redact.Redactor
+	operator  *operator
+	heartbeat heartbeat
+	reporter  reporter
+	journal   *journal.Dir
+	disk      *disk.Disk
+	built     config.Built
+	events    *events.Writer
+	audience  *audience
+	copies    *copies
 }
 
 func (w *work) read() error {
@@ -165,7 +170,7 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 	if !w.byHand { // by hand there is no operator that could make a Run
 		c.Children = w.operator
 	}
-	c.LowSpace, c.Now = w.lowSpace.Load, w.now
+	c.LowSpace, c.Now, c.Watch = w.lowSpace.Load, w.now, w.heartbeat.watch
 	c.Began = w.began
 	go w.announce(ctx)
 	out = engine.Run(ctx, c)

@@ -139,6 +139,7 @@ func (w *work) leave(r task.Result, out engine.Outcome) {
 	if w.last == "" {
 		return
 	}
+	w.heartbeat.end()
 	err := report.Terminate(w.last, task.Termination{
 		Version: task.Version, Attempt: w.task.Attempt, Result: r,
 		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Effects: out.Progress.Effects,

@@ -11,17 +11,21 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/gomemlimit"
 	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/gomemlimit"
 	"github.com/deckhand-dev/deckhand/runner/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Main is the program of a runner pod, and, told so by its one argument, of the
-// container that prepares the workspace. It takes no flags, and it only runs as
-// the first process of its container: whoever may exec into the pod must not
-// be able to start a second one with a task of their own.
+// container that prepares the workspace and of the liveness probe. It takes no
+// flags, and but for the probe it only runs as the first process of its
+// container: whoever may exec into the pod must not be able to start a second one
+// with a task of their own.
 func Main(options ...Option) int {
+	if len(os.Args) == 2 && os.Args[1] == task.LivenessMode {
+		return probe(task.TerminationLog, clock())
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "This program is the first process of a runner pod and nothing else; by hand, use runner-local.")
 		return task.ExitBadTask

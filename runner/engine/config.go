@@ -173,6 +173,10 @@ type Config struct {
 	// Stopping is closed when they do. Both may be nil: nobody can.
 	Stop     func() bool
 	Stopping <-chan struct{}
+	// Watch is given what returns once the locks are free under which nothing waits
+	// for a disk or the network: while it does not return the runner hangs. Nil:
+	// nobody watches.
+	Watch func(responds func())
 	// LowSpace says whether the disk was found full once.
 	LowSpace func() bool
 	Now      func() time.Time

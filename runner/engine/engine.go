@@ -107,6 +107,9 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	if err := r.load(); err != nil {
 		return Outcome{}, err
 	}
+	if r.Watch != nil {
+		r.Watch(r.responds)
+	}
 	ctx, cancel := r.root.account.deadline(ctx)
 	defer cancel()
 	// Until this is accepted, nothing tells that this attempt is the one that
@@ -119,6 +122,14 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 		Agent: r.Actor.Agent.Name, Model: r.Actor.Model.Name, Steps: last, Restarts: r.book.Restarts, Limits: r.Task.Limits,
 	})
 	return r.root.work(ctx)
+}
+
+// responds returns once the locks of board, crew, meter and clock are free. Those of
+// the book and the room are held while the journal is written.
+func (r *run) responds() {
+	r.board.state()
+	r.crew.busy()
+	r.meter.root.read()
 }
 
 // load reads the journal and sets the meter to the higher of what it and the

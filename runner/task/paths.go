@@ -60,6 +60,10 @@ const (
 // workspace, and end.
 const FetchMode = "fetch"
 
+// LivenessMode is the one argument of the liveness probe, which executes the
+// program of the runner again: exit 1 when the runner does not respond.
+const LivenessMode = "liveness"
+
 // Names of the environment of a runner.
 const (
 	EnvPodUID = "DECKHAND_POD_UID"

@@ -163,7 +163,23 @@ func (r recipe) execute() corev1.Container {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))
 	}
 	c.VolumeMounts = append(c.VolumeMounts, r.caMounts()...)
+	c.LivenessProbe = liveness()
 	return c
+}
+
+// liveness has the kubelet end a runner that hangs, about two minutes after it
+// stopped to respond. The program of the first process is that of the runner,
+// wherever its image keeps it.
+func liveness() *corev1.Probe {
+	grace := int64(5)
+	return &corev1.Probe{
+		ProbeHandler:                  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/proc/1/exe", task.LivenessMode}}},
+		InitialDelaySeconds:           30,
+		PeriodSeconds:                 30,
+		TimeoutSeconds:                10,
+		FailureThreshold:              4,
+		TerminationGracePeriodSeconds: &grace,
+	}
 }
 
 // install copies the program of sandboxes to where each of them finds it. It is

@@ -77,6 +77,9 @@ func verdictOfPod(pod *corev1.Pod) verdict {
 	return verdictOfExit(end, lastWord(pod))
 }
 
+// killed is the exit code of a container that SIGKILL ended.
+const killed = 137
+
 // verdictOfExit judges by the contract's exit codes and, where the code alone
 // does not say it, the runner's last word.
 func verdictOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) verdict {
@@ -84,11 +87,14 @@ func verdictOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) ve
 	if t != nil {
 		said = t.Result
 	}
+	if end.ExitCode == killed && said.Reason == task.ReasonRunnerFailed { // its liveness probe says why it was ended
+		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonRunnerFailed, message: said.Message}
+	}
 	switch end.ExitCode {
 	// One that waits and could not say so is taken up again. A fenced runner has
 	// been replaced; that it is the current one's means that
 	// its pod was not recorded in time, which is the ground's fault.
-	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, 137:
+	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, killed:
 		return verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
 	case task.ExitConfig:
 		if said.Reason == task.ReasonSecretMissing {

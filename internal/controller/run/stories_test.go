@@ -83,6 +83,18 @@ var stories = map[string]story{
 			at(21*second, "x-2 is OOM-killed", exits(2, 137, oomKilled)),
 		},
 	},
+	"hangs": {
+		title: "a runner that hangs is ended by its liveness probe and tried once more",
+		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(150*second, "x-1 is ended by the kubelet", exits(1, 137, says(0, task.Result{Reason: task.ReasonRunnerFailed, Message: "the runner did not respond"}))),
+			at(170*second, "x-2 runs", starts(2)),
+			at(171*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(172*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
 	"no-retries": {
 		title: "without retries the failure itself is the reason",
 		run:   func(r *v1alpha1.Run) { *r.Spec.Retries = 0 },
