@@ -133,6 +133,22 @@ func TestLeadsUp(t *testing.T) {
 	}
 }
 
+func TestIsPrefix(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "h": true, "https:/": true, "http://": true, "https://api.exam": true, "https://a.example:44": true, "https://a.example:8443/": true,
+		"http://10.1.": true, "http://[fd00:": true, "http://[fd00::1]": true, "http://[fd00::1]:80": true, "https://a_b.example/": true, "https://xn--mnchen-3y": true,
+		"https://a.example/.": true, "https://a.example/..": true, "https://a.example/..%": true, "https://a.example//b": true, "https://a.example/%7": true, "https://a.example/?q=%C3%": true,
+		"example.com": false, "/a": false, "HTTP://a.example/": false, "ftp://a.example/": false, "https://A.example": false, "https://a.example:443/": false, "http://a.example:080/": false,
+		"https://a.example?q": false, "https://a.example#": false, "https://a.example/#": false, "https://a.example/./b": false, "https://a.example/../b": false, "https://a.example/a b": false,
+		"https://a.example/ ": false, " https://a.example/": false, "https://a.example/%2f": false, "https://a.example/%41": false, "https://a.example/%2E%2E/": false, "https://a.example/ü": false,
+		"https://ü.example": false, "https://me@a.example/": false, "https://me@a.example": false, "https://a.example./": false, "http://[::1/": false, "http://127.1/": false, `https://a.example\b`: false, "https:///a": false,
+	} {
+		if got := weburl.IsPrefix(text); got != want {
+			t.Errorf("IsPrefix(%q) = %t, want %t", text, got, want)
+		}
+	}
+}
+
 // The canonical form of a canonical URL is itself, net/http sends it as it is
 // written, and it holds nothing that parsers disagree about.
 func FuzzParse(f *testing.F) {
@@ -159,8 +175,21 @@ func FuzzParse(f *testing.F) {
 		if strings.ContainsAny(canonical, "\\ \t\r\n#@") && !strings.ContainsAny(parsed.RequestURI(), "@") || weburl.LeadsUp(parsed.EscapedPath()) {
 			t.Fatalf("Parse(%q) = %q", raw, canonical)
 		}
+		if begin, ok := notPrefix(canonical); ok {
+			t.Fatalf("IsPrefix(%q) is false, but %q is canonical", begin, canonical)
+		}
 		if host, err := weburl.Host(parsed.Hostname()); err != nil || host != parsed.Hostname() {
 			t.Fatalf("Host(%q) = %q, %v", parsed.Hostname(), host, err)
 		}
 	})
+}
+
+// notPrefix is a text that a canonical URL begins with and that is said not to be.
+func notPrefix(canonical string) (string, bool) {
+	for end := range len(canonical) + 1 {
+		if !weburl.IsPrefix(canonical[:end]) {
+			return canonical[:end], true
+		}
+	}
+	return "", false
 }
