@@ -1,9 +1,13 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/policy"
@@ -76,17 +80,38 @@ func toolKinds(agent *v1alpha1.Agent, o Objects) (policy.ToolKinds, *NotReadyErr
 	kinds := policy.ToolKinds{}
 	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
 		for _, t := range a.Spec.Tools {
-			addKinds(kinds, t, o)
+			for name, kind := range kindsOf(t, a, o) {
+				addKind(kinds, name, kind)
+			}
 		}
 	}
 	return kinds, nil
 }
 
-// addKinds adds what rules may ask of the tools of one entry.
-func addKinds(kinds policy.ToolKinds, t v1alpha1.Tool, o Objects) {
+// addKind adds a tool. Agents of one tree may each have another tool of one name:
+// rules are about all of them.
+func addKind(kinds policy.ToolKinds, name string, kind policy.Kind) {
+	switch known := kinds[name]; {
+	case known == "" || known == kind || kind == policy.Shell:
+		kinds[name] = kind
+	case known != policy.Shell:
+		kinds[name] = policy.Plain
+	}
+}
+
+// kindsOf are what rules may ask of the tools of one entry of an Agent.
+func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
+	kinds := policy.ToolKinds{}
 	kind := policy.Plain
-	if t.Builtin == v1alpha1.BuiltinFiles {
+	switch {
+	case t.Builtin == v1alpha1.BuiltinFiles:
 		kind = policy.Files
+	case t.Builtin == v1alpha1.BuiltinHTTPRequest, t.Builtin == v1alpha1.BuiltinBrowse:
+		kind = policy.Web
+	case t.Builtin != "":
+		kind = policy.Other
+	case t.Agent != "":
+		kind = kindOfAgent(o.agent(by, string(t.Agent)))
 	}
 	for _, name := range callable(t, o) {
 		kinds[name] = kind
@@ -94,6 +119,37 @@ func addKinds(kinds policy.ToolKinds, t v1alpha1.Tool, o Objects) {
 	if t.Builtin == v1alpha1.BuiltinShell {
 		kinds[called[t.Builtin][0]] = policy.Shell
 	}
+	if set := o.Toolsets[string(t.Toolset)]; set != nil && set.Spec.Requests != nil {
+		for _, r := range set.Spec.Requests.Tools {
+			kinds[string(t.Toolset)+separator+r.Name] = kindOfSchema(r.Input)
+		}
+	}
+	return kinds
+}
+
+// kindOfAgent is the kind of the tool that gives work to an Agent.
+func kindOfAgent(a *v1alpha1.Agent) policy.Kind {
+	switch {
+	case a == nil:
+		return policy.Plain
+	case a.Spec.Input == nil:
+		return policy.Other
+	}
+	return kindOfSchema(&a.Spec.Input.Schema)
+}
+
+// kindOfSchema is the kind of a tool by the schema of its arguments; nil: it has
+// none. A schema can name arguments in several ways, and all of them write the name.
+func kindOfSchema(schema *runtime.RawExtension) policy.Kind {
+	if schema == nil {
+		return policy.Other
+	}
+	for _, name := range []string{"path", "url", "method"} {
+		if bytes.Contains(schema.Raw, []byte(strconv.Quote(name))) {
+			return policy.Plain
+		}
+	}
+	return policy.Other
 }
 
 // callable are the names by which a model calls a tool. What an MCP server

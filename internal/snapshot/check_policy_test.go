@@ -128,3 +128,77 @@ func TestNoToolIsCalledLikeOneOfAToolset(t *testing.T) {
 		t.Errorf("Of() = %v", err)
 	}
 }
+
+// What a literal of a condition is judged by depends on the tools that an Agent and
+// the Agents below it have.
+func TestLiteralsAreJudgedByTheToolsOfAnAgent(t *testing.T) {
+	const relative = `".github/" is relative, and args.path of a file tool is always absolute; write "/workspace/.github/"`
+	input := func(schema string) func(*v1alpha1.Agent) {
+		return func(a *v1alpha1.Agent) { a.Name, a.Spec.Input = "other", &v1alpha1.Input{Schema: raw(schema)} }
+	}
+	request := func(schema string) func(*v1alpha1.ToolsetSpec) {
+		return func(s *v1alpha1.ToolsetSpec) {
+			one := v1alpha1.RequestTool{Name: "get", Description: "Gets.", Method: "GET", Path: "/x"}
+			if schema != "" {
+				input := raw(schema)
+				one.Input = &input
+			}
+			s.Requests = &v1alpha1.Requests{BaseURL: "https://api.example", Tools: []v1alpha1.RequestTool{one}}
+		}
+	}
+	builtin := func(all ...v1alpha1.BuiltinTool) (tools []v1alpha1.Tool) {
+		for _, b := range all {
+			tools = append(tools, v1alpha1.Tool{Builtin: b})
+		}
+		return tools
+	}
+	calls := v1alpha1.Tool{Agent: "other"}
+	const path = `args.path.startsWith(".github/")`
+	cases := map[string]struct {
+		tools   []v1alpha1.Tool
+		other   func(*v1alpha1.Agent)
+		toolset func(*v1alpha1.ToolsetSpec)
+		when    string
+		want    string // empty: it is Ready
+	}{
+		"files alone":                                  {tools: builtin("Files"), when: path, want: relative},
+		"every builtin":                                {tools: builtin("Files", "Think", "HttpRequest", "WebSearch", "Browse", "Ask", "Task", "Recall", "Shell", "Python"), when: path, want: relative},
+		"no files":                                     {tools: builtin("Shell"), when: path},
+		"an agent that it calls has files":             {tools: append(builtin("Think"), calls), other: func(a *v1alpha1.Agent) { a.Spec.Tools = builtin("Files") }, when: path, want: relative},
+		"an agent that is called with a prompt":        {tools: append(builtin("Files"), calls), when: path, want: relative},
+		"an agent that is called with a number":        {tools: append(builtin("Files"), calls), other: input(`{"type":"object","properties":{"n":{"type":"integer"}}}`), when: path, want: relative},
+		"an agent that is called with a path":          {tools: append(builtin("Files"), calls), other: input(`{"type":"object","properties":{"path":{"type":"string"}}}`), when: path},
+		"a request without arguments":                  {tools: append(builtin("Files"), ofToolset("api")), toolset: request(""), when: path, want: relative},
+		"a request with a path":                        {tools: append(builtin("Files"), ofToolset("api")), toolset: request(`{"type":"object","properties":{"path":{"type":"string"}}}`), when: path},
+		"an MCP server":                                {tools: append(builtin("Files"), ofToolset("api")), toolset: apart, when: path},
+		"an MCP server, and a rule for Write":          {tools: append(builtin("Files"), ofToolset("api")), toolset: apart, when: `tool == "Write" && ` + path, want: relative},
+		"a tool of one's own":                          {tools: append(builtin("Files"), v1alpha1.Tool{Custom: "x"}), when: path},
+		"a URL":                                        {tools: builtin("HttpRequest"), when: `args.url.startsWith("https://Example.com:443/")`, want: `"https://Example.com:443/" never matches: args.url is canonical; write "https://example.com/"`},
+		"a URL of a page":                              {tools: builtin("Browse"), when: `args.url == "https://example.com"`, want: `"https://example.com" never matches: args.url is canonical; write "https://example.com/"`},
+		"a method":                                     {tools: builtin("HttpRequest", "Browse"), when: `args.method == "post"`, want: `"post" never matches: args.method is in upper case; write "POST"`},
+		"the same name for a tool of another's own":    {tools: append(builtin("Files"), calls), other: func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Custom: "x", Name: "Write"}} }, when: `tool == "Write" && ` + path},
+		"a shell where another has a tool of its name": {tools: append(builtin("Files", "Shell"), calls), other: func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Custom: "shell"}} }, when: "shell.opaque()"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := around()
+			o.Agents["other"].Spec.Tools = nil
+			if tc.other != nil {
+				tc.other(o.Agents["other"])
+			}
+			if tc.toolset != nil {
+				o.Toolsets["api"] = toolset("api", tc.toolset)
+			}
+			agent := using("debian:1", tc.tools...)
+			agent.Spec.Policy = []v1alpha1.PolicyRule{rule("r", tc.when)}
+			_, err := snapshot.Of(agent, o)
+			problem, refused := errors.AsType[*snapshot.NotReadyError](err)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("Of() = %v", err)
+			case tc.want != "" && (!refused || problem.Reason != v1alpha1.ReasonPolicyInvalid || !strings.HasSuffix(problem.Message, tc.want)):
+				t.Errorf("Of() = %v, want %s and %q", err, v1alpha1.ReasonPolicyInvalid, tc.want)
+			}
+		})
+	}
+}

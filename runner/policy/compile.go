@@ -15,9 +15,11 @@ type Kind string
 
 // The kinds.
 const (
-	Plain Kind = "Plain" // its name and its arguments
-	Shell Kind = "Shell" // the command line that it is given, too
-	Files Kind = "Files" // its name and its arguments; args.path is always absolute
+	Plain Kind = "Plain" // its name and its arguments, whatever they are
+	Other Kind = "Other" // the same, and none of them is called path, url or method
+	Shell Kind = "Shell" // as Other, and the command line that it is given
+	Files Kind = "Files" // as Plain; args.path is canonical, args.url and args.method are not there
+	Web   Kind = "Web"   // as Plain; args.url and args.method are canonical, args.path is not there
 )
 
 // ToolKinds are the tools that rules may name. A name that ends in an asterisk
@@ -133,7 +135,7 @@ func condition(r Rule, tools ToolKinds) (cel.Program, *Error) {
 	if e := review(ast.NativeRep(), tools); e != nil {
 		return nil, e
 	}
-	if e := reviewPaths(ast.NativeRep(), r.Tools, tools); e != nil {
+	if e := reviewLiterals(ast.NativeRep(), r.Tools, tools); e != nil {
 		return nil, e
 	}
 	program, err := env.Program(ast, programOptions()...)

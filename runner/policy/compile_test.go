@@ -142,7 +142,7 @@ func TestTheConditionsOfTheDocs(t *testing.T) {
 	if len(found) < 4 {
 		t.Errorf("docs/policy.md has %d conditions", len(found))
 	}
-	agent := policy.ToolKinds{"Write": policy.Plain, "Edit": policy.Plain, "Shell": policy.Shell}
+	agent := policy.ToolKinds{"Write": policy.Files, "Edit": policy.Files, "Shell": policy.Shell}
 	for _, when := range found {
 		if _, err := policy.Compile([]policy.Rule{{Name: "r", When: string(when[1]), Answer: policy.Ask}}, agent); err != nil {
 			t.Errorf("%s: %v", when[1], err)

@@ -102,12 +102,17 @@ func lower(arg ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(arg)
 	}
-	return types.String(strings.Map(func(c rune) rune {
+	return types.String(lowerCase(string(s)))
+}
+
+// lowerCase is a text with the letters of ASCII in lower case.
+func lowerCase(s string) string {
+	return strings.Map(func(c rune) rune {
 		if c >= 'A' && c <= 'Z' {
 			return c + 'a' - 'A'
 		}
 		return c
-	}, string(s)))
+	}, s)
 }
 
 // costs says what the functions of this package cost.

@@ -1,169 +1,104 @@
 package policy
 
 import (
-	"fmt"
-	"regexp/syntax"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 )
 
-// reviewPaths refuses a condition that compares the path of a file tool with relative
-// paths only. File tools are judged on absolute paths, so it never holds. If the path
-// is also compared with something else, the condition can hold. It says nothing where
-// the condition may be about a tool of another kind.
-func reviewPaths(a *ast.AST, about []string, tools ToolKinds) *Error {
-	p := pathReview{names: about, tools: tools}
-	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(p.visit))
-	if p.first == nil || p.negated || p.relative < p.uses || !p.onlyFiles() {
-		return nil
-	}
-	where := a.SourceInfo().GetStartLocation(p.first.ID())
-	path, _ := text(p.first)
-	instead := "/workspace/" + strings.TrimPrefix(path, "./")
-	if matchesRelative(path) {
-		instead = "^/workspace/" + strings.TrimPrefix(path, "^")
-	}
-	return &Error{
-		Field: "when", Line: where.Line(), Column: where.Column() + 1,
-		Message: fmt.Sprintf("%q is relative, and args.path of a file tool is always absolute; write %q", shorten(path), shorten(instead)),
-	}
+// reviewLiterals refuses a literal that is compared with a canonical argument if no
+// argument in canonical form equals it or begins with it: the comparison never
+// holds, and the rule is not about the calls that it seems to be about. It accepts
+// the literal where the comparison may be about a tool whose arguments are not
+// known, and where an alternative to the comparison holds for the right literal.
+func reviewLiterals(a *ast.AST, names []string, tools ToolKinds) *Error {
+	r := literalReview{source: a.SourceInfo()}
+	r.walk(ast.NavigateAST(a), place{tools: tools.about(names)})
+	return r.found
 }
 
-type pathReview struct {
-	tools    ToolKinds
-	names    []string // of the tools that the condition is about
-	negated  bool     // it is about the others, perhaps
-	uses     int      // of the path
-	relative int      // comparisons of the path with relative paths alone
-	first    ast.Expr // the first relative path
+// A place is where in a condition an expression stands.
+type place struct {
+	tools ToolKinds // those for whose calls the expression counts
+	// or are what can still make the condition true if the expression is always
+	// false; and are what can still make it false if the expression is always true.
+	or, and []alternative
 }
 
-func (p *pathReview) visit(e ast.Expr) {
-	if isPath(e) {
-		p.uses++
-	}
-	if e.Kind() != ast.CallKind {
+// An alternative is an expression, and the tools for whose calls it decides.
+type alternative struct {
+	ast.NavigableExpr
+	tools ToolKinds
+}
+
+func with(all []alternative, e ast.NavigableExpr, tools ToolKinds) []alternative {
+	return append(slices.Clip(all), alternative{e, tools})
+}
+
+type literalReview struct {
+	source *ast.SourceInfo
+	found  *Error // the first
+}
+
+func (r *literalReview) walk(e ast.NavigableExpr, at place) {
+	if r.found != nil {
 		return
 	}
-	call := e.AsCall()
-	args := call.Args()
-	if call.IsMemberFunction() {
-		args = slices.Concat([]ast.Expr{call.Target()}, args)
-	}
-	if name := call.FunctionName(); name == operators.LogicalNot || name == operators.NotEquals {
-		p.negated = true
-	}
-	if len(args) != 2 {
+	if c, ok := comparisonOf(e); ok {
+		r.judge(c, at)
 		return
 	}
-	switch call.FunctionName() {
-	case "startsWith", operators.In:
-		p.compare(args[0], args[1], isRelative)
-	case "matches":
-		p.compare(args[0], args[1], matchesRelative)
-	case operators.Equals:
-		p.compare(args[0], args[1], isRelative)
-		p.compare(args[1], args[0], isRelative)
+	children := e.Children()
+	switch functionOf(e) {
+	case operators.LogicalAnd:
+		left, right := children[0], children[1]
+		ifLeft, unlessLeft := at.tools.split(left)
+		ifRight, unlessRight := at.tools.split(right)
+		r.walk(left, place{ifRight, at.or, with(at.and, right, unlessRight)})
+		r.walk(right, place{ifLeft, at.or, with(at.and, left, unlessLeft)})
+	case operators.LogicalOr:
+		left, right := children[0], children[1]
+		ifLeft, unlessLeft := at.tools.split(left)
+		ifRight, unlessRight := at.tools.split(right)
+		r.walk(left, place{unlessRight, with(at.or, right, ifRight), at.and})
+		r.walk(right, place{unlessLeft, with(at.or, left, ifLeft), at.and})
+	case operators.LogicalNot:
+		r.walk(children[0], place{at.tools, at.and, at.or})
+	case operators.Conditional:
+		yes, no := at.tools.split(children[0])
+		r.walk(children[0], place{tools: at.tools})
+		r.walk(children[1], place{tools: yes})
+		r.walk(children[2], place{tools: no})
+	default:
+		for _, child := range children {
+			r.walk(child, place{tools: at.tools})
+		}
 	}
 }
 
-// compare notes what the tool or the path is compared with.
-func (p *pathReview) compare(what, with ast.Expr, relative func(string) bool) {
-	values := []ast.Expr{with}
-	if with.Kind() == ast.ListKind {
-		values = with.AsList().Elements()
-	}
-	if named(what) {
-		for _, v := range values {
-			if name, ok := text(v); ok {
-				p.names = append(p.names, name)
-			}
-		}
+// judge looks at the literals of one comparison.
+func (r *literalReview) judge(c comparison, at place) {
+	kind := canonicalArguments[c.argument].kind
+	if !at.tools.know(kind) {
 		return
 	}
-	isOther := func(v ast.Expr) bool {
-		value, ok := text(v)
-		return !ok || !relative(value)
+	alternatives := at.or
+	if c.function == operators.NotEquals {
+		alternatives = at.and
 	}
-	if !isPath(inLowerCase(what)) || len(values) == 0 || slices.ContainsFunc(values, isOther) {
+	for _, literal := range c.literals {
+		value, _ := text(literal)
+		right, problem := c.correct(value)
+		if problem == "" || c.function == operators.In && c.holds(right) {
+			continue
+		}
+		isCovered := func(a alternative) bool { return a.tools.hasAll(at.tools, kind) && c.isCovered(a, right) }
+		if slices.ContainsFunc(alternatives, isCovered) {
+			continue
+		}
+		where := r.source.GetStartLocation(literal.ID())
+		r.found = &Error{Field: "when", Line: where.Line(), Column: where.Column() + 1, Message: problem}
 		return
 	}
-	p.relative++
-	if p.first == nil {
-		p.first = values[0]
-	}
 }
-
-// onlyFiles reports whether the condition names tools, and file tools alone.
-func (p *pathReview) onlyFiles() bool {
-	for _, name := range p.names {
-		if p.tools[name] != Files {
-			return false
-		}
-	}
-	return len(p.names) > 0
-}
-
-func isRelative(path string) bool { return path != "" && !strings.HasPrefix(path, "/") }
-
-// matchesRelative reports whether a regular expression matches from the start of a
-// text and never one that starts with a slash.
-func matchesRelative(pattern string) bool {
-	re, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil || re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
-		return false
-	}
-	return startsWithoutSlash(re.Sub[1])
-}
-
-// startsWithoutSlash reports whether each match of an expression has a first character
-// and that is no slash.
-func startsWithoutSlash(re *syntax.Regexp) bool {
-	switch re.Op { //nolint:exhaustive // any other may match nothing, or a slash
-	case syntax.OpLiteral:
-		return re.Rune[0] != '/'
-	case syntax.OpCharClass:
-		for i := 0; i < len(re.Rune); i += 2 {
-			if re.Rune[i] <= '/' && '/' <= re.Rune[i+1] {
-				return false
-			}
-		}
-		return true
-	case syntax.OpAlternate:
-		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !startsWithoutSlash(sub) })
-	case syntax.OpCapture, syntax.OpConcat, syntax.OpPlus:
-		return startsWithoutSlash(re.Sub[0])
-	}
-	return false
-}
-
-// inLowerCase is the expression that an expression has in lower case, or itself.
-func inLowerCase(e ast.Expr) ast.Expr {
-	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "lowerAscii" && e.AsCall().IsMemberFunction() {
-		return e.AsCall().Target()
-	}
-	return e
-}
-
-// isPath reports whether an expression is args.path or args["path"].
-func isPath(e ast.Expr) bool {
-	switch e.Kind() { //nolint:exhaustive // no other expression has a member
-	case ast.SelectKind:
-		s := e.AsSelect()
-		return s.FieldName() == "path" && !s.IsTestOnly() && isArgs(s.Operand())
-	case ast.CallKind:
-		call := e.AsCall()
-		if call.FunctionName() != operators.Index || len(call.Args()) != 2 {
-			return false
-		}
-		name, ok := text(call.Args()[1])
-		return ok && name == "path" && isArgs(call.Args()[0])
-	}
-	return false
-}
-
-// isArgs reports whether an expression is the variable args.
-func isArgs(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "args" }
