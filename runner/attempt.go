@@ -86,7 +86,7 @@ func (w *work) read() error {
 // run prepares the attempt and does the work.
 func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	var err error
-	if w.reporter, err = w.place.reporter(w.place, w.task, w.operator.reportEvery, w.end); err != nil {
+	if w.reporter, err = w.place.reporter(w.place, w.task, w.end); err != nil {
 		return engine.Outcome{}, err
 	}
 	if w.task.Durable {

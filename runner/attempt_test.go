@@ -97,13 +97,13 @@ func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
 		workspace: filepath.Join(dir, "workspace"),
 		last:      filepath.Join(dir, "termination-log"),
 		stdout:    io.Discard, log: slog.New(slog.DiscardHandler), now: time.Now,
-		reporter: func(pl place, tk task.Task, every func() time.Duration, ended func(error)) (reporter, error) {
+		reporter: func(pl place, tk task.Task, ended func(error)) (reporter, error) {
 			return report.New(report.Options{
 				Target: report.Target{
 					URL: apiServer.URL, Run: tk.Run, PodUID: "pod-1", Client: apiServer.Client(),
 					Token: func() (string, error) { return "token", nil },
 				},
-				Now: pl.now, Every: every, Ended: ended, Log: pl.log, Jitter: func(d time.Duration) time.Duration { return d },
+				Now: pl.now, Ended: ended, Log: pl.log, Jitter: func(d time.Duration) time.Duration { return d },
 			}), nil
 		},
 	}

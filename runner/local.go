@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -77,7 +76,7 @@ func (f localFlags) place() place {
 		stdout:    os.Stdout,
 		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		now:       clock,
-		reporter: func(place, task.Task, func() time.Duration, func(error)) (reporter, error) {
+		reporter: func(place, task.Task, func(error)) (reporter, error) {
 			return nobody{}, nil
 		},
 	}

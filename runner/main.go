@@ -96,13 +96,13 @@ func read(taskFile, snapshotFile string) (input, error) {
 }
 
 // toCluster reports to the Run's status.
-func toCluster(p place, t task.Task, every func() time.Duration, ended func(error)) (reporter, error) {
+func toCluster(p place, t task.Task, ended func(error)) (reporter, error) {
 	target, err := report.InCluster(t.Run, task.TokenDir)
 	if err != nil {
 		return nil, err
 	}
 	return report.New(report.Options{
-		Target: target, Now: p.now, Every: every, Ended: ended, Log: p.log,
+		Target: target, Now: p.now, Ended: ended, Log: p.log,
 		Jitter: func(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }, //nolint:gosec // spreads load, keeps no secret
 	}), nil
 }

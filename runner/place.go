@@ -26,7 +26,7 @@ type place struct {
 	stdout    io.Writer
 	log       *slog.Logger
 	now       func() time.Time
-	reporter  func(p place, t task.Task, every func() time.Duration, ended func(error)) (reporter, error)
+	reporter  func(p place, t task.Task, ended func(error)) (reporter, error)
 }
 
 // An input is a task as it was sent.

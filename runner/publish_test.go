@@ -19,7 +19,7 @@ func TestPublishingHeedsWhatPeopleSay(t *testing.T) {
 		"a stop":                            {false, `{"stop":true}`, true},
 		"a pause":                           {true, `{"pause":true}`, true},
 		"a pause that nothing goes on from": {false, `{"pause":true}`, false},
-		"anything else":                     {true, `{"reportSeconds":5}`, false},
+		"anything else":                     {true, `{"at":5}`, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,6 @@ type operator struct {
 	stop   atomic.Bool
 	once   sync.Once
 	ended  chan struct{} // closed when stop is heard
-	every  atomic.Int64  // seconds
 
 	mu        sync.Mutex
 	paused    bool
@@ -187,14 +186,9 @@ func (o *operator) hear(data []byte, log *slog.Logger) {
 	if s.Stop {
 		o.once.Do(func() { close(o.ended) })
 	}
-	o.every.Store(int64(s.ReportSeconds))
 	o.pause(s)
 	o.tell(s)
 }
 
 // sameEnd says whether two say the same child Run: it ends once.
 func sameEnd(a, b task.Child) bool { return a.Request == b.Request && a.Run == b.Run }
-
-func (o *operator) reportEvery() time.Duration {
-	return time.Duration(o.every.Load()) * time.Second
-}

@@ -22,22 +22,21 @@ func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 		defer cancel()
 		go o.listen(ctx, path, slog.New(slog.DiscardHandler))
 		says := []struct {
-			text  string
-			stop  bool
-			every time.Duration
+			text string
+			stop bool
 		}{
-			{"", false, 0},
-			{`{"reportSeconds":30}`, false, 30 * time.Second},
-			{`{"reportSeconds":30,"stop":true,"anything":1}`, true, 30 * time.Second},
-			{`{"broken`, true, 30 * time.Second},
-			{`{}`, false, 0},
+			{"", false},
+			{`{"pause":false}`, false},
+			{`{"stop":true,"anything":1}`, true},
+			{`{"broken`, true},
+			{`{}`, false},
 		}
 		for _, s := range says {
 			write(t, path, s.text)
 			<-time.After(pollSignals) // of the test's own clock
 			synctest.Wait()
-			if o.stop.Load() != s.stop || o.reportEvery() != s.every {
-				t.Errorf("%q is heard as stop %t, every %s", s.text, o.stop.Load(), o.reportEvery())
+			if o.stop.Load() != s.stop {
+				t.Errorf("%q is heard as stop %t", s.text, o.stop.Load())
 			}
 		}
 	})
@@ -52,7 +51,7 @@ func TestTheEndsOfChildRunsAreHeard(t *testing.T) {
 		wakes bool
 	}{
 		{`{"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, true},
-		{`{"reportSeconds":30,"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, false},
+		{`{"pause":true,"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, false},
 		{`{"children":[{"request":"s2c1","run":"a"},{"request":"s2c2","message":"refused"}]}`, []string{"s2c1", "s2c2"}, true},
 		{`{"children":[{"request":"s2c2","run":"b"}]}`, []string{"s2c2"}, true},
 		{`{"broken`, []string{"s2c2"}, false},

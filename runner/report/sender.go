@@ -89,11 +89,7 @@ func (s *sender) accepted() {
 		s.next = now.Add(eager)
 		return
 	}
-	every := usual
-	if asked := s.opts.Every(); asked > 0 {
-		every = asked
-	}
-	s.next = now.Add(s.opts.Jitter(every))
+	s.next = now.Add(s.opts.Jitter(usual))
 }
 
 // fenced ends the attempt, if it ever counted. If it did not, it may yet.

@@ -15,7 +15,7 @@ import (
 const (
 	eager      = time.Second      // at most one, while a Run is young
 	eagerFor   = 10 * time.Second // how long it is young
-	usual      = 10 * time.Second // at most one later, unless the operator says otherwise
+	usual      = 10 * time.Second // at most one later
 	firstPause = 50 * time.Millisecond
 	shortPause = time.Second      // longest, while somebody waits
 	longPause  = 10 * time.Second // longest, while nobody does
@@ -31,12 +31,10 @@ const (
 	maxFirst = 5 * time.Minute
 )
 
-// Options say where progress is written, and how often.
+// Options say where progress is written.
 type Options struct {
 	Target Target
 	Now    func() time.Time
-	// Every is how often progress is worth a write; 0 means every 10 s.
-	Every func() time.Duration
 	// Jitter varies a pause, so that a thousand runners do not write at once.
 	Jitter func(time.Duration) time.Duration
 	// Ended is called once, when nothing more can be written: mostly because

@@ -87,7 +87,7 @@ func open(s *server, ended func(error), change ...func(*Options)) *Writer {
 			URL: "http://api", Run: task.Run{Namespace: "ns", Name: "r"}, PodUID: "pod",
 			Token: func() (string, error) { return "t", nil }, Client: &http.Client{Transport: s},
 		},
-		Now: time.Now, Every: func() time.Duration { return 0 },
+		Now:    time.Now,
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Ended:  ended, Log: slog.New(slog.DiscardHandler),
 	}
@@ -183,7 +183,6 @@ func TestAnotherAttemptTakesOver(t *testing.T) {
 
 func TestCadence(t *testing.T) {
 	cases := map[string]struct {
-		every  time.Duration
 		report func(w *Writer)
 		want   []time.Duration
 	}{
@@ -210,25 +209,12 @@ func TestCadence(t *testing.T) {
 				6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
 			},
 		},
-		"the operator may ask for less": {
-			every: time.Minute,
-			report: func(w *Writer) {
-				for n := range int64(80) {
-					w.Report(just(step(n + 2)))
-					time.Sleep(time.Second)
-				}
-			},
-			want: []time.Duration{
-				0, 1 * time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second,
-				6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second, 70 * time.Second,
-			},
-		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{answers: []reply{ok()}}
-				w := open(s, nil, func(o *Options) { o.Every = func() time.Duration { return tc.every } })
+				w := open(s, nil)
 				defer w.Close()
 				if err := w.Commit(t.Context(), just(step(1))); err != nil {
 					t.Fatal(err)

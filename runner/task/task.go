@@ -213,8 +213,6 @@ type Signals struct {
 	Pause bool `json:"pause,omitempty"`
 	// At is when Stop or Pause was said, in Unix seconds.
 	At int64 `json:"at,omitempty"`
-	// ReportSeconds is how often progress is worth a write; 0 means 10.
-	ReportSeconds int `json:"reportSeconds,omitempty"`
 	// Decisions are what people decided and the runner has not yet acted on,
 	// oldest first; Said is when they were last said, in Unix seconds.
 	Decisions []Decision `json:"decisions,omitempty"`

@@ -31,7 +31,6 @@ func (p *pod) runner(ctx context.Context) exit {
 			Client: &http.Client{Transport: p.identity()},
 		},
 		Now:    now,
-		Every:  func() time.Duration { return 0 },
 		Jitter: func(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }, //nolint:gosec // spreads load, keeps no secret
 		Log:    slog.New(slog.DiscardHandler),
 	})
