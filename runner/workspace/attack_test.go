@@ -8,10 +8,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
@@ -284,14 +287,23 @@ func TestWhatIsNoFileIsPassedOver(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsTold(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root reads everything")
-	}
+	obeyFileModes(t)
 	_, p := fetched(t)
 	write(t, p.dir, map[string]string{"locked": "x"})
 	must(t, os.Chmod(filepath.Join(p.dir, "locked"), 0))
 	_, err := p.publish(t)
 	wantRefused(t, err, `"/locked" cannot be read`)
+}
+
+// obeyFileModes has root obey the modes of files as well, on the thread of this test, which
+// ends with it.
+func obeyFileModes(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	header, caps := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	must(t, unix.Capget(&header, &caps[0]))
+	caps[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	must(t, unix.Capset(&header, &caps[0]))
 }
 
 func TestDirectoriesThatAreTooDeepAreRefused(t *testing.T) {
