@@ -102,13 +102,14 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if err := w.takeOver(ctx); err != nil {
 		return engine.Outcome{}, err
 	}
+	w.tell()
 	built, err := w.build(ctx)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
 	w.shutIn(built.Hands.Sandbox)
 	w.takeDown(ctx)
-	w.tell()
+	w.copies = copying(w.journal, built.Sessions, w.row())
 	return w.engage(ctx, built)
 }
 
@@ -213,6 +214,8 @@ func (w *work) close() {
 	if w.events != nil {
 		w.events.Close(closeFor)
 		w.audience.close(closeFor)
+	}
+	if w.copies != nil {
 		w.copies.close(copyFor, w.log)
 	}
 	w.built.Hands.Close()

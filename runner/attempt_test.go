@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -266,6 +267,20 @@ func TestEnds(t *testing.T) {
 				t.Errorf("committed: %t, want %t", p.api.committed(), tc.commits)
 			}
 		})
+	}
+}
+
+// The log of the pod says why an attempt ended that could not begin its work.
+func TestAnAttemptThatCannotBeginFinishesItsEvents(t *testing.T) {
+	p := newPod(t)
+	p.snapshot.Models[0].Provider = "Acme"
+	var log bytes.Buffer
+	p.stdout = &log
+	p.run()
+	for _, want := range []string{`"type":"run.finished"`, `"reason":"Misconfigured"`, "Acme"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log of the pod lacks %s: %q", want, log.String())
+		}
 	}
 }
 

@@ -81,5 +81,4 @@ func (w *work) tell() {
 		Mode:  events.Mode(w.snapshot.Agent.Events), Redact: w.redact, Now: w.now,
 	})
 	w.audience = listen(w.events.Feed, w.registry.Listeners())
-	w.copies = copying(w.journal, w.built.Sessions, w.row())
 }

@@ -35,7 +35,8 @@ var Payloads = []Payload{
 	RunFinished{},
 }
 
-// RunStarted opens the events of a runner.
+// RunStarted opens the events of a runner that begins its work. One that cannot, for
+// example because a Toolset is not available, has only run.finished.
 type RunStarted struct {
 	Agent string `json:"agent"`
 	Model string `json:"model"`
