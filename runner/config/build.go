@@ -90,6 +90,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 			Task: t, Actor: *root, Actors: b.child,
 			Opening: b.opening(), Evict: b.evict, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), LostFiles: b.places.lost, Captured: b.hands.Captured,
+			Unavailable: b.hands.Unavailable(),
 		},
 		Files:    b.files,
 		Sessions: b.sessions,

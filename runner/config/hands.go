@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -264,17 +263,6 @@ func (h *Hands) Captured(call string) string {
 
 // Busy says whether a command still runs in the background.
 func (h *Hands) Busy() bool { return h.shells != nil && h.shells.Running() > 0 }
-
-// Notes are what the model is told of servers that are not there.
-func (h *Hands) Notes() []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
-		if note := h.servers[name].Note(); note != "" {
-			out = append(out, note)
-		}
-	}
-	return out
-}
 
 // Close ends everything that still runs.
 func (h *Hands) Close() {

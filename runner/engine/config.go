@@ -153,6 +153,9 @@ type Config struct {
 	// LostFiles are the places for files that an earlier attempt had written to and
 	// that are empty now; the model is told.
 	LostFiles []string
+	// Unavailable are optional endpoints that could not be reached at the start: no
+	// session has their tools, and the warning names them.
+	Unavailable []journal.Remote
 	// Captured is what a call that was cut has put out until then; nil: nothing is
 	// known.
 	Captured func(callID string) string

@@ -10,17 +10,20 @@ import (
 // maxWarnings is how many endpoints a warning names.
 const maxWarnings = 3
 
-// warning says which endpoints no call of the Run could reach. Models go on
-// without a tool that fails, so the work may end well though its owner made a
-// mistake.
+// warning says which endpoints could not be reached, at the start or by any call of
+// the Run. Models go on without a tool that fails, so the work may end well though its
+// owner made a mistake.
 func (r *run) warning() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return warningOf(r.book.Remotes())
+	return r.Redact.String(warningOf(r.Unavailable, r.book.Remotes()))
 }
 
-func warningOf(all []journal.RemoteCalls) string {
+func warningOf(unavailable []journal.Remote, all []journal.RemoteCalls) string {
 	var told []string
+	for _, u := range unavailable {
+		told = append(told, fmt.Sprintf("The optional %s was not available: %s. Check %s.", u.Name, strings.TrimSuffix(u.Unreachable, "."), u.Field))
+	}
 	for _, c := range all {
 		if c.Made == 0 || c.Failed < c.Made {
 			continue

@@ -54,6 +54,16 @@ func TestARunSaysWhichEndpointsNoCallReached(t *testing.T) {
 	}
 }
 
+// An optional Toolset that could not be reached has no tools, so no call of it fails.
+func TestARunSaysWhichOptionalEndpointsWereNotThere(t *testing.T) {
+	s := newStage(nil, says("ok"))
+	s.Unavailable = []journal.Remote{{Name: "toolset harbor", Field: "spec.http.url of Toolset harbor", Unreachable: "lookup harbor: no such host"}}
+	want := "The optional toolset harbor was not available: lookup harbor: no such host. Check spec.http.url of Toolset harbor."
+	if out := s.run(t); out.Reason != task.ReasonFinished || out.Warning != want {
+		t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, want)
+	}
+}
+
 // Calls of earlier attempts count, by the journal.
 func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
 	for reached, want := range map[string]string{`{"n":1}`: "failed (2 of 2)", `{"s":"ok"}`: ""} {
@@ -101,7 +111,7 @@ func TestAWarningHasNoSecretsAndIsShort(t *testing.T) {
 		many = append(many, journal.RemoteCalls{Remote: journal.Remote{Name: name, Field: "x", Unreachable: "why."}, Made: 1, Failed: 1})
 	}
 	want := "Every call of a failed (1 of 1): why. Check x. Every call of b failed (1 of 1): why. Check x. Every call of c failed (1 of 1): why. Check x. The same happened with 2 more."
-	if got := warningOf(many); got != want {
+	if got := warningOf(nil, many); got != want {
 		t.Errorf("warningOf() = %q", got)
 	}
 }

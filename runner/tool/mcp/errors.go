@@ -1,20 +1,33 @@
 package mcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 )
 
 // An UnavailableError means that a server could not be reached, or did not speak
 // with us.
 type UnavailableError struct {
 	Toolset string
-	Err     error
+	// Field of the Toolset says where the server is.
+	Field string
+	Err   error
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("the MCP server of the Toolset %s is not available: %v", e.Toolset, e.Err)
+	return fmt.Sprintf("the MCP server (%s) is not available: %s", e.Field, e.Reason())
+}
+
+// Reason returns why, without the steps of the protocol that led there.
+func (e *UnavailableError) Reason() string {
+	if status, is := errors.AsType[*statusError](e.Err); is {
+		return status.Error()
+	}
+	return cmp.Or(dialerror.Cause(e.Err), e.Err.Error())
 }
 
 // Unwrap is why.

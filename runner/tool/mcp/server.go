@@ -21,7 +21,7 @@ type Server struct {
 	old    atomic.Bool // it is an old server
 
 	offered catalog
-	absent  error // why there is no server; nil: there is one
+	absent  *UnavailableError // why there is no server; nil: there is one
 
 	turn chan struct{} // who may begin a session
 	mu   sync.Mutex
@@ -53,13 +53,15 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 	case ctx.Err() != nil:
 		s.stop()
 		return nil, context.Cause(ctx)
-	case o.Toolset.Optional:
-		s.absent = err
+	}
+	unavailable := &UnavailableError{Toolset: o.Toolset.Name, Field: s.field(), Err: err}
+	if o.Toolset.Optional {
+		s.absent = unavailable
 		s.Log(fmt.Sprintf("it is not available, and optional: %v", err))
 		return s, nil
 	}
 	s.stop()
-	return nil, &UnavailableError{Toolset: o.Toolset.Name, Err: err}
+	return nil, unavailable
 }
 
 // Check says what is wrong with how a Toolset is reached by URL, as far as it can
@@ -109,6 +111,17 @@ func (s *Server) Note() string {
 	}
 	return fmt.Sprintf("The tools of %s are not available in this run: its server could not be reached. Do without them, and say so where it matters.", s.Toolset.Name)
 }
+
+// field of the Toolset says where its server is.
+func (s *Server) field() string {
+	if s.Toolset.HTTP != nil {
+		return "spec.http.url"
+	}
+	return "spec.stdio"
+}
+
+// Absent returns why an optional server is not there; nil: it is.
+func (s *Server) Absent() *UnavailableError { return s.absent }
 
 // Close ends the session and its program.
 func (s *Server) Close() {

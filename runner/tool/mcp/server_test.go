@@ -301,7 +301,7 @@ func TestAnOptionalServerThatIsNotThere(t *testing.T) {
 		if _, ok := errors.AsType[*UnavailableError](err); !ok {
 			t.Fatalf("Connect() = %v", err)
 		}
-		has(t, err.Error(), "the MCP server of the Toolset files is not available: it ended with exit code 1; its last words: cannot find module")
+		has(t, err.Error(), "the MCP server (spec.stdio) is not available: it ended with exit code 1; its last words: cannot find module")
 		if n := broken.started.Load(); n < 5 || n > 10 {
 			t.Errorf("it was started %d times within %v", n, DefaultPatience)
 		}
@@ -317,6 +317,7 @@ func TestAnOptionalServerThatIsNotThere(t *testing.T) {
 			t.Errorf("Tools() = %v, %v", tools, err)
 		}
 		has(t, s.Note(), "The tools of files are not available in this run")
+		has(t, s.Absent().Error(), "(spec.stdio)", "cannot find module")
 	})
 }
 

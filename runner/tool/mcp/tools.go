@@ -133,7 +133,7 @@ func (s *Server) offer(o offer) *remote {
 func (s *Server) spec(t step.Tool, effect tool.Effect) tool.Spec {
 	spec := tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.Patience, Foreign: true}
 	if s.Toolset.HTTP != nil {
-		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: "spec.http.url of Toolset " + s.Toolset.Name}
+		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
 	}
 	return spec
 }
