@@ -39,6 +39,17 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Err }
 
+// An AbsoluteLinkError means that a path leads through a link to an absolute path.
+// No such link is followed, wherever it leads. It is ErrEscapes.
+type AbsoluteLinkError struct{}
+
+func (*AbsoluteLinkError) Error() string {
+	return "leads through a link to an absolute path, which is not followed"
+}
+
+// Is makes the error ErrEscapes.
+func (*AbsoluteLinkError) Is(target error) bool { return target == ErrEscapes }
+
 // A TooLargeError means that a file is over a limit. It is ErrTooLarge.
 type TooLargeError struct {
 	Size, Limit int64

@@ -130,7 +130,7 @@ func (r *resolver) follow(link string) error {
 	case err != nil:
 		return err
 	case path.IsAbs(target):
-		return backend.ErrEscapes
+		return &backend.AbsoluteLinkError{}
 	}
 	r.rest = append(strings.Split(target, "/"), r.rest...)
 	return nil

@@ -34,7 +34,7 @@ func TestCanonicalArguments(t *testing.T) {
 	b := newBench(t)
 	b.put("src/a.go", "")
 	b.put(".github/workflows/ci.yml", "")
-	for name, target := range map[string]string{"l": "src", "ci": ".github/workflows", "file": "src/a.go", "out": "/etc", "loop": "loop"} {
+	for name, target := range map[string]string{"l": "src", "ci": ".github/workflows", "file": "src/a.go", "out": "/etc", "up": "../etc", "abs": "/workspace/.github", "loop": "loop"} {
 		if err := os.Symlink(target, filepath.Join(b.dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,9 @@ func TestCanonicalArguments(t *testing.T) {
 		`Glob {"pattern":"../*"}`:                             "Error: Path traversal not allowed: ../*",
 		`Glob {"pattern":"x/*","path":"../etc"}`:              "Error: Path traversal not allowed: ../etc",
 		`Read {"path":"../etc/passwd"}`:                       "Error: Path traversal not allowed: ../etc/passwd",
-		`Read {"path":"out/passwd"}`:                          "Error: Path 'out/passwd' leads outside /workspace",
+		`Read {"path":"up/passwd"}`:                           "Error: Path 'up/passwd' leads outside /workspace",
+		`Read {"path":"out/passwd"}`:                          "Error: Path 'out/passwd' leads through a link to an absolute path, which is not followed",
+		`Write {"path":"abs/x.yml","content":""}`:             "Error: Path 'abs/x.yml' leads through a link to an absolute path, which is not followed",
 		`Read {"path":"loop"}`:                                `Error: Not a usable path: "loop"`,
 		`Ls {"path":"/etc"}`:                                  "Error: Path '/etc' is outside /workspace",
 	} {

@@ -39,6 +39,7 @@ func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
 	var (
 		outside  *backend.OutsideError
 		readOnly *backend.ReadOnlyError
+		absolute *backend.AbsoluteLinkError
 	)
 	places := strings.Join(t.view.Places, ", ")
 	below := fmt.Sprintf("Use a path below %s, such as %s.", places, path.Join(t.view.Home, "file.txt"))
@@ -52,8 +53,10 @@ func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
 	case errors.As(err, &readOnly):
 		return tool.Fail(fmt.Sprintf("permission denied for write on %s", name),
 			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Place, t.view.Home)), true
+	case errors.As(err, &absolute):
+		return tool.Fail(fmt.Sprintf("Path '%s' %v", name, absolute), "Use the path that the link leads to, or make it a relative link."), true
 	case errors.Is(err, backend.ErrEscapes):
-		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.place(name)), "A link to an absolute path is not followed."), true
+		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.place(name)), below), true
 	case errors.Is(err, backend.ErrLink):
 		return tool.Fail(fmt.Sprintf("Path '%s' became a symbolic link since the call was checked", name),
 			"Repeat the call: its path is then checked again. Read the file before you change it."), true
