@@ -263,7 +263,6 @@ func (s *site) writer(server *apitest.Killable, run *v1alpha1.Run, pod *corev1.P
 			Token: func() (string, error) { return token, nil }, Client: transport,
 		},
 		Now:    time.Now,
-		Every:  func() time.Duration { return 0 },
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Ended:  func(err error) { s.t.Errorf("the runner takes itself for replaced: %v", err) },
 		Log:    slog.New(slog.DiscardHandler),

@@ -51,7 +51,6 @@ func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, listener)
 	w := report.New(report.Options{
 		Target: target,
 		Now:    time.Now,
-		Every:  func() time.Duration { return 0 },
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Ended:  func(error) {},
 		Log:    slog.New(slog.DiscardHandler),
