@@ -26,7 +26,7 @@ build bin/cluster bin/pause bin/k8s: export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -trimpath -ldflags="-s -w -X main.version=$(VERSION)"
 RACE = $$([ -z "$$(command -v gcc)" ] || echo -race)
-MODULES = . examples/custom-runner test/cluster hack/tools hack/tools/lint
+MODULES = . examples/custom-runner test/cluster test/gitops hack/tools hack/tools/lint
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
@@ -53,12 +53,14 @@ lint: bin/tools/golangci-lint ## Hold the code to the house style
 	bin/tools/golangci-lint run ./...
 	(cd examples/custom-runner && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
+	(cd test/gitops && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 
 test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
 	mkdir -p dist
 	$(GOTESTSUM) --jsonfile=dist/test.json -- $(RACE) -ldflags=-w ./...
 	(cd examples/custom-runner && ../../$(GOTESTSUM) -- ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- ./cmd/... ./internal/...)
+	(cd test/gitops && ../../$(GOTESTSUM) --jsonfile=../../dist/gitops.json -- ./...)
 
 stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files, stories first of all
 	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update

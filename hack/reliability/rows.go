@@ -90,7 +90,8 @@ func packagesOf(rows []resolved) []string {
 	var out []string
 	for _, r := range rows {
 		for _, t := range r.targets {
-			if t.dir != e2e && !strings.HasPrefix(t.dir, "test/cluster") && !strings.HasPrefix(t.dir, "examples/custom-runner") {
+			elsewhere := slices.ContainsFunc([]string{e2e, "test/cluster", "test/gitops", "examples/custom-runner"}, func(dir string) bool { return strings.HasPrefix(t.dir, dir) })
+			if !elsewhere {
 				out = append(out, "./"+t.dir)
 			}
 		}

@@ -90,12 +90,12 @@ func Get(t *testing.T) *Server {
 	return shared
 }
 
-// Root is the repository: the folder above the test's with a go.mod. A binary that
+// Root is the repository: the folder above the test's with a file PROJECT. A binary that
 // was built with -trimpath does not know where its sources are.
 func Root() string {
 	dir, err := os.Getwd()
 	for err == nil && dir != filepath.Dir(dir) {
-		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "PROJECT")); missing == nil {
 			return dir
 		}
 		dir = filepath.Dir(dir)

@@ -13,31 +13,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// kstatus is how Flux, Argo CD and helm --wait read an object that has these
-// conditions (sigs.k8s.io/cli-utils, pkg/kstatus/status).
-func kstatus(r *v1alpha1.Run) string {
-	switch c := r.Status.Conditions; {
-	case r.Status.ObservedGeneration != 0 && r.Status.ObservedGeneration != r.Generation:
-		return "InProgress"
-	case meta.IsStatusConditionTrue(c, v1alpha1.ConditionReconciling):
-		return "InProgress"
-	case meta.IsStatusConditionTrue(c, v1alpha1.ConditionStalled):
-		return "Failed"
-	}
-	return "Current"
-}
-
 func TestConditions(t *testing.T) {
 	cases := map[string]struct {
 		plan      plan
 		succeeded metav1.ConditionStatus
 		finished  bool
-		kstatus   string
 	}{
-		"as the schema makes it": {plan{}, metav1.ConditionUnknown, false, "InProgress"},
-		"at work":                {waiting(v1alpha1.ReasonRunning, "", 0), metav1.ConditionUnknown, false, "InProgress"},
-		"done":                   {plan{reason: v1alpha1.ReasonFinished, outcome: metav1.ConditionTrue}, metav1.ConditionTrue, true, "Current"},
-		"failed":                 {failure(v1alpha1.ReasonStuck, "why"), metav1.ConditionFalse, true, "Failed"},
+		"as the schema makes it": {plan{}, metav1.ConditionUnknown, false},
+		"at work":                {waiting(v1alpha1.ReasonRunning, "", 0), metav1.ConditionUnknown, false},
+		"done":                   {plan{reason: v1alpha1.ReasonFinished, outcome: metav1.ConditionTrue}, metav1.ConditionTrue, true},
+		"failed":                 {failure(v1alpha1.ReasonStuck, "why"), metav1.ConditionFalse, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -50,9 +35,6 @@ func TestConditions(t *testing.T) {
 			}
 			if got := meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFinished); got != tc.finished {
 				t.Errorf("Finished is %t, want %t", got, tc.finished)
-			}
-			if got := kstatus(run); got != tc.kstatus {
-				t.Errorf("kstatus says %s, want %s", got, tc.kstatus)
 			}
 			if (run.Status.CompletionTime != nil) != tc.finished {
 				t.Errorf("completionTime is %v", run.Status.CompletionTime)
