@@ -110,6 +110,7 @@ type site struct {
 	t         *testing.T
 	namespace string
 	wire      *wire // the operator's
+	stop      func() error
 }
 
 func newSite(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *site {
@@ -132,9 +133,9 @@ func newSite(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := start(t, mgr)
+	w.stop = sync.OnceValue(start(t, mgr))
 	t.Cleanup(func() {
-		if err := stop(); err != nil {
+		if err := w.stop(); err != nil {
 			t.Errorf("stopping the operator: %v", err)
 		}
 	})
@@ -198,6 +199,32 @@ func TestWatchesThatAreTooOldAreBegunAnew(t *testing.T) {
 	s.pod(early, 2)
 	if seen := s.await(early, "is charged", func(*v1alpha1.Run) bool { return true }); seen.Status.Disruptions != 1 || seen.Status.Failures != 0 {
 		t.Errorf("%d disruptions and %d failures, want 1 and 0", seen.Status.Disruptions, seen.Status.Failures)
+	}
+}
+
+// Two operators that watch namespaces of their own leave each other's Runs alone,
+// also while one of them is away.
+func TestTwoOperatorsSideBySideKeepToTheirNamespaces(t *testing.T) {
+	server := apitest.Get(t)
+	image := func(name string) func(*operator.Options) {
+		return func(o *operator.Options) { o.RunnerImage = name }
+	}
+	one, other := newSite(t, server, image("runner:1")), newSite(t, server, image("runner:2"))
+	for s, want := range map[*site]string{one: "runner:1", other: "runner:2"} {
+		if is := s.pod(s.newRun("x"), 1).Spec.Containers[0].Image; is != want {
+			t.Errorf("the pod runs %s, want %s", is, want)
+		}
+	}
+	if err := one.stop(); err != nil {
+		t.Fatal(err)
+	}
+	left := one.newRun("left")
+	other.pod(other.newRun("next"), 1)
+	if err := server.Admin.Get(t.Context(), client.ObjectKeyFromObject(left), left); err != nil {
+		t.Fatal(err)
+	}
+	if left.Status.Attempt != nil {
+		t.Errorf("the other operator began a Run that is not its own: %+v", left.Status.Attempt)
 	}
 }
 
