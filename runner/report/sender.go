@@ -70,7 +70,7 @@ func (s *sender) staysUnknown() bool {
 
 // neverAccepted ends an attempt that nobody has come to know.
 func neverAccepted(ans answer, err error) error {
-	last := fmt.Sprintf("HTTP %d: %s", ans.status, ans.body)
+	last := fmt.Sprintf("HTTP %d: %s", ans.status, ans.message())
 	if err != nil {
 		last = err.Error()
 	}
@@ -97,14 +97,14 @@ func (s *sender) fenced(ans answer) (time.Duration, error) {
 	if s.since.IsZero() {
 		return firstPause, nil
 	}
-	return 0, task.End(task.ReasonFenced, "Another attempt has taken over: %s", task.Cut(ans.body, task.MaxMessage/2))
+	return 0, task.End(task.ReasonFenced, "%s", whyFenced(ans))
 }
 
 // shrunk leaves more out the next time. There is an end to that.
 func (s *sender) shrunk(ans answer) (time.Duration, error) {
 	s.opts.Log.Error("The API server refuses our report; leaving more out", "status", ans.status, "answer", task.Cut(ans.body, task.MaxMessage))
 	if s.less == leastProgress {
-		return 0, task.End(task.ReasonRunnerFailed, "The API server refuses what the runner reports: %s", task.Cut(ans.body, task.MaxMessage/2))
+		return 0, task.End(task.ReasonRunnerFailed, "The API server refuses what the runner reports: %s", task.Cut(ans.message(), task.MaxMessage/2))
 	}
 	s.less++
 	return firstPause, nil

@@ -2,10 +2,13 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A verdict is what an answer of the API server means for us.
@@ -64,6 +67,32 @@ func failedTest(body string) bool {
 		} `json:"details"`
 	}
 	return json.Unmarshal([]byte(body), &status) == nil && len(status.Details.Causes) == 0
+}
+
+// whyFenced returns, for people, why an attempt does not count any more.
+func whyFenced(ans answer) string {
+	switch ans.status {
+	case http.StatusUnauthorized:
+		return fmt.Sprintf("The API server has not accepted the token of this pod for %s (HTTP 401): the pod or its ServiceAccount was deleted, or the token is not renewed", maxUnknown)
+	case http.StatusNotFound:
+		return "The Run was deleted (HTTP 404)"
+	case http.StatusForbidden:
+		_, why, _ := strings.Cut(ans.message(), fence)
+		return "The API server takes no more reports of this pod: " + task.Cut(strings.TrimSpace(why), task.MaxMessage/2)
+	}
+	return "Another attempt has taken over"
+}
+
+// message returns what the API server says in words: the message of a Status or, where
+// the answer is none, all of it.
+func (a answer) message() string {
+	var status struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(a.body), &status) != nil || status.Message == "" {
+		return a.body
+	}
+	return status.Message
 }
 
 // maxRetryAfter bounds how long the API server may make us wait.

@@ -149,18 +149,24 @@ func TestCommitIsTriedUntilItIsAccepted(t *testing.T) {
 }
 
 func TestAnotherAttemptTakesOver(t *testing.T) {
-	cases := map[string][]reply{
-		"the policy says so":        {ok(), says(403, "fenced: attempt 2 is current")},
-		"the test fails":            {ok(), says(422, `{"kind":"Status","reason":"Invalid","details":{},"code":422}`)},
-		"the Run is gone":           {ok(), says(404, "not found")},
-		"the token stays refused":   {ok(), says(401, "")},
-		"after answers of all kind": {ok(), says(500, ""), says(409, ""), says(403, "fenced: x")},
+	cases := map[string]struct {
+		answers []reply
+		want    string
+	}{
+		"the policy says so": {
+			[]reply{ok(), says(403, `{"kind":"Status","message":"runs.deckhand.dev \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: fenced: the Run is finished"}`)},
+			"The API server takes no more reports of this pod: the Run is finished",
+		},
+		"the test fails":            {[]reply{ok(), says(422, `{"kind":"Status","reason":"Invalid","details":{},"code":422}`)}, "Another attempt has taken over"},
+		"the Run is gone":           {[]reply{ok(), says(404, `{"kind":"Status","reason":"NotFound","code":404}`)}, "The Run was deleted (HTTP 404)"},
+		"the token stays refused":   {[]reply{ok(), says(401, `{"kind":"Status","message":"Unauthorized","code":401}`)}, "The API server has not accepted the token of this pod for 1m0s (HTTP 401): the pod or its ServiceAccount was deleted, or the token is not renewed"},
+		"after answers of all kind": {[]reply{ok(), says(500, ""), says(409, ""), says(403, "fenced: x")}, "The API server takes no more reports of this pod: x"},
 	}
-	for name, answers := range cases {
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told error
-				w := open(&server{answers: answers}, func(err error) { told = err })
+				w := open(&server{answers: tc.answers}, func(err error) { told = err })
 				defer w.Close()
 				if err := w.Commit(t.Context(), just(step(1))); err != nil {
 					t.Fatalf("the first Commit: %v", err)
@@ -168,6 +174,9 @@ func TestAnotherAttemptTakesOver(t *testing.T) {
 				var end *task.EndError
 				if err := w.Commit(t.Context(), just(step(2))); !errors.As(err, &end) || end.Reason != task.ReasonFenced {
 					t.Errorf("the second Commit: %v, want Fenced", err)
+				}
+				if end.Message != tc.want {
+					t.Errorf("it ends with %q, want %q", end.Message, tc.want)
 				}
 				if err := w.Commit(t.Context(), just(step(3))); !errors.As(err, &end) {
 					t.Errorf("the third Commit: %v, want the same", err)
