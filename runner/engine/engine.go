@@ -72,6 +72,7 @@ type run struct {
 
 func newRun(c Config) *run {
 	r := &run{Config: c, board: newBoard(c), crew: newCrew(c), gone: make(chan struct{})}
+	r.book.Agent = c.Actor.Agent.Name
 	r.Hold = cmp.Or(c.Hold, defaultHold)
 	if c.Digest == nil {
 		r.Digest = digest.Call

@@ -95,7 +95,8 @@ func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
 			}
 		},
 	})
-	if out := s.run(t); !strings.HasPrefix(out.Warning, "Every call of hook guard failed (1 of 1): dial 10.0.0.1:80: connection refused. Check its url in spec.hooks") {
+	s.Actor.Agent.Name = "fixer"
+	if out := s.run(t); out.Warning != "Every call of hook guard failed (1 of 1): dial 10.0.0.1:80: connection refused. Check its url in spec.hooks of Agent fixer." {
 		t.Errorf("the warning is %q", out.Warning)
 	}
 }

@@ -43,10 +43,7 @@ func (b *Book) reach(r Record) {
 		return
 	}
 	for _, h := range r.Step.Hooks {
-		to := Remote{Name: "hook " + h.Name, Field: "its url in spec.hooks"}
-		if r.Step.Scope.Agent != "" {
-			to.Field += " of Agent " + r.Step.Scope.Agent
-		}
+		to := Remote{Name: "hook " + h.Name, Field: "its url in spec.hooks of Agent " + cmp.Or(r.Step.Scope.Agent, b.Agent)}
 		if h.Did == step.HookFailed {
 			to.Unreachable = cmp.Or(h.Reason, "it failed")
 		}

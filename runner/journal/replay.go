@@ -14,6 +14,8 @@ import (
 // A Book is all sessions of a Run as they were when their journal stopped, and
 // what they share.
 type Book struct {
+	// Agent is the name of the Run's own agent. Steps name only the agents below it.
+	Agent string
 	// Meter is what the Run had used.
 	Meter step.Meter
 	// Begun says that a call that may have changed something was begun. Effects
