@@ -283,7 +283,7 @@ func TestAwaitKeys(t *testing.T) {
 			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
 				t.Fatalf("after %s: %v", time.Since(began), err)
 			}
-			if want := "Secret anthropic has no key api-key in namespace team-a"; !strings.HasPrefix(end.Message, want) {
+			if want := `Secret anthropic has no key api-key in namespace team-a; if the Secret exists, add the key with kubectl patch secret anthropic --patch='{"stringData":{"api-key":"…"}}', else create it with kubectl create secret generic anthropic --from-literal=api-key=…; once it is there`; !strings.HasPrefix(end.Message, want) {
 				t.Errorf("message %q, want %q", end.Message, want)
 			}
 		})
@@ -296,7 +296,7 @@ func TestAwaitKeys(t *testing.T) {
 			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
 				t.Fatalf("after %s: %v", time.Since(began), err)
 			}
-			if want := "2 keys of Secrets are missing in namespace team-a: key api-key of Secret anthropic, key token of Secret tavily; create them"; !strings.HasPrefix(end.Message, want) {
+			if want := "2 keys of Secrets are missing in namespace team-a: key api-key of Secret anthropic, key token of Secret tavily; for the first, if the Secret exists, add the key with kubectl patch secret anthropic "; !strings.HasPrefix(end.Message, want) {
 				t.Errorf("message %q, want %q", end.Message, want)
 			}
 		})

@@ -60,16 +60,22 @@ func keysMissing(keys []task.SecretKey, namespace string) error {
 	k := keys[0]
 	if len(keys) == 1 {
 		return task.End(task.ReasonSecretMissing,
-			"Secret %s has no key %s in namespace %s; create it (kubectl create secret generic %s --from-literal=%s=…, if there is no such Secret); once it is there, the Run goes on by itself within two minutes",
-			k.Secret, k.Key, namespace, k.Secret, k.Key)
+			"Secret %s has no key %s in namespace %s; %s; once it is there, the Run goes on by itself within two minutes",
+			k.Secret, k.Key, namespace, howToAdd(k))
 	}
 	names := make([]string, 0, len(keys))
 	for _, k := range keys {
 		names = append(names, fmt.Sprintf("key %s of Secret %s", k.Key, k.Secret))
 	}
 	return task.End(task.ReasonSecretMissing,
-		"%d keys of Secrets are missing in namespace %s: %s; create them (kubectl create secret generic %s --from-literal=%s=…, if there is no such Secret); once it is there, the Run goes on by itself within two minutes",
-		len(keys), namespace, strings.Join(names, ", "), k.Secret, k.Key)
+		"%d keys of Secrets are missing in namespace %s: %s; for the first, %s; once it is there, the Run goes on by itself within two minutes",
+		len(keys), namespace, strings.Join(names, ", "), howToAdd(k))
+}
+
+// howToAdd returns how a user adds a key. A runner cannot see whether the Secret exists.
+func howToAdd(k task.SecretKey) string {
+	return fmt.Sprintf(`if the Secret exists, add the key with kubectl patch secret %s --patch='{"stringData":{"%s":"…"}}', else create it with kubectl create secret generic %s --from-literal=%s=…`,
+		k.Secret, k.Key, k.Secret, k.Key)
 }
 
 // await waits for one key.
