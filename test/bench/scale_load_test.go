@@ -5,34 +5,34 @@ package bench
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// writers is how many requests of a flood are under way at once.
+// writers is how many requests are under way at once, but for those of pace.
 const writers = 16
 
 // flood creates n objects as fast as the API server takes them.
 func (s *scale) flood(n int, object func(int) client.Object) {
 	s.t.Helper()
-	var all sync.WaitGroup
-	next := make(chan int)
-	for range writers {
-		all.Go(func() {
-			for i := range next {
-				s.send(object(i), time.Now())
-			}
-		})
-	}
+	s.eachOf(n, func(i int) error { return s.send(object(i), time.Now()) })
+}
+
+// eachOf does something n times, several at once.
+func (s *scale) eachOf(n int, do func(int) error) {
+	s.t.Helper()
+	var all errgroup.Group
+	all.SetLimit(writers)
 	for i := range n {
-		next <- i
+		all.Go(func() error { return do(i) })
 	}
-	close(next)
-	all.Wait()
+	if err := all.Wait(); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // pace creates n objects, one each interval, and does not wait for the answers in
@@ -40,29 +40,31 @@ func (s *scale) flood(n int, object func(int) client.Object) {
 func (s *scale) pace(n int, interval time.Duration, object func(int) client.Object) []time.Duration {
 	s.t.Helper()
 	late := make([]time.Duration, n)
-	var all sync.WaitGroup
+	var all errgroup.Group
 	begin := time.Now()
 	for i := range n {
 		due := begin.Add(time.Duration(i) * interval)
 		<-time.After(time.Until(due))
-		all.Go(func() {
+		all.Go(func() error {
 			late[i] = time.Since(due)
-			s.send(object(i), due)
+			return s.send(object(i), due)
 		})
 	}
-	all.Wait()
+	if err := all.Wait(); err != nil {
+		s.t.Error(err)
+	}
 	return late
 }
 
 // send creates an object that is due, and notes that of a Run.
-func (s *scale) send(o client.Object, due time.Time) {
-	s.t.Helper()
+func (s *scale) send(o client.Object, due time.Time) error {
 	if _, is := o.(*v1alpha1.Run); is {
 		s.tally.due(o.GetName(), due)
 	}
 	if err := s.client.Create(s.t.Context(), o); err != nil {
-		s.t.Errorf("creating %T %s: %v", o, o.GetName(), err)
+		return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 	}
+	return nil
 }
 
 func (s *scale) createRuns(prefix string, n int, agent string) {

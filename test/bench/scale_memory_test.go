@@ -15,44 +15,21 @@ import (
 )
 
 // memory is what the operator holds when many Runs are finished and some active,
-// with their pods and without, and how it takes them up after a restart.
+// with their pods and without, and how it takes them up after a restart. All but one
+// of each are copies of that one, which were made while there was no operator.
 func (s *scale) memory() {
 	s.t.Helper()
 	finished, active := scaled(10000, 100), scaled(1000, 10)
-	s.agent("active", "0s", 24*time.Hour)
-	s.agent("kept", "24h", 0)
 	before := s.operatorRestarts()
-
-	filling := s.sample()
-	span := s.begin()
-	s.createRuns("active", active, "active")
-	s.tally.await("all active Runs have pods", func(c counts) bool { return c.pods == active+1 })
-	begun := time.Now()
-	s.createRuns("kept", finished, "kept")
-	took := s.tally.await("all Runs end", func(c counts) bool { return c.terminal == finished+1 }).Sub(begun)
-	s.settle()
-	filled := filling.stop()
-	fmt.Printf("%d finished Runs in %s beside %d active ones: RSS at most %.0f MiB, at the end %.0f MiB, live heap %.0f MiB\n",
-		finished, took.Round(time.Second), active, filled.peak, filled.last.rss, filled.last.live)
-	if s.operatorRestarts() == before {
-		span.end()
-		fmt.Printf("  %s\n", span.describe(finished+active))
-	}
-
+	s.populate(finished, active)
 	kept := s.restart("kept-restart")
-	s.settle()
-	keptAtRest := s.mem()
-	s.removeKeptPods(finished)
+	s.removeKeptPods()
 	removed := s.restart("removed-restart")
-	s.settle()
-	removedAtRest := s.mem()
 	s.tally.mustSucceed()
-
-	s.printOf(finished, "BenchmarkScaleMemory/filling %d %.0f peak-MiB %d finished %d active", filled.peak, finished, active)
-	s.printOf(finished, "BenchmarkScaleMemory/kept %d %.0f RSS-MiB %.0f live-MiB %d finished %d active", keptAtRest.rss, keptAtRest.live, finished, active)
-	s.printOf(finished, "BenchmarkScaleMemory/removed %d %.0f RSS-MiB %.0f live-MiB %d finished %d active", removedAtRest.rss, removedAtRest.live, finished, active)
-	s.printOf(finished, "BenchmarkScaleRestart/kept %d %.0f first-pod-ms %.0f peak-MiB %d finished %d active", ms(kept.first), kept.peak, finished, active)
-	s.printOf(finished, "BenchmarkScaleRestart/removed %d %.0f first-pod-ms %.0f peak-MiB %d finished %d active", ms(removed.first), removed.peak, finished, active)
+	s.printOf(finished, "BenchmarkScaleMemory/kept %d %.0f RSS-MiB %.0f live-MiB %d finished %d active", kept.rss, kept.live, finished, active)
+	s.printOf(finished, "BenchmarkScaleMemory/removed %d %.0f RSS-MiB %.0f live-MiB %d finished %d active", removed.rss, removed.live, finished, active)
+	s.printOf(finished, "BenchmarkScaleRestart/kept %d %.0f first-pod-ms %.0f peak-MiB", ms(kept.first), kept.peak)
+	s.printOf(finished, "BenchmarkScaleRestart/removed %d %.0f first-pod-ms %.0f peak-MiB", ms(removed.first), removed.peak)
 	if killed := s.operatorRestarts() - before; killed > 0 {
 		s.t.Errorf("the operator's container ended %d times by itself: %s", killed, s.lastWords())
 	}
@@ -60,6 +37,7 @@ func (s *scale) memory() {
 
 // restarted is what came of a restart.
 type restarted struct {
+	heap
 	first time.Duration // to the pod of the first new Run
 	peak  float64       // of the RSS, in MiB
 }
@@ -89,30 +67,17 @@ func (s *scale) restart(prefix string) restarted {
 	all := s.tally.await("all new Runs end", func(c counts) bool { return c.terminal == before.terminal+n }).Sub(begun)
 	s.settle()
 	seen := memory.stop()
-	fmt.Printf("%s: first pod of a new Run after %s, all %d ended after %s, RSS at most %.0f MiB\n", prefix, first.Round(time.Millisecond), n, all.Round(time.Millisecond), seen.peak)
-	return restarted{first: first, peak: seen.peak}
+	fmt.Printf("%s: first pod of a new Run after %s, all %d ended after %s, RSS at most %.0f MiB, at the end %.0f MiB\n",
+		prefix, first.Round(time.Millisecond), n, all.Round(time.Millisecond), seen.peak, seen.last.rss)
+	return restarted{heap: seen.last, first: first, peak: seen.peak}
 }
 
 // removeKeptPods deletes the pods of finished Runs, and waits until they are gone.
-func (s *scale) removeKeptPods(n int) {
+func (s *scale) removeKeptPods() {
 	s.t.Helper()
-	kept := []client.DeleteAllOfOption{client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelAgent: "kept"}}
-	if err := s.client.DeleteAllOf(s.t.Context(), &corev1.Pod{}, kept...); err != nil {
+	of := client.MatchingLabels{v1alpha1.LabelAgent: "kept"}
+	if err := s.deleteAll(s.t.Context(), &corev1.Pod{}, &corev1.PodList{}, of); err != nil {
 		s.t.Fatal(err)
-	}
-	for {
-		var left corev1.PodList
-		if err := s.client.List(s.t.Context(), &left, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelAgent: "kept"}, client.Limit(1)); err != nil {
-			s.t.Fatal(err)
-		}
-		if len(left.Items) == 0 {
-			return
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-s.t.Context().Done():
-			s.t.Fatalf("%d pods do not go", n)
-		}
 	}
 }
 
@@ -147,11 +112,6 @@ type heap struct{ rss, live float64 }
 func heapOf(m metrics) heap {
 	const mib = 1 << 20
 	return heap{rss: m.sum("process_resident_memory_bytes") / mib, live: m.sum("go_gc_heap_live_bytes") / mib}
-}
-
-func (s *scale) mem() heap {
-	s.t.Helper()
-	return heapOf(s.operatorMetrics())
 }
 
 // A sampler reads the operator's memory four times a second.

@@ -34,7 +34,10 @@ func (s *scale) workflow() {
 	}
 	span := s.begin()
 	begun := time.Now()
-	s.send(&v1alpha1.Run{ObjectMeta: s.meta("many"), Spec: v1alpha1.RunSpec{Workflow: "many", Parameters: &runtime.RawExtension{Raw: parameters}}}, begun)
+	err = s.send(&v1alpha1.Run{ObjectMeta: s.meta("many"), Spec: v1alpha1.RunSpec{Workflow: "many", Parameters: &runtime.RawExtension{Raw: parameters}}}, begun)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	took := s.tally.await("the workflow ends", func(c counts) bool { return c.terminal == n+2 }).Sub(begun)
 	s.settle()
 	span.end()

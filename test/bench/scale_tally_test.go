@@ -40,6 +40,7 @@ type tally struct {
 type stages struct {
 	moments
 	added     time.Time
+	started   time.Time
 	scheduled time.Time // when a Schedule was to make it
 	done      bool
 }
@@ -48,6 +49,7 @@ type stages struct {
 type counts struct {
 	bare     int // pods of no Run that ended
 	pods     int // of Runs
+	started  int // Runs of which a runner has reported
 	terminal int
 	others   int // Runs of other namespaces that became terminal
 }
@@ -125,6 +127,9 @@ func (l *tally) seeRun(r *v1alpha1.Run) {
 	once(&s.added)
 	if at, err := time.Parse(time.RFC3339, r.Annotations[v1alpha1.AnnotationScheduledAt]); err == nil {
 		s.scheduled = at
+	}
+	if r.Status.Progress != nil {
+		l.counts.started += once(&s.started)
 	}
 	if p := r.Status.Progress; p != nil && p.Result != nil {
 		if once(&s.committed) == 1 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,7 +104,7 @@ func newScale(t *testing.T) *scale {
 	s.agent("brief", "0s", 0)
 	s.createRuns("first", 1, "brief") // what is made once is made now
 	s.tally.await("a first Run ends", func(c counts) bool { return c.terminal == 1 })
-	s.settle()
+	<-time.After(2 * time.Second) // and its event written
 	return s
 }
 
@@ -123,21 +124,36 @@ func (s *scale) agent(name string, retention v1alpha1.Duration, work time.Durati
 // node to go, and what goes would weigh on what is measured next.
 func (s *scale) clear() {
 	ctx := context.WithoutCancel(s.t.Context())
-	in := client.InNamespace(s.namespace)
-	for _, o := range []client.Object{&v1alpha1.Schedule{}, &v1alpha1.Run{}, &corev1.Pod{}} {
-		if err := s.client.DeleteAllOf(ctx, o, in); err != nil {
-			s.t.Error(err)
-		}
+	err := errors.Join(
+		s.deleteAll(ctx, &v1alpha1.Schedule{}, &v1alpha1.ScheduleList{}),
+		s.deleteAll(ctx, &v1alpha1.Run{}, &v1alpha1.RunList{}),
+		s.deleteAll(ctx, &corev1.Pod{}, &corev1.PodList{}),
+	)
+	if err != nil {
+		s.t.Error(err)
 	}
-	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
-		var runs v1alpha1.RunList
-		var pods corev1.PodList
-		err := errors.Join(s.client.List(ctx, &runs, in, client.Limit(1)), s.client.List(ctx, &pods, in, client.Limit(1)))
-		return len(runs.Items)+len(pods.Items) == 0, err
+}
+
+// deleteAll deletes objects of one kind and waits until they are gone. It asks again,
+// because the API server gives up on a large collection after a minute.
+func (s *scale) deleteAll(ctx context.Context, kind client.Object, left client.ObjectList, which ...client.ListOption) error {
+	which = append(which, client.InNamespace(s.namespace), client.Limit(1))
+	all := (&client.ListOptions{}).ApplyOptions(which)
+	all.Limit = 0
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 15*time.Minute, true, func(ctx context.Context) (bool, error) {
+		if last = s.client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: *all}); last != nil {
+			return false, nil //nolint:nilerr // it is told when the time is up
+		}
+		if last = s.client.List(ctx, left, which...); last != nil {
+			return false, nil //nolint:nilerr // the same
+		}
+		return meta.LenList(left) == 0, nil
 	})
 	if err != nil {
-		s.t.Errorf("Runs and pods of namespace %s do not go: %v", s.namespace, err)
+		return fmt.Errorf("deleting all %T of namespace %s: %w (%w)", kind, s.namespace, err, last)
 	}
+	return nil
 }
 
 // throughput is how fast Runs end that were all created at once, beside bare pods on
@@ -159,8 +175,8 @@ func (s *scale) throughput() {
 
 	fmt.Printf("%d bare pods in %s, %d Runs in %s; %s\n", n, pods.Round(time.Millisecond), n, runs.Round(time.Millisecond), span.describe(n))
 	s.printOf(n, "BenchmarkScaleThroughput %d %.1f runs/s %.1f pods/s %d Runs", perSecond(n, runs), perSecond(n, pods), n)
-	s.printOf(n, "BenchmarkScaleCost %d %.1f operator-CPU-ms/Run %.1f server-CPU-ms/Run %.1f node-CPU-ms/Run %.2f writes/Run %.1f reconciles/Run %.3f settled/Run",
-		span.operatorCPU(n), span.serverCPU(n), span.ownCPU(n), span.writes(n), span.reconciles(n), span.settled())
+	s.printOf(n, "BenchmarkScaleCost %d %.1f operator-CPU-ms/Run %.1f server-CPU-ms/Run %.1f node-CPU-ms/Run %.2f writes/Run %.1f reconciles/Run %.3f settled/Run %.0f RSS-MiB",
+		span.operatorCPU(n), span.serverCPU(n), span.ownCPU(n), span.writes(n), span.reconciles(n), span.settled(), heapOf(span.operator[1]).rss)
 	if got := span.settled(); got != 1 {
 		s.t.Errorf("deckhand_runs_settled_total rose by %.3f for each Run, want 1", got)
 	}
