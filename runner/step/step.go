@@ -166,10 +166,6 @@ type Tool struct {
 type Scope struct {
 	Depth int `json:"depth,omitempty"`
 	// Parent is the call that opened the session: the session's name.
-	Parent    string `json:"parent,omitempty"`
-	Agent     string `json:"agent,omitempty"`
-	Node      string `json:"node,omitempty"`
-	Branch    string `json:"branch,omitempty"`
-	Iteration int    `json:"iteration,omitempty"`
-	Index     int    `json:"index,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	Agent  string `json:"agent,omitempty"`
 }
