@@ -6,9 +6,11 @@ package apitest
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,9 +83,18 @@ func launch() (*envtest.Environment, *Server, error) {
 	return env, s, s.guard(context.Background())
 }
 
+// readConfig reads the folders of config. go test repeats a result from its cache
+// unless a file changed that was opened during a test; the server read its files before.
+var readConfig = sync.OnceValue(func() error {
+	return filepath.WalkDir(filepath.Join(Root(), "config"), func(_ string, _ fs.DirEntry, err error) error { return err })
+})
+
 // Get is the package's server.
 func Get(t *testing.T) *Server {
 	t.Helper()
+	if err := readConfig(); err != nil {
+		t.Fatal(err)
+	}
 	if shared == nil {
 		t.Fatal("apitest.Main is not the package's TestMain")
 	}

@@ -3,11 +3,13 @@ package render_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,9 +55,20 @@ func tryTemplate(t *testing.T, release, values string, flags ...string) ([]byte,
 	return run(t, values, helm, args...)
 }
 
+// readFolders reads the folders of what is rendered. go test repeats a result from its
+// cache unless a file changed that was opened during a test, which the tools do on
+// their own.
+var readFolders = sync.OnceValue(func() error {
+	read := func(_ string, _ fs.DirEntry, err error) error { return err }
+	return errors.Join(filepath.WalkDir(chart, read), filepath.WalkDir(config, read))
+})
+
 // run starts one of the tools; its error is what the user would read.
 func run(t *testing.T, stdin, tool string, args ...string) ([]byte, error) {
 	t.Helper()
+	if err := readFolders(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(tool); err != nil {
 		t.Skipf("%s is not built: run make test", tool)
 	}
