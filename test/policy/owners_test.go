@@ -36,9 +36,12 @@ func TestOnlyTheOperatorChangesTheOwnerOfARunnerPod(t *testing.T) {
 	s := newStage(t)
 	s.own(t)
 	c := eve(t, s)
+	namesake := s.run.DeepCopy()
+	namesake.UID = "6e1b1b0e-5f4f-4d5f-8f3f-000000000000"
 	for name, patch := range map[string]client.Patch{
 		"taking the owner away":      client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`)),
 		"another Run as the owner":   owners(s.foreign, `"controller":true,"blockOwnerDeletion":true`),
+		"a namesake of its Run":      owners(namesake, `"controller":true,"blockOwnerDeletion":true`),
 		"an owner that controls not": owners(s.run, `"controller":false,"blockOwnerDeletion":true`),
 		"a second owner": client.RawPatch(types.StrategicMergePatchType, []byte(
 			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"keep","uid":"6e1b1b0e-5f4f-4d5f-8f3f-000000000000"}]}}`)),

@@ -1,12 +1,15 @@
 package render_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // The kustomization installs what the chart does by default, and the namespace.
@@ -28,6 +31,56 @@ func TestKustomizeInstallsTheSame(t *testing.T) {
 	if diff := cmp.Diff(podSpec(t, charted), podSpec(t, kustomized)); diff != "" {
 		t.Errorf("pod: -chart +kustomize:\n%s", diff)
 	}
+	if diff := cmp.Diff(contents(t, charted), contents(t, kustomized)); diff != "" {
+		t.Errorf("contents: -chart +kustomize:\n%s", diff)
+	}
+}
+
+// The component adds what the chart adds with metrics.authentication.
+func TestKustomizeAuthenticatesTheMetricsLikeTheChart(t *testing.T) {
+	dir := t.TempDir()
+	from, err := filepath.Abs(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, err = filepath.Rel(dir, from); err != nil { // an absolute one is refused
+		t.Fatal(err)
+	}
+	text := "resources: [" + from + "/default]\ncomponents: [" + from + "/metrics-authentication]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "", kustomize, "build", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomized, charted := parse(t, out), template(t, "deckhand", "metrics: {authentication: true}")
+	if diff := cmp.Diff(contents(t, charted), contents(t, kustomized)); diff != "" {
+		t.Errorf("contents: -chart +kustomize:\n%s", diff)
+	}
+	if diff := cmp.Diff(podSpec(t, charted), podSpec(t, kustomized)); diff != "" {
+		t.Errorf("pod: -chart +kustomize:\n%s", diff)
+	}
+}
+
+// contents are objects without their metadata, but for Deployments and for what comes
+// from the same files.
+func contents(t *testing.T, objects []object) map[string]map[string]any {
+	t.Helper()
+	byID := map[string]map[string]any{}
+	for _, o := range objects {
+		switch o.Kind {
+		case "Deployment", "Namespace", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+			continue
+		}
+		var content map[string]any
+		if err := yaml.Unmarshal(o.text, &content); err != nil {
+			t.Fatalf("reading %s: %v", o.id(), err)
+		}
+		delete(content, "metadata")
+		byID[o.id()] = content
+	}
+	return byID
 }
 
 func rules(t *testing.T, objects []object) map[string][]rbacv1.PolicyRule {
@@ -39,10 +92,11 @@ func rules(t *testing.T, objects []object) map[string][]rbacv1.PolicyRule {
 	return byRole
 }
 
-// podSpec leaves out what is the cluster's default.
+// podSpec leaves out what is the cluster's default, and the order of arguments.
 func podSpec(t *testing.T, objects []object) corev1.PodSpec {
 	t.Helper()
 	spec := manager(t, objects).Spec.Template.Spec
 	spec.Containers[0].ImagePullPolicy = ""
+	slices.Sort(spec.Containers[0].Args)
 	return spec
 }

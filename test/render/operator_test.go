@@ -63,6 +63,13 @@ func TestRightsOnReviewsComeWithAuthenticationOfMetrics(t *testing.T) {
 	if got := reviews(""); len(got) != 0 || flag("") {
 		t.Errorf("by default: %v", got)
 	}
+	with := template(t, "prod", "metrics: {authentication: true}")
+	for _, b := range all[rbacv1.ClusterRoleBinding](t, with, "ClusterRoleBinding") {
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "deckhand-system", Name: manager(t, with).Spec.Template.Spec.ServiceAccountName}}
+		if diff := cmp.Diff(want, b.Subjects); strings.HasSuffix(b.Name, "-metrics-authentication") && (diff != "" || b.RoleRef.Name != b.Name) {
+			t.Errorf("%s is for role %s, subjects -want +got:\n%s", b.Name, b.RoleRef.Name, diff)
+		}
+	}
 	for _, values := range []string{"metrics: {authentication: true}", "{metrics: {authentication: true}, watchNamespaces: [a]}"} {
 		if diff := cmp.Diff([]string{"tokenreviews create", "subjectaccessreviews create"}, reviews(values)); diff != "" || !flag(values) {
 			t.Errorf("%s: -want +got:\n%s", values, diff)
