@@ -3,6 +3,7 @@ package run
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,5 +78,50 @@ func TestWaitedPods(t *testing.T) {
 	}
 	if got := names(waitedPods(w)); !slices.Equal(got, []string{"x-2", "x-4"}) {
 		t.Errorf("waitedPods() = %v", got)
+	}
+}
+
+// waitsForSecret lets attempt 1 wait for a Secret, and plays until attempt 2 has a pod.
+func waitsForSecret(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t, gen.Run(), gen.Agent())
+	for len(c.pods) == 0 {
+		c.step()
+	}
+	starts(1)(c)
+	c.step()
+	exits(1, task.ExitConfig, lackedSecret(1, 15))(c)
+	for range 10 {
+		c.now = c.now.Add(time.Minute)
+		if c.step(); c.run.Status.Attempt.PodUID == "uid-x-2" {
+			return c
+		}
+	}
+	t.Fatalf("there is no second attempt: %s", messageOf(c.run))
+	return nil
+}
+
+// What an attempt that only waited says of its duration is not charged.
+func TestWaitingIsNotCharged(t *testing.T) {
+	c := waitsForSecret(t)
+	if used := taskIn(c.pod(2)).Meter.DurationSeconds; used != 0 {
+		t.Errorf("attempt 2 begins with %d s", used)
+	}
+	if p := c.run.Status.Progress; p != nil {
+		t.Errorf("progress is %+v", p)
+	}
+}
+
+// An operator may stop between making a pod and recording it. The next one deletes the
+// pod that only waited as well.
+func TestAdoptingAPodDeletesThoseThatOnlyWaited(t *testing.T) {
+	c := waitsForSecret(t)
+	waited := secretless(step.Meter{}, task.Counts{})
+	waited.Name = "x-1"
+	c.run.Status.Attempt.PodUID = ""
+	w := c.world()
+	w.pods = append([]corev1.Pod{waited}, w.pods...)
+	if p := decide(w); p.adopt == nil || p.adopt.Name != "x-2" || !slices.Equal(names(p.remove), []string{"x-1"}) {
+		t.Errorf("adopts %v, deletes %v", p.adopt, names(p.remove))
 	}
 }
