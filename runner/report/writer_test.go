@@ -164,29 +164,27 @@ func TestAnotherAttemptTakesOver(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var told error
-				w := open(&server{answers: tc.answers}, func(err error) { told = err })
-				defer w.Close()
-				if err := w.Commit(t.Context(), just(step(1))); err != nil {
-					t.Fatalf("the first Commit: %v", err)
-				}
-				var end *task.EndError
-				if err := w.Commit(t.Context(), just(step(2))); !errors.As(err, &end) || end.Reason != task.ReasonFenced {
-					t.Errorf("the second Commit: %v, want Fenced", err)
-				}
-				if end.Message != tc.want {
-					t.Errorf("it ends with %q, want %q", end.Message, tc.want)
-				}
-				if err := w.Commit(t.Context(), just(step(3))); !errors.As(err, &end) {
-					t.Errorf("the third Commit: %v, want the same", err)
-				}
-				synctest.Wait()
-				if !errors.As(told, &end) || end.Reason != task.ReasonFenced {
-					t.Errorf("told %v, want Fenced", told)
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { endsFenced(t, tc.answers, tc.want) })
 		})
+	}
+}
+
+// endsFenced asserts that every Commit after the first fails, and with which message.
+func endsFenced(t *testing.T, answers []reply, want string) {
+	t.Helper()
+	var told error
+	w := open(&server{answers: answers}, func(err error) { told = err })
+	defer w.Close()
+	if err := w.Commit(t.Context(), just(step(1))); err != nil {
+		t.Fatalf("the first Commit: %v", err)
+	}
+	second, third := w.Commit(t.Context(), just(step(2))), w.Commit(t.Context(), just(step(3)))
+	synctest.Wait()
+	for what, err := range map[string]error{"the second Commit": second, "the third Commit": third, "told": told} {
+		end, is := errors.AsType[*task.EndError](err)
+		if !is || end.Reason != task.ReasonFenced || end.Message != want {
+			t.Errorf("%s: %v, want Fenced: %s", what, err, want)
+		}
 	}
 }
 
