@@ -81,25 +81,30 @@ func TestADeletedRunGoesFromEveryState(t *testing.T) {
 			t.Run(state+", "+string(policy), func(t *testing.T) {
 				b := newBench(t)
 				reach(b)
-				before, pods := b.get(), len(b.pods())
-				if err := b.Admin.Delete(t.Context(), before.DeepCopy(), client.PropagationPolicy(policy)); err != nil {
-					t.Fatal(err)
-				}
-				b.unguarded = ""
-				for range 3 {
-					b.now = b.now.Add(time.Minute)
-					copied := b.there(before)
-					if err := b.reconcileCopy(copied); err != nil && !statuspatch.IsConflict(err) && !apierrors.IsNotFound(err) {
-						t.Errorf("reconciling: %v", err)
-					}
-				}
-				b.checkDeleted(before, pods, policy)
-				b.collect(before)
-				if err := b.Admin.Get(t.Context(), client.ObjectKeyFromObject(before), &v1alpha1.Run{}); !apierrors.IsNotFound(err) {
-					t.Errorf("the Run stays: %v", err)
-				}
+				b.deleted(policy)
 			})
 		}
+	}
+}
+
+// deleted deletes the Run and lets the operator go on for a while.
+func (b *bench) deleted(policy metav1.DeletionPropagation) {
+	b.t.Helper()
+	run, pods := b.get(), len(b.pods())
+	if err := b.Admin.Delete(b.t.Context(), run.DeepCopy(), client.PropagationPolicy(policy)); err != nil {
+		b.t.Fatal(err)
+	}
+	b.unguarded = ""
+	for range 3 {
+		b.now = b.now.Add(time.Minute)
+		if err := b.reconcileCopy(b.there(run)); err != nil && !statuspatch.IsConflict(err) && !apierrors.IsNotFound(err) {
+			b.t.Errorf("reconciling: %v", err)
+		}
+	}
+	b.checkDeleted(run, pods, policy)
+	b.collect(run)
+	if err := b.Admin.Get(b.t.Context(), client.ObjectKeyFromObject(run), &v1alpha1.Run{}); !apierrors.IsNotFound(err) {
+		b.t.Errorf("the Run stays: %v", err)
 	}
 }
 

@@ -110,7 +110,8 @@ type site struct {
 	t         *testing.T
 	namespace string
 	wire      *wire // the operator's
-	stop      func() error
+	mods      []func(*operator.Options)
+	stop      func() error // stops the operator
 }
 
 func newSite(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *site {
@@ -122,24 +123,32 @@ func newSite(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *
 		o.SetUID("")
 	}
 	s.Create(t, model, agent)
+	w.mods = mods
+	w.operate()
+	return w
+}
+
+// operate starts an operator, which ends with the test or when it is stopped.
+func (s *site) operate() {
+	s.t.Helper()
 	o := operator.Options{
-		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand", Namespaces: []string{w.namespace},
+		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand", Namespaces: []string{s.namespace},
 		MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
 	}
-	for _, mod := range mods {
+	for _, mod := range s.mods {
 		mod(&o)
 	}
-	mgr, err := operator.New(t.Context(), w.wire.wrap(s.Config), o)
+	mgr, err := operator.New(s.t.Context(), s.wire.wrap(s.Config), o)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	w.stop = sync.OnceValue(start(t, mgr))
-	t.Cleanup(func() {
-		if err := w.stop(); err != nil {
-			t.Errorf("stopping the operator: %v", err)
+	stop := sync.OnceValue(start(s.t, mgr))
+	s.stop = stop
+	s.t.Cleanup(func() {
+		if err := stop(); err != nil {
+			s.t.Errorf("stopping the operator: %v", err)
 		}
 	})
-	return w
 }
 
 func (s *site) newRun(name string) *v1alpha1.Run {
