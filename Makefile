@@ -31,7 +31,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there demo bench bench-cluster bench-scale performance verify tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability demo bench bench-cluster bench-scale performance verify tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
