@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
 )
 
 // A Decision that cannot be given an owner is reported on all the same.
@@ -35,5 +36,19 @@ func TestADecisionSaysWhatWasRefused(t *testing.T) {
 				t.Errorf("the conditions are %+v, want one that names %q", seen.Status.Conditions, f.Want)
 			}
 		})
+	}
+}
+
+// What the Run reports is cleaned before a Decision on it is judged.
+func TestTheReportOfTheRunIsCleaned(t *testing.T) {
+	run, d := asking(), answering("s3c1")
+	run.Status.Progress.Result = &v1alpha1.Result{Message: untrustedtest.RawText}
+	c := denialtest.NewServer(t, []client.Object{run, d})
+	w, err := New(c, c, events.NewFakeRecorder(10), func() time.Time { return gen.Noon }).look(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := w.run.Status.Progress.Result.Message; text == "" || untrustedtest.IsRaw(text) {
+		t.Errorf("the Run says %+q", text)
 	}
 }

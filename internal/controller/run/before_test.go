@@ -39,6 +39,7 @@ func TestVerdictsOfWhatComesBefore(t *testing.T) {
 		"being killed is the ground's":                 {"fetch", corev1.ContainerStateTerminated{ExitCode: 137}, chargeGround, v1alpha1.ReasonPodLost, false, ""},
 		"a crash is the work's, and its log is named":  {"fetch", corev1.ContainerStateTerminated{ExitCode: 2}, chargeFailure, v1alpha1.ReasonRunnerFailed, false, "container fetch"},
 		"an image without the program is named":        {"install", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: \"/sandbox\": no such file"}, chargeFailure, v1alpha1.ReasonRunnerFailed, false, "container install ended with code 128: StartError"},
+		"what it says is one line":                     {"install", corev1.ContainerStateTerminated{ExitCode: 1, Message: "a\nb\u202e"}, chargeFailure, v1alpha1.ReasonRunnerFailed, false, `a b\u202e`},
 		"a sidecar that ends says nothing":             {"sandbox", corev1.ContainerStateTerminated{ExitCode: 137}, chargeGround, v1alpha1.ReasonPodLost, false, "ended without running"},
 	}
 	for name, tc := range cases {

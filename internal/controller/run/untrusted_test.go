@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -74,5 +75,40 @@ func checkVisible(t *testing.T, path string, before, after v1alpha1.RunStatus) {
 		if untrustedtest.IsRaw(m) {
 			t.Errorf("%s: %+q", path, m)
 		}
+	}
+}
+
+// What look reads, of the Run and of its child Runs, is cleaned.
+func TestReportsAreCleanedWhenTheyAreRead(t *testing.T) {
+	raw := &v1alpha1.RunProgress{Attempt: 1, Result: &v1alpha1.Result{Message: untrustedtest.RawText}}
+	run := gen.Run(func(r *v1alpha1.Run) {
+		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "x-1"}
+		r.Status.Delegated, r.Status.Progress = []string{mark("a")}, raw
+	})
+	s := newRefuser(t, run, gen.Agent())
+	child := gen.Run(func(r *v1alpha1.Run) {
+		r.Name, r.ResourceVersion = "x-a", ""
+		r.Labels = map[string]string{v1alpha1.LabelParentRun: "x", v1alpha1.LabelRequest: "s2c1"}
+		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}
+	})
+	if err := s.Create(t.Context(), child); err != nil {
+		t.Fatal(err)
+	}
+	child.Status.Progress = raw
+	if err := s.Status().Update(t.Context(), child); err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.reconciler.look(t.Context(), s.get())
+	if err != nil || len(w.children) != 1 {
+		t.Fatalf("%d children: %v", len(w.children), err)
+	}
+	for what, p := range map[string]*v1alpha1.RunProgress{"the Run": w.run.Status.Progress, "its child": w.children[0].Status.Progress} {
+		if p.Result.Message == "" || untrustedtest.IsRaw(p.Result.Message) {
+			t.Errorf("%s says %+q", what, p.Result.Message)
+		}
+	}
+	word := string(task.Termination{Result: task.Result{Message: untrustedtest.RawText}}.Encode())
+	if got := decodeLastWord(&corev1.ContainerStateTerminated{Message: word}); got == nil || untrustedtest.IsRaw(got.Result.Message) {
+		t.Errorf("the termination message is %+v", got)
 	}
 }
