@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +130,51 @@ func TestForeignVolumeIsNeverMounted(t *testing.T) {
 	b.crank()
 	b.expect("Unknown Starting")
 	b.onlyPod()
+}
+
+// A claim that is deleted stays, with a deletion timestamp, until no pod uses it. No
+// pod is created on it.
+func TestDeletedVolumeIsNotMountedAgain(t *testing.T) {
+	for name, tc := range map[string]struct{ effects, while, after string }{
+		"after effects":  {task.EffectsBegun, "False PodLost", "False PodLost"},
+		"before effects": {"", "Unknown Pending", "Unknown Starting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			claim := b.losesVolume(tc.effects)
+			b.expect(tc.while)
+			if text := message(b.get()); len(b.pods()) > 0 || !strings.HasPrefix(text, "PersistentVolumeClaim "+claim.Name) {
+				t.Errorf("%d pods; message is %q", len(b.pods()), text)
+			}
+			if err := b.Admin.Patch(t.Context(), claim, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+				t.Fatal(err)
+			}
+			b.crank()
+			b.expect(tc.after)
+			if slices.ContainsFunc(b.claims(), func(next corev1.PersistentVolumeClaim) bool { return next.UID == claim.UID }) {
+				t.Error("the deleted claim is used again")
+			}
+		})
+	}
+}
+
+// losesVolume has a durable Run begin, and deletes its claim and its pod.
+func (b *bench) losesVolume(effects string) *corev1.PersistentVolumeClaim {
+	b.t.Helper()
+	b.update(durably)
+	b.crank()
+	pod, claim := b.onlyPod(), b.claims()[0]
+	b.starts(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1, Effects: effects}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.crank()
+	now := int64(0)
+	if err := errors.Join(b.Admin.Delete(b.t.Context(), &claim), b.Admin.Delete(b.t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now})); err != nil {
+		b.t.Fatal(err)
+	}
+	b.crank()
+	return &claim
 }
 
 func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
