@@ -66,6 +66,10 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		slowly(strings.Repeat(longText+" ", 6)),
 	),
+	"slow-changer": turns( // changes something, and takes longer than a drained pod may
+		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
+		slowly(strings.Repeat(longText+" ", 9)),
+	),
 	"idler": turns( // is never answered, having changed nothing
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		modeltest.Turn{Text: "never", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle, Times: -1}}},

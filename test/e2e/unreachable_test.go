@@ -49,3 +49,34 @@ func TestEndpointsThatDoNotExist(t *testing.T) {
 		t.Errorf("the message lacks %q: %s", want, message(guarded))
 	}
 }
+
+// An optional MCP server that is not there is named by the Run, and a required one ends
+// it; either way the log of the pod says how the attempt ended.
+func TestServersThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	optional := &v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{HTTP: &v1alpha1.HTTPServer{URL: "http://" + nowhere + "/mcp"}, Required: new(false)}}
+	optional.Name = "optional"
+	required := &v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{HTTP: optional.Spec.HTTP}}
+	required.Name = "required"
+	p.create(optional, required)
+	for agent, tc := range map[string]struct{ script, toolset, ends, says string }{
+		"goes on": {"trivial", "optional", "True Finished", "The work is done. The optional toolset optional was not available: lookup " + nowhere + ": no such host. Check spec.http.url of Toolset optional."},
+		"ends":    {"reader", "required", "False ToolUnavailable", "Toolset required: the MCP server (spec.http.url) is not available: lookup " + nowhere + ": no such host"},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			p := &place{t: t, name: p.name}
+			p.agent(tc.script, func(a *v1alpha1.Agent) {
+				a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: v1alpha1.ObjectName(tc.toolset)})
+			})
+			run := p.run(tc.script, func(r *v1alpha1.Run) { r.Spec.Retries = new(int32) })
+			if got := message(p.ends(run, tc.ends)); got != tc.says {
+				t.Errorf("the message is %q, want %q", got, tc.says)
+			}
+			if log := p.log(t.Context(), run.Name+"-1"); !strings.Contains(log, `"type":"run.finished"`) {
+				t.Errorf("the log of the pod lacks run.finished: %q", log)
+			}
+			p.eventOf(run, v1alpha1.ReasonToolUnavailable)
+		})
+	}
+}

@@ -1,0 +1,82 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// deletes deletes an object as kubectl does, without waiting for it to be gone.
+func (p *place) deletes(o client.Object, name string) {
+	p.t.Helper()
+	o.SetNamespace(p.name)
+	o.SetName(name)
+	if err := cluster.admin.Delete(p.t.Context(), o); err != nil {
+		p.t.Fatalf("deleting %T %s: %v", o, name, err)
+	}
+}
+
+// changes waits until a Run has begun to change things.
+func (p *place) changes(run *v1alpha1.Run) *v1alpha1.Run {
+	p.t.Helper()
+	return p.await(run, "changes something", func(r *v1alpha1.Run) bool {
+		return r.Status.Progress != nil && r.Status.Progress.Effects == v1alpha1.EffectsBegun
+	})
+}
+
+// A claim that is deleted stays until its pod is gone. No attempt starts on it.
+func TestClaimIsDeletedUnderARun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("hanger", onVolume)
+	run := p.changes(p.run("hanger"))
+	p.deletes(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.Claim)
+	p.deletes(&corev1.Pod{}, "hanger-1")
+	want := "PersistentVolumeClaim " + run.Status.Attempt.Claim + " was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again"
+	if got := message(p.ends(run, "False PodLost")); got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+}
+
+// Work that changed nothing starts again on a new claim.
+func TestClaimIsDeletedBeforeTheWorkChangesAnything(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("idler", onVolume)
+	run := p.run("idler")
+	p.works(run)
+	claim := &corev1.PersistentVolumeClaim{}
+	run = p.await(run, "has a claim", func(r *v1alpha1.Run) bool { return r.Status.Attempt.Claim != "" })
+	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: run.Status.Attempt.Claim}, claim); err != nil {
+		t.Fatal(err)
+	}
+	first := claim.UID
+	p.deletes(&corev1.PersistentVolumeClaim{}, claim.Name)
+	p.deletes(&corev1.Pod{}, "idler-1")
+	p.await(run, "reports from attempt 2", func(r *v1alpha1.Run) bool { return r.Status.Progress.Attempt == 2 })
+	if err := cluster.admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.UID == first {
+		t.Errorf("attempt 2 works on claim %s, the first was %s: %v", claim.UID, first, err)
+	}
+}
+
+// A Run on a volume whose version is gone says so, not that its journal is lost.
+func TestVersionIsDeletedUnderARun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("slow-changer", onVolume)
+	run := p.changes(p.run("slow-changer"))
+	version := snapshot.Name(run.Status.Attempt.Agent)
+	p.deletes(&v1alpha1.Agent{}, "slow-changer")
+	p.deletes(&corev1.ConfigMap{}, version)
+	p.deletes(&corev1.Pod{}, "slow-changer-1")
+	want := "The version of Agent slow-changer that this Run started with is gone (ConfigMap " + version + "); create another Run"
+	if got := message(p.ends(run, "False Misconfigured")); got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+}
