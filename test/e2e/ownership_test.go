@@ -101,17 +101,19 @@ func TestEditorCannotTakeAPodFromItsRun(t *testing.T) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ownerReferences of a runner pod") {
 		t.Errorf("the server says %v", err)
 	}
+	egress := pod.Labels[v1alpha1.LabelEgress]
 	stripped = pod.DeepCopy() // an administrator may
 	stripped.OwnerReferences = nil
+	delete(stripped.Labels, v1alpha1.LabelEgress)
 	if err := cluster.admin.Patch(t.Context(), stripped, client.MergeFrom(pod)); err != nil {
 		t.Fatal(err)
 	}
 	err = until(t.Context(), func(ctx context.Context) (bool, error) {
 		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		return err == nil && metav1.GetControllerOf(pod) != nil, err
+		return err == nil && metav1.GetControllerOf(pod) != nil && pod.Labels[v1alpha1.LabelEgress] != "", err
 	})
-	if err != nil {
-		t.Errorf("the operator does not restore the owner: %v", err)
+	if err != nil || pod.Labels[v1alpha1.LabelEgress] != egress {
+		t.Errorf("the operator does not restore the owner and the label %q: %v, %v", egress, err, pod.Labels)
 	}
 	var pods corev1.PodList
 	if err := cluster.admin.List(t.Context(), &pods, client.InNamespace(p.name)); err != nil || len(pods.Items) != 1 {
