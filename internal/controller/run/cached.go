@@ -63,7 +63,7 @@ func keptMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 			out.Labels[k] = v
 		}
 	}
-	for _, k := range []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationSignals} {
+	for _, k := range []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationSignals, v1alpha1.AnnotationEgress} {
 		if v, has := m.Annotations[k]; has {
 			out.Annotations[k] = v
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime"
 	"strings"
@@ -82,6 +83,26 @@ func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 	s.reconcileAll(1)
 	if got := s.get(); got.Status.Attempt.PodUID != string(pod.UID) || isOver(got) {
 		t.Errorf("the Run is %s: %s", reasonOf(got), messageOf(got))
+	}
+}
+
+// The operator sees pods as its cache keeps them, also when it restores their labels.
+func TestLabelsAreRestoredFromWhatIsCached(t *testing.T) {
+	run := gen.Run(func(r *v1alpha1.Run) { r.UID = "run" })
+	of := string(encode(task.Task{Run: task.Run{Namespace: run.Namespace, Name: run.Name, UID: string(run.UID)}, Attempt: 2}))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "pod", Annotations: map[string]string{v1alpha1.AnnotationTask: of, v1alpha1.AnnotationEgress: "ba27498c021bf347"}},
+		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	cached, err := CachedPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := restorations(world{run: run, pods: []corev1.Pod{*cached.(*corev1.Pod)}})
+	want := map[string]string{v1alpha1.LabelRun: run.Name, v1alpha1.LabelAttempt: "2", v1alpha1.LabelEgress: "ba27498c021bf347"}
+	if len(got) != 1 || !maps.Equal(got[0].labels, want) {
+		t.Errorf("restored is %+v, want labels %v", got, want)
 	}
 }
 
