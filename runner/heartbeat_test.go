@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,9 +88,10 @@ func TestHeartbeatsStopWhenTheWorkDoesNotRespond(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		h := heartbeat{path: path}
-		hangs, over := false, make(chan struct{})
+		var hangs atomic.Bool
+		over := make(chan struct{})
 		h.watch(func() {
-			if hangs {
+			if hangs.Load() {
 				<-over
 			}
 		})
@@ -105,12 +107,12 @@ func TestHeartbeatsStopWhenTheWorkDoesNotRespond(t *testing.T) {
 		if !beats() {
 			t.Error("there is no heartbeat while the work responds")
 		}
-		hangs = true
+		hangs.Store(true)
 		time.Sleep(heartbeatEvery) // the one under way
 		if beats() {
 			t.Error("there is a heartbeat while the work hangs")
 		}
-		hangs = false
+		hangs.Store(false)
 		close(over)
 		if !beats() {
 			t.Error("there is no heartbeat once the work responds again")
