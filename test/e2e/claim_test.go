@@ -34,10 +34,10 @@ func (p *place) changes(run *v1alpha1.Run) *v1alpha1.Run {
 func TestClaimIsDeletedUnderARun(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.agent("hanger", onVolume)
-	run := p.changes(p.run("hanger"))
+	p.agent("slow-changer", onVolume)
+	run := p.changes(p.run("slow-changer"))
 	p.deletes(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.Claim)
-	p.deletes(&corev1.Pod{}, "hanger-1")
+	p.deletes(&corev1.Pod{}, "slow-changer-1")
 	want := "PersistentVolumeClaim " + run.Status.Attempt.Claim + " was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again"
 	if got := message(p.ends(run, "False PodLost")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
