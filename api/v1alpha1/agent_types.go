@@ -58,9 +58,10 @@ type AgentSpec struct {
 	// +required
 	Model string `json:"model"`
 
-	// parameters go over those of every Model that the agent uses.
+	// inference are settings of requests to models. They override those of each Model
+	// that the agent uses.
 	// +optional
-	Parameters *ModelParameters `json:"parameters,omitempty"`
+	Inference *Inference `json:"inference,omitempty"`
 
 	// routes name other Models for some uses. Default: model for all.
 	// +listType=map
@@ -265,7 +266,7 @@ type Input struct {
 	// Run.spec.parameters and the arguments of the agent as a tool of another; its
 	// values are read in instructions and prompt as ${{ input.x }}. Default: an
 	// object with one string, prompt. A schema that is none makes the Agent not
-	// Ready, reason InputSchemaInvalid.
+	// Ready, reason InputInvalid.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +required
 	Schema runtime.RawExtension `json:"schema"`

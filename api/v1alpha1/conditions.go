@@ -107,13 +107,14 @@ const (
 	// ReasonInstructionsInvalid (False): the instructions name an input that
 	// input.schema does not have.
 	ReasonInstructionsInvalid = "InstructionsInvalid"
-	// ReasonInputSchemaInvalid (False): input.schema is no schema that Deckhand
-	// takes; the message names the path.
-	ReasonInputSchemaInvalid = "InputSchemaInvalid"
+	// ReasonInputInvalid (False): input is not a schema or a list of fields that
+	// Deckhand supports, or a default does not fit its field. The message has the path.
+	ReasonInputInvalid = "InputInvalid"
 	// ReasonOutputSchemaInvalid (False): the same of output.schema.
 	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
-	// ReasonParametersInvalid (False): parameters.extra is too long, or no object.
-	ReasonParametersInvalid = "ParametersInvalid"
+	// ReasonInferenceInvalid (False): inference.extra has more than 4 KiB of JSON, or
+	// is not an object.
+	ReasonInferenceInvalid = "InferenceInvalid"
 	// ReasonTooLarge (False): the Agent, with all that it may reach, does not fit a
 	// ConfigMap; the message says what takes the most.
 	ReasonTooLarge = "TooLarge"

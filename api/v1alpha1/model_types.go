@@ -104,13 +104,14 @@ type ModelSpec struct {
 
 	// maxOutputTokens is the most tokens that the model can answer with; the rest
 	// of the window is for the session. Default: known for well-known models. What
-	// a request asks for is in parameters.
+	// a request asks for is in inference.
 	// +optional
 	MaxOutputTokens *Tokens `json:"maxOutputTokens,omitempty"`
 
-	// parameters are sent with every request; absent ones are the provider's.
+	// inference are settings that are sent with every request. What is absent is left
+	// to the provider.
 	// +optional
-	Parameters *ModelParameters `json:"parameters,omitempty"`
+	Inference *Inference `json:"inference,omitempty"`
 
 	// fallbacks name up to 8 other Models, in the same namespace, that answer in
 	// this one's place, in order, while it is unavailable. Fallbacks of fallbacks
@@ -196,8 +197,8 @@ func (k *SecretKey) KeyOrDefault() string {
 	return k.Key
 }
 
-// ModelParameters are the knobs of a request.
-type ModelParameters struct {
+// Inference is how a model answers: settings of a request.
+type Inference struct {
 	// maxOutputTokens bounds one answer.
 	// +optional
 	MaxOutputTokens *Tokens `json:"maxOutputTokens,omitempty"`
@@ -220,7 +221,7 @@ type ModelParameters struct {
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// extra is merged into the request body, over everything else; at most 4 KiB
-	// of JSON, or the object is not Ready, reason ParametersInvalid.
+	// of JSON, or the object is not Ready, reason InferenceInvalid.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Extra *runtime.RawExtension `json:"extra,omitempty"`

@@ -76,7 +76,7 @@ func TestUnitsAreWrittenAsTheyWereRead(t *testing.T) {
 			t.Errorf("%s became %s", text, got)
 		}
 	}
-	var p v1alpha1.ModelParameters
+	var p v1alpha1.Inference
 	if err := json.Unmarshal([]byte(`{"temperature":0.2}`), &p); err != nil {
 		t.Fatal(err)
 	}

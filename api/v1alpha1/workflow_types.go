@@ -149,7 +149,7 @@ type Parameter struct {
 	Description string `json:"description,omitempty"`
 
 	// default is its value where a Run says none. One that does not fit its type
-	// makes the Workflow not Ready, reason ParametersInvalid.
+	// makes the Workflow not Ready, reason InputInvalid.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

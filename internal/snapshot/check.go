@@ -16,7 +16,7 @@ const maxExtra = 4 << 10
 
 // CheckModel finds what the schema of a Model cannot: a *NotReadyError, or nil.
 func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyError {
-	if p := checkParameters(m.Spec.Parameters); p != nil {
+	if p := checkInference(m.Spec.Inference); p != nil {
 		return p
 	}
 	for _, f := range m.Spec.Fallbacks {
@@ -30,16 +30,16 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 	return nil
 }
 
-func checkParameters(p *v1alpha1.ModelParameters) *NotReadyError {
+func checkInference(p *v1alpha1.Inference) *NotReadyError {
 	if p == nil || p.Extra == nil {
 		return nil
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(p.Extra.Raw, &object); err != nil {
-		return &NotReadyError{v1alpha1.ReasonParametersInvalid, "spec.parameters.extra must be an object"}
+		return &NotReadyError{v1alpha1.ReasonInferenceInvalid, "spec.inference.extra must be an object"}
 	}
 	if len(p.Extra.Raw) > maxExtra {
-		return &NotReadyError{v1alpha1.ReasonParametersInvalid, fmt.Sprintf("spec.parameters.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
+		return &NotReadyError{v1alpha1.ReasonInferenceInvalid, fmt.Sprintf("spec.inference.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
 	}
 	return nil
 }
@@ -119,11 +119,11 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 			return p
 		}
 	}
-	if p := checkParameters(agent.Spec.Parameters); p != nil {
+	if p := checkInference(agent.Spec.Inference); p != nil {
 		return p
 	}
 	if in := agent.Spec.Input; in != nil {
-		if p := checkSchema(in.Schema, v1alpha1.ReasonInputSchemaInvalid, "spec.input.schema"); p != nil {
+		if p := checkSchema(in.Schema, v1alpha1.ReasonInputInvalid, "spec.input.schema"); p != nil {
 			return p
 		}
 	}

@@ -75,9 +75,9 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 	tools := func(tools ...v1alpha1.Tool) *v1alpha1.Agent {
 		return bent(func(s *v1alpha1.AgentSpec) { s.Tools = tools })
 	}
-	badExtra := func(text string) *v1alpha1.ModelParameters {
+	badExtra := func(text string) *v1alpha1.Inference {
 		extra := raw(text)
-		return &v1alpha1.ModelParameters{Extra: &extra}
+		return &v1alpha1.Inference{Extra: &extra}
 	}
 	cases := map[string]struct {
 		agent   *v1alpha1.Agent
@@ -95,8 +95,8 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		"a fallback that is not there":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt")), v1alpha1.ReasonModelNotReady, `Model "sonnet" is not ready: Model "gpt" not found in namespace team-a; create it, or remove it from spec.fallbacks`},
 		"fallbacks in a circle":           {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "sonnet")), v1alpha1.ReasonModelNotReady, "sonnet -> gpt -> sonnet"},
 		"a fallback that is not ready":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "gone")), v1alpha1.ReasonModelNotReady, `Model "gpt" is not ready: Model "gone" not found`},
-		"extra parameters of its Model":   {gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Parameters = badExtra(`[1]`) })), v1alpha1.ReasonModelNotReady, "must be an object"},
-		"extra parameters of its own":     {bent(func(s *v1alpha1.AgentSpec) { s.Parameters = badExtra(`[1]`) }), gen.Objects(), v1alpha1.ReasonParametersInvalid, "must be an object"},
+		"extra parameters of its Model":   {gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Inference = badExtra(`[1]`) })), v1alpha1.ReasonModelNotReady, "must be an object"},
+		"extra parameters of its own":     {bent(func(s *v1alpha1.AgentSpec) { s.Inference = badExtra(`[1]`) }), gen.Objects(), v1alpha1.ReasonInferenceInvalid, "must be an object"},
 		"a cost without prices":           {limited(gen.Agent()), gen.Objects(unpriced(gen.Model())), v1alpha1.ReasonPricesMissing, `Model "sonnet" costs; set its spec.prices`},
 		"a cost and an unpriced fallback": {limited(gen.Agent()), gen.Objects(modelNamed("sonnet", "gpt"), unpriced(modelNamed("gpt"))), v1alpha1.ReasonPricesMissing, `Model "gpt" costs`},
 		"a cost and an unpriced Model of another Agent": {
@@ -107,7 +107,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			named("fixer", "b"), with(agents{limited(named("b"))}, unpriced(gen.Model())),
 			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: limits.cost needs to know what Model "sonnet" costs`,
 		},
-		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: raw(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInputSchemaInvalid, "spec.input.schema: type must be object"},
+		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: raw(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInputInvalid, "spec.input.schema: type must be object"},
 		"an output schema that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Schema: raw(`{"type":"object","properties":{"a":{"$ref":"#/x"}}}`)}
 		}), gen.Objects(), v1alpha1.ReasonOutputSchemaInvalid, "$ref"},

@@ -73,7 +73,7 @@ func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 			return &NotReadyError{v1alpha1.ReasonAgentNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s, mode Run); create it, or remove it from spec.tools of %s", name, agent.Namespace, agent.Name, agent.Name)}
 		}
 		if in := found.Spec.Input; in != nil {
-			if p := checkSchema(in.Schema, v1alpha1.ReasonInputSchemaInvalid, "spec.input.schema"); p != nil {
+			if p := checkSchema(in.Schema, v1alpha1.ReasonInputInvalid, "spec.input.schema"); p != nil {
 				return notReady(found, p)
 			}
 		}

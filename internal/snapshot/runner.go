@@ -104,7 +104,7 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 	for _, h := range spec.Hooks {
 		a.Hooks = append(a.Hooks, hookForRunner(h))
 	}
-	if a.Params, err = params(spec.Parameters); err != nil {
+	if a.Params, err = params(spec.Inference); err != nil {
 		return a, fmt.Errorf("Agent %q: %w", agent.Name, err) //nolint:staticcheck // kinds are written so
 	}
 	if spec.Input != nil {
@@ -230,14 +230,14 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 		m.Headers[h.Name] = h.Value
 	}
 	var err error
-	if m.Params, err = params(spec.Parameters); err != nil {
+	if m.Params, err = params(spec.Inference); err != nil {
 		return m, err
 	}
 	m.Prices, err = prices(spec.Prices)
 	return m, err
 }
 
-func params(p *v1alpha1.ModelParameters) (step.Params, error) {
+func params(p *v1alpha1.Inference) (step.Params, error) {
 	var out step.Params
 	if p == nil {
 		return out, nil

@@ -19,7 +19,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 	half := v1alpha1.Decimal("0.5")
 	agent := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Spec.Description = "Fixes."
-		a.Spec.Parameters = &v1alpha1.ModelParameters{TopP: &half}
+		a.Spec.Inference = &v1alpha1.Inference{TopP: &half}
 		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
 		a.Spec.Input = &v1alpha1.Input{Schema: raw(`{ "type": "object" }`)}
 		a.Spec.Workspace.Instructions = v1alpha1.InstructionsIgnore
@@ -84,10 +84,10 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Driver: "acme", Model: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
 			task.Model{Provider: "Custom", Driver: "acme", Model: "m", ContextWindow: 200_000, MaxOutputTokens: 8_000, Headers: map[string]string{"X-Team": "a"}},
 		},
-		"parameters, a key and prices": {
+		"inference, a key and prices": {
 			v1alpha1.ModelSpec{
 				Provider: v1alpha1.ProviderAnthropic, Model: "m", Credentials: &v1alpha1.SecretKey{SecretName: "s", Key: "k"},
-				Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}, Parameters: &v1alpha1.ModelParameters{Temperature: &temperature, Reasoning: "Low", MaxOutputTokens: &most},
+				Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}, Inference: &v1alpha1.Inference{Temperature: &temperature, Reasoning: "Low", MaxOutputTokens: &most},
 			},
 			func() task.Model {
 				m := task.Model{Provider: "Anthropic", Model: "m", SecretKey: task.SecretKey{Secret: "s", Key: "k"}, Prices: &task.Prices{Input: 3e6, Output: 15e6, CacheRead: 3e6, CacheWrite: 3e6}}

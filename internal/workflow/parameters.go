@@ -46,7 +46,7 @@ func compileParameters(name string, of []v1alpha1.Parameter) (parameters, *snaps
 
 func (p *parameters) add(name string, of v1alpha1.Parameter) *snapshot.NotReadyError {
 	wrong := func(format string, args ...any) *snapshot.NotReadyError {
-		return notReady(v1alpha1.ReasonParametersInvalid, "parameter %s: %s", of.Name, fmt.Sprintf(format, args...))
+		return notReady(v1alpha1.ReasonInputInvalid, "parameter %s: %s", of.Name, fmt.Sprintf(format, args...))
 	}
 	takes := plain[of.Type]
 	if of.Schema != nil {

@@ -176,7 +176,7 @@ func modelEnd(m *Model, err error) *task.EndError {
 	case errors.As(err, &notAModel):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
 	case errors.As(err, &badRequest):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, model and parameters", name, err)
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, model and inference", name, err)
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
 }

@@ -73,7 +73,7 @@ const noSummary = "(The model gave no summary of the steps before this one. Look
 var invalid = map[string]string{
 	nudgeFinish: "it answered in text and did not call finish",
 	nudgeSilent: "its answer was empty",
-	nudgeCut:    "its answer was cut at the limit of its length; raise parameters.maxOutputTokens of the Model",
+	nudgeCut:    "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model",
 }
 
 // States of the Run in events, beside those in its status.

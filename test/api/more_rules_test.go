@@ -78,7 +78,7 @@ func many(n int) string {
 
 // agentCases are the rules of everything else that an Agent says.
 var agentCases = map[string]ruleCase{
-	"parameters of an Agent are a Model's":       {agent, `spec: {parameters: {temperature: 3}}`, "less than or equal to 2"},
+	"parameters of an Agent are a Model's":       {agent, `spec: {inference: {temperature: 3}}`, "less than or equal to 2"},
 	"a route":                                    {agent, `spec: {routes: [{for: Summarize, model: small}, {for: Repair, model: small}, {for: Subagent, model: small}]}`, ``},
 	"a route is for one of the list":             {agent, `spec: {routes: [{for: Fun, model: small}]}`, `supported values: "Summarize", "Subagent", "Repair"`},
 	"a use has one route":                        {agent, `spec: {routes: [{for: Repair, model: a}, {for: Repair, model: b}]}`, "Duplicate value"},

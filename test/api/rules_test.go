@@ -45,9 +45,9 @@ var ruleCases = map[string]ruleCase{
 	"tokens may have a suffix":                    {model, `spec: {contextWindow: 200k}`, ``},
 	"tokens are positive":                         {model, `spec: {contextWindow: -1}`, "write 500k or 2M"},
 	"tokens are no quantity":                      {model, `spec: {contextWindow: 2Mi}`, "write 500k or 2M"},
-	"temperature is a number":                     {model, `spec: {parameters: {temperature: 0.2}}`, ``},
-	"temperature is bounded":                      {model, `spec: {parameters: {temperature: 2.5}}`, "less than or equal to 2"},
-	"extra parameters are free":                   {model, `spec: {parameters: {extra: {thinking: {type: enabled}}}}`, ``},
+	"temperature is a number":                     {model, `spec: {inference: {temperature: 0.2}}`, ``},
+	"temperature is bounded":                      {model, `spec: {inference: {temperature: 2.5}}`, "less than or equal to 2"},
+	"extra parameters are free":                   {model, `spec: {inference: {extra: {thinking: {type: enabled}}}}`, ``},
 
 	"an Agent has defaults for the rest": {agent, ``, ``},
 	"instructions are not empty":         {agent, `spec: {instructions: ""}`, "spec.instructions"},

@@ -205,11 +205,11 @@ func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
 	}
 	m := gen.Model()
 	m.SetNamespace(b.namespace)
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"parameters":{"extra":{"a":"`+strings.Repeat("a", 5000)+`"}}}}`))
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"inference":{"extra":{"a":"`+strings.Repeat("a", 5000)+`"}}}}`))
 	if err := b.Admin.Patch(t.Context(), m, patch); err != nil {
 		t.Fatal(err)
 	}
-	if got := reconcile(); got != "False ParametersInvalid" {
+	if got := reconcile(); got != "False InferenceInvalid" {
 		t.Errorf("Ready is %s", got)
 	}
 }

@@ -115,7 +115,7 @@ func TestBadAgentsAreNotReady(t *testing.T) {
 		"in-a-circle":      {v1alpha1.ReasonModelNotReady, "a"},
 		"without-fallback": {v1alpha1.ReasonModelNotReady, "c"},
 		"no-output-schema": {v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema: type must be one of"},
-		"no-input-schema":  {v1alpha1.ReasonInputSchemaInvalid, "oneOf"},
+		"no-input-schema":  {v1alpha1.ReasonInputInvalid, "oneOf"},
 		"no-such-input":    {v1alpha1.ReasonInstructionsInvalid, "language"},
 		"no-such-agent":    {v1alpha1.ReasonAgentNotFound, "nobody"},
 	} {

@@ -101,7 +101,7 @@ var modelExamples = map[string]example{
 			}
 		},
 	},
-	"parameters.yaml": {
+	"inference.yaml": {
 		models: map[string]modeltest.Dialogue{
 			"gpt-5-mini":     turns(modeltest.Turn{Text: "Many.", Usage: &modeltest.Usage{Input: 100, Output: 50, Reasoning: 40}}),
 			"qwen/qwen3-32b": turns(says("Forty.")),
@@ -112,7 +112,7 @@ var modelExamples = map[string]example{
 			if got := s.runs["thinker"].Status.Progress.Usage.ReasoningTokens; got != 40 {
 				s.t.Errorf("%d tokens of reasoning", got)
 			}
-			s.has("what gpt was sent", s.asked("POST models/parameters-gpt/")[0].Body, `"reasoning_effort":"high"`, `"max_completion_tokens":8000`)
+			s.has("what gpt was sent", s.asked("POST models/inference-gpt/")[0].Body, `"reasoning_effort":"high"`, `"max_completion_tokens":8000`)
 			qwen := s.asked("POST models/qwen/")[0]
 			s.has("what qwen was sent", qwen.Body, `"temperature":0`, `"top_p":0.9`, `"seed":7`, `"sort":"throughput"`)
 			if got := qwen.Header["X-Title"]; !slices.Equal(got, []string{"Deckhand examples"}) {

@@ -123,7 +123,7 @@ func TestBadWorkflowsAreRefused(t *testing.T) {
 		"unclosed": {`nodes: [{name: a, agent: hand, prompt: "x ${{ run.name"}]`, []string{"ExpressionInvalid", "node a: prompt: column 3"}},
 		"itself":   {`nodes: [{name: a, workflow: itself}]`, []string{"WorkflowCycle", "itself"}},
 		"priced":   {`{limits: {cost: 1USD}, nodes: [{name: a, agent: free, prompt: x}]}`, []string{"PricesMissing", "free"}},
-		"default":  {`{parameters: [{name: n, type: Integer, default: many}], nodes: [{name: a, agent: hand, prompt: x}]}`, []string{"ParametersInvalid", "n"}},
+		"default":  {`{parameters: [{name: n, type: Integer, default: many}], nodes: [{name: a, agent: hand, prompt: x}]}`, []string{"InputInvalid", "n"}},
 	} {
 		if name == "priced" {
 			p.create(modelOf("free", func(m *v1alpha1.Model) { m.Spec.Prices = nil }), &v1alpha1.Agent{

@@ -52,7 +52,7 @@ func ready(err error) metav1.Condition {
 	case errors.As(err, &problem):
 		c.Reason, c.Message = problem.Reason, problem.Message
 	case err != nil:
-		c.Reason, c.Message = v1alpha1.ReasonParametersInvalid, err.Error()
+		c.Reason, c.Message = v1alpha1.ReasonInferenceInvalid, err.Error()
 	}
 	return c
 }

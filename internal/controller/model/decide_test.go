@@ -15,7 +15,7 @@ import (
 func TestDecide(t *testing.T) {
 	extra := func(text string) func(*v1alpha1.Model) {
 		return func(m *v1alpha1.Model) {
-			m.Spec.Parameters = &v1alpha1.ModelParameters{Extra: &runtime.RawExtension{Raw: []byte(text)}}
+			m.Spec.Inference = &v1alpha1.Inference{Extra: &runtime.RawExtension{Raw: []byte(text)}}
 		}
 	}
 	backed := gen.Model(func(m *v1alpha1.Model) { m.Spec.Fallbacks = []v1alpha1.ObjectName{"gpt"} })
@@ -30,8 +30,8 @@ func TestDecide(t *testing.T) {
 	}{
 		"well formed":                      {gen.Model(), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, "first Run"},
 		"extra parameters that fit":        {gen.Model(extra(`{"a":1}`)), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
-		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), nil, metav1.ConditionFalse, v1alpha1.ReasonParametersInvalid, "at most 4096"},
-		"extra parameters that are a list": {gen.Model(extra(`[1]`)), nil, metav1.ConditionFalse, v1alpha1.ReasonParametersInvalid, "must be an object"},
+		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInferenceInvalid, "at most 4096"},
+		"extra parameters that are a list": {gen.Model(extra(`[1]`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInferenceInvalid, "must be an object"},
 		"a fallback that is there":         {backed, gen.Objects(backed, gpt).Models, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
 		"a fallback that is not there":     {backed, gen.Objects(backed).Models, metav1.ConditionFalse, v1alpha1.ReasonFallbackNotFound, "create it, or remove it from spec.fallbacks"},
 		"a fallback that leads back":       {backed, gen.Objects(backed, back).Models, metav1.ConditionFalse, v1alpha1.ReasonFallbackCycle, "sonnet -> gpt -> sonnet"},
