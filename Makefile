@@ -26,12 +26,12 @@ build bin/cluster bin/pause bin/k8s: export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -trimpath -ldflags="-s -w -X main.version=$(VERSION)"
 RACE = $$([ -z "$$(command -v gcc)" ] || echo -race)
-MODULES = . examples/custom-runner test/cluster test/gitops hack/tools hack/tools/lint
+MODULES = . examples/custom-runner test/cluster test/gitops hack/tools hack/tools/lint hack/tools/prose
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability demo bench bench-cluster bench-scale performance verify tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability demo bench bench-cluster bench-scale performance verify words tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -155,6 +155,13 @@ verify: bin/tools/controller-gen bin/tools/helm bin/tools/kustomize ## Check tha
 	$(MAKE) --no-print-directory lint chart
 	go test -count=1 ./test/render ./hack/reliability
 
+words: bin/tools/vale ## Check names against hack/words/identifiers.txt, and prose against the style in hack/words/styles
+	rm -rf dist/prose
+	go run ./hack/words prose dist/prose
+	bin/tools/vale --config=hack/words/vale.ini --output=line README.md AGENTS.md SCOPE.md docs examples dist/prose |
+		sed -E 's|^dist/prose/([^:]*)\.txt:|\1:|'
+	go run ./hack/words names api cmd internal runner
+
 tidy: ## Bring the go.mod files up to date
 	for module in $(MODULES); do
 		go -C "$$module" mod tidy
@@ -167,6 +174,9 @@ clean: ## Remove what was built
 
 bin/tools/golangci-lint: hack/tools/lint/go.mod hack/tools/lint/go.sum
 	go -C hack/tools/lint build -o $(CURDIR)/$@ $$(go -C hack/tools/lint list tool)
+
+bin/tools/vale: hack/tools/prose/go.mod hack/tools/prose/go.sum
+	CGO_ENABLED=1 go -C hack/tools/prose build -o $(CURDIR)/$@ $$(go -C hack/tools/prose list tool)
 
 bin/tools/%: hack/tools/go.mod hack/tools/go.sum
 	go -C hack/tools build -o $(CURDIR)/$@ $$(go -C hack/tools list tool | grep -E '/$*(/v[0-9]+)?$$')

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// messageDirs hold the messages that users and models read.
+var messageDirs = []string{"api", "cmd", "internal", "runner"}
+
+// manifestDirs hold YAML whose messages and comments users read.
+var manifestDirs = []string{"config/policy", "examples", "charts/deckhand"}
+
+// extractProse writes the prose of Go files and manifests below out, one text file for each source, on the lines where
+// it stands in the source, so that a finding at out/x.go.txt:12 is one at x.go:12.
+func extractProse(root, out string) error {
+	err := goFiles(root, messageDirs, func(path string) error {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		return writeLines(filepath.Join(out, path+".txt"), goProse(fset, file))
+	})
+	if err != nil {
+		return err
+	}
+	for _, dir := range manifestDirs {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, "NOTES.txt") {
+				return err
+			}
+			if strings.Contains(path, "charts/deckhand/files/") {
+				return nil
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			return writeLines(filepath.Join(out, relative+".txt"), manifestProse(string(data)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prose is text by the line on which it begins.
+type prose map[int][]string
+
+func (p prose) add(line int, text string) {
+	text = strings.Join(strings.Fields(text), " ")
+	if text != "" {
+		p[line] = append(p[line], text)
+	}
+}
+
+// goProse is the doc comments of exported declarations, and the string literals that read as sentences.
+func goProse(fset *token.FileSet, file *ast.File) prose {
+	p := prose{}
+	line := func(pos token.Pos) int { return fset.Position(pos).Line }
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			if n.Tag != nil {
+				n.Tag = nil
+			}
+			if len(n.Names) == 0 || n.Names[0].IsExported() {
+				p.addDoc(line, n.Doc)
+			}
+		case *ast.TypeSpec:
+			if n.Name.IsExported() {
+				p.addDoc(line, n.Doc)
+			}
+		case *ast.ValueSpec:
+			if n.Names[0].IsExported() {
+				p.addDoc(line, n.Doc)
+			}
+		case *ast.GenDecl:
+			if exported(n) {
+				p.addDoc(line, n.Doc)
+			}
+		case *ast.FuncDecl:
+			if n.Name.IsExported() {
+				p.addDoc(line, n.Doc)
+			}
+		case *ast.BasicLit:
+			if n.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(n.Value)
+			if err == nil && isSentence(text) {
+				p.add(line(n.Pos()), text)
+			}
+		}
+		return true
+	})
+	p.addDoc(line, file.Doc)
+	return p
+}
+
+func exported(d *ast.GenDecl) bool {
+	for _, s := range d.Specs {
+		switch s := s.(type) {
+		case *ast.TypeSpec:
+			if s.Name.IsExported() {
+				return true
+			}
+		case *ast.ValueSpec:
+			if s.Names[0].IsExported() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// markerMessage is the message of a validation marker, which an API server shows.
+var markerMessage = regexp.MustCompile(`message="((?:[^"\\]|\\.)*)"`)
+
+func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
+	if doc == nil {
+		return
+	}
+	start, paragraph := 0, []string{}
+	flush := func() {
+		p.add(start, strings.Join(paragraph, " "))
+		start, paragraph = 0, nil
+	}
+	for _, c := range doc.List {
+		text := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
+		switch {
+		case strings.HasPrefix(text, "+"):
+			flush()
+			if m := markerMessage.FindStringSubmatch(text); m != nil {
+				p.add(line(c.Pos()), m[1])
+			}
+		case text == "" || strings.HasPrefix(c.Text, "//\t"):
+			flush()
+		default:
+			if start == 0 {
+				start = line(c.Pos())
+			}
+			paragraph = append(paragraph, text)
+		}
+	}
+	flush()
+}
+
+// isSentence tells messages from code: some words with blanks between them.
+func isSentence(text string) bool {
+	return len(strings.Fields(text)) >= 4 && !strings.ContainsAny(text[:1], "{<") && !strings.Contains(text, "self.")
+}
+
+// manifestMessage is what a manifest says to people: a comment, or a message of an admission policy.
+var manifestMessage = regexp.MustCompile(`(?:^|\s)#\s+(.*)$|^\s*(?:-\s+)?(?:message|description):\s+(.*)$`)
+
+func manifestProse(text string) prose {
+	p := prose{}
+	number, start := 0, 0
+	var paragraph []string
+	flush := func() {
+		p.add(start, strings.Join(paragraph, " "))
+		start, paragraph = 0, nil
+	}
+	for line := range strings.Lines(text) {
+		number++
+		trimmed := strings.TrimSpace(line)
+		m := manifestMessage.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		switch {
+		case m == nil:
+			flush()
+		case strings.HasPrefix(trimmed, "#"):
+			if start == 0 {
+				start = number
+			}
+			paragraph = append(paragraph, m[1])
+		default:
+			flush()
+			p.add(number, m[1]+m[2])
+		}
+	}
+	flush()
+	return p
+}
+
+func writeLines(path string, p prose) error {
+	if len(p) == 0 {
+		return nil
+	}
+	last := 0
+	for line := range p {
+		last = max(last, line)
+	}
+	var b strings.Builder
+	for line := 1; line <= last; line++ {
+		b.WriteString(strings.Join(p[line], " | "))
+		b.WriteByte('\n')
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
