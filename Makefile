@@ -38,12 +38,15 @@ help: ## Say what there is
 
 ##@ To write code
 
-generate: bin/tools/controller-gen ## Make deep copies, CRDs, the operator's role, the chart's copies, pages
+generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Make deep copies, CRDs, the operator's role, the chart's copies, pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
 		output:crd:dir=config/crd output:rbac:dir=config/rbac
 	hack/chart-files
 	go run ./hack/eventsdoc
+	go run ./hack/reference
+	bin/tools/crd-ref-docs --config=hack/apidoc/config.yaml --templates-dir=hack/apidoc --renderer=markdown \
+		--source-path=api/v1alpha1 --output-path=docs/reference/api.md --log-level=ERROR
 	go run ./hack/reliability
 
 fmt: bin/tools/golangci-lint ## Format the code
@@ -150,7 +153,7 @@ performance: bench ## Measure the parts and write docs/performance.md
 
 ##@ To be sure
 
-verify: bin/tools/controller-gen bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
+verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
 	$(MAKE) --no-print-directory lint chart
 	go test -count=1 ./test/render ./hack/reliability

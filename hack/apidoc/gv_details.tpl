@@ -1,0 +1,5 @@
+{{- define "gvDetails" }}
+{{ range .SortedKinds }}- {{ $.TypeForKind . | markdownRenderTypeLink }}
+{{ end }}
+{{- range .SortedTypes }}{{ template "type" . }}{{ end }}
+{{- end -}}
