@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=deckhand
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target.name`
 // +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
 // +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.progress.counts.steps`
@@ -157,10 +157,9 @@ type RunStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// target is what does the work: fixer, or workflow/release.
-	// +kubebuilder:validation:MaxLength=264
+	// target is the Agent or Workflow that does the work.
 	// +optional
-	Target string `json:"target,omitempty"`
+	Target *RunTarget `json:"target,omitempty"`
 
 	// conditions holds Succeeded, Finished, Reconciling and Stalled.
 	// +listType=map
@@ -190,28 +189,15 @@ type RunStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// resumedAt is when it last went on after it was paused, or queued: limits.pending
-	// counts from here at the earliest, since it does not run meanwhile.
-	// +optional
-	ResumedAt *metav1.Time `json:"resumedAt,omitempty"`
-
 	// completionTime is when the Run became final, either way.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// version is the hash of the Workflow's version, with that of its Agents; the
-	// same for the whole Run.
+	// workflowRevision is the hash of the revision of the Workflow, with the Agents
+	// that it names. It stays the same for the whole Run.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
-	Version string `json:"version,omitempty"`
-
-	// delegated are the requests of which child Runs were made, as hashes: what one
-	// asked for is not made again when somebody deletes its Run.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:items:MaxLength=6
-	// +optional
-	Delegated []string `json:"delegated,omitempty"`
+	WorkflowRevision string `json:"workflowRevision,omitempty"`
 
 	// nodes are those of a workflow, in the order of the Workflow.
 	// +listType=map
@@ -223,6 +209,52 @@ type RunStatus struct {
 	// progress is what the runner tells; of a workflow the sum of its children.
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
+
+	// internal is what the operator remembers between two reconciliations. It is not
+	// part of the API: its fields may change in any release.
+	// +optional
+	Internal RunInternal `json:"internal,omitzero"`
+}
+
+// RunTarget names the object that does the work of a Run.
+type RunTarget struct {
+	// kind is Agent or Workflow.
+	// +kubebuilder:validation:Enum=Agent;Workflow
+	// +required
+	Kind TargetKind `json:"kind"`
+	// name is the name of the Agent or Workflow.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// TargetKind is the kind of a RunTarget.
+type TargetKind string
+
+// The kinds of a RunTarget.
+const (
+	TargetAgent    TargetKind = "Agent"
+	TargetWorkflow TargetKind = "Workflow"
+)
+
+// RunInternal is what the operator remembers between two reconciliations. It is
+// not part of the API: its fields may change in any release.
+type RunInternal struct {
+	// pendingSince is when the current wait for something outside the Run began, for
+	// example for a Secret. limits.pending counts from here.
+	// +optional
+	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
+	// resumedAt is when the Run was last resumed or left the queue. limits.pending
+	// does not count the time before.
+	// +optional
+	ResumedAt *metav1.Time `json:"resumedAt,omitempty"`
+	// delegated are hashes of the delegation requests that a child Run was created
+	// for, so that no request creates a second child Run after the first is deleted.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=6
+	// +optional
+	Delegated []string `json:"delegated,omitempty"`
 }
 
 // Attempt is one pod's try at the work.
@@ -239,23 +271,19 @@ type Attempt struct {
 	// +kubebuilder:validation:MaxLength=36
 	// +optional
 	PodUID string `json:"podUID,omitempty"`
-	// agent is the hash of the Agent's version, the same for all attempts.
+	// agentRevision is the hash of the revision of the Agent. It is the same for all
+	// attempts.
 	// +kubebuilder:validation:MaxLength=64
 	// +required
-	Agent string `json:"agent"`
-	// claim is the name of the PersistentVolumeClaim that holds files and journal,
-	// the same for all attempts; empty with durability: Pod.
+	AgentRevision string `json:"agentRevision"`
+	// volumeClaim is the name of the PersistentVolumeClaim that holds files and
+	// journal. It is the same for all attempts, and empty with durability: Pod.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
-	Claim string `json:"claim,omitempty"`
+	VolumeClaim string `json:"volumeClaim,omitempty"`
 	// startedAt is when the attempt was claimed.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
-	// pendingSince is since when the Run waits for something outside it, a Secret
-	// for one; limits.pending counts from here. It is startedAt unless the
-	// attempt before this one already waited.
-	// +optional
-	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
 }
 
 // RunList is a list of Runs.

@@ -108,7 +108,7 @@ func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 
 // durable says whether requests of a Run keep their ids over all its attempts.
 func durable(run *v1alpha1.Run) bool {
-	return run.Status.Attempt != nil && run.Status.Attempt.Claim != ""
+	return run.Status.Attempt != nil && run.Status.Attempt.VolumeClaim != ""
 }
 
 // goesOn says whether the current attempt takes up where one before it stood, so

@@ -130,7 +130,7 @@ func TestFinal(t *testing.T) {
 
 // durably makes a Run one whose journal outlives its pods.
 func durably(run *v1alpha1.Run) *v1alpha1.Run {
-	run.Status.Attempt.Claim = "x-workspace"
+	run.Status.Attempt.VolumeClaim = "x-workspace"
 	return run
 }
 

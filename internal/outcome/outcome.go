@@ -41,7 +41,7 @@ func (o Outcome) Put(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
 	s.ObservedGeneration = run.Generation
 	s.Target = target(run.Spec)
 	if stands(Of(run.Status)) && !stands(o) && !o.Settles() {
-		s.ResumedAt = &now
+		s.Internal.ResumedAt = &now
 	}
 	if o.Settles() && s.CompletionTime == nil {
 		s.CompletionTime = &now
@@ -81,10 +81,10 @@ func (o Outcome) conditions() []metav1.Condition {
 	}
 }
 
-// target is what does the work, in a word.
-func target(spec v1alpha1.RunSpec) string {
+// target returns the reference to the object that does the work.
+func target(spec v1alpha1.RunSpec) *v1alpha1.RunTarget {
 	if spec.Workflow != "" {
-		return "workflow/" + spec.Workflow
+		return &v1alpha1.RunTarget{Kind: v1alpha1.TargetWorkflow, Name: spec.Workflow}
 	}
-	return spec.Agent
+	return &v1alpha1.RunTarget{Kind: v1alpha1.TargetAgent, Name: spec.Agent}
 }

@@ -70,8 +70,8 @@ func TestPauseEndsWhenARunGoesOn(t *testing.T) {
 	r := gen.Run()
 	outcome.Outcome{Reason: v1alpha1.ReasonPaused}.Put(&r.Status, r, gen.Noon)
 	outcome.Outcome{Reason: v1alpha1.ReasonRunning}.Put(&r.Status, r, gen.Noon.Add(time.Minute))
-	if r.Status.ResumedAt == nil || !r.Status.ResumedAt.Time.Equal(gen.Noon.Add(time.Minute)) {
-		t.Errorf("resumedAt is %v", r.Status.ResumedAt)
+	if r.Status.Internal.ResumedAt == nil || !r.Status.Internal.ResumedAt.Time.Equal(gen.Noon.Add(time.Minute)) {
+		t.Errorf("resumedAt is %v", r.Status.Internal.ResumedAt)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestDiff(t *testing.T) {
-	base := v1alpha1.RunStatus{Target: "fixer", Failures: 1, Attempt: &v1alpha1.Attempt{Number: 1}}
+	base := v1alpha1.RunStatus{Target: &v1alpha1.RunTarget{Kind: "Agent", Name: "fixer"}, Failures: 1, Attempt: &v1alpha1.Attempt{Number: 1}}
 	cases := map[string]struct {
 		change func(*v1alpha1.RunStatus)
 		want   string
@@ -25,7 +25,7 @@ func TestDiff(t *testing.T) {
 			`[{"op":"test","path":"/status/attempt/number","value":1},{"op":"add","path":"/status/failures","value":2}]`,
 		},
 		"what is gone is removed": {
-			func(s *v1alpha1.RunStatus) { s.Target = "" },
+			func(s *v1alpha1.RunStatus) { s.Target = nil },
 			`[{"op":"test","path":"/status/attempt/number","value":1},{"op":"remove","path":"/status/target"}]`,
 		},
 	}

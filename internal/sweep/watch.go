@@ -20,9 +20,9 @@ func UnfinishedByVersion(o client.Object) []string {
 	if !is || run.Status.CompletionTime != nil {
 		return nil
 	}
-	version := cmp.Or(run.Status.Version, run.Annotations[v1alpha1.AnnotationVersion])
+	version := cmp.Or(run.Status.WorkflowRevision, run.Annotations[v1alpha1.AnnotationVersion])
 	if run.Status.Attempt != nil {
-		version = run.Status.Attempt.Agent
+		version = run.Status.Attempt.AgentRevision
 	}
 	if version == "" {
 		return nil

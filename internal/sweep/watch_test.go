@@ -15,8 +15,8 @@ func TestWhichVersionARunNeeds(t *testing.T) {
 	annotated := func(r *v1alpha1.Run) {
 		r.Annotations = map[string]string{v1alpha1.AnnotationVersion: "annotated"}
 	}
-	attempted := func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Agent: "attempted"} }
-	versioned := func(r *v1alpha1.Run) { r.Status.Version = "versioned" }
+	attempted := func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{AgentRevision: "attempted"} }
+	versioned := func(r *v1alpha1.Run) { r.Status.WorkflowRevision = "versioned" }
 	finished := func(r *v1alpha1.Run) { r.Status.CompletionTime = &now }
 	cases := map[string]struct {
 		mods []func(*v1alpha1.Run)

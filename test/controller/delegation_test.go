@@ -126,7 +126,7 @@ func TestARunGivesWorkToAnother(t *testing.T) {
 		t.Errorf("it goes on and is told %+v all the same", got)
 	}
 	b.expect("Unknown Running")
-	if s := b.get().Status; s.Disruptions+s.Failures != 0 || len(s.Delegated) != 1 {
+	if s := b.get().Status; s.Disruptions+s.Failures != 0 || len(s.Internal.Delegated) != 1 {
 		t.Errorf("the status is %+v", s)
 	}
 }
@@ -156,8 +156,8 @@ func TestAChildRunIsMadeOnce(t *testing.T) {
 		t.Fatalf("there are %d: %v", len(all.Items), err)
 	}
 	child := all.Items[0]
-	if len(b.get().Status.Delegated) != 1 || !strings.HasPrefix(child.Name, "x-") || child.Name == "x-s2c1" {
-		t.Errorf("it is called %s, and the Run knows of %v", child.Name, b.get().Status.Delegated)
+	if len(b.get().Status.Internal.Delegated) != 1 || !strings.HasPrefix(child.Name, "x-") || child.Name == "x-s2c1" {
+		t.Errorf("it is called %s, and the Run knows of %v", child.Name, b.get().Status.Internal.Delegated)
 	}
 	if err := b.Admin.Delete(t.Context(), &child); err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestChildRunsHoldAndStopWithTheirParent(t *testing.T) {
 func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
 	b := newBench(t)
 	b.crank()
-	hash := b.get().Status.Attempt.Agent
+	hash := b.get().Status.Attempt.AgentRevision
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "You are somebody else." })
 	owner := *metav1.NewControllerRef(b.run, v1alpha1.GroupVersion.WithKind("Run"))
 	child := func(name, hash string) func(*v1alpha1.Run) {
@@ -221,7 +221,7 @@ func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
 		b.run = r
 		return b.crank()
 	}
-	if is := of(child("x-node", hash)); is.Status.Attempt == nil || is.Status.Attempt.Agent != hash {
+	if is := of(child("x-node", hash)); is.Status.Attempt == nil || is.Status.Attempt.AgentRevision != hash {
 		t.Errorf("it is %s: %s", succeeded(is), message(is))
 	}
 	if is := of(child("x-lost", strings.Repeat("0", 64))); succeeded(is) != "False Misconfigured" || !strings.Contains(message(is), "is gone (ConfigMap deckhand-00000") {
@@ -250,7 +250,7 @@ func TestRunsAreNoDeeperThanMayBe(t *testing.T) {
 	if len(got) != 1 || got[0].Run != "" || !strings.HasPrefix(got[0].Message, "Agents may give work to agents 1 deep (limits.depth), and this Run is 1 deep already") {
 		t.Errorf("the runner is told %+v", got)
 	}
-	if b.get().Status.Delegated != nil {
+	if b.get().Status.Internal.Delegated != nil {
 		t.Error("a child Run is recorded")
 	}
 }

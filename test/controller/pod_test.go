@@ -63,8 +63,8 @@ func TestVolumeIsTheRunsOwn(t *testing.T) {
 	b.restrict()
 	b.crank()
 	first, claims := b.get(), b.claims()
-	if len(claims) != 1 || claims[0].Name != first.Status.Attempt.Claim || !metav1.IsControlledBy(&claims[0], first) {
-		t.Fatalf("the claims are %+v, want %s of the Run", claims, first.Status.Attempt.Claim)
+	if len(claims) != 1 || claims[0].Name != first.Status.Attempt.VolumeClaim || !metav1.IsControlledBy(&claims[0], first) {
+		t.Fatalf("the claims are %+v, want %s of the Run", claims, first.Status.Attempt.VolumeClaim)
 	}
 	pod := b.onlyPod()
 	now := int64(0)
@@ -73,7 +73,7 @@ func TestVolumeIsTheRunsOwn(t *testing.T) {
 	}
 	b.crank()
 	second := b.onlyPod()
-	if len(b.claims()) != 1 || mounted(second) != claims[0].Name || b.get().Status.Attempt.Claim != claims[0].Name {
+	if len(b.claims()) != 1 || mounted(second) != claims[0].Name || b.get().Status.Attempt.VolumeClaim != claims[0].Name {
 		t.Errorf("attempt 2 mounts %q", mounted(second))
 	}
 	b.starts(second)
@@ -108,7 +108,7 @@ func TestForeignVolumeIsNeverMounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: b.get().Status.Attempt.Claim, Labels: map[string]string{v1alpha1.LabelRun: "x"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: b.get().Status.Attempt.VolumeClaim, Labels: map[string]string{v1alpha1.LabelRun: "x"}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},

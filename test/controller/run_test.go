@@ -54,7 +54,7 @@ func TestRunIsDone(t *testing.T) {
 	b.crank()
 	b.expect("True Finished")
 	run := b.get()
-	if run.Status.Target != "fixer" || run.Status.Progress.Result.Text != "done" || run.Status.CompletionTime == nil {
+	if run.Status.Target.Name != "fixer" || run.Status.Progress.Result.Text != "done" || run.Status.CompletionTime == nil {
 		t.Errorf("status is %+v", run.Status)
 	}
 	b.now = b.now.Add(61 * time.Minute)
@@ -221,14 +221,14 @@ func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	claimed := b.get().Status.Attempt.Agent
+	claimed := b.get().Status.Attempt.AgentRevision
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." })
 	if err := b.Admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
 		t.Fatal(err)
 	}
 	b.crank()
 	b.onlyPod()
-	if now := b.get().Status.Attempt.Agent; now == claimed {
+	if now := b.get().Status.Attempt.AgentRevision; now == claimed {
 		t.Error("the old version is run")
 	}
 }

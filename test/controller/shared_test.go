@@ -90,7 +90,7 @@ func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
 	if len(b.claims()) != 1 || mounted(second) != b.claim || mounted(first) != b.claim {
 		t.Errorf("the pods mount %q and %q", mounted(first), mounted(second))
 	}
-	if b.get().Status.Attempt.Claim != b.claim || second.Spec.Affinity == nil || second.Labels[v1alpha1.LabelClaim] != b.claim {
+	if b.get().Status.Attempt.VolumeClaim != b.claim || second.Spec.Affinity == nil || second.Labels[v1alpha1.LabelClaim] != b.claim {
 		t.Errorf("the attempt is %+v, the pod has the labels %v", b.get().Status.Attempt, second.Labels)
 	}
 	if !run.Occupied(b.claim, b.pods()) {

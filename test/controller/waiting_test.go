@@ -99,7 +99,7 @@ func TestAnApprovalGoesToTheNextAttempt(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.podOf("x-2").Annotations[v1alpha1.AnnotationSignals]), &said); err != nil || len(said.Decisions) != 1 || said.Decisions[0].Digest != callDigest {
 		t.Fatalf("the next attempt begins knowing %+v: %v", said, err)
 	}
-	if s := b.get().Status; s.Attempt.Number != 2 || s.Attempt.Claim == "" || s.Failures+s.Disruptions != 0 {
+	if s := b.get().Status; s.Attempt.Number != 2 || s.Attempt.VolumeClaim == "" || s.Failures+s.Disruptions != 0 {
 		t.Errorf("the status is %+v", s)
 	}
 	b.starts(b.podOf("x-2"))
@@ -145,8 +145,8 @@ func TestPausedAndResumed(t *testing.T) {
 	b.wants(v1alpha1.DesiredRunning)
 	b.crank()
 	b.expect("Unknown Starting")
-	if s := b.get().Status; s.Attempt.Number != 2 || s.ResumedAt == nil {
-		t.Errorf("attempt %d, resumed at %v", s.Attempt.Number, s.ResumedAt)
+	if s := b.get().Status; s.Attempt.Number != 2 || s.Internal.ResumedAt == nil {
+		t.Errorf("attempt %d, resumed at %v", s.Attempt.Number, s.Internal.ResumedAt)
 	}
 }
 

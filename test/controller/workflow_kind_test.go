@@ -105,7 +105,7 @@ func TestVersionsOfWorkflowsGoWhenNothingNeedsThem(t *testing.T) {
 	if n := b.versions(); n != 3 {
 		t.Fatalf("%d versions are stored, want those of outer, inner and fixer", n)
 	}
-	b.patchStatus(map[string]any{"version": v.Hash})
+	b.patchStatus(map[string]any{"workflowRevision": v.Hash})
 	b.now = b.now.Add(time.Hour)
 	for _, name := range []string{"inner", "outer"} {
 		w := b.workflow(name)
@@ -133,7 +133,7 @@ func TestVersionsOfWorkflowsGoWhenNothingNeedsThem(t *testing.T) {
 		}
 	}
 	sweep("outer", "inner", "fixer")
-	b.patchStatus(map[string]any{"version": v.Hash, "completionTime": metav1.NewTime(b.now)})
+	b.patchStatus(map[string]any{"workflowRevision": v.Hash, "completionTime": metav1.NewTime(b.now)})
 	sweep("inner", "fixer")
 	sweep("fixer")
 	sweep()

@@ -36,9 +36,9 @@ func TestClaimIsDeletedUnderARun(t *testing.T) {
 	p := newPlace(t)
 	p.agent("slow-changer", onVolume)
 	run := p.changes(p.run("slow-changer"))
-	p.deletes(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.Claim)
+	p.deletes(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.VolumeClaim)
 	p.deletes(&corev1.Pod{}, "slow-changer-1")
-	want := "PersistentVolumeClaim " + run.Status.Attempt.Claim + " was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again"
+	want := "PersistentVolumeClaim " + run.Status.Attempt.VolumeClaim + " was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again"
 	if got := message(p.ends(run, "False PodLost")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
 	}
@@ -52,8 +52,8 @@ func TestClaimIsDeletedBeforeTheWorkChangesAnything(t *testing.T) {
 	run := p.run("idler")
 	p.works(run)
 	claim := &corev1.PersistentVolumeClaim{}
-	run = p.await(run, "has a claim", func(r *v1alpha1.Run) bool { return r.Status.Attempt.Claim != "" })
-	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: run.Status.Attempt.Claim}, claim); err != nil {
+	run = p.await(run, "has a claim", func(r *v1alpha1.Run) bool { return r.Status.Attempt.VolumeClaim != "" })
+	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: run.Status.Attempt.VolumeClaim}, claim); err != nil {
 		t.Fatal(err)
 	}
 	first := claim.UID
@@ -71,7 +71,7 @@ func TestVersionIsDeletedUnderARun(t *testing.T) {
 	p := newPlace(t)
 	p.agent("slow-changer", onVolume)
 	run := p.changes(p.run("slow-changer"))
-	version := snapshot.Name(run.Status.Attempt.Agent)
+	version := snapshot.Name(run.Status.Attempt.AgentRevision)
 	p.deletes(&v1alpha1.Agent{}, "slow-changer")
 	p.deletes(&corev1.ConfigMap{}, version)
 	p.deletes(&corev1.Pod{}, "slow-changer-1")

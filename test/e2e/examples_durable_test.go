@@ -50,7 +50,7 @@ var durableExamples = map[string]example{
 				s.t.Errorf("attempt %d, %d disruptions, %d failures, %+v", run.Status.Attempt.Number, run.Status.Disruptions, run.Status.Failures, run.Status.Progress.Counts)
 			}
 			claim := &corev1.PersistentVolumeClaim{}
-			err := cluster.admin.Get(s.t.Context(), client.ObjectKey{Namespace: s.name, Name: run.Status.Attempt.Claim}, claim)
+			err := cluster.admin.Get(s.t.Context(), client.ObjectKey{Namespace: s.name, Name: run.Status.Attempt.VolumeClaim}, claim)
 			if err != nil || claim.DeletionTimestamp != nil || claim.Spec.Resources.Requests.Storage().String() != "2Gi" {
 				s.t.Errorf("its claim is not kept: %v, %+v", err, claim.Spec)
 			}

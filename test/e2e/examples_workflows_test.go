@@ -145,8 +145,8 @@ var workflowExamples = map[string]example{
 			s.graph("shipyard", "build Succeeded", "paint Succeeded")
 			kids := s.kids("shipyard")
 			build, paint := kids["shipyard-build"].Status.Attempt, kids["shipyard-paint"].Status.Attempt
-			if build.Claim == "" || build.Claim != paint.Claim {
-				s.t.Errorf("their claims are %q and %q", build.Claim, paint.Claim)
+			if build.VolumeClaim == "" || build.VolumeClaim != paint.VolumeClaim {
+				s.t.Errorf("their claims are %q and %q", build.VolumeClaim, paint.VolumeClaim)
 			}
 			s.has("the edit", s.results("shipyard-paint", "Edit")[0].Text(), "hull.txt")
 		},

@@ -108,13 +108,13 @@ nodes:
 		s.settles(s.named(name), "True Finished")
 		s.graph(name, "build Succeeded", "elsewhere Succeeded", "test Succeeded", "paint Succeeded", "wreck Succeeded")
 		kids := s.kids(name)
-		at := kids[name+"-build"].Status.Attempt.Claim
+		at := kids[name+"-build"].Status.Attempt.VolumeClaim
 		for _, node := range []string{"test", "paint", "wreck"} {
-			if got := kids[name+"-"+node].Status.Attempt.Claim; got != at || at == "" {
+			if got := kids[name+"-"+node].Status.Attempt.VolumeClaim; got != at || at == "" {
 				t.Errorf("%s has the claim %q, build has %q", node, got, at)
 			}
 		}
-		if got := kids[name+"-elsewhere"].Status.Attempt.Claim; got == at {
+		if got := kids[name+"-elsewhere"].Status.Attempt.VolumeClaim; got == at {
 			t.Errorf("elsewhere has the claim of build")
 		}
 		if text := kids[name+"-test"].Status.Progress.Result.Text; !strings.Contains(text, "launched") && !strings.Contains(text, "painted") { // meanwhile

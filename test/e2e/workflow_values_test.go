@@ -198,7 +198,7 @@ nodes:
 			t.Errorf("changing %s: %v, want it refused", what, err)
 		}
 	}
-	if err := eve.Status().Patch(t.Context(), s.named(sail.Name), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"version":"x"}}`))); !apierrors.IsForbidden(err) {
+	if err := eve.Status().Patch(t.Context(), s.named(sail.Name), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"workflowRevision":"x"}}`))); !apierrors.IsForbidden(err) {
 		t.Errorf("writing a child's status: %v, want it refused", err)
 	}
 	s.wants(run, v1alpha1.DesiredStopped)
@@ -228,7 +228,7 @@ func (s *scene) forgeries(run *v1alpha1.Run) map[string]*v1alpha1.Run {
 			m.Labels = map[string]string{v1alpha1.LabelWorkflowRun: run.Name, v1alpha1.LabelNode: "sail"}
 		}),
 		"by its annotations": forged(func(m *metav1.ObjectMeta) {
-			m.Annotations = map[string]string{v1alpha1.AnnotationVersion: run.Status.Version}
+			m.Annotations = map[string]string{v1alpha1.AnnotationVersion: run.Status.WorkflowRevision}
 		}),
 		"by its owner": forged(func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}

@@ -79,7 +79,7 @@ func (s *stage) newRun(t *testing.T, name string, attempt int32, pod *corev1.Pod
 		Spec:       v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."},
 	}
 	s.Create(t, run)
-	s.patch(t, run, fmt.Sprintf(`[{"op":"add","path":"/status/attempt","value":{"number":%d,"pod":%q,"podUID":%q,"agent":"h","startedAt":"2030-01-01T00:00:00Z"}}]`, attempt, pod.Name, pod.UID))
+	s.patch(t, run, fmt.Sprintf(`[{"op":"add","path":"/status/attempt","value":{"number":%d,"pod":%q,"podUID":%q,"agentRevision":"h","startedAt":"2030-01-01T00:00:00Z"}}]`, attempt, pod.Name, pod.UID))
 	return run
 }
 

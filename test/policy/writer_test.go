@@ -177,7 +177,7 @@ func TestRunnersWriterIsFenced(t *testing.T) {
 	if err := w.Commit(t.Context(), func() task.Progress { return task.Progress{Version: task.Version, Attempt: 2} }); err != nil {
 		t.Fatalf("its first report: %v", err)
 	}
-	s.patch(t, s.run, `[{"op":"replace","path":"/status/attempt","value":{"number":3,"pod":"mine-3","podUID":"another","agent":"h","startedAt":"2030-01-01T00:00:00Z"}}]`)
+	s.patch(t, s.run, `[{"op":"replace","path":"/status/attempt","value":{"number":3,"pod":"mine-3","podUID":"another","agentRevision":"h","startedAt":"2030-01-01T00:00:00Z"}}]`)
 	err := w.Commit(t.Context(), func() task.Progress {
 		return task.Progress{Version: task.Version, Attempt: 2, Effects: task.EffectsBegun}
 	})

@@ -238,7 +238,7 @@ func TestPolicyJudgesARunnerByItsPod(t *testing.T) {
 	pod.Annotations = map[string]string{v1alpha1.AnnotationTask: `{"version":1,"attempt":1,"run":{"namespace":"` + f.namespace + `","name":"x"}}`}
 	pods := f.watch(&corev1.PodList{})
 	f.create(pod)
-	attempt := `[{"op":"add","path":"/status/attempt","value":{"number":1,"pod":"another","podUID":"` + string(pod.UID) + `","agent":"h","startedAt":"2030-01-01T00:00:00Z"}}]`
+	attempt := `[{"op":"add","path":"/status/attempt","value":{"number":1,"pod":"another","podUID":"` + string(pod.UID) + `","agentRevision":"h","startedAt":"2030-01-01T00:00:00Z"}}]`
 	if err := f.api.Status().Patch(t.Context(), run, client.RawPatch(types.JSONPatchType, []byte(attempt))); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, er
 // since the attempt was claimed.
 func startsFromVersion(w world, p plan) bool {
 	a := w.run.Status.Attempt
-	return a != nil && w.version != nil && w.version.Hash == a.Agent && w.progress() == nil && w.run.Status.CompletionTime == nil && !p.settles()
+	return a != nil && w.version != nil && w.version.Hash == a.AgentRevision && w.progress() == nil && w.run.Status.CompletionTime == nil && !p.settles()
 }
 
 // claim is what has to be there before an attempt is claimed: for the first its

@@ -191,8 +191,9 @@ func finishedRun() *v1alpha1.Run {
 		now := metav1.NewTime(gen.Noon)
 		r.Spec.Prompt = strings.Repeat("Fix it. ", 50)
 		r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "manager", FieldsV1: metav1.NewFieldsV1(`{"a":"` + strings.Repeat("x", 1500) + `"}`)}}
-		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "load-00000-1", PodUID: "0a7c1bb2-7d3e-4c55-9c1f-000000000000", Agent: strings.Repeat("a", 64), StartedAt: now, PendingSince: &now}
-		r.Status.StartTime, r.Status.CompletionTime, r.Status.Target = &now, &now, "fixer"
+		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "load-00000-1", PodUID: "0a7c1bb2-7d3e-4c55-9c1f-000000000000", AgentRevision: strings.Repeat("a", 64), StartedAt: now}
+		r.Status.Internal.PendingSince = &now
+		r.Status.StartTime, r.Status.CompletionTime, r.Status.Target = &now, &now, &v1alpha1.RunTarget{Kind: v1alpha1.TargetAgent, Name: "fixer"}
 		r.Status.Progress = &v1alpha1.RunProgress{Version: 1, Attempt: 1, Result: &v1alpha1.Result{Committed: true, Reason: v1alpha1.ReasonFinished, Text: strings.Repeat("It is fixed. ", 50)}}
 		for n := range 20 {
 			r.Status.Progress.Recent = append(r.Status.Progress.Recent, v1alpha1.RecentStep{Kind: fmt.Sprint("Step", n)})

@@ -74,7 +74,7 @@ func materialOf(r *v1alpha1.Run) material {
 		generation: r.Generation,
 		deleted:    r.DeletionTimestamp != nil,
 		completed:  r.Status.CompletionTime != nil,
-		delegated:  len(r.Status.Delegated),
+		delegated:  len(r.Status.Internal.Delegated),
 	}
 	if a := r.Status.Attempt; a != nil {
 		m.attempt, m.podUID = a.Number, a.PodUID

@@ -59,7 +59,7 @@ func mark(label string) string {
 
 // marked are all child Runs that were made, as far as anybody knows.
 func marked(w world, p plan) []string {
-	out := slices.Clone(w.run.Status.Delegated)
+	out := slices.Clone(w.run.Status.Internal.Delegated)
 	add := func(child *v1alpha1.Run) {
 		if m := mark(child.Labels[v1alpha1.LabelRequest]); !slices.Contains(out, m) && len(out) < maxChildren {
 			out = append(out, m)
@@ -114,7 +114,7 @@ func isChild(child, parent *v1alpha1.Run) bool {
 // lookAtChildren reads the child Runs of one that may have some, and the Agents of
 // those that it asks for.
 func (r *Reconciler) lookAtChildren(ctx context.Context, w *world) error {
-	if len(w.run.Status.Delegated) == 0 && (w.version == nil || !delegates(w.version.Snapshot)) {
+	if len(w.run.Status.Internal.Delegated) == 0 && (w.version == nil || !delegates(w.version.Snapshot)) {
 		return nil
 	}
 	var list v1alpha1.RunList

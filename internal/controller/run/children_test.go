@@ -65,7 +65,7 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 		"a prompt that is no text":        {said(`{"prompt":7}`), nil, "Say in prompt"},
 		"a prompt that says nothing":      {said(`{"prompt":" \n\t"}`), nil, "Say in prompt"},
 		"arguments that were cut":         {review("s2c1", func(p *v1alpha1.PendingRequest) { p.ArgsTruncated = true }), nil, "more than 4096 bytes"},
-		"more than there may be":          {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Delegated = make([]string, 100) }}, "asked for 100 Runs already"},
+		"more than there may be":          {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Internal.Delegated = make([]string, 100) }}, "asked for 100 Runs already"},
 		"nothing is left":                 {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Progress.Usage.TotalTokens = 2_000_000 }}, "Nothing is left"},
 		"one is there":                    {said(`{"prompt":"x"}`), []func(*world){other()}, ""},
 		"one is there for something else": {said(`{"prompt":"x"}`), []func(*world){other(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationDigest] = "b" })}, "An earlier attempt asked for something else under the id of this call, and Run x-s2c1 is doing that"},
@@ -166,7 +166,7 @@ func TestARequestIsNotTakenForAnother(t *testing.T) {
 	const one, other = "s8c25", "s288c14"
 	w := asking(t, withReviewer(gen.Objects()), review(one), review(other))
 	w.children = []v1alpha1.Run{*childOf(w, w.delegations(w.progress())[0], purse{})}
-	w.run.Status.Delegated = marked(w, plan{})
+	w.run.Status.Internal.Delegated = marked(w, plan{})
 	if d := w.delegations(w.progress())[1]; d.gone {
 		t.Errorf("the Run of %s passes for deleted, because there is one of %s", other, one)
 	}

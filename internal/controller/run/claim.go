@@ -68,7 +68,7 @@ func claimOf(w world) *corev1.PersistentVolumeClaim {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: w.run.Namespace,
-			Name:      w.run.Status.Attempt.Claim,
+			Name:      w.run.Status.Attempt.VolumeClaim,
 			Labels: map[string]string{
 				"app.kubernetes.io/name":       "deckhand-runner",
 				"app.kubernetes.io/managed-by": "deckhand",
@@ -99,16 +99,16 @@ func sizeOf(ws v1alpha1.Workspace) resource.Quantity {
 // claimed reads the claim of a Run; nil: it has none, or somebody else's has the
 // name.
 func claimed(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
-	if run.Status.Attempt == nil || run.Status.Attempt.Claim == "" {
+	if run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "" {
 		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
 	}
 	var claim corev1.PersistentVolumeClaim
-	err := from.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.Claim}, &claim)
+	err := from.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
 	if apierrors.IsNotFound(err) || err == nil && !holds(run, &claim) {
 		return nil, nil //nolint:nilnil // the same
 	}
 	if err != nil {
-		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", run.Status.Attempt.Claim, err)
+		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", run.Status.Attempt.VolumeClaim, err)
 	}
 	return &claim, nil
 }
@@ -116,7 +116,7 @@ func claimed(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev
 // provide makes the claim of a Run before its first pod. What follows instead is
 // nil where nothing is in the way.
 func (r *Reconciler) provide(ctx context.Context, w world) (instead *plan, err error) {
-	if w.run.Status.Attempt.Claim == "" || w.claim != nil {
+	if w.run.Status.Attempt.VolumeClaim == "" || w.claim != nil {
 		return instead, nil
 	}
 	claim := claimOf(w)
@@ -157,7 +157,7 @@ func (r *Reconciler) takenClaim(ctx context.Context, w world, claim *corev1.Pers
 // foreignClaim waits for somebody to take away what has the name of a Run's
 // claim: what is on it is not to be believed.
 func foreignClaim(w world) plan {
-	return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is not this Run's; delete it, and the Run goes on", w.run.Status.Attempt.Claim))
+	return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is not this Run's; delete it, and the Run goes on", w.run.Status.Attempt.VolumeClaim))
 }
 
 // refusedClaim says what follows when the cluster refuses a claim.
@@ -183,7 +183,7 @@ func refusedClaim(w world, err error) (plan, bool) {
 // on it.
 func (w world) claimDeleted() bool {
 	a := w.run.Status.Attempt
-	return a != nil && a.Claim != "" && (w.claim == nil || w.claim.DeletionTimestamp != nil)
+	return a != nil && a.VolumeClaim != "" && (w.claim == nil || w.claim.DeletionTimestamp != nil)
 }
 
 // volumeLost fails a Run whose claim was deleted after it, or another that shares it,
@@ -194,11 +194,11 @@ func volumeLost(w world) (plan, bool) {
 	case !w.claimDeleted():
 		return plan{}, false
 	case w.filesLost:
-		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files that other Runs of the workflow had begun to change; the work is not started on an empty one", a.Claim)), true
+		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files that other Runs of the workflow had begun to change; the work is not started on an empty one", a.VolumeClaim)), true
 	case a.Number == 1 || !w.effects():
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again", a.Claim)), true
+	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again", a.VolumeClaim)), true
 }
 
 // volumeLeaves waits until a claim that is being deleted is gone, because the next one
@@ -224,7 +224,7 @@ func volumeLostBeforeStart(w world) (plan, bool) {
 		return p, true
 	}
 	a := w.run.Status.Attempt
-	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Deleting pod %s, which cannot start: PersistentVolumeClaim %s was deleted", a.Pod, a.Claim), 0)
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Deleting pod %s, which cannot start: PersistentVolumeClaim %s was deleted", a.Pod, a.VolumeClaim), 0)
 	p.remove = present(w.pods)
 	return p, true
 }

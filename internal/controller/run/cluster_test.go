@@ -161,7 +161,7 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 		}
 		return conflict(w), ""
 	}
-	if w.run.Status.Attempt.Claim != "" && c.claim == nil {
+	if w.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
 		c.claim = claimOf(w)
 	}
 	pod := p.create.DeepCopy()

@@ -200,10 +200,10 @@ func uncreated(w world) (plan, bool) {
 		p = adopted(w, p, pod)
 		p.remove = append(p.remove, waitedPods(w)...)
 		return p, true
-	case w.version.Hash != w.run.Status.Attempt.Agent:
+	case w.version.Hash != w.run.Status.Attempt.AgentRevision:
 		// The Agent changed, and its old version went, between claim and pod.
 		p.claim = nextAttempt(w, chargeNone)
-		p.claim.Agent = w.version.Hash
+		p.claim.AgentRevision = w.version.Hash
 	default:
 		if lost, is := volumeLost(w); is {
 			return lost, true

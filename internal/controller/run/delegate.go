@@ -28,7 +28,7 @@ func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is); err != nil {
 		return plan{}, client.IgnoreNotFound(fmt.Errorf("getting Run %s: %w", w.run.Name, err))
 	}
-	if is.UID != w.run.UID || !slices.Equal(is.Status.Delegated, w.run.Status.Delegated) {
+	if is.UID != w.run.UID || !slices.Equal(is.Status.Internal.Delegated, w.run.Status.Internal.Delegated) {
 		return plan{wake: retell}, nil
 	}
 	for _, name := range childNames(w.run, p.asked.ID) {

@@ -41,7 +41,7 @@ func (w world) delegations(p *v1alpha1.RunProgress) []delegation {
 		if i := slices.IndexFunc(w.children, func(c v1alpha1.Run) bool { return c.Labels[v1alpha1.LabelRequest] == requestLabel(q.ID) }); i >= 0 {
 			d.child = &w.children[i]
 		}
-		d.gone = d.child == nil && slices.Contains(w.run.Status.Delegated, mark(requestLabel(q.ID)))
+		d.gone = d.child == nil && slices.Contains(w.run.Status.Internal.Delegated, mark(requestLabel(q.ID)))
 		out = append(out, d)
 	}
 	return out
@@ -65,7 +65,7 @@ func refusal(w world, d delegation) string {
 		return fmt.Sprintf("Agent %s is not among those that may be given work in a Run of their own", name)
 	case int64(len(w.above))+1 > depth:
 		return fmt.Sprintf("Agents may give work to agents %d deep (limits.depth), and this Run is %d deep already: do the work yourself", depth, len(w.above))
-	case len(w.run.Status.Delegated) >= maxChildren:
+	case len(w.run.Status.Internal.Delegated) >= maxChildren:
 		return fmt.Sprintf("This Run has asked for %d Runs already, which is the most: do the rest yourself", maxChildren)
 	}
 	if _, _, problem := ordered(d, offer); problem != "" {

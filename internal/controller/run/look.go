@@ -119,7 +119,7 @@ func (r *Reconciler) version(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	if a == nil {
 		return r.current(ctx, run)
 	}
-	v, err := r.stored(ctx, run.Namespace, a.Agent)
+	v, err := r.stored(ctx, run.Namespace, a.AgentRevision)
 	if v != nil || err != nil {
 		return v, "", err
 	}
@@ -127,10 +127,10 @@ func (r *Reconciler) version(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	// died. The current version will do when it is the same.
 	v, _, err = r.current(ctx, run)
 	untouched := a.Number == 1 && a.PodUID == ""
-	if v != nil && (v.Hash == a.Agent || untouched) {
+	if v != nil && (v.Hash == a.AgentRevision || untouched) {
 		return v, "", err
 	}
-	return nil, fmt.Sprintf("The version of Agent %s that this Run started with is gone (ConfigMap %s); create another Run", run.Spec.Agent, snapshot.Name(a.Agent)), err
+	return nil, fmt.Sprintf("The version of Agent %s that this Run started with is gone (ConfigMap %s); create another Run", run.Spec.Agent, snapshot.Name(a.AgentRevision)), err
 }
 
 // stored is a version kept in its ConfigMap; nil: it is not there, or not what

@@ -238,8 +238,8 @@ func TestPendingDoesNotRunWhilePaused(t *testing.T) {
 	c.now = c.now.Add(10 * hour)
 	wants(v1alpha1.DesiredRunning)(c)
 	c.step()
-	if got := reasonOf(c.run); got != v1alpha1.ReasonPending || c.run.Status.ResumedAt == nil {
-		t.Fatalf("it goes on with %s, resumed at %v", got, c.run.Status.ResumedAt)
+	if got := reasonOf(c.run); got != v1alpha1.ReasonPending || c.run.Status.Internal.ResumedAt == nil {
+		t.Fatalf("it goes on with %s, resumed at %v", got, c.run.Status.Internal.ResumedAt)
 	}
 	c.now = c.now.Add(time.Minute)
 	if c.step(); reasonOf(c.run) != v1alpha1.ReasonPending {

@@ -18,7 +18,7 @@ type plan struct {
 	problem string                 // what could not be done about a finished Run
 	outcome metav1.ConditionStatus // empty: unknown, the Run is active
 
-	claim  *v1alpha1.Attempt             // take the next attempt
+	claim  *attemptClaim                 // take the next attempt
 	charge charge                        // what the attempt before it is charged to
 	create *corev1.Pod                   // make the attempt's pod, and record it
 	adopt  *corev1.Pod                   // record a pod that was made but not recorded
@@ -62,30 +62,34 @@ func failure(reason, message string) plan {
 	return plan{reason: reason, message: task.Cut(message, task.MaxMessage), outcome: metav1.ConditionFalse}
 }
 
+// An attemptClaim is the attempt to be claimed, and since when the Run is pending.
+type attemptClaim struct {
+	*v1alpha1.Attempt
+	pendingSince metav1.Time
+}
+
 // nextAttempt is the attempt after the current one.
-func nextAttempt(w world, c charge) *v1alpha1.Attempt {
+func nextAttempt(w world, c charge) *attemptClaim {
 	n := w.attempt() + 1
 	now := metav1.NewTime(w.now)
-	next := &v1alpha1.Attempt{
-		Number:       n,
-		Pod:          podName(w.run.Name, n),
-		StartedAt:    now,
-		PendingSince: &now,
+	next := &attemptClaim{
+		Attempt:      &v1alpha1.Attempt{Number: n, Pod: podName(w.run.Name, n), StartedAt: now},
+		pendingSince: now,
 	}
 	if w.version != nil {
-		next.Agent = w.version.Hash
+		next.AgentRevision = w.version.Hash
 	}
 	if w.durable() {
-		next.Claim = claimName(w.run)
+		next.VolumeClaim = claimName(w.run)
 	}
 	if last := w.run.Status.Attempt; last != nil {
-		next.Agent, next.Claim = last.Agent, last.Claim
-		if c == chargeNone {
-			next.PendingSince = last.PendingSince
-		}
-		if c == chargeNone && worked(w) {
-			ended := metav1.NewTime(endedAt(w))
-			next.PendingSince = &ended
+		next.AgentRevision, next.VolumeClaim = last.AgentRevision, last.VolumeClaim
+		since := w.run.Status.Internal.PendingSince
+		switch {
+		case c == chargeNone && worked(w):
+			next.pendingSince = metav1.NewTime(endedAt(w))
+		case c == chargeNone && since != nil:
+			next.pendingSince = *since
 		}
 	}
 	return next

@@ -102,7 +102,7 @@ func (r recipe) ownLabels() map[string]string {
 		}
 	}
 	if r.shares() {
-		labels[v1alpha1.LabelClaim] = r.run.Status.Attempt.Claim
+		labels[v1alpha1.LabelClaim] = r.run.Status.Attempt.VolumeClaim
 	}
 	if r.fenced {
 		labels[v1alpha1.LabelEgress] = r.egress().Label()

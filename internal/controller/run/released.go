@@ -22,7 +22,7 @@ func wantsPause(w world) bool { return w.run.Spec.DesiredState == v1alpha1.Desir
 // attempt its status says so, even if the version that it started with is gone.
 func (w world) durable() bool {
 	if a := w.run.Status.Attempt; a != nil {
-		return a.Claim != ""
+		return a.VolumeClaim != ""
 	}
 	return w.version != nil && (w.version.Sources.AgentSpec.Workspace.Durability == v1alpha1.DurabilityVolume || w.shares())
 }
@@ -87,8 +87,7 @@ func released(w world) (plan, bool) {
 func goingOn(w world) plan {
 	p := waiting(v1alpha1.ReasonStarting, "Going on: there is something to go on with", 0)
 	p.claim = nextAttempt(w, chargeNone)
-	now := metav1.NewTime(w.now)
-	p.claim.PendingSince = &now
+	p.claim.pendingSince = metav1.NewTime(w.now)
 	return p
 }
 

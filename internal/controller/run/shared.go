@@ -124,7 +124,7 @@ func (r *Reconciler) worked(ctx context.Context, run *v1alpha1.Run) (bool, error
 }
 
 func changedFiles(s v1alpha1.RunStatus) bool {
-	return s.Attempt != nil && s.Attempt.Claim != "" && s.Progress != nil && s.Progress.Effects == v1alpha1.EffectsBegun
+	return s.Attempt != nil && s.Attempt.VolumeClaim != "" && s.Progress != nil && s.Progress.Effects == v1alpha1.EffectsBegun
 }
 
 // neighbors has the pods of a claim that one machine alone may mount be on one
@@ -135,7 +135,7 @@ func (r recipe) neighbors() *corev1.Affinity {
 		return nil
 	}
 	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClaim: r.run.Status.Attempt.Claim}},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClaim: r.run.Status.Attempt.VolumeClaim}},
 		TopologyKey:   corev1.LabelHostname,
 	}}}}
 }

@@ -189,7 +189,7 @@ func TestASharedClaimOutlivesItsRuns(t *testing.T) {
 	}))
 	c.step()
 	c.step()
-	if !c.world().durable() || c.run.Status.Attempt.Claim != SharedClaim(parentRun(), "build") {
+	if !c.world().durable() || c.run.Status.Attempt.VolumeClaim != SharedClaim(parentRun(), "build") {
 		t.Fatalf("durable %t, attempt %+v", c.world().durable(), c.run.Status.Attempt)
 	}
 	starts(1)(c)
@@ -280,7 +280,7 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 	sibling := func(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 		mods = append([]func(*v1alpha1.Run){partOfRelease, func(r *v1alpha1.Run) {
 			r.Name, r.UID = "release-build", "sibling-uid"
-			r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Claim: claim}
+			r.Status.Attempt = &v1alpha1.Attempt{Number: 1, VolumeClaim: claim}
 			r.Status.Progress = &v1alpha1.RunProgress{Effects: v1alpha1.EffectsBegun}
 		}}, mods...)
 		return gen.Run(mods...)
@@ -315,7 +315,7 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := New(shelf{runs: []v1alpha1.Run{*tc.other}, claim: tc.cached}, shelf{claim: tc.live}, nil, Options{})
-			w := world{run: gen.Run(partOfRelease, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Claim: claim} })}
+			w := world{run: gen.Run(partOfRelease, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, VolumeClaim: claim} })}
 			if err := r.volume(t.Context(), &w); err != nil {
 				t.Fatal(err)
 			}
@@ -353,7 +353,7 @@ func TestAClaimThatAnotherRunMadeMeanwhile(t *testing.T) {
 // The cache may show late that a claim was created, and that it is gone is not
 // believed of it.
 func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
-	run := gen.Run(func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Claim: "c", PodUID: "1"} })
+	run := gen.Run(func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, VolumeClaim: "c", PodUID: "1"} })
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Name, claim.OwnerReferences = "c", []metav1.OwnerReference{holder(run)}
 	for name, tc := range map[string]struct {

@@ -61,7 +61,8 @@ func askingAgain(p plan) plan {
 // there now only the runner can tell.
 func beginning(w world) (reason, message string) {
 	a := w.run.Status.Attempt
-	if reasonOf(w.run) == v1alpha1.ReasonSecretMissing && a.PendingSince != nil && a.PendingSince.Time.Before(a.StartedAt.Time) {
+	since := w.run.Status.Internal.PendingSince
+	if reasonOf(w.run) == v1alpha1.ReasonSecretMissing && since != nil && since.Time.Before(a.StartedAt.Time) {
 		return v1alpha1.ReasonSecretMissing, messageOf(w.run)
 	}
 	return v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", a.Number)

@@ -24,7 +24,7 @@ func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
 		s.Progress = progressOf(w, *p.lastWord)
 	}
 	if delegated := marked(w, p); len(delegated) > 0 {
-		s.Delegated = delegated
+		s.Internal.Delegated = delegated
 	}
 	p.said().Put(&s, w.run, w.now)
 	return s
@@ -49,7 +49,7 @@ func (p plan) saying(o outcome.Outcome) plan {
 // attempted records a claim, and the pod that was made for one.
 func attempted(s *v1alpha1.RunStatus, p plan, created string, now metav1.Time) {
 	if p.claim != nil {
-		s.Attempt = p.claim
+		s.Attempt, s.Internal.PendingSince = p.claim.Attempt, &p.claim.pendingSince
 		if s.StartTime == nil {
 			s.StartTime = &now
 		}

@@ -83,7 +83,7 @@ func TestReportsAreCleanedWhenTheyAreRead(t *testing.T) {
 	raw := &v1alpha1.RunProgress{Attempt: 1, Result: &v1alpha1.Result{Message: untrustedtest.RawText}}
 	run := gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "x-1"}
-		r.Status.Delegated, r.Status.Progress = []string{mark("a")}, raw
+		r.Status.Internal.Delegated, r.Status.Progress = []string{mark("a")}, raw
 	})
 	s := newRefuser(t, run, gen.Agent())
 	child := gen.Run(func(r *v1alpha1.Run) {

@@ -64,8 +64,8 @@ func (r recipe) volumes() []corev1.Volume {
 // files are the volumes of what the work makes: folders of the claim, or volumes
 // that go with the pod. Home and scratch files are the sandbox's.
 func (r recipe) files() []corev1.Volume {
-	if r.run.Status.Attempt.Claim != "" {
-		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.run.Status.Attempt.Claim}}
+	if r.run.Status.Attempt.VolumeClaim != "" {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.run.Status.Attempt.VolumeClaim}}
 		return []corev1.Volume{{Name: claimVolume, VolumeSource: source}}
 	}
 	size := r.version.Sources.AgentSpec.Workspace.Size
@@ -87,7 +87,7 @@ func (r recipe) known() []corev1.VolumeMount {
 
 // place mounts what the work makes, wherever it is kept.
 func (r recipe) place(name, at string) corev1.VolumeMount {
-	if r.run.Status.Attempt.Claim != "" {
+	if r.run.Status.Attempt.VolumeClaim != "" {
 		return corev1.VolumeMount{Name: claimVolume, MountPath: at, SubPath: name}
 	}
 	return corev1.VolumeMount{Name: name, MountPath: at}

@@ -128,13 +128,13 @@ func (w world) effects() bool {
 // waited while it was paused, or queued, does not count.
 func (w world) pendingSince() time.Time {
 	since := w.run.CreationTimestamp.Time
-	if a := w.run.Status.Attempt; a != nil && a.PendingSince != nil {
-		since = a.PendingSince.Time
+	if pending := w.run.Status.Internal.PendingSince; pending != nil {
+		since = pending.Time
 	}
 	if worked(w) {
 		since = endedAt(w)
 	}
-	resumed := w.run.Status.ResumedAt
+	resumed := w.run.Status.Internal.ResumedAt
 	switch {
 	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w), reasonOf(w.run) == v1alpha1.ReasonQueued:
 		return w.now // it goes on with this step

@@ -96,7 +96,7 @@ func TestWhichVersionsAreUnused(t *testing.T) {
 		return seen.versions.Unused
 	}
 	run := gen.Run(func(r *v1alpha1.Run) {
-		r.Spec.Agent, r.Spec.Workflow, r.Status.Version = "", "release", v.Hash
+		r.Spec.Agent, r.Spec.Workflow, r.Status.WorkflowRevision = "", "release", v.Hash
 	})
 	cases := map[string]struct{ got, want map[string]bool }{
 		"an unfinished Run":     {unused("release", outer.DeepCopy(), inner.DeepCopy(), run), map[string]bool{outer.Name: false}},

@@ -40,7 +40,7 @@ func stepOf(r *v1alpha1.Run) step {
 		generation: r.Generation,
 		deleted:    r.DeletionTimestamp != nil,
 		settled:    finished(r),
-		version:    r.Status.Version,
+		version:    r.Status.WorkflowRevision,
 		tracker:    outcome.Tracker(r),
 	}
 }

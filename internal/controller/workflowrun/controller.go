@@ -131,7 +131,7 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
 // unbegunByWorkflow is the index of Runs that wait for their Workflow.
 func unbegunByWorkflow(o client.Object) []string {
 	run, is := o.(*v1alpha1.Run)
-	if !is || run.Spec.Workflow == "" || run.Status.Version != "" || run.Status.CompletionTime != nil {
+	if !is || run.Spec.Workflow == "" || run.Status.WorkflowRevision != "" || run.Status.CompletionTime != nil {
 		return nil
 	}
 	return []string{run.Spec.Workflow}

@@ -156,7 +156,7 @@ func unresolved(w world) (plan, bool) {
 // pendingSince is since when the Run waits. What it waited while it was paused
 // does not count.
 func pendingSince(w world) time.Time {
-	resumed := w.run.Status.ResumedAt
+	resumed := w.run.Status.Internal.ResumedAt
 	switch {
 	case outcome.Of(w.run.Status).Reason == v1alpha1.ReasonPaused:
 		return w.now // it goes on with this step

@@ -126,7 +126,7 @@ func absent(w world) (missing []place, late bool) {
 // version is what the Run began with or, before that, what it is to run: the one
 // that its parent says, or the current one. Where there is none the text says why.
 func (r *Reconciler) version(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
-	hash := cmp.Or(parent.Status.Version, pinned(parent))
+	hash := cmp.Or(parent.Status.WorkflowRevision, pinned(parent))
 	if hash == "" {
 		return r.current(ctx, parent)
 	}

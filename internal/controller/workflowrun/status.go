@@ -21,7 +21,7 @@ func statusOf(w world, p plan) v1alpha1.RunStatus {
 	}
 	if p.freeze != nil {
 		now := metav1.NewTime(w.now)
-		s.Version, s.StartTime = p.freeze.Hash, &now
+		s.WorkflowRevision, s.StartTime = p.freeze.Hash, &now
 		s.Nodes = nil
 		for _, n := range w.nodes() {
 			s.Nodes = append(s.Nodes, v1alpha1.NodeStatus{Name: n.Name, State: v1alpha1.NodeWaiting})

@@ -47,7 +47,7 @@ type place struct {
 }
 
 // begun says whether the Run has a version to run.
-func (w world) begun() bool { return w.run.Status.Version != "" }
+func (w world) begun() bool { return w.run.Status.WorkflowRevision != "" }
 
 // wantsPause says whether a person holds the Run.
 func (w world) wantsPause() bool { return w.run.Spec.DesiredState == v1alpha1.DesiredPaused }
