@@ -2,9 +2,6 @@ package v1alpha1
 
 // Conditions and reasons: the whole list, each with what it means and what to
 // do. A reason is an answer to "why", in the condition that it stands in.
-//
-// NothingToContinue is reserved for what is not built yet, so that whoever
-// switches over reasons can do it once.
 
 // Conditions of a Run.
 const (
@@ -251,8 +248,6 @@ const (
 	ReasonMisconfigured = "Misconfigured"
 	// ReasonTaskTooLarge: the task does not fit a pod's annotations.
 	ReasonTaskTooLarge = "TaskTooLarge"
-	// ReasonNothingToContinue: there is no session to continue from.
-	ReasonNothingToContinue = "NothingToContinue"
 	// ReasonDecisionMismatch: a runner acted on a decision that does not exist.
 	ReasonDecisionMismatch = "DecisionMismatch"
 	// ReasonRestored: a backup restored the Run without its status; doing the
@@ -274,5 +269,5 @@ var FailureReasons = []string{
 	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit, ReasonAttemptsExhausted, ReasonDisruptionsExhausted,
 	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
 	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
-	ReasonMisconfigured, ReasonTaskTooLarge, ReasonNothingToContinue, ReasonDecisionMismatch, ReasonRestored,
+	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored,
 }

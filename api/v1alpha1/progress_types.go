@@ -25,10 +25,9 @@ type RunProgress struct {
 	// +kubebuilder:validation:Enum=Begun
 	// +optional
 	Effects Effects `json:"effects,omitempty"`
-	// state is what the Run waits for, as a reason of Succeeded=Unknown; empty
-	// while it works.
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
+	// state is what the Run waits for, as a reason of Succeeded=Unknown. It is empty
+	// while the Run works.
+	// +kubebuilder:validation:Enum=RateLimited;AwaitingAnswer;AwaitingApproval;AwaitingChild;Paused
 	// +optional
 	State string `json:"state,omitempty"`
 	// model is the name of the Model that answered last.
@@ -86,8 +85,7 @@ type CurrentStep struct {
 	// +optional
 	Number int64 `json:"number,omitempty"`
 	// kind is Model or Tool.
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 16",message="must be at most 16 bytes"
+	// +kubebuilder:validation:Enum=Model;Tool
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// name of the Model or tool.
@@ -170,8 +168,7 @@ type RecentStep struct {
 	// +optional
 	Step int64 `json:"step,omitempty"`
 	// kind is Model or Tool.
-	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8",message="must be at most 8 bytes"
+	// +kubebuilder:validation:Enum=Model;Tool
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// name of the Model or tool.
@@ -275,9 +272,8 @@ type DecidedRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 80",message="must be at most 80 bytes"
 	// +optional
 	Request string `json:"request,omitempty"`
-	// type is that of the Decision, as the runner heard it.
-	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8",message="must be at most 8 bytes"
+	// type is the type of the Decision.
+	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +optional
 	Type DecisionType `json:"type,omitempty"`
 	// digest is that of the call which the runner made, or did not make, for it.
@@ -324,9 +320,9 @@ type Result struct {
 	// committed is true once the runner stands by this result.
 	// +optional
 	Committed bool `json:"committed,omitempty"`
-	// reason is a reason of the condition Succeeded.
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
+	// reason is why the attempt ended. Of a committed result it is the reason of the
+	// condition Succeeded.
+	// +kubebuilder:validation:Enum=Finished;StepLimit;TokenLimit;CostLimit;DurationLimit;ContextTooLong;Stuck;Denied;Rejected;Stopped;ModelUnavailable;ToolUnavailable;InvalidOutput;RunnerFailed;StorageFull;PublishFailed;SecretMissing;Misconfigured;Interrupted;Fenced;Waiting;Paused;DeadlineExceeded;NodeFailed;IterationLimit;AttemptsExhausted;DisruptionsExhausted;PodLost;OutOfMemory;ImagePullFailed;InvalidImage;PendingTimeout;AdmissionDenied;SandboxAltered;PodNameConflict;TaskTooLarge;DecisionMismatch;Restored
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message says what happened and what to do next.

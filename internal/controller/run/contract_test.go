@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -128,5 +129,13 @@ func TestUnknownReasonIsAFailureOfTheRunner(t *testing.T) {
 	want := verdict{charge: chargeFailure, final: true, reason: v1alpha1.ReasonRunnerFailed, message: `the runner ended with the unknown reason "Bored": why not`}
 	if v != want {
 		t.Errorf("verdictOf() = %+v, want %+v", v, want)
+	}
+}
+
+// The schema knows the reasons of this release only.
+func TestUnknownReasonOfADeadRunnerIsStoredAsAFailure(t *testing.T) {
+	p := progressOf(world{run: gen.Run()}, task.Termination{Result: task.Result{Reason: "Bored"}})
+	if p.Result.Reason != v1alpha1.ReasonRunnerFailed {
+		t.Errorf("status would have the reason %q", p.Result.Reason)
 	}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +88,9 @@ func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
 		p.Usage.Cost = task.Cut(p.Usage.Cost, task.MaxCost)
 	}
 	result := resultOf(t.Result)
+	if !slices.Contains(task.Reasons, task.Reason(result.Reason)) {
+		result.Reason = v1alpha1.ReasonRunnerFailed // the message of the Run names the unknown one
+	}
 	p.Result = &result
 	return p
 }

@@ -1,0 +1,56 @@
+package api_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// The enums of progress are the constants of the runner and, since a workflow has a
+// result too, of the condition Succeeded.
+func TestEnumsOfProgressAreTheConstants(t *testing.T) {
+	progress := crd(t, "runs").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["progress"]
+	var reasons []string
+	for _, r := range task.Reasons {
+		reasons = append(reasons, string(r))
+	}
+	reasons = append(reasons, v1alpha1.FailureReasons...)
+	kinds := []string{task.KindModel, task.KindTool}
+	for name, tc := range map[string]struct {
+		field apiextensionsv1.JSONSchemaProps
+		want  []string
+	}{
+		"result.reason": {progress.Properties["result"].Properties["reason"], reasons},
+		"step.kind":     {progress.Properties["step"].Properties["kind"], kinds},
+		"recent.kind":   {progress.Properties["recent"].Items.Schema.Properties["kind"], kinds},
+		"pending.kind":  {progress.Properties["pending"].Items.Schema.Properties["kind"], []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit, task.PendingDelegation}},
+		"decided.type":  {progress.Properties["decided"].Items.Schema.Properties["type"], []string{task.DecisionApprove, task.DecisionDeny, task.DecisionAnswer, task.DecisionGrant, task.DecisionMessage}},
+		"state": {progress.Properties["state"], []string{
+			v1alpha1.ReasonRateLimited, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused,
+		}},
+	} {
+		got, want := enumOf(t, tc.field), slices.Compact(slices.Sorted(slices.Values(tc.want)))
+		if !slices.Equal(got, want) {
+			t.Errorf("status.progress.%s is one of %v, and the constants are %v", name, got, want)
+		}
+	}
+}
+
+func enumOf(t *testing.T, s apiextensionsv1.JSONSchemaProps) []string {
+	t.Helper()
+	var out []string
+	for _, value := range s.Enum {
+		var text string
+		if err := json.Unmarshal(value.Raw, &text); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return out
+}
