@@ -130,18 +130,7 @@ type Loop struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxIterations int32 `json:"maxIterations,omitempty"`
-
-	// session is Fresh: each iteration begins anew. Default Fresh.
-	// +kubebuilder:validation:Enum=Fresh
-	// +optional
-	Session LoopSession `json:"session,omitempty"`
 }
-
-// LoopSession is what an iteration knows of the one before.
-type LoopSession string
-
-// SessionFresh knows of it what its prompt says.
-const SessionFresh LoopSession = "Fresh"
 
 // OnFailure is what follows when a node fails.
 type OnFailure string
