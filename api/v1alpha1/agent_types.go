@@ -317,15 +317,15 @@ type PodTemplate struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// caBundle names the ConfigMap, in the same namespace, with certificates that
-	// are trusted beside the usual ones, for networks with a CA of their own.
-	// Default: the chart's runner.caBundle. While it is missing the pod does not
-	// start, reason Pending.
+	// caBundleConfigMapRef names the key of a ConfigMap, in the same namespace, that
+	// holds CA certificates in PEM, which are trusted in addition to the usual ones.
+	// Default: the chart's runner.caBundleConfigMapRef. While the ConfigMap is
+	// missing the pod does not start, reason Pending.
 	// +optional
-	CABundle *ConfigMapKey `json:"caBundle,omitempty"`
+	CABundleConfigMapRef *ConfigMapKeyRef `json:"caBundleConfigMapRef,omitempty"`
 
 	// proxy is the HTTP proxy by which the runner reaches models, Toolsets and Git.
-	// HttpRequest, Browse and sandbox.egress.hosts do not use it.
+	// HTTPRequest, Browse and sandbox.egress.hosts do not use it.
 	// Default: the chart's runner.proxy.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=mdl,categories=deckhand
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
-// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.modelID`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.spec.endpoint`
@@ -63,12 +63,13 @@ type ModelSpec struct {
 	// +optional
 	Driver string `json:"driver,omitempty"`
 
-	// model is the model's name as the provider knows it. A wrong one ends a Run
-	// with Succeeded=False, reason Misconfigured, quoting the provider.
+	// modelID is the name of the model at the provider, for example gpt-5-mini. A
+	// Run whose provider does not know it ends with reason Misconfigured and the
+	// provider's message.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
-	Model string `json:"model"`
+	ModelID string `json:"modelID"`
 
 	// deployment is the name of the deployment, for the provider Azure. Default:
 	// model.
@@ -92,10 +93,11 @@ type ModelSpec struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// credentials names the Secret that holds the API key. Without it requests
-	// carry none. A missing Secret or key shows on the Run: reason SecretMissing.
+	// apiKeySecretRef names the key of a Secret that holds the API key. Default:
+	// requests carry no API key. While the Secret or the key is missing, a Run
+	// waits with reason SecretMissing.
 	// +optional
-	Credentials *SecretKey `json:"credentials,omitempty"`
+	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
 
 	// contextWindow is the most tokens that a request and its answer may have.
 	// Default: known for well-known models, else 128k.
@@ -122,10 +124,12 @@ type ModelSpec struct {
 	// +optional
 	Fallbacks []ObjectName `json:"fallbacks,omitempty"`
 
-	// headers are sent with every request. They are no place for a secret.
+	// headers are sent with every request. Do not put a secret here: use
+	// apiKeySecretRef.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, in upper or lower case"
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
@@ -161,42 +165,6 @@ const (
 	FormatAnthropic Format = "Anthropic"
 )
 
-// ObjectName is the name of another object in the same namespace.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
-type ObjectName string
-
-// SecretKey names one key of a Secret in the same namespace.
-type SecretKey struct {
-	// secretName is the name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
-	// +required
-	SecretName string `json:"secretName"`
-
-	// key is the key in the Secret. Default api-key.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, -, _ and ."
-	// +optional
-	Key string `json:"key,omitempty"`
-}
-
-// DefaultSecretKey is the key of a Secret where nothing else is said.
-const DefaultSecretKey = "api-key"
-
-// KeyOrDefault is the key in the Secret. It is no default of the schema: those
-// within lists make every apply of an unchanged object change something.
-func (k *SecretKey) KeyOrDefault() string {
-	if k.Key == "" {
-		return DefaultSecretKey
-	}
-	return k.Key
-}
-
 // Inference is how a model answers: settings of a request.
 type Inference struct {
 	// maxOutputTokens bounds one answer.
@@ -225,23 +193,6 @@ type Inference struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Extra *runtime.RawExtension `json:"extra,omitempty"`
-}
-
-// Header is one HTTP header.
-type Header struct {
-	// name of the header.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$') && self.lowerAscii() != 'authorization'",message="must be a header name other than Authorization: credentials belong in credentials"
-	// +required
-	Name string `json:"name"`
-
-	// value of the header.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!self.contains('\\n') && !self.contains('\\r')",message="must be one line"
-	// +required
-	Value string `json:"value"`
 }
 
 // Prices are per million tokens.

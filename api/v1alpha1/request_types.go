@@ -59,13 +59,13 @@ type Requests struct {
 	// +required
 	BaseURL string `json:"baseURL"`
 
-	// headers are sent with every request. What is secret belongs to auth.
-	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="a header has a name of at most 128 characters and a value of at most 1024"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9-]+$') && !(k.lowerAscii() in ['authorization', 'proxy-authorization', 'cookie']))",message="must be header names other than Authorization, Proxy-Authorization and Cookie: credentials belong in auth"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].matches('[\\r\\n]'))",message="a value of a header must be one line"
+	// headers are sent with every request. Do not put a secret here: use auth.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, in upper or lower case"
 	// +optional
-	Headers map[string]string `json:"headers,omitempty"`
+	Headers []Header `json:"headers,omitempty"`
 
 	// auth is how requests show who they come from. Default: not at all.
 	// +optional

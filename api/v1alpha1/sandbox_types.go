@@ -96,20 +96,6 @@ const (
 	ConfinementRequired   ConfinementPolicy = "Required"
 )
 
-// ConfigMapKey names a key of a ConfigMap in the same namespace.
-type ConfigMapKey struct {
-	// configMap is its name.
-	// +required
-	ConfigMap ObjectName `json:"configMap"`
-
-	// key in it. Default ca.crt.
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="must be a key of a ConfigMap: letters, digits, -, _ and ."
-	// +kubebuilder:default="ca.crt"
-	// +optional
-	Key string `json:"key,omitempty"`
-}
-
 // Proxy is an HTTP proxy on the way out of a closed network.
 type Proxy struct {
 	// http is the URL of the proxy for http.

@@ -9,19 +9,19 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="the timeout of a toolset is its own: set spec.timeout of the Toolset"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || has(self.agent)",message="mode is for agent"
-// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.builtin) && self.builtin in ['HttpRequest', 'Browse'])",message="hosts are for the built-in tools HttpRequest and Browse"
-// +kubebuilder:validation:XValidation:rule="(!has(self.endpoint) && !has(self.credentials)) || (has(self.builtin) && self.builtin == 'WebSearch') || has(self.custom)",message="endpoint and credentials are for the built-in tool WebSearch and for custom tools"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.builtin) && self.builtin in ['HTTPRequest', 'Browse'])",message="hosts are for the built-in tools HTTPRequest and Browse"
+// +kubebuilder:validation:XValidation:rule="(!has(self.endpoint) && !has(self.apiKeySecretRef)) || (has(self.builtin) && self.builtin == 'WebSearch') || has(self.custom)",message="endpoint and apiKeySecretRef are for the built-in tool WebSearch and for custom tools"
 type Tool struct {
 	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
 	// Glob and Grep in the workspace. Think: a place to think in between calls, for
-	// models that do not by themselves. HttpRequest: requests to an HTTP API.
+	// models that do not by themselves. HTTPRequest: requests to an HTTP API.
 	// WebSearch: a search of the web. Browse: a page of the web as Markdown. Ask: a
 	// question to a person, which waits for the answer. Task: a part of the work
 	// done by the agent itself, in a session of its own. Recall: a search of what
 	// is remembered and of earlier sessions. Shell: commands in the sandbox. Python:
 	// code in an interpreter there that keeps its variables. Both need spec.sandbox;
 	// without it the Agent is not Ready, reason SandboxMissing.
-	// +kubebuilder:validation:Enum=Files;Think;HttpRequest;WebSearch;Browse;Ask;Task;Recall;Shell;Python
+	// +kubebuilder:validation:Enum=Files;Think;HTTPRequest;WebSearch;Browse;Ask;Task;Recall;Shell;Python
 	// +optional
 	Builtin BuiltinTool `json:"builtin,omitempty"`
 
@@ -84,7 +84,7 @@ type Tool struct {
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
-	// hosts are the only ones that HttpRequest and Browse reach, at most 32: exact,
+	// hosts are the only ones that HTTPRequest and Browse reach, at most 32: exact,
 	// or *.example.com for all below. Default: every public one. Hosts inside the
 	// cluster are reached only when they are listed.
 	// +listType=set
@@ -99,10 +99,11 @@ type Tool struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// credentials names the Secret that holds the key of the search, or of a custom
-	// tool. A missing Secret or key shows on the Run: reason SecretMissing.
+	// apiKeySecretRef names the key of a Secret that holds the API key of the search,
+	// or of a custom tool. While the Secret or the key is missing, a Run waits with
+	// reason SecretMissing.
 	// +optional
-	Credentials *SecretKey `json:"credentials,omitempty"`
+	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
 }
 
 // BuiltinTool names a tool that comes with Deckhand.
@@ -112,7 +113,7 @@ type BuiltinTool string
 const (
 	BuiltinFiles       BuiltinTool = "Files"
 	BuiltinThink       BuiltinTool = "Think"
-	BuiltinHTTPRequest BuiltinTool = "HttpRequest"
+	BuiltinHTTPRequest BuiltinTool = "HTTPRequest"
 	BuiltinWebSearch   BuiltinTool = "WebSearch"
 	BuiltinBrowse      BuiltinTool = "Browse"
 	BuiltinAsk         BuiltinTool = "Ask"
@@ -184,16 +185,17 @@ type Hook struct {
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// credentials names the Secret that holds the bearer token. Without it requests
-	// carry none. A missing Secret or key shows on the Run: reason SecretMissing.
+	// tokenSecretRef names the key of a Secret that holds the bearer token. Default:
+	// requests carry no token. While the Secret or the key is missing, a Run waits
+	// with reason SecretMissing.
 	// +optional
-	Credentials *SecretKey `json:"credentials,omitempty"`
+	TokenSecretRef *SecretKeyRef `json:"tokenSecretRef,omitempty"`
 }
 
 // ToolName is what a model calls a tool.
 //
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a tool as the model calls it: write Write or HttpRequest"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a tool as the model calls it: write Write or HTTPRequest"
 type ToolName string
 
 // HookPoint is when a hook is asked.

@@ -100,7 +100,7 @@ type ToolsetSpec struct {
 
 // StdioServer is an MCP server that is started as a program.
 //
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.secret))",message="a server with credentials runs in a container of its own: commands of the agent could read them in the sandbox; remove runIn, or the secrets"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.valueSecretRef))",message="a server with credentials runs in a container of its own: commands of the agent could read them in the sandbox; remove runIn, or the secrets"
 // +kubebuilder:validation:XValidation:rule="(self.?runIn.orValue('Container') == 'Container') == has(self.image)",message="image is the image of the container of its own, which a server has unless runIn is Sandbox"
 // +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.workspace)",message="workspace is for a container of its own: the sandbox has the files"
 type StdioServer struct {
@@ -140,7 +140,7 @@ type StdioServer struct {
 
 // ServerVariable is a variable of an MCP server.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.secret)",message="a variable has a value or a secret, one of the two"
+// +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.valueSecretRef)",message="a variable has either value or valueSecretRef: write one of the two"
 type ServerVariable struct {
 	// name of the variable.
 	// +kubebuilder:validation:MaxLength=128
@@ -153,10 +153,10 @@ type ServerVariable struct {
 	// +optional
 	Value *string `json:"value,omitempty"`
 
-	// secret is where its value comes from. While it is missing the pod does not
-	// start, reason SecretMissing.
+	// valueSecretRef names the key of a Secret that holds the value. While the
+	// Secret or the key is missing, a Run waits with reason SecretMissing.
 	// +optional
-	Secret *SecretKey `json:"secret,omitempty"`
+	ValueSecretRef *SecretKeyRef `json:"valueSecretRef,omitempty"`
 }
 
 // HTTPServer is an MCP server that is reached by URL.
@@ -168,13 +168,13 @@ type HTTPServer struct {
 	// +required
 	URL string `json:"url"`
 
-	// headers are sent with every request. What is secret belongs to auth.
-	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="a header has a name of at most 128 characters and a value of at most 1024"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9-]+$') && !(k.lowerAscii() in ['authorization', 'proxy-authorization', 'cookie']))",message="must be header names other than Authorization, Proxy-Authorization and Cookie: credentials belong in auth"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].matches('[\\r\\n]'))",message="a value of a header must be one line"
+	// headers are sent with every request. Do not put a secret here: use auth.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, in upper or lower case"
 	// +optional
-	Headers map[string]string `json:"headers,omitempty"`
+	Headers []Header `json:"headers,omitempty"`
 
 	// auth is how requests show who they come from. Default: not at all.
 	// +optional

@@ -72,8 +72,8 @@ type Workspace struct {
 
 // Git is a repository that a workspace begins with.
 //
-// +kubebuilder:validation:XValidation:rule="!self.url.matches('^https?://[^/]*@')",message="no credentials in the URL: name a Secret in secretName"
-// +kubebuilder:validation:XValidation:rule="self.?publish.orValue('None') == 'None' || has(self.secretName)",message="to publish a branch takes credentials: name a Secret in secretName"
+// +kubebuilder:validation:XValidation:rule="!self.url.matches('^https?://[^/]*@')",message="no credentials in the URL: name a Secret in secretRef: {name: git}"
+// +kubebuilder:validation:XValidation:rule="self.?publish.orValue('None') == 'None' || has(self.secretRef)",message="to publish a branch takes credentials: name a Secret in secretRef: {name: git}"
 type Git struct {
 	// url of the repository: https://host/path, http://host/path, ssh://git@host/path
 	// or git@host:path. A repository that cannot be fetched ends the Run with reason
@@ -97,12 +97,12 @@ type Git struct {
 	// +optional
 	Depth *int32 `json:"depth,omitempty"`
 
-	// secretName names the Secret with the credentials, of Kubernetes' own types
-	// basic-auth (username, password) or ssh-auth (ssh-privatekey, and known_hosts).
-	// Commands of the agent never see it. While it is missing the Run waits, reason
-	// SecretMissing.
+	// secretRef names the Secret that holds the credentials: of type
+	// kubernetes.io/basic-auth (username, password) or kubernetes.io/ssh-auth
+	// (ssh-privatekey, and known_hosts). Commands of the agent cannot read it. While
+	// the Secret is missing, a Run waits with reason SecretMissing.
 	// +optional
-	SecretName ObjectName `json:"secretName,omitempty"`
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
 
 	// publish is Branch, to push what became of the files to the branch
 	// deckhand/<run> when the agent has finished, or None. It is Deckhand that
@@ -115,10 +115,10 @@ type Git struct {
 
 // WorkspaceFiles are files that a workspace begins with.
 type WorkspaceFiles struct {
-	// configMap names the ConfigMap, in the same namespace, whose keys become
-	// files. While it is missing the pod does not start, reason Pending.
+	// configMapRef names the ConfigMap, in the same namespace, whose keys become
+	// files. While the ConfigMap is missing the pod does not start, reason Pending.
 	// +required
-	ConfigMap ObjectName `json:"configMap"`
+	ConfigMapRef ConfigMapRef `json:"configMapRef"`
 
 	// path is the folder below /workspace that they are put in; . is /workspace
 	// itself.

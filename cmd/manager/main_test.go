@@ -22,7 +22,7 @@ func TestFlagsOfSupply(t *testing.T) {
 	want := operator.Supply{
 		ImageMirror:      "m.example/hub",
 		ImagePullSecrets: []string{"a", "b"},
-		CABundle:         &v1alpha1.ConfigMapKey{ConfigMap: "ca", Key: "bundle.pem"},
+		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "bundle.pem"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://p:1", NoProxy: ".example"},
 	}
 	if diff := cmp.Diff(want, o.Supply); diff != "" {

@@ -45,7 +45,7 @@ func (s *supplyFlags) into(o *operator.Options) error {
 		if !found || name == "" || key == "" {
 			return errCABundle
 		}
-		o.Supply.CABundle = &v1alpha1.ConfigMapKey{ConfigMap: v1alpha1.ObjectName(name), Key: key}
+		o.Supply.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(name), Key: key}
 	}
 	if s.proxy.HTTP != "" || s.proxy.HTTPS != "" {
 		o.Supply.Proxy = &s.proxy

@@ -19,7 +19,7 @@ import (
 // your own.
 func newGateway(s config.ModelSpec) (model.Model, error) {
 	if s.Key == nil {
-		return nil, errors.New("the gateway wants signatures; set credentials")
+		return nil, errors.New("the gateway wants signatures; set apiKeySecretRef")
 	}
 	return openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Name: s.Name, Model: s.Model.Model,

@@ -42,7 +42,7 @@ func TestClassOfASnapshot(t *testing.T) {
 		"an address is open at its port alone":      {[]func(*task.Snapshot){model("http://10.1.2.3:8000/v1")}, nil, Class{Ports: []int32{443}, Addresses: []Address{{"10.1.2.3", 8000}}}},
 		"so is one of IPv6":                         {[]func(*task.Snapshot){model("http://[fd00::1]/v1")}, nil, Class{Ports: []int32{443}, Addresses: []Address{{"fd00::1", 80}}}},
 		"localhost needs no rule":                   {[]func(*task.Snapshot){model("http://localhost:8000")}, nil, Class{Ports: []int32{443}}},
-		"requests that a model chooses open 80":     {[]func(*task.Snapshot){tool(task.Tool{Builtin: "HttpRequest"})}, nil, Class{Ports: []int32{80, 443}}},
+		"requests that a model chooses open 80":     {[]func(*task.Snapshot){tool(task.Tool{Builtin: "HTTPRequest"})}, nil, Class{Ports: []int32{80, 443}}},
 		"browsing does":                             {[]func(*task.Snapshot){tool(task.Tool{Builtin: "Browse"})}, nil, Class{Ports: []int32{80, 443}}},
 		"hosts in the cluster that a tool names do": {[]func(*task.Snapshot){tool(task.Tool{Builtin: "Browse", Hosts: []string{"wiki.docs.svc", "*.example.com"}})}, nil, Class{Ports: []int32{80, 443}, Namespaces: []string{"docs"}}},
 		"a search with an endpoint does":            {[]func(*task.Snapshot){tool(task.Tool{Builtin: "WebSearch", Endpoint: "http://search.example.com:8080"})}, nil, Class{Ports: []int32{443, 8080}}},

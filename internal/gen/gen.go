@@ -92,11 +92,11 @@ func Model(mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Model"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "sonnet", UID: types.UID("model-uid"), Generation: 1},
 		Spec: v1alpha1.ModelSpec{
-			Provider:    v1alpha1.ProviderOpenAICompatible,
-			Model:       "sonnet-4-5",
-			Endpoint:    "http://models.example/v1",
-			Credentials: &v1alpha1.SecretKey{SecretName: "sonnet", Key: "api-key"},
-			Prices:      &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
+			Provider:        v1alpha1.ProviderOpenAICompatible,
+			ModelID:         "sonnet-4-5",
+			Endpoint:        "http://models.example/v1",
+			APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "sonnet", Key: "api-key"},
+			Prices:          &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
 		},
 	}
 	for _, mod := range mods {

@@ -162,7 +162,7 @@ func TestLiteralsAreJudgedByTheToolsOfAnAgent(t *testing.T) {
 		want    string // empty: it is Ready
 	}{
 		"files alone":                                  {tools: builtin("Files"), when: path, want: relative},
-		"every builtin":                                {tools: builtin("Files", "Think", "HttpRequest", "WebSearch", "Browse", "Ask", "Task", "Recall", "Shell", "Python"), when: path, want: relative},
+		"every builtin":                                {tools: builtin("Files", "Think", "HTTPRequest", "WebSearch", "Browse", "Ask", "Task", "Recall", "Shell", "Python"), when: path, want: relative},
 		"no files":                                     {tools: builtin("Shell"), when: path},
 		"an agent that it calls has files":             {tools: append(builtin("Think"), calls), other: func(a *v1alpha1.Agent) { a.Spec.Tools = builtin("Files") }, when: path, want: relative},
 		"an agent that is called with a prompt":        {tools: append(builtin("Files"), calls), when: path, want: relative},
@@ -173,9 +173,9 @@ func TestLiteralsAreJudgedByTheToolsOfAnAgent(t *testing.T) {
 		"an MCP server":                                {tools: append(builtin("Files"), ofToolset("api")), toolset: apart, when: path},
 		"an MCP server, and a rule for Write":          {tools: append(builtin("Files"), ofToolset("api")), toolset: apart, when: `tool == "Write" && ` + path, want: relative},
 		"a tool of one's own":                          {tools: append(builtin("Files"), v1alpha1.Tool{Custom: "x"}), when: path},
-		"a URL":                                        {tools: builtin("HttpRequest"), when: `args.url.startsWith("https://Example.com:443/")`, want: `"https://Example.com:443/" never matches: args.url is canonical; write "https://example.com/"`},
+		"a URL":                                        {tools: builtin("HTTPRequest"), when: `args.url.startsWith("https://Example.com:443/")`, want: `"https://Example.com:443/" never matches: args.url is canonical; write "https://example.com/"`},
 		"a URL of a page":                              {tools: builtin("Browse"), when: `args.url == "https://example.com"`, want: `"https://example.com" never matches: args.url is canonical; write "https://example.com/"`},
-		"a method":                                     {tools: builtin("HttpRequest", "Browse"), when: `args.method == "post"`, want: `"post" never matches: args.method is in upper case; write "POST"`},
+		"a method":                                     {tools: builtin("HTTPRequest", "Browse"), when: `args.method == "post"`, want: `"post" never matches: args.method is in upper case; write "POST"`},
 		"the same name for a tool of another's own":    {tools: append(builtin("Files"), calls), other: func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Custom: "x", Name: "Write"}} }, when: `tool == "Write" && ` + path},
 		"a shell where another has a tool of its name": {tools: append(builtin("Files", "Shell"), calls), other: func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Custom: "shell"}} }, when: "shell.opaque()"},
 	}

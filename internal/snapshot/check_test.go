@@ -141,7 +141,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		"more Secrets than fit": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				for i := range snapshot.MaxSecrets {
-					s.Hooks = append(s.Hooks, v1alpha1.Hook{Name: fmt.Sprint(i), Credentials: &v1alpha1.SecretKey{SecretName: fmt.Sprint(i), Key: "k"}})
+					s.Hooks = append(s.Hooks, v1alpha1.Hook{Name: fmt.Sprint(i), TokenSecretRef: &v1alpha1.SecretKeyRef{Name: v1alpha1.ObjectName(fmt.Sprint(i)), Key: "k"}})
 				}
 			}), gen.Objects(), v1alpha1.ReasonTooManySecrets, "name 65 Secrets; at most 64",
 		},

@@ -15,7 +15,7 @@ const separator = "__"
 var called = map[v1alpha1.BuiltinTool][]string{
 	v1alpha1.BuiltinFiles:       {"Read", "Write", "Edit", "Ls", "Glob", "Grep"},
 	v1alpha1.BuiltinThink:       {"think"},
-	v1alpha1.BuiltinHTTPRequest: {"HttpRequest"},
+	v1alpha1.BuiltinHTTPRequest: {"HTTPRequest"},
 	v1alpha1.BuiltinWebSearch:   {"WebSearch"},
 	v1alpha1.BuiltinBrowse:      {"Browse"},
 	v1alpha1.BuiltinAsk:         {"ask"},

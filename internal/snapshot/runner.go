@@ -152,7 +152,7 @@ func toolForRunner(t v1alpha1.Tool) task.Tool {
 		Name:           t.Name,
 		TimeoutSeconds: seconds(t.Timeout),
 		Endpoint:       t.Endpoint,
-		SecretKey:      keyForRunner(t.Credentials),
+		SecretKey:      keyForRunner(t.APIKeySecretRef),
 	}
 	for _, h := range t.Hosts {
 		out.Hosts = append(out.Hosts, string(h))
@@ -193,7 +193,7 @@ func hookForRunner(h v1alpha1.Hook) task.Hook {
 		URL:            h.URL,
 		TimeoutSeconds: cmp.Or(seconds(&h.Timeout), defaultHookTimeout),
 		Ignore:         h.FailurePolicy == v1alpha1.FailurePolicyIgnore,
-		SecretKey:      keyForRunner(h.Credentials),
+		SecretKey:      keyForRunner(h.TokenSecretRef),
 	}
 	for _, t := range h.Tools {
 		out.Tools = append(out.Tools, string(t))
@@ -201,11 +201,22 @@ func hookForRunner(h v1alpha1.Hook) task.Hook {
 	return out
 }
 
-func keyForRunner(k *v1alpha1.SecretKey) task.SecretKey {
+func keyForRunner(k *v1alpha1.SecretKeyRef) task.SecretKey {
 	if k == nil {
 		return task.SecretKey{}
 	}
-	return task.SecretKey{Secret: k.SecretName, Key: k.KeyOrDefault()}
+	return task.SecretKey{Secret: string(k.Name), Key: k.Key}
+}
+
+func headersForRunner(headers []v1alpha1.Header) map[string]string {
+	if len(headers) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	for _, h := range headers {
+		out[h.Name] = h.Value
+	}
+	return out
 }
 
 func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
@@ -215,19 +226,14 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 		Provider:        string(spec.Provider),
 		Format:          string(spec.Format),
 		Driver:          spec.Driver,
-		Model:           spec.Model,
+		Model:           spec.ModelID,
 		Deployment:      spec.Deployment,
 		APIVersion:      spec.APIVersion,
 		Endpoint:        spec.Endpoint,
-		SecretKey:       keyForRunner(spec.Credentials),
+		Headers:         headersForRunner(spec.Headers),
+		SecretKey:       keyForRunner(spec.APIKeySecretRef),
 		ContextWindow:   tokens(spec.ContextWindow),
 		MaxOutputTokens: tokens(spec.MaxOutputTokens),
-	}
-	for _, h := range spec.Headers {
-		if m.Headers == nil {
-			m.Headers = map[string]string{}
-		}
-		m.Headers[h.Name] = h.Value
 	}
 	var err error
 	if m.Params, err = params(spec.Inference); err != nil {

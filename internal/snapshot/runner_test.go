@@ -26,13 +26,13 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
 		a.Spec.Tools = []v1alpha1.Tool{
 			{Builtin: v1alpha1.BuiltinHTTPRequest, Hosts: []v1alpha1.Host{"*.example.com"}, Timeout: &timeout},
-			{Builtin: v1alpha1.BuiltinWebSearch, Endpoint: "https://search.example", Credentials: &v1alpha1.SecretKey{SecretName: "tavily", Key: "key"}},
+			{Builtin: v1alpha1.BuiltinWebSearch, Endpoint: "https://search.example", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "tavily", Key: "key"}},
 			{Agent: "reviewer", Name: "review"},
 			{Custom: "lint"},
 		}
 		a.Spec.Hooks = []v1alpha1.Hook{{
 			Name: "guard", Point: v1alpha1.BeforeTool, URL: "https://hooks.example", Tools: []v1alpha1.ToolName{"lint"},
-			Timeout: "10s", FailurePolicy: v1alpha1.FailurePolicyIgnore, Credentials: &v1alpha1.SecretKey{SecretName: "hooks", Key: "token"},
+			Timeout: "10s", FailurePolicy: v1alpha1.FailurePolicyIgnore, TokenSecretRef: &v1alpha1.SecretKeyRef{Name: "hooks", Key: "token"},
 		}}
 	})
 	got := of(t, agent, with(agents{named("reviewer")}, modelNamed("sonnet", "gpt"), modelNamed("gpt"), modelNamed("small", "gpt"))).Snapshot
@@ -41,7 +41,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		Name: "fixer", Description: "Fixes.", Instructions: "You fix what is broken.",
 		Models: []string{"sonnet", "gpt"}, Routes: map[string][]string{"Repair": {"small", "gpt"}},
 		Tools: []task.Tool{
-			{Builtin: "HttpRequest", Hosts: []string{"*.example.com"}, TimeoutSeconds: 120},
+			{Builtin: "HTTPRequest", Hosts: []string{"*.example.com"}, TimeoutSeconds: 120},
 			{Builtin: "WebSearch", Endpoint: "https://search.example", SecretKey: task.SecretKey{Secret: "tavily", Key: "key"}},
 			{Agent: "reviewer", Name: "review"},
 			{Custom: "lint"},
@@ -73,20 +73,20 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 		want task.Model
 	}{
 		"Azure": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
 			task.Model{Provider: "Azure", Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
 		},
 		"another format": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, Format: v1alpha1.FormatAnthropic, Model: "k2"},
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, Format: v1alpha1.FormatAnthropic, ModelID: "k2"},
 			task.Model{Provider: "Kimi", Format: "Anthropic", Model: "k2"},
 		},
 		"a driver": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Driver: "acme", Model: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Driver: "acme", ModelID: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
 			task.Model{Provider: "Custom", Driver: "acme", Model: "m", ContextWindow: 200_000, MaxOutputTokens: 8_000, Headers: map[string]string{"X-Team": "a"}},
 		},
 		"inference, a key and prices": {
 			v1alpha1.ModelSpec{
-				Provider: v1alpha1.ProviderAnthropic, Model: "m", Credentials: &v1alpha1.SecretKey{SecretName: "s", Key: "k"},
+				Provider: v1alpha1.ProviderAnthropic, ModelID: "m", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "s", Key: "k"},
 				Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}, Inference: &v1alpha1.Inference{Temperature: &temperature, Reasoning: "Low", MaxOutputTokens: &most},
 			},
 			func() task.Model {
@@ -145,7 +145,7 @@ func TestVersionCoversAllThatIsReached(t *testing.T) {
 	for what, mod := range map[string]func(snapshot.Objects){
 		"another Agent": func(o snapshot.Objects) { o.Agents["b"].Spec.Instructions = "Other." },
 		"its limits":    func(o snapshot.Objects) { *limited(o.Agents["b"]).Spec.Limits.Cost = "2USD" },
-		"a fallback":    func(o snapshot.Objects) { o.Models["gpt"].Spec.Model = "other" },
+		"a fallback":    func(o snapshot.Objects) { o.Models["gpt"].Spec.ModelID = "other" },
 		"the fallbacks": func(o snapshot.Objects) { o.Models["sonnet"].Spec.Fallbacks = nil },
 	} {
 		if version(mod) == base {

@@ -49,7 +49,10 @@ func sourceForRunner(w v1alpha1.Workspace) task.Source {
 	if g := w.Git; g != nil {
 		out.Git = &task.Git{
 			URL: g.URL, Revision: g.Revision, Depth: defaultCommits,
-			Secret: string(g.SecretName), Publish: g.Publish == v1alpha1.PublishBranch,
+			Publish: g.Publish == v1alpha1.PublishBranch,
+		}
+		if g.SecretRef != nil {
+			out.Git.Secret = string(g.SecretRef.Name)
 		}
 		if g.Depth != nil {
 			out.Git.Depth = int(*g.Depth)

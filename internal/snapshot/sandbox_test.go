@@ -56,7 +56,7 @@ func inSandbox(s *v1alpha1.ToolsetSpec) {
 func apart(s *v1alpha1.ToolsetSpec) {
 	value := "1"
 	s.Stdio = &v1alpha1.StdioServer{Command: []string{"mcp-github"}, Image: "github:1", Env: []v1alpha1.ServerVariable{
-		{Name: "DEBUG", Value: &value}, {Name: "TOKEN", Secret: &v1alpha1.SecretKey{SecretName: "github", Key: "token"}},
+		{Name: "DEBUG", Value: &value}, {Name: "TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "github", Key: "token"}},
 	}}
 }
 
@@ -140,8 +140,8 @@ func TestRunnerReadsTheSandbox(t *testing.T) {
 func TestRunnerReadsTheWorkspaceAndThePolicy(t *testing.T) {
 	all := int32(0)
 	agent := gen.Agent(func(a *v1alpha1.Agent) {
-		a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/app", Revision: "main", SecretName: "git", Publish: v1alpha1.PublishBranch}
-		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "rules", Path: "docs/rules"}}
+		a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/app", Revision: "main", SecretRef: &v1alpha1.SecretRef{Name: "git"}, Publish: v1alpha1.PublishBranch}
+		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}}
 		a.Spec.Policy = []v1alpha1.PolicyRule{{Name: "ask", When: `tool == "Write"`, Answer: v1alpha1.PolicyAsk, Reason: "why", Approvers: &v1alpha1.Approvers{Groups: []string{"leads"}}}}
 		a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles, Approval: &v1alpha1.Approval{When: "true"}}}
 	})
@@ -165,7 +165,7 @@ func TestRunnerReadsTheWorkspaceAndThePolicy(t *testing.T) {
 // The runner gets the Secrets that it sends itself, and no server's.
 func TestSecretsOfToolsetsAndGit(t *testing.T) {
 	agent := using("", ofToolset("bearer"), ofToolset("basic"), ofToolset("oauth"), ofToolset("apart"))
-	agent.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/app", SecretName: "git"}
+	agent.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/app", SecretRef: &v1alpha1.SecretRef{Name: "git"}}
 	v := of(t, agent, withToolsets(
 		toolset("bearer", reached(v1alpha1.Auth{Type: v1alpha1.AuthBearer, SecretName: "one", Key: "key"})),
 		toolset("basic", reached(v1alpha1.Auth{Type: v1alpha1.AuthBasic, SecretName: "two"})),
@@ -216,7 +216,7 @@ func TestWhatKeepsAnAgentWithASandboxFromBeingReady(t *testing.T) {
 		},
 		"an agent with files of its own": {
 			using("", calls), other(func(s *v1alpha1.AgentSpec) {
-				s.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "a", Path: "a"}}
+				s.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "a"}, Path: "a"}}
 			}),
 			v1alpha1.ReasonAgentNotReady, "move its workspace.files here",
 		},

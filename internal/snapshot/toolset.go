@@ -36,7 +36,7 @@ func toolsetForRunner(t *v1alpha1.Toolset) (task.Toolset, error) {
 		Stdio:          stdioForRunner(spec.Stdio),
 	}
 	if h := spec.HTTP; h != nil {
-		out.HTTP = &task.HTTPServer{URL: h.URL, Headers: h.Headers, Auth: authForRunner(h.Auth)}
+		out.HTTP = &task.HTTPServer{URL: h.URL, Headers: headersForRunner(h.Headers), Auth: authForRunner(h.Auth)}
 	}
 	var err error
 	out.Requests, err = requestsForRunner(spec.Requests)
@@ -72,7 +72,7 @@ func authForRunner(a *v1alpha1.Auth) *task.Auth {
 		Header: a.Header, TokenURL: a.TokenURL, Scopes: a.Scopes,
 	}
 	if out.Key == "" && (a.Type == v1alpha1.AuthBearer || a.Type == v1alpha1.AuthHeader) {
-		out.Key = v1alpha1.DefaultSecretKey
+		out.Key = "api-key"
 	}
 	return out
 }
@@ -81,7 +81,7 @@ func requestsForRunner(r *v1alpha1.Requests) (*task.Requests, error) {
 	if r == nil {
 		return nil, nil //nolint:nilnil // no requests is a fact, not a fault
 	}
-	out := &task.Requests{BaseURL: strings.TrimSuffix(r.BaseURL, "/"), Headers: r.Headers, Auth: authForRunner(r.Auth)}
+	out := &task.Requests{BaseURL: strings.TrimSuffix(r.BaseURL, "/"), Headers: headersForRunner(r.Headers), Auth: authForRunner(r.Auth)}
 	for _, t := range r.Tools {
 		one := task.RequestTool{Name: t.Name, Description: t.Description, Method: t.Method, Path: t.Path, Query: t.Query}
 		for _, f := range []struct {

@@ -35,7 +35,7 @@ func TestVersionIsWhatItIsMadeOf(t *testing.T) {
 		"instructions": of(t, gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Other." }), gen.Objects()),
 		"limits":       of(t, gen.Agent(func(a *v1alpha1.Agent) { d := v1alpha1.Duration("2h"); a.Spec.Limits.Duration = &d }), gen.Objects()),
 		"a hook":       of(t, gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Hooks = []v1alpha1.Hook{{Name: "h"}} }), gen.Objects()),
-		"the Model":    of(t, gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Model = "other" }))),
+		"the Model":    of(t, gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.ModelID = "other" }))),
 		"the image": of(t, gen.Agent(func(a *v1alpha1.Agent) {
 			a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "other"}
 		}), gen.Objects()),

@@ -156,7 +156,7 @@ func TestHash(t *testing.T) {
 		"a prompt":       func(o workflow.Objects) { o.Workflows["main"].Spec.Nodes[2].Prompt = "Otherwise." },
 		"an Agent":       func(o workflow.Objects) { o.Agents["writer"].Spec.Instructions = "Otherwise." },
 		"a nested Agent": func(o workflow.Objects) { o.Agents["reviewer"].Spec.Instructions = "Otherwise." },
-		"a Model":        func(o workflow.Objects) { o.Reach["writer"].Models["sonnet"].Spec.Model = "otherwise" },
+		"a Model":        func(o workflow.Objects) { o.Reach["writer"].Models["sonnet"].Spec.ModelID = "otherwise" },
 		"a nested node":  func(o workflow.Objects) { o.Workflows["inner"].Spec.Nodes[0].Prompt = "Otherwise." },
 	}
 	for what, change := range changes {

@@ -15,7 +15,7 @@ import (
 // those that need no sandbox.
 func TestOnlyFileAndWebToolsHaveCanonicalArguments(t *testing.T) {
 	p := parts(t)
-	for _, name := range []string{"Files", "Think", "HttpRequest", "WebSearch", "Browse", "Ask", "Task", "Recall"} {
+	for _, name := range []string{"Files", "Think", "HTTPRequest", "WebSearch", "Browse", "Ask", "Task", "Recall"} {
 		p.Snapshot.Agent.Tools = append(p.Snapshot.Agent.Tools, task.Tool{Builtin: name})
 	}
 	built, err := config.NewRegistry().Build(t.Context(), p)
@@ -38,8 +38,8 @@ func TestOnlyFileAndWebToolsHaveCanonicalArguments(t *testing.T) {
 	}
 	want := map[string][]string{
 		"path":   {"Edit", "Glob", "Grep", "Ls", "Read", "Write"},
-		"url":    {"Browse", "HttpRequest"},
-		"method": {"HttpRequest"},
+		"url":    {"Browse", "HTTPRequest"},
+		"method": {"HTTPRequest"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

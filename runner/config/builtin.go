@@ -36,7 +36,7 @@ func builtin(r *Registry) {
 		"Think":       func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Think()}, nil },
 		"Ask":         func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Ask()}, nil },
 		"Task":        subagents,
-		"HttpRequest": func(s ToolSpec) ([]tool.Tool, error) { return one(web.HTTPRequest(reach(s))) },
+		"HTTPRequest": func(s ToolSpec) ([]tool.Tool, error) { return one(web.HTTPRequest(reach(s))) },
 		"Browse":      func(s ToolSpec) ([]tool.Tool, error) { return one(web.Browse(reach(s))) },
 		"WebSearch": func(s ToolSpec) ([]tool.Tool, error) {
 			return one(web.Search(web.SearchOptions{Endpoint: s.Entry.Endpoint, Key: s.Key}))

@@ -113,7 +113,7 @@ func TestBuild(t *testing.T) {
 		},
 		"a builtin that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Teleport"}} },
-			want:   `Agent fixer: this runner has no builtin "Teleport"; it has Ask, Browse, Files, HttpRequest, Python, Recall, Shell, Task, Think, WebSearch`,
+			want:   `Agent fixer: this runner has no builtin "Teleport"; it has Ask, Browse, Files, HTTPRequest, Python, Recall, Shell, Task, Think, WebSearch`,
 		},
 		"a builtin that is listed twice": {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Think"}, {Builtin: "Think"}} },

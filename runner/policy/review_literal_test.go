@@ -72,7 +72,7 @@ func TestALiteralThatNoCanonicalArgumentEqualsIsAMistake(t *testing.T) {
 	const relative = ` is relative, and args.path of a file tool is always absolute; write `
 	const url = ` never matches: args.url is canonical; write `
 	const method = ` never matches: args.method is in upper case; write `
-	kinds := policy.ToolKinds{"Read": policy.Files, "Write": policy.Files, "Bash": policy.Shell, "think": policy.Other, "HttpRequest": policy.Web, "Browse": policy.Web}
+	kinds := policy.ToolKinds{"Read": policy.Files, "Write": policy.Files, "Bash": policy.Shell, "think": policy.Other, "HTTPRequest": policy.Web, "Browse": policy.Web}
 	for when, want := range map[string]string{
 		// Paths.
 		`tool == "Write" && args.path.startsWith("/workspace//.github/")`:                       `"/workspace//.github/"` + path + `"/workspace/.github/"`,
@@ -121,12 +121,12 @@ func TestALiteralThatNoCanonicalArgumentEqualsIsAMistake(t *testing.T) {
 		`tool == "Read" && tool == "Write" && args.path.startsWith(".github/")`:                                                                  ``,
 		`tool != "Read" && tool != "Write" && args.path == "x"`:                                                                                  ``,
 		`!(tool in ["Read", "Write"]) && args.path == "x"`:                                                                                       ``,
-		`tool == "Write" && args.path.startsWith(".github/") || tool == "HttpRequest" && args.url.startsWith("https://example.com/")`:            `".github/"` + relative + `"/workspace/.github/"`,
-		`tool == "Write" && args.path.startsWith("/workspace/x/") || tool == "HttpRequest" && args.url.startsWith("https://example.com:443/")`:   `"https://example.com:443/"` + url + `"https://example.com/"`,
+		`tool == "Write" && args.path.startsWith(".github/") || tool == "HTTPRequest" && args.url.startsWith("https://example.com/")`:            `".github/"` + relative + `"/workspace/.github/"`,
+		`tool == "Write" && args.path.startsWith("/workspace/x/") || tool == "HTTPRequest" && args.url.startsWith("https://example.com:443/")`:   `"https://example.com:443/"` + url + `"https://example.com/"`,
 		`tool == "Write" && args.path.startsWith("/workspace/x/") || tool != "Write" && has(args.path) && args.path.startsWith("/workspace//x")`: `"/workspace//x"` + path + `"/workspace/x"`,
 
 		// URLs.
-		`tool == "HttpRequest" && args.url.startsWith("http://pages.x:80/admin/")`:       `"http://pages.x:80/admin/"` + url + `"http://pages.x/admin/"`,
+		`tool == "HTTPRequest" && args.url.startsWith("http://pages.x:80/admin/")`:       `"http://pages.x:80/admin/"` + url + `"http://pages.x/admin/"`,
 		`args.url.startsWith("https://Example.com:443/")`:                                `"https://Example.com:443/"` + url + `"https://example.com/"`,
 		`args.url == "https://example.com"`:                                              `"https://example.com"` + url + `"https://example.com/"`,
 		`args.url in ["https://example.com/", "https://example.com/a#top"]`:              `"https://example.com/a#top"` + url + `"https://example.com/a"`,
@@ -155,7 +155,7 @@ func TestALiteralThatNoCanonicalArgumentEqualsIsAMistake(t *testing.T) {
 
 		// Methods.
 		`args.method == "post"`: `"post"` + method + `"POST"`,
-		`tool == "HttpRequest" && args.url.contains("x") && args.method in ["PUT", "Post"]`: `"Post"` + method + `"POST"`,
+		`tool == "HTTPRequest" && args.url.contains("x") && args.method in ["PUT", "Post"]`: `"Post"` + method + `"POST"`,
 		`args.method.startsWith("p")`:        `"p"` + method + `"P"`,
 		`args.method != "get"`:               `"get"` + method + `"GET"`,
 		`args.method != "GET"`:               ``,
@@ -174,7 +174,7 @@ func TestALiteralThatNoCanonicalArgumentEqualsIsAMistake(t *testing.T) {
 
 // What the arguments of a server's tools mean is not known here.
 func TestALiteralForAToolOfUnknownArgumentsIsNoMistake(t *testing.T) {
-	kinds := policy.ToolKinds{"Write": policy.Files, "HttpRequest": policy.Web, "acme__*": policy.Plain}
+	kinds := policy.ToolKinds{"Write": policy.Files, "HTTPRequest": policy.Web, "acme__*": policy.Plain}
 	for when, want := range map[string]bool{
 		`args.path.startsWith(".github/")`:                                             true,
 		`args.url == "example.com"`:                                                    true,
@@ -183,7 +183,7 @@ func TestALiteralForAToolOfUnknownArgumentsIsNoMistake(t *testing.T) {
 		`tool != "Write" && args.path == "x"`:                                          true,
 		`tool == "Write" || args.path == "x"`:                                          true,
 		`tool == "Write" && args.path == "x"`:                                          false,
-		`tool == "HttpRequest" && args.method == "get"`:                                false,
+		`tool == "HTTPRequest" && args.method == "get"`:                                false,
 		`tool != "Write" || args.path == "x"`:                                          false,
 		`(tool == "acme__get" || tool == "Write") && args.path == "x"`:                 true,
 		`tool == "acme__get" && args.path == "x" || tool == "Write" && args.url == ""`: true,

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	model = `{apiVersion: deckhand.dev/v1alpha1, kind: Model, metadata: {name: m}, spec: {provider: OpenAI, model: gpt-5}}`
+	model = `{apiVersion: deckhand.dev/v1alpha1, kind: Model, metadata: {name: m}, spec: {provider: OpenAI, modelID: gpt-5}}`
 	agent = `{apiVersion: deckhand.dev/v1alpha1, kind: Agent, metadata: {name: a}, spec: {instructions: Do it., model: m}}`
 	run   = `{apiVersion: deckhand.dev/v1alpha1, kind: Run, metadata: {name: r}, spec: {agent: a, prompt: Do it.}}`
 
@@ -35,8 +35,8 @@ var ruleCases = map[string]ruleCase{
 	"an endpoint is a URL":                        {model, `spec: {endpoint: "models.example"}`, "write https://host/v1"},
 	"an endpoint speaks HTTP":                     {model, `spec: {endpoint: "ftp://models.example"}`, "write https://host/v1"},
 	"a provider is one of the list":               {model, `spec: {provider: Acme}`, `supported values: "OpenAI", "OpenAICompatible", "Anthropic"`},
-	"a Model has a name":                          {model, `spec: {model: ""}`, "spec.model"},
-	"credentials stand in a Secret, not a header": {model, `spec: {headers: [{name: Authorization, value: x}]}`, "credentials belong in credentials"},
+	"a Model has a name":                          {model, `spec: {modelID: ""}`, "spec.modelID"},
+	"credentials stand in a Secret, not a header": {model, `spec: {headers: [{name: Authorization, value: x}]}`, "name the Secret in apiKeySecretRef"},
 	"a header is one line":                        {model, `spec: {headers: [{name: X-A, value: "a\nb"}]}`, "must be one line"},
 	"money names its currency":                    {model, `spec: {prices: {input: "3", output: 15USD}}`, "write 1.50USD"},
 	"money is not negative":                       {model, `spec: {prices: {input: "-3USD", output: 15USD}}`, "write 1.50USD"},
@@ -83,7 +83,7 @@ var ruleCases = map[string]ruleCase{
 	"a Run names an Agent as it may be called":    {run, `spec: {agent: Fast_X}`, "must be the name of an object"},
 	"a Run names a Workflow as it may be called":  {run, `spec: {agent: null, workflow: Fast_X}`, "must be the name of an object"},
 	"an Agent names a Model as it may be called":  {agent, `spec: {model: GPT}`, "must be the name of an object"},
-	"a Model names a Secret as it may be called":  {model, `spec: {credentials: {secretName: My_Key}}`, "must be the name of an object"},
+	"a Model names a Secret as it may be called":  {model, `spec: {apiKeySecretRef: {name: My_Key, key: k}}`, "must be the name of an object"},
 	"a prompt is there":                           {run, `spec: {prompt: null}`, "say what to do: write a prompt, or parameters"},
 	"a prompt is not empty":                       {run, `spec: {prompt: ""}`, "spec.prompt"},
 	"a prompt says something":                     {run, `spec: {prompt: "  \n"}`, "must say what to do"},

@@ -80,7 +80,7 @@ func (r *track) furnish() {
 		r.get(server, &running)
 	}
 	r.create(&v1alpha1.Model{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.ModelSpec{
-		Provider: v1alpha1.ProviderOpenAICompatible, Model: "trivial", Endpoint: "http://" + running.Status.PodIP + ":8080/v1",
+		Provider: v1alpha1.ProviderOpenAICompatible, ModelID: "trivial", Endpoint: "http://" + running.Status.PodIP + ":8080/v1",
 	}})
 	r.create(&v1alpha1.Agent{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.AgentSpec{Instructions: "Say one word.", Model: "trivial", PodRetention: "0s"}})
 }

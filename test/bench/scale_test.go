@@ -99,7 +99,7 @@ func newScale(t *testing.T) *scale {
 	s.tally = newTally(s.track)
 	t.Cleanup(s.clear)
 	s.create(&v1alpha1.Model{ObjectMeta: s.meta("simulated"), Spec: v1alpha1.ModelSpec{
-		Provider: v1alpha1.ProviderOpenAICompatible, Model: "simulated", Endpoint: "http://model.invalid/v1",
+		Provider: v1alpha1.ProviderOpenAICompatible, ModelID: "simulated", Endpoint: "http://model.invalid/v1",
 	}})
 	s.agent("brief", "0s", 0)
 	s.createRuns("first", 1, "brief") // what is made once is made now

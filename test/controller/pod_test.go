@@ -289,20 +289,20 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "issues"},
 		Spec: v1alpha1.ToolsetSpec{Stdio: &v1alpha1.StdioServer{
 			Command: []string{"issues-mcp"}, Image: "ghcr.io/acme/issues:2", Workspace: v1alpha1.WorkspaceAccessReadOnly,
-			Env: []v1alpha1.ServerVariable{{Name: "TOKEN", Secret: &v1alpha1.SecretKey{SecretName: "issues", Key: "token"}}},
+			Env: []v1alpha1.ServerVariable{{Name: "TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "issues", Key: "token"}}},
 		}},
 	})
 	b.update(func(a *v1alpha1.Agent) {
 		withShell(a)
 		durably(a)
 		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "issues"})
-		a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretName: "git", Publish: v1alpha1.PublishBranch}
-		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "rules", Path: "docs/rules"}}
+		a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretRef: &v1alpha1.SecretRef{Name: "git"}, Publish: v1alpha1.PublishBranch}
+		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}}
 	})
 	b.restrict()
 	b.supply = run.Supply{
 		ImageMirror: "mirror.example/hub", ImagePullSecrets: []string{"mirror"},
-		CABundle: &v1alpha1.ConfigMapKey{ConfigMap: "ca", Key: "ca.crt"}, Proxy: &v1alpha1.Proxy{HTTP: "http://proxy.example:3128"},
+		CABundle: &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "ca.crt"}, Proxy: &v1alpha1.Proxy{HTTP: "http://proxy.example:3128"},
 	}
 	b.fenced()
 	b.crank()

@@ -137,6 +137,6 @@ func TestBadAgentsAreNotReady(t *testing.T) {
 
 // honest is what the model says that reads a page without an end.
 var honest = turns(
-	modeltest.Turn{Calls: []modeltest.Call{call("HttpRequest", args{"method": "GET", "url": "http://" + host + "/endless"})}},
+	modeltest.Turn{Calls: []modeltest.Call{call("HTTPRequest", args{"method": "GET", "url": "http://" + host + "/endless"})}},
 	modeltest.Turn{Text: "Done."},
 )

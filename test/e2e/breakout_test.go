@@ -123,7 +123,7 @@ func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
 	p.agent("burglar", shelled, onVolume, p.furnished(map[string]string{"breakout.py": breakout, "to.json": to}), func(a *v1alpha1.Agent) {
 		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"})
 		a.Spec.Sandbox.Egress = &v1alpha1.Egress{Hosts: hosts}
-		a.Spec.Workspace.Git = &v1alpha1.Git{URL: repository, SecretName: gitName, Publish: v1alpha1.PublishBranch}
+		a.Spec.Workspace.Git = &v1alpha1.Git{URL: repository, SecretRef: &v1alpha1.SecretRef{Name: gitName}, Publish: v1alpha1.PublishBranch}
 	})
 	run := p.ends(p.run("burglar"), "True Finished")
 	heard := p.heard("burglar-1")
@@ -212,7 +212,7 @@ func harborServer() *v1alpha1.Toolset {
 	return &v1alpha1.Toolset{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, Spec: v1alpha1.ToolsetSpec{Stdio: &v1alpha1.StdioServer{
 		Command: []string{"python3", "-c", harbor},
 		Image:   imageOf("toolbox"),
-		Env:     []v1alpha1.ServerVariable{{Name: "HARBOR_KEY", Secret: &v1alpha1.SecretKey{SecretName: "harbor", Key: "key"}}},
+		Env:     []v1alpha1.ServerVariable{{Name: "HARBOR_KEY", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "harbor", Key: "key"}}},
 	}}}
 }
 

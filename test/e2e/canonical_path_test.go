@@ -44,7 +44,7 @@ func TestThePipelinesStayAsTheyAreHoweverTheirPathIsWritten(t *testing.T) {
 		ln -s .github/workflows ci; ln -s .github hub; ln -s src code; ln -sf .github/workflows/ci.yml AGENTS.md
 		git add -A; git commit -qm 'Bring links'; git push -q origin HEAD:refs/heads/main; cd ..; rm -rf app`)
 	p.agent("evil-paths", func(a *v1alpha1.Agent) {
-		a.Spec.Workspace.Git = &v1alpha1.Git{URL: url, SecretName: gitName, Publish: v1alpha1.PublishBranch}
+		a.Spec.Workspace.Git = &v1alpha1.Git{URL: url, SecretRef: &v1alpha1.SecretRef{Name: gitName}, Publish: v1alpha1.PublishBranch}
 		a.Spec.Policy = []v1alpha1.PolicyRule{{ // as docs/policy.md writes it, and for Read, too
 			Name: "ci-is-ours", When: `tool in ["Read", "Write", "Edit"] && args.path.startsWith("/workspace/.github/")`,
 			Answer: v1alpha1.PolicyDeny, Reason: "The pipelines are not yours to change.",

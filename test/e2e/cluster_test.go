@@ -193,11 +193,11 @@ func modelOf(script string, mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
 	m := &v1alpha1.Model{
 		ObjectMeta: metav1.ObjectMeta{Name: script},
 		Spec: v1alpha1.ModelSpec{
-			Provider:    v1alpha1.ProviderOpenAICompatible,
-			Endpoint:    endpoint,
-			Model:       script,
-			Credentials: &v1alpha1.SecretKey{SecretName: "key"},
-			Prices:      &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
+			Provider:        v1alpha1.ProviderOpenAICompatible,
+			Endpoint:        endpoint,
+			ModelID:         script,
+			APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "key", Key: "api-key"},
+			Prices:          &v1alpha1.Prices{Input: "3USD", Output: "15USD"},
 		},
 	}
 	for _, mod := range mods {

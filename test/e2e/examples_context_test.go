@@ -55,7 +55,7 @@ var contextExamples = map[string]example{
 	},
 	"large-results.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("HttpRequest", args{"method": "GET", "url": "http://pages/harbor.log"})),
+			does(call("HTTPRequest", args{"method": "GET", "url": "http://pages/harbor.log"})),
 			does(call("Grep", args{"pattern": "Aurora", "path": "/results", "output_mode": "content"})),
 			does(call("Read", args{"path": "/results/s2c1", "offset": 1000, "limit": 12})),
 			says("It is in: {{.LastToolResult}}"),
@@ -63,7 +63,7 @@ var contextExamples = map[string]example{
 		pages: map[string]page{"pages/harbor.log": {Body: harborLog()}},
 		check: func(s *scene) {
 			s.has("the answer", s.says("large-results"), "the Aurora came in at dawn")
-			got := s.results("large-results", "HttpRequest")[0].Text()
+			got := s.results("large-results", "HTTPRequest")[0].Text()
 			s.has("the result", got, "/results/s2c1", "pilot boat")
 			if s.lacks("the result", got, "Aurora"); len(got) > 4000 {
 				s.t.Errorf("the result has %d bytes", len(got))

@@ -179,8 +179,13 @@ func (s *scene) secrets(v any) {
 			s.secrets(one)
 		}
 	case map[string]any:
-		for _, one := range v {
+		for field, one := range v {
 			s.secrets(one)
+			if ref, ok := one.(map[string]any); ok && strings.HasSuffix(strings.ToLower(field), "secretref") {
+				name, _ := ref["name"].(string)
+				at, _ := ref["key"].(string)
+				s.secret(name, at)
+			}
 		}
 		if name, ok := v["secretName"].(string); ok {
 			at, _ := v["key"].(string)

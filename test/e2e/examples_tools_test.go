@@ -14,11 +14,11 @@ import (
 var toolExamples = map[string]example{
 	"http-request.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("HttpRequest", args{"method": "GET", "url": "http://pages/berths?free=true"})),
+			does(call("HTTPRequest", args{"method": "GET", "url": "http://pages/berths?free=true"})),
 			does(
-				call("HttpRequest", args{"method": "POST", "url": "http://pages/berths/7", "body": `{"ship":"Aurora"}`, "headers": args{"X-Harbor": "north"}}),
-				call("HttpRequest", args{"method": "GET", "url": "http://169.254.169.254/latest/meta-data/"}),
-				call("HttpRequest", args{"method": "GET", "url": "http://pages/out"}),
+				call("HTTPRequest", args{"method": "POST", "url": "http://pages/berths/7", "body": `{"ship":"Aurora"}`, "headers": args{"X-Harbor": "north"}}),
+				call("HTTPRequest", args{"method": "GET", "url": "http://169.254.169.254/latest/meta-data/"}),
+				call("HTTPRequest", args{"method": "GET", "url": "http://pages/out"}),
 			),
 			says("Booked."),
 		)},
@@ -29,7 +29,7 @@ var toolExamples = map[string]example{
 		},
 		check: func(s *scene) {
 			s.says("http-request")
-			results := s.results("http-request", "HttpRequest")
+			results := s.results("http-request", "HTTPRequest")
 			s.has("the list", results[0].Text(), "HTTP 200", `{"free":[7,9]}`)
 			s.has("the booking", results[1].Text(), "HTTP 201", `{"booked":7}`)
 			for what, r := range map[string]step.Step{"the metadata service": results[2], "a redirect to another host": results[3]} {
@@ -103,8 +103,8 @@ var toolExamples = map[string]example{
 	"parallel-calls.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(
-				call("HttpRequest", args{"method": "GET", "url": "http://pages/1"}), call("HttpRequest", args{"method": "GET", "url": "http://pages/2"}),
-				call("HttpRequest", args{"method": "GET", "url": "http://pages/3"}), call("HttpRequest", args{"method": "GET", "url": "http://pages/4"}),
+				call("HTTPRequest", args{"method": "GET", "url": "http://pages/1"}), call("HTTPRequest", args{"method": "GET", "url": "http://pages/2"}),
+				call("HTTPRequest", args{"method": "GET", "url": "http://pages/3"}), call("HTTPRequest", args{"method": "GET", "url": "http://pages/4"}),
 				call("Write", args{"path": "a.txt", "content": "one two"}),
 			),
 			does(call("Edit", args{"path": "a.txt", "old_string": "one", "new_string": "1"}), call("Edit", args{"path": "a.txt", "old_string": "two", "new_string": "2"})),

@@ -31,7 +31,7 @@ func (p *place) furnished(files map[string]string) func(*v1alpha1.Agent) {
 	p.t.Helper()
 	p.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "attacks"}, Data: files})
 	return func(a *v1alpha1.Agent) {
-		a.Spec.Workspace.Files = append(a.Spec.Workspace.Files, v1alpha1.WorkspaceFiles{ConfigMap: "attacks", Path: "attacks"})
+		a.Spec.Workspace.Files = append(a.Spec.Workspace.Files, v1alpha1.WorkspaceFiles{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "attacks"}, Path: "attacks"})
 	}
 }
 

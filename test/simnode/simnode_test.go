@@ -159,7 +159,7 @@ func TestDeletedPodStopsAndGoes(t *testing.T) {
 func TestRunEndsOnASimulatedNode(t *testing.T) {
 	f := newFixture(t, simnode.Options{}, nil)
 	f.operate()
-	f.create(&v1alpha1.Model{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAICompatible, Model: "m", Endpoint: "http://model.invalid/v1"}})
+	f.create(&v1alpha1.Model{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAICompatible, ModelID: "m", Endpoint: "http://model.invalid/v1"}})
 	f.create(&v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.AgentSpec{
 		Instructions: "Answer.", Model: "m", PodTemplate: &v1alpha1.PodTemplate{NodeSelector: simnode.Selector(f.node), Tolerations: simnode.Tolerations()},
 	}})

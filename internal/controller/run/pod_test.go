@@ -58,19 +58,19 @@ func TestPod(t *testing.T) {
 // Each Secret that any reachable Model, tool or hook names is mounted once, with
 // the keys that are used; and a pod that may wait for people may live as long.
 func TestPodOfManyAgents(t *testing.T) {
-	key := func(secret, key string) *v1alpha1.SecretKey {
-		return &v1alpha1.SecretKey{SecretName: secret, Key: key}
+	key := func(secret, key string) *v1alpha1.SecretKeyRef {
+		return &v1alpha1.SecretKeyRef{Name: v1alpha1.ObjectName(secret), Key: key}
 	}
 	reviewer := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Name, a.Spec.Model = "reviewer", "small"
 		a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}}
-		a.Spec.Hooks = []v1alpha1.Hook{{Name: "h", Point: v1alpha1.AfterModel, URL: "https://h", Timeout: "5s", Credentials: key("my.dotted.secret", "token")}}
+		a.Spec.Hooks = []v1alpha1.Hook{{Name: "h", Point: v1alpha1.AfterModel, URL: "https://h", Timeout: "5s", TokenSecretRef: key("my.dotted.secret", "token")}}
 	})
-	small := gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.Credentials = "small", key("sonnet", "other-key") })
+	small := gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.APIKeySecretRef = "small", key("sonnet", "other-key") })
 	fixer := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Spec.Tools = []v1alpha1.Tool{
 			{Agent: "reviewer"},
-			{Builtin: v1alpha1.BuiltinWebSearch, Credentials: key(strings.Repeat("long-", 20)+"name", "api-key")},
+			{Builtin: v1alpha1.BuiltinWebSearch, APIKeySecretRef: key(strings.Repeat("long-", 20)+"name", "api-key")},
 		}
 	})
 	o := gen.Objects(gen.Model(), small)

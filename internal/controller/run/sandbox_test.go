@@ -22,8 +22,8 @@ func coder(a *v1alpha1.Agent) {
 		Image: "golang:1.26",
 		Env:   []v1alpha1.Variable{{Name: "GOFLAGS", Value: "-mod=mod"}, {Name: "PRICE", Value: "$(HOSTNAME) costs $5"}},
 	}
-	a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretName: "git", Publish: v1alpha1.PublishBranch}
-	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "rules", Path: "docs/rules"}, {ConfigMap: "style", Path: "docs/style"}}
+	a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretRef: &v1alpha1.SecretRef{Name: "git"}, Publish: v1alpha1.PublishBranch}
+	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}, {ConfigMapRef: v1alpha1.ConfigMapRef{Name: "style"}, Path: "docs/style"}}
 }
 
 // durably has files and journal on a claim.
@@ -40,7 +40,7 @@ func toolsets() snapshot.Objects {
 	for name, spec := range map[string]v1alpha1.ToolsetSpec{
 		"issues": {Stdio: &v1alpha1.StdioServer{Command: []string{"issues-mcp"}, Image: "ghcr.io/acme/issues:2", Env: []v1alpha1.ServerVariable{
 			{Name: "ISSUES_URL", Value: &value},
-			{Name: "ISSUES_TOKEN", Secret: &v1alpha1.SecretKey{SecretName: "issues", Key: "token"}},
+			{Name: "ISSUES_TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "issues", Key: "token"}},
 		}}},
 		"wiki.internal": {Stdio: &v1alpha1.StdioServer{Command: []string{"wiki"}, Image: "wiki@sha256:" + strings.Repeat("a", 64), Workspace: v1alpha1.WorkspaceAccessReadOnly}},
 		"local":         {Stdio: &v1alpha1.StdioServer{Command: []string{"local"}, RunIn: v1alpha1.RunInSandbox}},
@@ -74,7 +74,7 @@ func closedNetwork(c *cluster) {
 	c.supply = Supply{
 		ImageMirror:      "mirror.example:5000/hub",
 		ImagePullSecrets: []string{"mirror"},
-		CABundle:         &v1alpha1.ConfigMapKey{ConfigMap: "company-ca", Key: "bundle.pem"},
+		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "company-ca", Key: "bundle.pem"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://proxy.example:3128", NoProxy: ".example"},
 	}
 }
@@ -193,7 +193,7 @@ func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
 		"a server of its own needs no sandbox":          {func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Toolset: "issues"}} }, []string{"install", "mcp-issues"}},
 		"a server that is reached by URL needs neither": {func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Toolset: "api"}} }, nil},
 		"files of ConfigMaps are fetched, without sandbox": {func(a *v1alpha1.Agent) {
-			a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMap: "c", Path: "p"}}
+			a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "c"}, Path: "p"}}
 		}, []string{"fetch"}},
 	}
 	for name, tc := range cases {

@@ -86,11 +86,11 @@ func (r recipe) serving(s server) corev1.Container {
 func serverVariable(v v1alpha1.ServerVariable) corev1.EnvVar {
 	out := corev1.EnvVar{Name: v.Name}
 	switch {
-	case v.Secret != nil:
+	case v.ValueSecretRef != nil:
 		no := false
 		out.ValueFrom = &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName},
-			Key:                  v.Secret.KeyOrDefault(),
+			LocalObjectReference: corev1.LocalObjectReference{Name: string(v.ValueSecretRef.Name)},
+			Key:                  v.ValueSecretRef.Key,
 			Optional:             &no,
 		}}
 	case v.Value != nil:

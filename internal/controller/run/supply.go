@@ -18,7 +18,7 @@ type Supply struct {
 	// ImagePullSecrets are for all images.
 	ImagePullSecrets []string
 	// CABundle is trusted beside the usual certificates; nil: none.
-	CABundle *v1alpha1.ConfigMapKey
+	CABundle *v1alpha1.ConfigMapKeyRef
 	// Proxy is the way out; nil: there is none in between.
 	Proxy *v1alpha1.Proxy
 }
@@ -26,8 +26,8 @@ type Supply struct {
 // over is a supply with what a template says instead.
 func (s Supply) over(t v1alpha1.PodTemplate) Supply {
 	s.ImageMirror = cmp.Or(t.ImageMirror, s.ImageMirror)
-	if t.CABundle != nil {
-		s.CABundle = t.CABundle
+	if t.CABundleConfigMapRef != nil {
+		s.CABundle = t.CABundleConfigMapRef
 	}
 	if t.Proxy != nil {
 		s.Proxy = t.Proxy

@@ -47,19 +47,19 @@ func TestSupplyOfAnAgent(t *testing.T) {
 	chart := Supply{
 		ImageMirror:      "chart.example",
 		ImagePullSecrets: []string{"chart", "both"},
-		CABundle:         &v1alpha1.ConfigMapKey{ConfigMap: "chart", Key: "ca.crt"},
+		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "chart", Key: "ca.crt"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://chart:1"},
 	}
 	if diff := cmp.Diff(chart, chart.over(v1alpha1.PodTemplate{})); diff != "" {
 		t.Errorf("nothing said -want +got:\n%s", diff)
 	}
 	own := v1alpha1.PodTemplate{
-		ImageMirror:      "agent.example",
-		CABundle:         &v1alpha1.ConfigMapKey{ConfigMap: "agent", Key: "x"},
-		Proxy:            &v1alpha1.Proxy{HTTPS: "http://agent:1"},
-		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "agent"}, {Name: "both"}},
+		ImageMirror:          "agent.example",
+		CABundleConfigMapRef: &v1alpha1.ConfigMapKeyRef{Name: "agent", Key: "x"},
+		Proxy:                &v1alpha1.Proxy{HTTPS: "http://agent:1"},
+		ImagePullSecrets:     []corev1.LocalObjectReference{{Name: "agent"}, {Name: "both"}},
 	}
-	want := Supply{ImageMirror: "agent.example", ImagePullSecrets: chart.ImagePullSecrets, CABundle: own.CABundle, Proxy: own.Proxy}
+	want := Supply{ImageMirror: "agent.example", ImagePullSecrets: chart.ImagePullSecrets, CABundle: own.CABundleConfigMapRef, Proxy: own.Proxy}
 	if diff := cmp.Diff(want, chart.over(own)); diff != "" {
 		t.Errorf("all said -want +got:\n%s", diff)
 	}

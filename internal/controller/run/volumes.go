@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -51,11 +50,11 @@ func (r recipe) volumes() []corev1.Volume {
 		out = append(out, secretVolume(s))
 	}
 	for i, f := range r.version.Sources.AgentSpec.Workspace.Files {
-		out = append(out, configMap(filesVolume(i), string(f.ConfigMap)))
+		out = append(out, configMap(filesVolume(i), string(f.ConfigMapRef.Name)))
 	}
 	if ca := r.supply.CABundle; ca != nil {
-		v := configMap("ca", string(ca.ConfigMap))
-		v.ConfigMap.Items = []corev1.KeyToPath{{Key: cmp.Or(ca.Key, path.Base(task.CAFile)), Path: path.Base(task.CAFile)}}
+		v := configMap("ca", string(ca.Name))
+		v.ConfigMap.Items = []corev1.KeyToPath{{Key: ca.Key, Path: path.Base(task.CAFile)}}
 		out = append(out, v)
 	}
 	return out
@@ -114,10 +113,10 @@ func (r recipe) caMounts() []corev1.VolumeMount {
 
 // gitSecret names the Secret of the repository; empty: it needs none.
 func gitSecret(ws v1alpha1.Workspace) string {
-	if ws.Git == nil {
+	if ws.Git == nil || ws.Git.SecretRef == nil {
 		return ""
 	}
-	return string(ws.Git.SecretName)
+	return string(ws.Git.SecretRef.Name)
 }
 
 // runnerSecrets are what the runner has: the repository's only to publish.

@@ -200,7 +200,7 @@ func afterStatus(a *answer) []string {
 	case a.code >= http.StatusInternalServerError:
 		return []string{"The server has a problem. Try it again later, or use another source."}
 	}
-	return []string{"See what the server says with HttpRequest."}
+	return []string{"See what the server says with HTTPRequest."}
 }
 
 // wait says how long a server asks to be left alone.

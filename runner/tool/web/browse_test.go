@@ -124,7 +124,7 @@ func TestBrowseStatuses(t *testing.T) {
 		http.StatusForbidden:           "answered 403 Forbidden\n- The page is not open to everybody",
 		http.StatusTooManyRequests:     "(the server says Retry-After: 120)",
 		http.StatusInternalServerError: "- The server has a problem",
-		http.StatusTeapot:              "- See what the server says with HttpRequest",
+		http.StatusTeapot:              "- See what the server says with HTTPRequest",
 	} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "120")

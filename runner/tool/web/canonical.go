@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// canonicalRequest implements [tool.Canonicalizer] for HttpRequest: what judges a
+// canonicalRequest implements [tool.Canonicalizer] for HTTPRequest: what judges a
 // call sees the URL, the method and the names of headers as they are sent.
 func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	return canonical(ctx, args, func(in *requestIn) (string, error) {

@@ -1,7 +1,7 @@
-// Package web is the tools that reach the world: HttpRequest, Browse and
+// Package web is the tools that reach the world: HTTPRequest, Browse and
 // WebSearch.
 //
-// A model says where HttpRequest and Browse go, and so may whoever wrote what
+// A model says where HTTPRequest and Browse go, and so may whoever wrote what
 // the model read. Therefore every connection is judged by the address that it is
 // about to be made to (package address), after the name was resolved and for
 // each hop of a redirect: what a name led to a moment ago does not count.

@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
-// Options are what HttpRequest and Browse are made of.
+// Options are what HTTPRequest and Browse are made of.
 type Options struct {
 	// Hosts are the only ones that are reached, exact or as *.suffix; those may be
 	// within the cluster. Empty: every host with a public address.

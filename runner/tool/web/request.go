@@ -16,12 +16,12 @@ import (
 
 // The names of the tools.
 const (
-	NameHTTPRequest = "HttpRequest"
+	NameHTTPRequest = "HTTPRequest"
 	NameBrowse      = "Browse"
 	NameWebSearch   = "WebSearch"
 )
 
-// maxBody is how many bytes of an answer HttpRequest reads.
+// maxBody is how many bytes of an answer HTTPRequest reads.
 const maxBody = 1 << 20
 
 //go:embed request.md
