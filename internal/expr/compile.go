@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,13 +13,10 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// maxPasses is more than an expression needs: each finds changes further up.
-const maxPasses = 64
-
 // Compile checks an expression. It may have any type that fits want; where want
 // is Dyn, any that is not optional.
 func (e *Env) Compile(text string, want Type) (*Program, *Error) {
-	s := &source{Env: e, text: text}
+	s := &source{Env: e, text: text, want: want}
 	if strings.TrimSpace(text) == "" {
 		return nil, s.wrong(1, 1, "there is no expression; write one, as in true")
 	}
@@ -29,18 +27,19 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 		return nil, err
 	}
 	root := s.checked.Expr()
-	if kind := s.typ(root).Kind(); kind == types.BytesKind || kind == types.TypeKind {
-		return nil, s.at(root, "this is %s, which JSON has no word for; write string(…)", s.kindOf(root))
+	if why := s.notJSON(root); why != "" {
+		return nil, s.at(root, "this is %s, which JSON has no type for; %s", s.kindOf(root), why)
 	}
 	typ := s.objects.fromCEL(s.typ(root))
 	if why := typ.fits(want); why != "" {
 		return nil, s.unfit(root, typ, want)
 	}
+	paths := pathsOf(root)
+	s.settle()
 	planned, err := e.env.PlanProgram(s.checked, e.programOptions()...)
 	if err != nil {
 		return nil, s.wrong(1, 1, err.Error())
 	}
-	paths := pathsOf(root)
 	return &Program{source: s, typ: typ, want: want, paths: paths, reads: readsOf(paths), planned: planned}, nil
 }
 
@@ -48,6 +47,7 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 type source struct {
 	*Env
 	text    string
+	want    Type
 	checked *ast.AST
 	nodes   map[int64]ast.Expr
 }
@@ -79,33 +79,31 @@ func begins(e ast.Expr) ast.Expr {
 	}
 	_, binary := operators.FindReverseBinaryOperator(call.FunctionName())
 	switch name := call.FunctionName(); {
-	case binary, name == operators.OptSelect, name == operators.Index, name == operators.OptIndex, name == operators.Conditional,
-		len(call.Args()) == 1 && call.Args()[0].ID() >= inside:
+	case binary, name == operators.OptSelect, name == operators.Index, name == operators.OptIndex, name == operators.Conditional, isWrapped(call):
 		return call.Args()[0]
 	}
 	return nil
 }
 
-// check finds the types, and changes the expression until what may be absent is
-// optional.
+// check finds the types. Of an error of the checker and a field that may be absent
+// the one further left is reported.
 func (s *source) check() *Error {
 	parsed, issues := s.env.Parse(s.text)
 	if issues.Err() != nil {
 		return s.syntax(issues.Errors()[0])
 	}
-	changed := keys(parsed.NativeRep())
+	typedKeys(parsed.NativeRep())
 	var errs *celcommon.Errors
-	for range maxPasses {
-		s.checked, errs = checker.Check(changed.apply(parsed.NativeRep()), parsed.Source(), s.checker)
-		if !s.objects.adapt(s.checked, changed) {
-			s.index()
-			if all := errs.GetErrors(); len(all) > 0 {
-				return s.explain(all[0])
-			}
-			return nil
+	s.checked, errs = checker.Check(parsed.NativeRep(), parsed.Source(), s.checker)
+	s.index()
+	absent := s.unguarded()
+	if all := errs.GetErrors(); len(all) > 0 {
+		wrong := s.explain(all[0])
+		if absent == nil || wrong.Line < absent.Line || wrong.Line == absent.Line && wrong.Column < absent.Column {
+			return wrong
 		}
 	}
-	return s.wrong(1, 1, "the expression is too complicated; put parts of it into nodes of their own")
+	return absent
 }
 
 // index finds nodes by their ids.
@@ -130,18 +128,30 @@ func (s *source) review() *Error {
 			wrong = s.reviewCall(e.AsCall())
 		}
 	}))
-	return wrong
+	return cmp.Or(wrong, s.invalidLiteral(), s.unknownValue())
+}
+
+// invalidLiteral finds the first duration('…') or timestamp('…') that is not valid.
+func (s *source) invalidLiteral() *Error {
+	issues := cel.NewIssuesWithSourceInfo(celcommon.NewErrors(celcommon.NewTextSource(s.text)), s.checked.SourceInfo())
+	cel.ValidateDurationLiterals().Validate(s.env, nil, s.checked, issues)
+	cel.ValidateTimestampLiterals().Validate(s.env, nil, s.checked, issues)
+	if issues.Err() == nil {
+		return nil
+	}
+	e := issues.Errors()[0]
+	return s.wrong(e.Location.Line(), e.Location.Column()+1, e.Message+"; write duration('90m') or timestamp('2030-01-02T15:04:05Z')")
 }
 
 // takesOptional are the functions that know what to do with what may be absent.
 var takesOptional = map[string]bool{
 	"value": true, "hasValue": true, "or": true, "orValue": true, "optional.of": true, "optional.ofNonZeroValue": true,
-	sameFunction: true, flatFunction: true, operators.Conditional: true,
-	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true,
+	operators.Conditional: true,
+	operators.Index:       true, operators.OptIndex: true, operators.OptSelect: true,
 }
 
 func (s *source) reviewCall(call ast.CallExpr) *Error {
-	if call.FunctionName() == "matches" {
+	if name := call.FunctionName(); name == "matches" || name == "find" || name == "findAll" {
 		if err := s.pattern(call); err != nil {
 			return err
 		}
@@ -155,30 +165,23 @@ func (s *source) reviewCall(call ast.CallExpr) *Error {
 		return nil
 	}
 	if e := s.optionalOf(call); e != nil {
-		return s.misused(e, call)
+		return s.absent(e)
 	}
 	return nil
 }
 
-// misused says what to write where a function takes what may be absent.
-func (s *source) misused(e ast.Expr, call ast.CallExpr) *Error {
-	for _, arg := range call.Args() {
-		if t := s.typ(arg); t != nil && t.Kind() == types.NullTypeKind {
-			return s.at(e, "%s is never null: write %s.hasValue()", s.describe(e), s.describe(e))
-		}
-	}
-	return s.absent(e)
-}
-
 // pattern compiles a regular expression that is written down.
 func (s *source) pattern(call ast.CallExpr) *Error {
-	last := call.Args()[len(call.Args())-1]
-	literal, ok := text(last)
+	args := call.Args()
+	if !call.IsMemberFunction() { // matches(text, pattern)
+		args = args[1:]
+	}
+	literal, ok := text(args[0])
 	if !ok {
 		return nil
 	}
 	if _, err := compilePattern(literal); err != nil {
-		return s.at(last, "%v", err)
+		return s.at(args[0], "%v", err)
 	}
 	return nil
 }

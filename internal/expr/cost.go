@@ -1,6 +1,9 @@
 package expr
 
 import (
+	"errors"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -11,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // programOptions hold evaluating to MaxCost. CEL counts what a function cost
@@ -46,10 +50,10 @@ func trackers(f *decls.FunctionDecl) []interpreter.CostTrackerOption {
 type costs struct{}
 
 // CallCost implements [interpreter.ActualCostEstimator].
-func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+func (costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	price, ok := prices[function]
 	if !ok {
-		return nil
+		return (&library.CostEstimator{}).CallCost(function, overload, args, result)
 	}
 	cost := price(args)
 	return &cost
@@ -88,7 +92,7 @@ func (b *base) implementation(call interpreter.InterpretableCall) functions.Func
 			return types.Bool(!ok || !bool(equal))
 		}
 	case "matches":
-		if literal, ok := args[len(args)-1].(interpreter.InterpretableConst); ok {
+		if literal, ok := args[1].(interpreter.InterpretableConst); ok {
 			return matches(literal.Value())
 		}
 	}
@@ -111,13 +115,25 @@ func (b *base) implementation(call interpreter.InterpretableCall) functions.Func
 	}
 }
 
-// prices are what calls cost, of functions whose cost depends on their values.
+// prices are what calls cost, of functions whose cost depends on their values. They
+// are checked before a call. The others cost what they cost in Kubernetes, which is
+// counted after the call: they take time and memory in proportion to values that are
+// there already.
 var prices = map[string]func([]ref.Val) uint64{
 	operators.Equals:        comparison,
 	operators.NotEquals:     comparison,
 	operators.In:            func(v []ref.Val) uint64 { return membership(v[1]) },
 	operators.Add:           addition,
 	"matches":               matching,
+	"find":                  matching,
+	"findAll":               matching,
+	"quantity":              quantity,
+	"isQuantity":            quantity,
+	"getQuery":              query,
+	"includes":              weights,
+	"isSorted":              weights,
+	"max":                   weights,
+	"min":                   weights,
 	"replace":               replacement,
 	"split":                 func(v []ref.Val) uint64 { return 1 + length(v[0])/10 + 10*parts(v[0], v[1]) },
 	"join":                  joining,
@@ -139,14 +155,13 @@ var prices = map[string]func([]ref.Val) uint64{
 	"@sortByAssociatedKeys": sorting,
 	"distinct":              func(v []ref.Val) uint64 { return 1 + size(v[0])*weights(v) },
 	"flatten":               func(v []ref.Val) uint64 { return 1 + weights(v[:1]) },
-	sortedFunction:          func(v []ref.Val) uint64 { return 1 + size(v[0]) },
+	settleFunction:          func(v []ref.Val) uint64 { return 1 + size(v[0]) },
+	"cel.@mapInsert":        insertion,
 	"lists.range":           func(v []ref.Val) uint64 { return 1 + 2*count(v[0]) },
 	"sets.contains":         product,
 	"sets.equivalent":       product,
 	"sets.intersects":       product,
 }
-
-func last(v []ref.Val) ref.Val { return v[len(v)-1] }
 
 // length is the bytes of a text.
 func length(v ref.Val) uint64 {
@@ -225,49 +240,46 @@ func joining(v []ref.Val) uint64 {
 	return 1 + weights(v[:1]) + size(v[0])*between/10
 }
 
-func search(v []ref.Val) uint64 { return 1 + length(v[0])/10 + length(v[0])*length(v[1])/100 }
+// insertion is free for a comprehension's own map, which grows in place. Any other
+// map is copied.
+func insertion(v []ref.Val) uint64 {
+	if _, growing := v[0].(traits.MutableMapper); growing {
+		return 1
+	}
+	return 1 + size(v[0])
+}
+
+// quantity is expensive where arithmetic with the number would be: 1e2147483647 has
+// as many digits.
+func quantity(v []ref.Val) uint64 {
+	text, _ := v[0].(types.String)
+	if at := strings.LastIndexAny(string(text), "eE"); at >= 0 {
+		if exponent, err := strconv.Atoi(string(text[at+1:])); errors.Is(err, strconv.ErrRange) || exponent > maxExponent || exponent < -maxExponent {
+			return MaxCost + 1
+		}
+	}
+	return 1 + length(text)*length(text)
+}
+
+const maxExponent = 100
+
+func query(v []ref.Val) uint64 {
+	u, ok := v[0].Value().(*url.URL)
+	if !ok {
+		return 1
+	}
+	return 1 + uint64(len(u.RawQuery))
+}
+
+func search(v []ref.Val) uint64 {
+	if length(v[0]) == 0 {
+		return weights(v) // a list
+	}
+	return 1 + length(v[0])/10 + length(v[0])*length(v[1])/100
+}
 
 func sorting(v []ref.Val) uint64 { return 1 + 20*size(v[0]) + weights(v) }
 
 func product(v []ref.Val) uint64 {
 	return 1 + size(v[0])*weights(v[1:]) + size(v[1])*weights(v[:1])
-}
-
-// weights is how much there is in values, however it is shared among them: one
-// for each value and for ten bytes of text. What is more than MaxCost is not
-// counted further.
-func weights(all []ref.Val) uint64 {
-	w := weigher{left: MaxCost}
-	for _, v := range all {
-		w.add(v)
-	}
-	return uint64(MaxCost - w.left) //nolint:gosec // left is at most MaxCost
-}
-
-// A weigher counts down.
-type weigher struct{ left int64 }
-
-func (w *weigher) add(v ref.Val) {
-	w.left--
-	if w.left < 0 {
-		return
-	}
-	switch v := v.(type) {
-	case types.String:
-		w.left -= int64(len(v) / 10)
-	case *types.Optional:
-		if v.HasValue() {
-			w.add(v.GetValue())
-		}
-	case traits.Lister:
-		for i, n := types.Int(0), v.Size(); i.Compare(n) == types.IntNegOne && w.left >= 0; i++ {
-			w.add(v.Get(i))
-		}
-	case traits.Mapper:
-		for it := v.Iterator(); it.HasNext() == types.True && w.left >= 0; {
-			key := it.Next()
-			w.add(key)
-			w.add(v.Get(key))
-		}
-	}
 }

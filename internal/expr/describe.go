@@ -14,8 +14,9 @@ import (
 // A step of an expression that is a path: a variable, a field, an index.
 type step struct {
 	text     string // as it is written after what is before
-	optional bool   // there may be none
-	itself   bool   // it is there and may be of no value: no question mark asks for it
+	optional bool   // it may be absent
+	unmarked bool   // it may be absent and is selected as if it were present
+	itself   bool   // the value is an optional: the question mark goes to the next step
 	field    bool
 }
 
@@ -30,7 +31,8 @@ func (s *source) steps(e ast.Expr) []step {
 		}
 		return []step{{text: strings.TrimPrefix(e.AsIdent(), "."), optional: isOptional(s.typ(e)), itself: true}}
 	case ast.SelectKind:
-		from, last = e.AsSelect().Operand(), step{text: e.AsSelect().FieldName(), field: true}
+		unmarked := s.isUnmarked(e)
+		from, last = e.AsSelect().Operand(), step{text: e.AsSelect().FieldName(), field: true, optional: unmarked, unmarked: unmarked}
 	case ast.CallKind:
 		return s.callSteps(e)
 	default:
@@ -50,23 +52,15 @@ func (s *source) after(from ast.Expr, last step) []step {
 func (s *source) callSteps(e ast.Expr) []step {
 	args := e.AsCall().Args()
 	switch function := e.AsCall().FunctionName(); function {
-	case sameFunction, flatFunction:
-		all := s.steps(args[0])
-		if len(all) > 0 {
-			last := &all[len(all)-1]
-			last.optional, last.itself = true, !last.optional
-		}
-		return all
-	case "dyn", "double", sortedFunction:
-		if args[0].ID() >= inside { // it was put in
-			return s.steps(args[0])
-		}
+	case settleFunction:
+		return s.steps(args[0])
 	case operators.OptSelect:
 		name, _ := text(args[1])
 		return s.after(args[0], step{text: name, field: true, optional: true})
 	case operators.Index, operators.OptIndex:
 		if args[1].Kind() == ast.LiteralKind {
-			return s.after(args[0], step{text: fmt.Sprintf("[%s]", literalText(args[1])), optional: function == operators.OptIndex})
+			element := isOptional(s.typ(e)) && !isOptional(s.typ(args[0])) && function == operators.Index
+			return s.after(args[0], step{text: fmt.Sprintf("[%s]", literalText(args[1])), optional: element || function == operators.OptIndex, itself: element})
 		}
 	}
 	return nil
@@ -74,7 +68,7 @@ func (s *source) callSteps(e ast.Expr) []step {
 
 func literalText(e ast.Expr) string {
 	if s, ok := text(e); ok {
-		return fmt.Sprintf("%q", s)
+		return quote(s)
 	}
 	return fmt.Sprint(e.AsLiteral().Value())
 }
@@ -85,71 +79,33 @@ var (
 	reserved = map[string]bool{"in": true, "true": true, "false": true, "null": true}
 )
 
-// written is a path with a question mark before the step of that index.
-func written(all []step, asked int) string {
+// written is a path with question marks from the step of that index on, as far as
+// steps may take one.
+func written(all []step, from int) string {
 	var b strings.Builder
 	for i, s := range all {
-		name := s.text
-		if s.field && !isName.MatchString(name) || reserved[name] {
-			name = "`" + name + "`"
+		mark := ""
+		if i > from || i == from && !s.itself {
+			mark = "?"
 		}
 		switch {
-		case s.field && i == asked:
-			b.WriteString(".?" + name)
 		case s.field:
-			b.WriteString("." + name)
-		case i == asked && !s.itself:
-			b.WriteString("[?" + name[1:])
+			b.WriteString("." + mark + quotedName(s.text))
+		case i > 0:
+			b.WriteString("[" + mark + s.text[1:])
 		default:
-			b.WriteString(name)
+			b.WriteString(s.text)
 		}
 	}
 	return b.String()
 }
 
-// describe is an expression as people call it.
+// describe names an expression in a message.
 func (s *source) describe(e ast.Expr) string {
 	if all := s.steps(e); all != nil {
-		return written(all, -1)
+		return written(all, len(all))
 	}
 	return "this"
-}
-
-// absent says what to write in place of what may be absent.
-func (s *source) absent(e ast.Expr) *Error { return s.at(e, "%s", s.guard(e)) }
-
-func (s *source) guard(e ast.Expr) string {
-	all := s.steps(e)
-	t := s.objects.fromCEL(s.typ(e)).value()
-	if all == nil {
-		return fmt.Sprintf("this may be absent: put .orValue(%s) after it, which says what stands in its place, or .hasValue(), which says whether it is there", instead(t))
-	}
-	first := max(slices.IndexFunc(all, func(one step) bool { return one.optional }), 0)
-	value := all
-	if t.kind == objectKind && len(t.fields) > 0 {
-		name := t.example()
-		value, t = append(slices.Clip(all), step{text: name, field: true}), t.fields[name].value()
-	}
-	return fmt.Sprintf("%s may be absent: write %s.orValue(%s), which says what stands in its place, or %s.hasValue(), which says whether it is there",
-		written(all, -1), written(value, len(value)-1), instead(t), written(all[:first+1], first))
-}
-
-// example is the field of an object that shows best how one is read: one that is
-// always there, and simple.
-func (t Type) example() string {
-	best := t.Fields()[0]
-	for _, name := range t.Fields() {
-		if of := t.fields[name]; of.of == nil && of.kind != objectKind {
-			return name
-		}
-	}
-	return best
-}
-
-// instead is a value of a type that can be written.
-func instead(t Type) string {
-	return map[kind]string{intKind: "0", doubleKind: "0.0", boolKind: "false", listKind: "[]", mapKind: "{}", objectKind: "{}"}[t.kind] +
-		map[kind]string{stringKind: `""`, dynKind: `""`}[t.kind]
 }
 
 // unfit says that an expression has not the type that it should.
@@ -159,7 +115,7 @@ func (s *source) unfit(e ast.Expr, typ, want Type) *Error {
 	case typ.kind == optionalKind:
 		return s.absent(e)
 	case want.kind == boolKind && typ.kind == stringKind:
-		why += `; compare it, as in x == "…"`
+		why += "; compare it, as in x == '…'"
 	case want.kind == boolKind:
 		why += "; compare it, as in x > 3"
 	case want.kind == stringKind && typ.of == nil && typ.kind != objectKind:
@@ -238,7 +194,32 @@ func (s *source) kindOf(e ast.Expr) string {
 		return "bytes"
 	case types.NullTypeKind:
 		return "null"
+	case types.OpaqueKind, types.StructKind:
+		if k, ok := kubernetesKinds[t.TypeName()]; ok {
+			return k.name
+		}
+		return a(s.objects.fromCEL(t))
 	default:
 		return a(s.objects.fromCEL(t))
 	}
+}
+
+// kubernetesKinds are the types of Kubernetes' libraries, and how to make JSON of
+// them.
+var kubernetesKinds = map[string]struct{ name, convert string }{
+	"kubernetes.Quantity":    {"a quantity", "compare it, or write .asApproximateFloat() after it"},
+	"kubernetes.URL":         {"a URL", "read a part of it, as in .getHost()"},
+	"kubernetes.Semver":      {"a semantic version", "compare it, or read a part of it, as in .major()"},
+	"kubernetes.NamedFormat": {"a format", "write .validate(…) after it"},
+	"net.IP":                 {"an IP address", "write string(…)"},
+	"net.CIDR":               {"a CIDR", "write string(…)"},
+}
+
+// notJSON says what to do about a type that JSON does not have; empty: it has it.
+func (s *source) notJSON(e ast.Expr) string {
+	t := s.typ(e)
+	if kind := t.Kind(); kind == types.BytesKind || kind == types.TypeKind {
+		return "write string(…)"
+	}
+	return kubernetesKinds[t.TypeName()].convert
 }

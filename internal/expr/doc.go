@@ -1,20 +1,18 @@
-// Package expr compiles and evaluates the expressions of Workflows: CEL with the
-// types of what it reads, so that a field that is not there, or a value that may
-// be absent, is found when a Workflow is applied and not when it runs.
+// Package expr compiles and evaluates the expressions of Workflows: standard CEL
+// with the function libraries of Kubernetes, type-checked against what they read.
 //
-// [FromSchema] makes a [Type] of a JSON Schema; an [Env] is the variables and
-// their types; [Env.Compile] and [Env.Template] make a [Program] and a [Template]
-// of a text, once; these are evaluated many times, by many at a time, over JSON.
+// [FromSchema] converts a JSON Schema to a [Type]; an [Env] holds the variables and
+// their types; [Env.Compile] and [Env.Template] compile a text once, into a
+// [Program] or a [Template] that is safe for concurrent use over JSON values.
 //
-// What may be absent has the type optional, however it is reached: a plain
-// nodes.a.output is the same as nodes.a.?output where there may be none, and
-// what is selected from it is optional too. CEL itself knows this only for its
-// own optional values and for no fields of objects, so the expression is checked,
-// rewritten where such a field is selected, and checked again (adapt.go).
+// Two checks are stricter than CEL's own. A field that may be absent has to be
+// selected with .? or be tested with has() (absent.go), because CEL would find out
+// at run time only. A string literal that is compared with a field of a closed set
+// of values has to be one of them (enum.go).
 //
-// Whoever writes a Workflow, and the models whose output it reads, are not
-// trusted with the operator's time and memory. A text is bounded in size and
-// depth; what CEL does at the parser's or checker's leisure in exponential time
-// is kept from it (optionals.go, and keys of maps in adapt.go); evaluating has a
-// budget, which costly functions are held to before they work (cost.go).
+// Authors of Workflows, and the models whose output is read, are not trusted with
+// the operator's time and memory. Texts are bounded in size and depth. Expressions
+// that the parser or the checker would need exponential time for are refused
+// (macros.go). Evaluation has a cost limit, and the cost of a function is checked
+// before it runs (cost.go).
 package expr

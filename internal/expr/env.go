@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // What expressions are held to.
@@ -38,19 +39,11 @@ type base struct {
 }
 
 var common = sync.OnceValues(func() (*base, error) {
-	env, err := cel.NewCustomEnv(append([]cel.EnvOption{
-		cel.StdLib(),
-		cel.OptionalTypes(),
-		optionalMacros(), // after CEL's own
-		ext.Strings(),
-		ext.Lists(),
-		ext.Math(),
-		ext.Sets(),
-		cel.EnableIdentifierEscapeSyntax(),
-		cel.EnableHiddenAccumulatorName(true),
-		cel.ParserExpressionSizeLimit(MaxExpression),
-		cel.ParserRecursionLimit(MaxDepth),
-	}, ownFunctions()...)...)
+	macros, err := boundedMacros()
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	env, err := cel.NewCustomEnv(slices.Concat(libraries(), macros, ownFunctions())...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
@@ -65,6 +58,33 @@ var common = sync.OnceValues(func() (*base, error) {
 	}
 	return b, nil
 })
+
+// libraries are those of Kubernetes' own expressions but for authorization, which
+// nothing here has, and CEL's math.
+func libraries() []cel.EnvOption {
+	return []cel.EnvOption{
+		cel.StdLib(),
+		cel.OptionalTypes(),
+		cel.DefaultUTCTimeZone(true),
+		cel.EnableIdentifierEscapeSyntax(),
+		cel.EnableHiddenAccumulatorName(true),
+		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ParserRecursionLimit(MaxDepth),
+		ext.Strings(),
+		ext.Lists(),
+		ext.Math(),
+		ext.Sets(),
+		ext.TwoVarComprehensions(),
+		library.Lists(library.ListsVersion(1)),
+		library.Regex(),
+		library.URLs(),
+		library.Quantity(),
+		library.IP(),
+		library.CIDR(),
+		library.Format(),
+		library.SemverLib(library.SemverVersion(1)),
+	}
+}
 
 func (b *base) add(name string, f *decls.FunctionDecl) error {
 	if err := b.checker.AddFunctions(f); err != nil {

@@ -11,6 +11,7 @@ import (
 // be absent.
 const reviewSchema = `{"type":"object","required":["score","verdict","tags"],"properties":{
 	"score":{"type":"integer"},"verdict":{"type":"string"},"weight":{"type":"number"},"note":{"type":"string"},
+	"mood":{"type":"string","enum":["glad","sad"]},
 	"tags":{"type":"array","items":{"type":"string"}},
 	"files":{"type":"array","items":{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"lines":{"type":"integer"}}}},
 	"author":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"mail-address":{"type":"string"}}},
@@ -25,9 +26,12 @@ func review(t testing.TB) expr.Type {
 	return of
 }
 
+// state is that of a node.
+var state = expr.Enum("Waiting", "Running", "Succeeded", "Failed", "Skipped", "NotReached")
+
 // node is what expressions read of a node.
 func node(name string, output expr.Type) expr.Type {
-	return expr.Object("node "+name, map[string]expr.Type{"state": expr.String(), "text": expr.Optional(expr.String()), "output": output})
+	return expr.Object("node "+name, map[string]expr.Type{"state": state, "text": expr.Optional(expr.String()), "output": output})
 }
 
 // newEnv has nodes that surely succeed (sure), that may not (maybe), items that

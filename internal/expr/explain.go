@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/cel-go/cel"
 	celcommon "github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -61,7 +62,7 @@ func (h hint) fits(message, before, rest string) bool {
 var hints = []hint{
 	{message: "token recognition", rest: "&", text: "write &&"},
 	{message: "token recognition", rest: "|", text: "write ||"},
-	{message: "token recognition", rest: "=~", text: `write x.matches("…")`},
+	{message: "token recognition", rest: "=~", text: "write x.matches('…')"},
 	{message: "token recognition", rest: "=", text: "write =="},
 	{message: "token recognition", rest: `"`, text: "close the quotes"},
 	{message: "token recognition", rest: "'", text: "close the quotes"},
@@ -75,7 +76,7 @@ var hints = []hint{
 	{message: "extraneous input", rest: "and ", text: "write &&"},
 	{message: "extraneous input", rest: "or ", text: "write ||"},
 	{message: "input", before: "not", text: "write !"},
-	{message: "input the end", text: "something is missing there"},
+	{message: "input the end", text: "the expression is incomplete"},
 }
 
 // quoted is the first thing in quotes of a message.
@@ -104,7 +105,7 @@ func (s *source) explain(e *celcommon.Error) *Error {
 	case strings.Contains(e.Message, "does not support field selection"):
 		of, _, _ := fieldOf(node)
 		if isOptional(s.typ(of)) {
-			return s.at(of, "%s may be absent in two ways; write .orValue(…) after it first", s.describe(of))
+			return s.at(of, "%s is an optional in an optional; write .orValue(optional.none()) after it", s.describe(of))
 		}
 		return s.at(of, "%s is %s and has no fields", s.describe(of), s.kindOf(of))
 	case strings.Contains(e.Message, "range of a comprehension"):
@@ -166,7 +167,7 @@ func (s *source) unknownName(e ast.Expr, name string) *Error {
 	vars := slices.Sorted(maps.Keys(s.vars))
 	hint := similar(name, vars)
 	if hint == "" {
-		hint = "; text stands in quotes"
+		hint = "; strings need quotes, as in " + quote(name)
 	}
 	return s.at(e, "there is no %s; an expression here reads %s%s", name, list(vars), hint)
 }
@@ -188,21 +189,21 @@ func (s *source) mismatch(e ast.Expr) *Error {
 	}
 	symbol, isOperator := operators.FindReverse(call.FunctionName())
 	if optional := s.optionalOf(call); optional != nil && !takesOptional[call.FunctionName()] {
-		return s.misused(optional, call)
+		return s.absent(optional)
 	}
 	switch name := call.FunctionName(); {
 	case name == keyFunction:
-		return s.at(all[0], "names in an object are text, and this is %s: put it in quotes, or write string(…)", s.kindOf(all[0]))
+		return s.at(all[0], "the keys of an object must be strings; this is %s: write it in quotes, or string(…)", s.kindOf(all[0]))
 	case name == operators.Index && s.typ(all[0]).Kind() == types.StructKind:
 		return s.at(all[0], "%s is an object: write %s.%s", s.describe(all[0]), s.describe(all[0]), cmp.Or(literalName(all[1]), "name for its field name"))
 	case takesOptional[name] && call.IsMemberFunction() && !isOptional(s.typ(all[0])):
 		return s.at(all[0], "%s is never absent: remove .%s(…)", s.describe(all[0]), name)
 	case name == "orValue" && len(all) == 2:
-		return s.at(all[1], "this is %s, and %s is %s", s.kindOf(all[1]), s.describe(all[0]), s.kindOf(all[0]))
+		return s.at(all[1], "this is %s, and %s is %s%s", s.kindOf(all[1]), s.describe(all[0]), s.kindOf(all[0]), s.asDouble(s.typ(all[1]), present(s.typ(all[0]))))
 	case name == operators.Conditional && !s.condition(all[0]):
 		return s.at(all[0], "what stands before ? must be a bool; %s is %s", s.describe(all[0]), s.kindOf(all[0]))
 	case name == operators.Conditional:
-		return s.at(all[1], "both values of ?: must be of one type; these are %s and %s", s.kindOf(all[1]), s.kindOf(all[2]))
+		return s.at(all[1], "both values of ?: must be of one type; these are %s and %s%s", s.kindOf(all[1]), s.kindOf(all[2]), s.asDouble(s.typ(all[1]), s.typ(all[2])))
 	case isOperator && len(all) == 2:
 		return s.at(e, "%s does not go between %s and %s%s", symbol, s.kindOf(all[0]), s.kindOf(all[1]), s.converted(name, all))
 	case isOperator && len(all) == 1:
@@ -240,11 +241,26 @@ func (s *source) converted(operator string, all []ast.Expr) string {
 	left, right := s.typ(all[0]), s.typ(all[1])
 	switch {
 	case numbers(left, right):
-		return "; write double(…) around the int, or 2.0 for 2"
+		return s.asDouble(left, right)
 	case operator == operators.Add && (left.Kind() == types.StringKind || right.Kind() == types.StringKind):
-		return "; write string(…) around what is no text"
+		return "; write string(…) around the other value"
 	case operator == operators.Equals || operator == operators.NotEquals:
-		return "; text stands in quotes, numbers do not"
+		return "; strings need quotes, numbers do not"
 	}
 	return ""
+}
+
+// asDouble says how an int becomes a double, where two types are these.
+func (*source) asDouble(t, u *cel.Type) string {
+	if !numbers(t, u) {
+		return ""
+	}
+	return "; write double(…) around the int, or 2.0 for 2"
+}
+
+// numbers reports whether two types are numbers and not the same.
+func numbers(t, u *cel.Type) bool { return isNumber(t) && isNumber(u) && t.Kind() != u.Kind() }
+
+func isNumber(t *cel.Type) bool {
+	return t != nil && (t.Kind() == types.IntKind || t.Kind() == types.UintKind || t.Kind() == types.DoubleKind)
 }

@@ -90,7 +90,7 @@ func TestWhatAWorkflowMayDoIsNotTooCostly(t *testing.T) {
 	env := newEnv(t)
 	for _, text := range []string{
 		`nodes.items.output`,
-		`nodes.items.output.map(r, r.score.orValue(0)).filter(s, s > 2).size() == 500`,
+		`nodes.items.output.map(r, r.?score.orValue(0)).filter(s, s > 2).size() == 500`,
 		`nodes.items.output.unwrapOpt().filter(r, r.verdict.contains("bad") || r.tags.exists(t, t == "c")).map(r, {"score": r.score, "tags": r.tags})`,
 		`nodes.items.output.unwrapOpt().sortBy(r, r.score)`,
 		`nodes.items.output.unwrapOpt().map(r, r.verdict).join("\n")`,

@@ -10,9 +10,10 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// objects are those of an Env by the name that CEL knows them by. They tell the
-// checker which fields there are; what may be absent they tell as if it were
-// there, because adapt makes it optional. At run time objects are maps.
+// objects are the object types of an Env by the name that CEL knows them by. They
+// give the checker the fields. A field that may be absent has the type of its value,
+// as in Kubernetes: x.f is a string, and x.?f an optional string. At run time
+// objects are maps.
 type objects struct {
 	known types.Provider // the types that CEL itself has
 	all   map[string]Type

@@ -86,7 +86,7 @@ func (w walker) comprehension(c ast.ComprehensionExpr, in *scope) {
 		inner.names[c.IterVar2()] = nil
 	}
 	result := &scope{outer: in, names: map[string]path{c.AccuVar(): nil}}
-	if c.IterVar() == unusedVar { // a let
+	if c.IterRange().Kind() == ast.ListKind && c.IterRange().AsList().Size() == 0 { // optMap: the accumulator is the value
 		alias, _ := chain(c.AccuInit(), in)
 		result.names[c.AccuVar()] = alias
 	}
@@ -124,8 +124,6 @@ func chainCall(call ast.CallExpr, in *scope) (p path, beside []ast.Expr) {
 		}
 		p, beside = chain(args[0], in)
 		return p.field(name), beside
-	case sameFunction, flatFunction:
-		return chain(args[0], in)
 	case "value", "orValue":
 		if !call.IsMemberFunction() {
 			return nil, nil

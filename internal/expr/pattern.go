@@ -46,7 +46,7 @@ func matches(literal ref.Val) functions.FunctionOp {
 // matching is what looking for a pattern costs: each character may be in each
 // state of it.
 func matching(v []ref.Val) uint64 {
-	pattern, _ := last(v).(types.String)
+	pattern, _ := v[1].(types.String)
 	n, err := states(string(pattern))
 	if err != nil {
 		return 1 + length(pattern)/10 // it is told when it is compiled

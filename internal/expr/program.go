@@ -72,7 +72,7 @@ func (p *Program) value(vars map[string]any) (ref.Val, error) {
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	if optional, ok := flat(v).(*types.Optional); ok && p.want.kind != optionalKind {
+	if optional, ok := v.(*types.Optional); ok && p.want.kind != optionalKind {
 		if !optional.HasValue() {
 			return nil, p.source.wrong(1, 1, "there is no value")
 		}
@@ -114,6 +114,9 @@ func (p *Program) failed(err error) error {
 			break
 		}
 	}
+	if strings.HasSuffix(message, "expected iterable type") {
+		message = "a value is not a list"
+	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		message = tooCostly
@@ -131,7 +134,7 @@ var failures = []struct{ begins, says string }{
 	{"no such key: ", "there is no field "},
 	{"index out of bounds: ", "the list has no item "},
 	{"no such overload", "a value is of another type than is written here"},
-	{"optional.none() dereference", "value() of what is absent; write orValue(…)"},
+	{"optional.none() dereference", "value() of an absent value; write orValue(…)"},
 }
 
 // is reports whether a value is of the kind that is wanted.

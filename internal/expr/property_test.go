@@ -209,7 +209,7 @@ func TestTextInQuotesWithinATemplate(t *testing.T) {
 
 func TestManyAtATime(t *testing.T) {
 	env := newEnv(t)
-	shared, e := env.Template(`${{ nodes.items.output.map(r, r.score.orValue(0)) }} ${{ nodes.maybe.output.?note.orValue("x") }}`)
+	shared, e := env.Template(`${{ nodes.items.output.map(r, r.?score.orValue(0)) }} ${{ nodes.maybe.?output.?note.orValue("x") }}`)
 	if e != nil {
 		t.Fatal(e)
 	}

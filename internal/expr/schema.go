@@ -17,6 +17,7 @@ type shape struct {
 	Required   []string                   `json:"required"`
 	Additional json.RawMessage            `json:"additionalProperties"`
 	Items      json.RawMessage            `json:"items"`
+	Enum       []json.RawMessage          `json:"enum"`
 }
 
 // FromSchema is the type of the values of a JSON Schema of the subset that
@@ -37,7 +38,7 @@ func fromSchema(name string, schema json.RawMessage, depth int) (Type, error) {
 	}
 	switch s.Type {
 	case "string":
-		return String(), nil
+		return Enum(s.values()...), nil
 	case "integer":
 		return Int(), nil
 	case "number":
@@ -53,6 +54,19 @@ func fromSchema(name string, schema json.RawMessage, depth int) (Type, error) {
 		return Dyn(), nil
 	}
 	return Type{}, fmt.Errorf("the schema of %s has the type %q, which is none of array, boolean, integer, number, object and string", name, s.Type)
+}
+
+// values are those of an enum of strings; nil: there is none.
+func (s *shape) values() []string {
+	var all []string
+	for _, raw := range s.Enum {
+		var value string
+		if json.Unmarshal(raw, &value) != nil {
+			return nil
+		}
+		all = append(all, value)
+	}
+	return all
 }
 
 // fromOptionalSchema is fromSchema, where there may be none, or true.

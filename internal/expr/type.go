@@ -15,6 +15,7 @@ type Type struct {
 	name   string          // of an object
 	of     *Type           // what is in a list, map or optional
 	fields map[string]Type // of an object
+	values []string        // all that a string may be; nil: any
 }
 
 type kind uint8
@@ -41,6 +42,9 @@ func Dyn() Type { return Type{} }
 
 // String is text.
 func String() Type { return Type{kind: stringKind} }
+
+// Enum is a string that is one of a closed set of values.
+func Enum(values ...string) Type { return Type{kind: stringKind, values: values} }
 
 // Int is a whole number of 64 bits.
 func Int() Type { return Type{kind: intKind} }
@@ -89,6 +93,24 @@ func (t Type) IsOptional() bool { return t.kind == optionalKind }
 
 // Fields are the names of an object's fields, sorted.
 func (t Type) Fields() []string { return slices.Sorted(maps.Keys(t.fields)) }
+
+// Elem is the type of the elements of a list or map, or of the value of an
+// optional. Of any other type it is Dyn.
+func (t Type) Elem() Type {
+	if t.of == nil {
+		return Dyn()
+	}
+	return *t.of
+}
+
+// Field is the type of a field of an object, or of a value of a map. Of an unknown
+// field it is Dyn.
+func (t Type) Field(name string) Type {
+	if t.kind == mapKind {
+		return t.Elem()
+	}
+	return t.fields[name]
+}
 
 // value is the type of what is there when an optional is not absent.
 func (t Type) value() Type {

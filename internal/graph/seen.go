@@ -13,6 +13,9 @@ const (
 	NotReached State = "NotReached" // the Run ended first
 )
 
+// States are all states of a node.
+var States = []State{Waiting, Running, Succeeded, Failed, Skipped, NotReached}
+
 // Ended says whether a node in this state has ended.
 func (s State) Ended() bool {
 	return s == Succeeded || s == Failed || s == Skipped || s == NotReached

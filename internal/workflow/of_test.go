@@ -26,12 +26,12 @@ func TestWhatIsReady(t *testing.T) {
 		"a node reads the output of another, with its type": review + `
 - {name: fix, agent: talker, when: nodes.review.output.score > 3, prompt: "Fix ${{ nodes.review.output.files[0] }}."}`,
 		"what may be absent is guarded": review + `
-- {name: note, agent: talker, when: 'nodes.review.output.note.hasValue()', prompt: "Note ${{ nodes.review.output.note.orValue('nothing') }}."}
-- {name: last, agent: talker, prompt: "${{ nodes.note.text.orValue('no note') }}"}`,
+- {name: note, agent: talker, when: 'nodes.review.output.?note.hasValue()', prompt: "Note ${{ nodes.review.output.?note.orValue('nothing') }}."}
+- {name: last, agent: talker, prompt: "${{ nodes.note.?text.orValue('no note') }}"}`,
 		"a node may fail, and who reads it knows": `
 nodes:
 - {name: review, agent: reviewer, prompt: Review it., onFailure: Continue}
-- {name: last, agent: talker, prompt: "${{ nodes.review.output.?score.orValue(0) }} ${{ nodes.review.state }} ${{ nodes.review.counts.failed }}"}`,
+- {name: last, agent: talker, prompt: "${{ nodes.review.?output.?score.orValue(0) }} ${{ nodes.review.state }} ${{ nodes.review.counts.failed }}"}`,
 		"a name with a dash has an underscore": `
 nodes:
 - {name: write-tests, agent: talker, prompt: Write.}
@@ -45,17 +45,17 @@ nodes:
 		"items of a node that may fail are optional, and so is the list": `
 nodes:
 - {name: each, agent: reviewer, prompt: "${{ item }}", forEach: {items: "[1, 2]"}, onFailure: Continue}
-output: {sum: {cel: "nodes.each.output.orValue([]).map(o, o.?score.orValue(0)).size()"}}`,
+output: {sum: {cel: "nodes.each.?output.orValue([]).map(o, o.?score.orValue(0)).size()"}}`,
 		"a loop reads the iteration before": `
 nodes:
 - name: polish
   agent: reviewer
-  prompt: "${{ iteration }}: ${{ previous.output.?note.orValue('first') }} ${{ previous.text.orValue('') }}"
+  prompt: "${{ iteration }}: ${{ previous.?output.?note.orValue('first') }} ${{ previous.?text.orValue('') }}"
   loop: {until: self.output.score >= 8 && self.succeeded || iteration == 3}`,
 		"finally reads how it ended, and all is optional": review + `
 finally:
-- {name: tell, agent: talker, prompt: "${{ run.reason }} ${{ run.message }} ${{ nodes.review.output.?score.orValue(0) }} ${{ nodes.review.state }}"}
-- {name: more, agent: talker, prompt: "${{ nodes.tell.text.orValue('') }}"}`,
+- {name: tell, agent: talker, prompt: "${{ run.reason }} ${{ run.message }} ${{ nodes.review.?output.?score.orValue(0) }} ${{ nodes.review.state }}"}
+- {name: more, agent: talker, prompt: "${{ nodes.tell.?text.orValue('') }}"}`,
 		"a Workflow gives its output, types of its nodes and literals included": `
 nodes:
 - {name: sub, workflow: inner, with: {subject: {cel: run.name}}}
@@ -72,12 +72,12 @@ nodes:
 		"who reads the verdict knows that nothing may be said with it": `
 nodes:
 - {name: gate, approval: {message: "Go?", input: {schema: {type: object, required: [where], properties: {where: {type: string}}}}}}
-- {name: go, agent: talker, when: nodes.gate.output.approved, prompt: "Go ${{ nodes.gate.output.input.?where.orValue('on') }}"}`,
+- {name: go, agent: talker, when: nodes.gate.output.approved, prompt: "Go ${{ nodes.gate.output.?input.?where.orValue('on') }}"}`,
 		"an agent with an input and no prompt": `
 nodes: [{name: write, agent: writer, with: {topics: [a, b], style: terse}}]`,
 		"a value that may be absent, where it need not be given": `
 parameters: [{name: style, required: false}]
-nodes: [{name: write, agent: writer, with: {topics: [a], style: {cel: parameters.style}}}]`,
+nodes: [{name: write, agent: writer, with: {topics: [a], style: {cel: "parameters.?style"}}}]`,
 		"a prompt as a value, of an agent that takes no other": `
 nodes: [{name: talk, agent: talker, with: {prompt: {cel: "'Hello, ' + run.name"}}}]`,
 		"expressions within lists and objects": `
@@ -125,7 +125,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		"a Workflow in itself":                   {"nodes: [{name: a, workflow: main}]", `WorkflowCycle: The Workflows lead in a circle: main -> main`},
 		"Workflows in a circle":                  {"nodes: [{name: a, workflow: back}]", `WorkflowCycle: The Workflows lead in a circle: main -> back -> main`},
 		"Workflows too deep":                     {"nodes: [{name: a, workflow: deep1}]", `WorkflowCycle: 6 Workflows are in each other: main -> deep1 -> deep2 -> deep3 -> deep4 -> deep5; at most 5`},
-		"a circle of waits":                      {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [c]}, {name: b, agent: talker, prompt: '${{ nodes.a.text }}'}, {name: c, agent: talker, when: nodes.b.state == 'x', prompt: x}]", `GraphInvalid: The nodes wait for each other in a circle: a (dependsOn) -> c (when) -> b (prompt) -> a`},
+		"a circle of waits":                      {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [c]}, {name: b, agent: talker, prompt: '${{ nodes.a.text }}'}, {name: c, agent: talker, when: nodes.b.state == 'Failed', prompt: x}]", `GraphInvalid: The nodes wait for each other in a circle: a (dependsOn) -> c (when) -> b (prompt) -> a`},
 		"dependsOn of no node":                   {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [z]}, {name: b, agent: talker, prompt: x}]", `GraphInvalid: node a: dependsOn names "z", which is no node; there are b`},
 		"dependsOn of itself":                    {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [a]}]", `GraphInvalid: node a: dependsOn names the node itself`},
 		"dependsOn of a node of finally":         {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [f]}]\nfinally: [{name: f, agent: talker, prompt: x}]", `GraphInvalid: node a: dependsOn names f, which is of finally`},
@@ -137,8 +137,8 @@ func TestWhatIsNotReady(t *testing.T) {
 		"no expression at all":                   {review + "- {name: b, agent: talker, when: '1 +', prompt: x}", `ExpressionInvalid: node b: when: column 4: `},
 		"on the second line":                     {review + "- name: b\n  agent: talker\n  prompt: |\n    Hello\n    ${{ nodes.x.text }}", `ExpressionInvalid: node b: prompt: line 2, column 11: there is no field x`},
 		"a prompt that is not closed":            {"nodes: [{name: a, agent: talker, prompt: 'x ${{ run.name'}]", `ExpressionInvalid: node a: prompt: column 3: `},
-		"what may be absent, unguarded":          {"nodes: [{name: a, agent: reviewer, prompt: x, when: 'true'}, {name: b, agent: talker, when: nodes.a.output.score > 3, prompt: x}]", `orValue`},
-		"what may have failed, unguarded":        {"nodes: [{name: a, agent: reviewer, prompt: x, onFailure: Continue}, {name: b, agent: talker, prompt: '${{ nodes.a.text }}'}]", `ExpressionInvalid: node b: prompt: column 5: nodes.a.text may be absent: write nodes.a.?text.orValue("")`},
+		"what may be absent, unguarded":          {"nodes: [{name: a, agent: reviewer, prompt: x, when: 'true'}, {name: b, agent: talker, when: nodes.a.output.score > 3, prompt: x}]", `ExpressionInvalid: node b: when: column 1: nodes.a.output.score may be absent: write nodes.a.?output.?score.orValue(0)`},
+		"what may have failed, unguarded":        {"nodes: [{name: a, agent: reviewer, prompt: x, onFailure: Continue}, {name: b, agent: talker, prompt: '${{ nodes.a.text }}'}]", `ExpressionInvalid: node b: prompt: column 5: nodes.a.text may be absent: write nodes.a.?text.orValue('')`},
 		"all in finally":                         {review + "finally: [{name: f, agent: talker, when: nodes.review.output.score > 3, prompt: x}]", `ExpressionInvalid: node f: when: column 1: nodes.review.output.score may be absent`},
 		"an output that is not there":            {"nodes: [{name: a, agent: talker, prompt: x}, {name: b, agent: talker, when: nodes.a.output.score > 3, prompt: x}]", `ExpressionInvalid: node b: when: column 9: Agent "talker" has no output.schema, so node a has a text only: read nodes.a.text, or give the Agent an output.schema`},
 		"the text of a Workflow":                 {"nodes: [{name: a, workflow: inner, with: {subject: x}}, {name: b, agent: talker, prompt: '${{ nodes.a.text }}'}]", `node a is a Workflow and has no text: read nodes.a.output`},
@@ -161,7 +161,10 @@ func TestWhatIsNotReady(t *testing.T) {
 		"with has another value":                 {"nodes: [{name: a, agent: writer, with: {topics: [a], color: red}}]", `NodeInvalid: node a: with.color is not taken by input.schema of Agent "writer"; it takes style, topics, words`},
 		"with has a literal that does not fit":   {"nodes: [{name: a, agent: writer, with: {topics: [a], words: 3}}]", "NodeInvalid: node a: with does not fit input.schema of Agent \"writer\": `words` must be at least 10; got 3"},
 		"with has an expression of another type": {"nodes: [{name: a, agent: writer, with: {topics: [a], words: {cel: run.name}}}]", `ExpressionInvalid: node a: with.words: column 1: this must be `},
-		"with has one that may be absent":        {"parameters: [{name: t, required: false, schema: {type: array, items: {type: string}}}]\nnodes: [{name: a, agent: writer, with: {topics: {cel: parameters.t}}}]", `ExpressionInvalid: node a: with.topics: column 1: parameters.t may be absent`},
+		"with has one that may be absent":        {"parameters: [{name: t, required: false, schema: {type: array, items: {type: string}}}]\nnodes: [{name: a, agent: writer, with: {topics: {cel: parameters.t}}}]", `ExpressionInvalid: node a: with.topics: column 1: parameters.t may be absent: write parameters.?t.orValue([])`},
+		"with has one that need not be given":    {"parameters: [{name: s, required: false}]\nnodes: [{name: a, agent: writer, with: {topics: [x], style: {cel: parameters.s}}}]", `ExpressionInvalid: node a: with.style: column 1: parameters.s may be absent: write parameters.?s`},
+		"a state that there is not":              {review + "- {name: b, agent: talker, when: nodes.review.state == 'Success', prompt: x}", `ExpressionInvalid: node b: when: column 23: 'Success' is not a value of nodes.review.state, which must be one of Waiting, Running, Succeeded, Failed, Skipped, NotReached; did you mean Succeeded?`},
+		"a reason that there is not":             {review + "finally: [{name: b, agent: talker, when: run.reason == 'finished', prompt: x}]", `ExpressionInvalid: node b: when: column 15: 'finished' is not a value of run.reason, which must be one of Finished, `},
 		"with has one in a list":                 {"nodes: [{name: a, agent: writer, with: {topics: [a, {cel: '1'}]}}]", `ExpressionInvalid: node a: with.topics[1]: column 1: `},
 		"with of an agent that takes a prompt":   {"nodes: [{name: a, agent: talker, with: {topics: [a]}}]", `NodeInvalid: node a: with.topics is not taken by Agent "talker", which has no input.schema; it takes prompt`},
 		"a prompt twice":                         {"nodes: [{name: a, agent: talker, prompt: x, with: {prompt: y}}]", `NodeInvalid: node a: prompt and with.prompt are the same`},

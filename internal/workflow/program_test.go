@@ -43,7 +43,7 @@ parameters: [{name: who}, {name: words, type: Integer, default: 20}, {name: styl
 nodes:
 - {name: review, agent: reviewer, prompt: "For ${{ parameters.who }} of ${{ run.namespace }}/${{ run.name }}: $${{ literal }}"}
 - {name: gate, approval: {message: "May it? ${{ nodes.review.output }}", input: {schema: {type: object, properties: {why: {type: string}}}}}}
-- {name: maybe, agent: talker, when: nodes.review.output.score > 3 && nodes.gate.output.approved, prompt: "${{ nodes.gate.output.input.?why.orValue('no word') }}"}
+- {name: maybe, agent: talker, when: nodes.review.output.score > 3 && nodes.gate.output.approved, prompt: "${{ nodes.gate.output.?input.?why.orValue('no word') }}"}
 - name: each
   agent: reviewer
   forEach: {items: nodes.review.output.files}
@@ -52,10 +52,10 @@ nodes:
 - name: write-up
   agent: writer
   loop: {until: "self.text.contains('done') || iteration >= parameters.words"}
-  prompt: "${{ iteration }} after ${{ previous.text.orValue('nothing') }}"
-  with: {topics: {cel: "nodes.each.output.orValue([]).map(o, o.?note.orValue('-'))"}, words: {cel: parameters.words}, style: {cel: parameters.style}}
+  prompt: "${{ iteration }} after ${{ previous.?text.orValue('nothing') }}"
+  with: {topics: {cel: "nodes.each.?output.orValue([]).map(o, o.?note.orValue('-'))"}, words: {cel: parameters.words}, style: {cel: "parameters.?style"}}
 finally:
-- {name: tell, agent: talker, prompt: "${{ run.reason }}: ${{ run.message }} ${{ nodes.review.text.orValue('') }} ${{ nodes.maybe.state }} ${{ nodes.each.counts }}"}
+- {name: tell, agent: talker, prompt: "${{ run.reason }}: ${{ run.message }} ${{ nodes.review.?text.orValue('') }} ${{ nodes.maybe.state }} ${{ nodes.each.counts }}"}
 output:
   marks: {cel: nodes.review.output.score}
   notes: [{cel: nodes.write_up.text}, {cel: "'and ${{ not read }}'"}]
@@ -170,7 +170,7 @@ nodes:
 - {name: b, agent: talker, when: "nodes.a.output.files[3] == 'x'", prompt: "Sum up ${{ run.name }}: ${{ nodes.a.text }}"}
 - {name: c, agent: writer, with: {topics: {cel: nodes.a.output.files}}}
 - {name: d, agent: talker, forEach: {items: "[1, 2].map(i, 1 / (i - 1))"}, prompt: "x"}
-- {name: e, agent: talker, prompt: "${{ nodes.a.output.note.orValue('') }}"}
+- {name: e, agent: talker, prompt: "${{ nodes.a.output.?note.orValue('') }}"}
 - {name: f, agent: talker, loop: {until: "parameters.l[0] == iteration"}, prompt: x}
 - {name: g, agent: writer, with: {topics: {cel: parameters.l}}}
 - {name: h, workflow: sub, with: {num: {cel: "size(nodes.a.text)"}, s: {cel: "nodes.a.text"}}}

@@ -184,7 +184,7 @@ func (c *compiler) generous(s *scope) map[string]expr.Type {
 	fields := map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
 		fields[fieldOf(n.Name)] = expr.Object("generous."+fieldOf(n.Name), map[string]expr.Type{
-			"state": expr.String(), "counts": counts(), "output": expr.Dyn(), "text": expr.Dyn(),
+			"state": state(), "counts": counts(), "output": expr.Dyn(), "text": expr.Dyn(),
 		})
 	}
 	out := maps.Clone(s.vars)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/graph"
 )
 
 // fieldOf is a node's name in expressions, where - is minus.
@@ -16,11 +17,23 @@ func counts() expr.Type {
 	return expr.Object("counts", map[string]expr.Type{"total": n, "started": n, "succeeded": n, "failed": n, "skipped": n})
 }
 
+// state is the type of nodes.x.state.
+func state() expr.Type {
+	var all []string
+	for _, s := range graph.States {
+		all = append(all, string(s))
+	}
+	return expr.Enum(all...)
+}
+
 // run is the type of the variable run; reason and message are there in finally.
 func run(more ...string) expr.Type {
 	fields := map[string]expr.Type{}
 	for _, name := range append([]string{"namespace", "name", "uid"}, more...) {
 		fields[name] = expr.String()
+		if name == "reason" {
+			fields[name] = expr.Enum(append([]string{v1alpha1.ReasonFinished}, v1alpha1.FailureReasons...)...)
+		}
 	}
 	return expr.Object("run", fields)
 }
@@ -89,7 +102,7 @@ func (c *compiler) typeName(node, of string) string {
 
 // node is the type of nodes.x for a reader.
 func (c *compiler) node(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:revive // the two scopes that there are
-	fields := map[string]expr.Type{"state": expr.String(), "counts": counts()}
+	fields := map[string]expr.Type{"state": state(), "counts": counts()}
 	add := func(name string, t expr.Type) {
 		if n.ForEach != nil && n.OnFailure == v1alpha1.OnFailureContinue {
 			t = expr.Optional(t)

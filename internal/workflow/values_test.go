@@ -25,7 +25,7 @@ const kinds = `
 // Whatever state nodes are in and whatever of them is there, who guards what may be
 // absent reads it without an error, and what is absent is told from what is there.
 func TestWhatMayBeAbsent(t *testing.T) {
-	reader := `"a=${{ nodes.agent.output.score.orValue(-1) }} s=${{ nodes.silent.text.orValue('-') }} w=${{ nodes.sub.output.score.orValue(-1) }} g=${{ nodes.gate.output.by.orValue('-') }} p=${{ nodes.polish.output.score.orValue(-1) }} e=${{ nodes.each.output.hasValue() }} ${{ nodes.each.output.orValue([]).map(o, o.score.orValue(-1)) }} t=${{ nodes.strict.output.orValue([]).map(o, o.score) }} ${{ nodes.agent.state }}"`
+	reader := `"a=${{ nodes.agent.?output.?score.orValue(-1) }} s=${{ nodes.silent.?text.orValue('-') }} w=${{ nodes.sub.?output.?score.orValue(-1) }} g=${{ nodes.gate.?output.?by.orValue('-') }} p=${{ nodes.polish.?output.?score.orValue(-1) }} e=${{ nodes.each.?output.hasValue() }} ${{ nodes.each.?output.orValue([]).map(o, o.?score.orValue(-1)) }} t=${{ nodes.strict.?output.orValue([]).map(o, o.score) }} ${{ nodes.agent.state }}"`
 	p := program(t, "nodes:"+kinds+"- {name: reader, agent: talker, prompt: "+reader+"}\nfinally:\n- {name: last, agent: talker, prompt: "+reader+"}", map[string]string{"inner": inner})
 	for _, state := range []graph.State{"", graph.Waiting, graph.Running, graph.Succeeded, graph.Failed, graph.Skipped, graph.NotReached} {
 		for _, there := range []bool{true, false} {

@@ -199,7 +199,7 @@ finally:
 	s.workflow("spared", `
 nodes:
 - {name: boat, agent: long, prompt: Sail on., onFailure: Continue}
-- {name: harbor, agent: hand, prompt: "without-${{ nodes.boat.text.orValue('it') }}"}
+- {name: harbor, agent: hand, prompt: "without-${{ nodes.boat.?text.orValue('it') }}"}
 `)
 	for name, want := range map[string]string{"lost": "False NodeFailed", "spared": "True Finished"} {
 		run := s.start(name)
@@ -319,7 +319,7 @@ nodes:
   onFailure: Continue
 finally:
 - {name: log, agent: hand, prompt: "log-${{ nodes.ship.counts.succeeded }}-${{ nodes.ship.counts.failed }}"}
-output: {sailed: {cel: "nodes.ship.text.orValue([]).filter(t, t.hasValue()).size()"}}
+output: {sailed: {cel: "nodes.ship.?text.orValue([]).filter(t, t.hasValue()).size()"}}
 `)
 	ships := numbered("ship", 1, 40)
 	for i := 3; i < len(ships); i += 4 {

@@ -174,7 +174,7 @@ nodes:
 nodes:
 - name: draft
   agent: worker
-  prompt: "better than ${{ previous.output.?n.orValue(0) }}"
+  prompt: "better than ${{ previous.?output.?n.orValue(0) }}"
   loop: {until: "self.output.n > 1", maxIterations: 3}
 `,
 		beats: []beat{

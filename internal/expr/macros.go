@@ -1,0 +1,138 @@
+package expr
+
+import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// keyFunction takes the keys of object literals, which are strings. No expression
+// can name it.
+const keyFunction = "@key"
+
+// maxTarget is how many nodes the expression may have that optMap or optFlatMap is
+// called on. CEL's macros copy it, so that a chain of n calls is a tree of 2ⁿ nodes.
+const maxTarget = 1000
+
+// boundedMacros are CEL's own optMap and optFlatMap, refused where the expression
+// that they copy is too large.
+func boundedMacros() ([]cel.EnvOption, error) {
+	env, err := cel.NewCustomEnv(cel.OptionalTypes())
+	if err != nil {
+		return nil, err
+	}
+	var all []cel.EnvOption
+	for _, m := range env.Macros() {
+		if name := m.Function(); name == "optMap" || name == "optFlatMap" {
+			all = append(all, cel.Macros(cel.ReceiverMacro(name, m.ArgCount(), bounded(m.Expander()))))
+		}
+	}
+	return all, nil
+}
+
+func bounded(expand cel.MacroFactory) cel.MacroFactory {
+	return func(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+		nodes := 0
+		ast.PreOrderVisit(target, ast.NewExprVisitor(func(ast.Expr) { nodes++ }))
+		if nodes > maxTarget {
+			return nil, f.NewError(target.ID(), tooComplicated)
+		}
+		return expand(f, target, args)
+	}
+}
+
+const tooComplicated = "the expression is too complex; move parts of it into nodes of their own"
+
+// typedKeys wraps the keys of object literals in a function that takes strings
+// only: JSON needs strings, and CEL's checker needs exponential time for keys of
+// nested types.
+func typedKeys(parsed *ast.AST) {
+	next := ast.MaxID(parsed)
+	ast.PostOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.MapKind {
+			return
+		}
+		for _, entry := range e.AsMap().Entries() {
+			key := entry.AsMapEntry().Key()
+			if key.Kind() != ast.LiteralKind || key.AsLiteral().Type() != types.StringType {
+				next++
+				wrap(parsed, key, keyFunction, next)
+			}
+		}
+	}))
+}
+
+var factory = ast.NewExprFactory()
+
+// wrap makes a node a call of a function with what the node was, which gets a new
+// id.
+func wrap(tree *ast.AST, e ast.Expr, function string, id int64) ast.Expr {
+	inner := factory.NewUnspecifiedExpr(id)
+	inner.SetKindCase(e)
+	if where, ok := tree.SourceInfo().GetOffsetRange(e.ID()); ok {
+		tree.SourceInfo().SetOffsetRange(id, where)
+	}
+	e.SetKindCase(factory.NewCall(e.ID(), function, inner))
+	return inner
+}
+
+// isWrapped reports whether a call was inserted by wrap.
+func isWrapped(call ast.CallExpr) bool {
+	return call.FunctionName() == keyFunction || call.FunctionName() == settleFunction
+}
+
+// settleFunction returns its argument: maps in the order of their keys, and values
+// of lists and maps evaluated before a field of them is selected. No expression can
+// name it.
+const settleFunction = "@settle"
+
+const settleOverload = "settle_any"
+
+// settle changes a checked expression where evaluation by CEL is not what the types
+// promise: iterating over a map goes in random order, and selecting from an optional
+// element of a list or map fails, as in nodes.items.output[0].?score.
+func (s *source) settle() {
+	next := ast.MaxID(s.checked)
+	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if s.isOptionalElement(e) {
+			next++
+			s.settled(e, next)
+		}
+		if e.Kind() != ast.ComprehensionKind {
+			return
+		}
+		over := e.AsComprehension().IterRange()
+		if t := s.typ(over); t.Kind() == types.MapKind || t.Kind() == types.DynKind {
+			next++
+			s.settled(over, next)
+		}
+	}))
+	s.index()
+}
+
+func (s *source) settled(e ast.Expr, id int64) {
+	t, reference := s.typ(e), s.checked.ReferenceMap()[e.ID()]
+	inner := wrap(s.checked, e, settleFunction, id)
+	s.checked.SetType(inner.ID(), t)
+	if reference != nil {
+		s.checked.SetReference(inner.ID(), reference)
+	}
+	s.checked.SetReference(e.ID(), ast.NewFunctionReference(settleOverload))
+}
+
+// isOptionalElement reports whether a node takes an optional out of a list or map.
+func (s *source) isOptionalElement(e ast.Expr) bool {
+	var of ast.Expr
+	switch {
+	case !isOptional(s.typ(e)):
+		return false
+	case e.Kind() == ast.SelectKind:
+		of = e.AsSelect().Operand()
+	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Index:
+		of = e.AsCall().Args()[0]
+	default:
+		return false
+	}
+	return !isOptional(s.typ(of))
+}
