@@ -42,8 +42,8 @@ type AgentSpec struct {
 	Description string `json:"description,omitempty"`
 
 	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} stands for
-	// the value x of the input; $${{ is a literal ${{. One that input.schema does
-	// not have makes the Agent not Ready, reason InstructionsInvalid.
+	// the value x of the input; $${{ is a literal ${{. A name that input does not
+	// declare makes the Agent not Ready, reason InstructionsInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long material into files of the workspace"
@@ -70,7 +70,10 @@ type AgentSpec struct {
 	// +optional
 	Routes []Route `json:"routes,omitempty"`
 
-	// input types what the agent is given. Default: a prompt.
+	// input declares what the agent is given: Run.spec.input and, where the agent is a
+	// tool of another, the arguments of the tool. Instructions and prompts read it as
+	// ${{ input.x }}. An input that is not valid makes the Agent not Ready, reason
+	// InputInvalid. Default: one string, prompt.
 	// +optional
 	Input *Input `json:"input,omitempty"`
 
@@ -259,18 +262,6 @@ const (
 	RouteSubagent  RouteUse = "Subagent"
 	RouteRepair    RouteUse = "Repair"
 )
-
-// Input is what the agent is given.
-type Input struct {
-	// schema is a JSON Schema of type object, as output.schema is. It types
-	// Run.spec.parameters and the arguments of the agent as a tool of another; its
-	// values are read in instructions and prompt as ${{ input.x }}. Default: an
-	// object with one string, prompt. A schema that is none makes the Agent not
-	// Ready, reason InputInvalid.
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +required
-	Schema runtime.RawExtension `json:"schema"`
-}
 
 // Output is what the agent answers with.
 type Output struct {

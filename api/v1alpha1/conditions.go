@@ -101,8 +101,8 @@ const (
 	// ReasonPolicyInvalid (False): an expression of policy, or of an approval, does
 	// not compile; the message says which, where and why.
 	ReasonPolicyInvalid = "PolicyInvalid"
-	// ReasonInstructionsInvalid (False): the instructions name an input that
-	// input.schema does not have.
+	// ReasonInstructionsInvalid (False): the instructions read a value that
+	// input does not declare.
 	ReasonInstructionsInvalid = "InstructionsInvalid"
 	// ReasonInputInvalid (False): input is not a schema or a list of fields that
 	// Deckhand supports, or a default does not fit its field. The message has the path.

@@ -79,7 +79,7 @@ const (
 	// NodeReasonTooManyItems: forEach gave more items than one node, or one Run, may
 	// have.
 	NodeReasonTooManyItems = "TooManyItems"
-	// NodeReasonTooLarge: a prompt, parameters or an output outgrew its bound.
+	// NodeReasonTooLarge: a prompt, an input or an output outgrew its bound.
 	NodeReasonTooLarge = "TooLarge"
 	// NodeReasonCancelled: the Run ended while the node worked, which was then
 	// stopped.

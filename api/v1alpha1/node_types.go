@@ -8,9 +8,9 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
-// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.with) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.retries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, with, forEach, loop, limits, retries and workspace"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.retries) || has(self.workspace))",message="a workflow takes parameters: write with, and remove prompt, retries and workspace"
-// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.with)",message="say what the agent is to do: write prompt, or with as its input.schema has it"
+// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.input) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.retries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, input, forEach, loop, limits, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.retries) || has(self.workspace))",message="a workflow takes input and no prompt: write input, and remove prompt, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what the agent is to do: write prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="items work side by side, each in a workspace of its own: remove workspace or forEach"
 type Node struct {
 	// name of the node, part of the names of its Runs.
@@ -41,14 +41,14 @@ type Node struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// with are the values of the Agent's input, or of the Workflow's parameters: an
-	// object whose values are JSON, with {cel: "..."} at any depth for what an
-	// expression gives, checked against input.schema. At most 16 KiB of JSON when it
-	// is worked out.
+	// input gives the values that the Agent or the Workflow declares as its input: an
+	// object of JSON values, with {cel: "..."} at any depth for the value of an
+	// expression. Names and types are checked when the Workflow is applied. At most
+	// 16 KiB of JSON with the values of the expressions.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
-	With *runtime.RawExtension `json:"with,omitempty"`
+	Input *runtime.RawExtension `json:"input,omitempty"`
 
 	// dependsOn names nodes to wait for, beside those that expressions read.
 	// +listType=set
@@ -180,8 +180,8 @@ type ApprovalNode struct {
 	// +optional
 	ExpiresAfter Duration `json:"expiresAfter,omitempty"`
 
-	// input is what a person says with the approval: a JSON Schema, at most 1 KiB,
-	// that the value of the Decision fits. Default: nothing.
+	// input declares the value that an approver gives with the Decision. At most 1 KiB
+	// as a JSON Schema. Default: no value.
 	// +optional
 	Input *Input `json:"input,omitempty"`
 }

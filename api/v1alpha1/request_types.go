@@ -122,10 +122,9 @@ type RequestTool struct {
 	// +optional
 	Body *runtime.RawExtension `json:"body,omitempty"`
 
-	// input is a JSON Schema of type object: the arguments. Default: none.
-	// +kubebuilder:pruning:PreserveUnknownFields
+	// input declares the arguments of the tool. Default: none.
 	// +optional
-	Input *runtime.RawExtension `json:"input,omitempty"`
+	Input *Input `json:"input,omitempty"`
 }
 
 // AuthType is how requests show who they come from.

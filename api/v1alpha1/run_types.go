@@ -6,7 +6,7 @@ import (
 )
 
 // Run is one piece of work, done once: an agent and a prompt, or a workflow and its
-// parameters.
+// input.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -33,7 +33,7 @@ type Run struct {
 
 	// spec is the work. But for desiredState and ttlSecondsAfterFinished it is
 	// fixed.
-	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
 	// +required
 	Spec RunSpec `json:"spec"`
 
@@ -46,8 +46,8 @@ type Run struct {
 // RunSpec is one piece of work. To try again, create another Run.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two"
-// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.parameters)",message="say what to do: write a prompt, or parameters as the Agent's input.schema has them"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes parameters: write what the Workflow's parameters name, and remove prompt"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what to do: write a prompt, or input as the Agent declares it"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes input and no prompt: write input as the Workflow declares it, and remove prompt"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="of a workflow steps, tokens, cost, duration, pending and deadline are limited: remove modelCalls, toolCalls, depth, wait and whenReached, or set them on the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.retries) || self.retries == 1) && (!has(self.disruptions) || self.disruptions == 10)",message="retries and disruptions are for agents: set retries on the nodes of the Workflow"
 type RunSpec struct {
@@ -71,8 +71,8 @@ type RunSpec struct {
 	Workflow string `json:"workflow,omitempty"`
 
 	// prompt is what is to be done, at most 64 KiB. ${{ input.x }} stands for the
-	// value x of parameters; $${{ is a literal ${{. It may be left out where
-	// parameters say it. A task that is too large for a pod ends the Run with
+	// value x of input; $${{ is a literal ${{. It may be left out if input says what
+	// to do. A task that is too large for a pod ends the Run with
 	// reason TaskTooLarge before one exists.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -81,13 +81,13 @@ type RunSpec struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// parameters are the values of the Agent's input, or of the Workflow's
-	// parameters: an object of at most 16 KiB of JSON. Values that do not fit end the
-	// Run before it starts, reason Misconfigured, with their path.
+	// input gives the values that the Agent or the Workflow declares as its input: an
+	// object of at most 16 KiB of JSON. Values that do not fit end the Run before it
+	// starts, reason Misconfigured; the message has their path.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
-	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
+	Input *runtime.RawExtension `json:"input,omitempty"`
 
 	// user says who the Run is for. Hooks and tools are told.
 	// +kubebuilder:validation:MinLength=1

@@ -37,7 +37,7 @@ type Workflow struct {
 // WorkflowSpec is a graph of nodes. It may be changed at any time; a Run under
 // way keeps the version that it started with, of the Agents too.
 //
-// Expressions are CEL. They read parameters, run (namespace, name, uid; in
+// Expressions are CEL. They read input, run (namespace, name, uid; in
 // finally also reason and message) and nodes: nodes.x.output has the type of
 // output.schema of x's Agent, nodes.x.text is its last word, nodes.x.state one of
 // its states, nodes.x.counts its numbers. A node waits for every node that its
@@ -53,13 +53,12 @@ type WorkflowSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// parameters are what a Run of it is given, read as parameters.<name>. A Run
-	// whose values do not fit ends before it starts, reason Misconfigured.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=32
+	// input declares what a Run of the Workflow is given in Run.spec.input, which
+	// expressions read as input.x. An input that is not valid makes the Workflow not
+	// Ready, reason InputInvalid. A Run whose input does not fit ends before it starts,
+	// reason Misconfigured. Default: nothing.
 	// +optional
-	Parameters []Parameter `json:"parameters,omitempty"`
+	Input *Input `json:"input,omitempty"`
 
 	// order is Graph: a node starts when those that it waits for have ended; or
 	// Sequential: one after the other, as listed, and dependsOn is then refused.
@@ -120,58 +119,6 @@ type Order string
 const (
 	OrderGraph      Order = "Graph"
 	OrderSequential Order = "Sequential"
-)
-
-// Parameter is one value that a Run of a Workflow is given.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.schema) || !has(self.type)",message="a schema says the type: remove type"
-type Parameter struct {
-	// name of the parameter.
-	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="must be a name that expressions can read: letters, digits and _"
-	// +required
-	Name string `json:"name"`
-
-	// type is String, Integer, Number, Boolean, List or Object. Default String.
-	// +kubebuilder:validation:Enum=String;Integer;Number;Boolean;List;Object
-	// +optional
-	Type ParameterType `json:"type,omitempty"`
-
-	// schema is a JSON Schema, as output.schema of an Agent is, in place of type.
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +optional
-	Schema *runtime.RawExtension `json:"schema,omitempty"`
-
-	// description says, for people, what it is.
-	// +kubebuilder:validation:MaxLength=512
-	// +optional
-	Description string `json:"description,omitempty"`
-
-	// default is its value where a Run says none. One that does not fit its type
-	// makes the Workflow not Ready, reason InputInvalid.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +optional
-	Default *runtime.RawExtension `json:"default,omitempty"`
-
-	// required is false where a Run need not say it; what expressions read of it is
-	// then optional. Default true, where there is no default.
-	// +optional
-	Required *bool `json:"required,omitempty"`
-}
-
-// ParameterType is what a parameter holds.
-type ParameterType string
-
-// The types of parameters.
-const (
-	ParameterString  ParameterType = "String"
-	ParameterInteger ParameterType = "Integer"
-	ParameterNumber  ParameterType = "Number"
-	ParameterBoolean ParameterType = "Boolean"
-	ParameterList    ParameterType = "List"
-	ParameterObject  ParameterType = "Object"
 )
 
 // WorkflowLimits end the Run of a Workflow that goes too far. What all its

@@ -237,7 +237,7 @@ func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
 	case d.Spec.Value == "":
 		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, schemaOf(p))
 	}
-	if err := schema.Validate(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value)); err != nil {
+	if err := schema.Validate(json.RawMessage(p.Schema), schema.Fill(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value))); err != nil {
 		return fmt.Sprintf("The value does not fit what %s asks for: %s. It must be JSON for the schema %s", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2), schemaOf(p))
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/schema"
 )
@@ -122,10 +123,8 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkInference(agent.Spec.Inference); p != nil {
 		return p
 	}
-	if in := agent.Spec.Input; in != nil {
-		if p := checkSchema(in.Schema, v1alpha1.ReasonInputInvalid, "spec.input.schema"); p != nil {
-			return p
-		}
+	if p := checkInput(agent.Spec.Input); p != nil {
+		return p
 	}
 	if out := agent.Spec.Output; out != nil {
 		if p := checkSchema(out.Schema, v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema"); p != nil {
@@ -169,6 +168,13 @@ func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyEr
 		if p := CheckModel(m, o.Models); p != nil {
 			return &NotReadyError{v1alpha1.ReasonModelNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
 		}
+	}
+	return nil
+}
+
+func checkInput(in *v1alpha1.Input) *NotReadyError {
+	if err := inputs.Check("spec.input", in); err != nil {
+		return &NotReadyError{v1alpha1.ReasonInputInvalid, err.Error()}
 	}
 	return nil
 }

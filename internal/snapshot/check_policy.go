@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/runner/policy"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -121,7 +120,7 @@ func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 	}
 	if set := o.Toolsets[string(t.Toolset)]; set != nil && set.Spec.Requests != nil {
 		for _, r := range set.Spec.Requests.Tools {
-			kinds[string(t.Toolset)+separator+r.Name] = kindOfSchema(r.Input)
+			kinds[string(t.Toolset)+separator+r.Name] = kindOfInput(r.Input)
 		}
 	}
 	return kinds
@@ -132,20 +131,19 @@ func kindOfAgent(a *v1alpha1.Agent) policy.Kind {
 	switch {
 	case a == nil:
 		return policy.Plain
-	case a.Spec.Input == nil:
-		return policy.Other
 	}
-	return kindOfSchema(&a.Spec.Input.Schema)
+	return kindOfInput(a.Spec.Input)
 }
 
-// kindOfSchema is the kind of a tool by the schema of its arguments; nil: it has
-// none. A schema can name arguments in several ways, and all of them write the name.
-func kindOfSchema(schema *runtime.RawExtension) policy.Kind {
-	if schema == nil {
+// kindOfInput returns the kind of a tool by the input that it declares; nil: none. A
+// schema can name arguments in several ways, and all of them write the name.
+func kindOfInput(in *v1alpha1.Input) policy.Kind {
+	if in == nil {
 		return policy.Other
 	}
+	schema := inputs.Schema(in)
 	for _, name := range []string{"path", "url", "method"} {
-		if bytes.Contains(schema.Raw, []byte(strconv.Quote(name))) {
+		if bytes.Contains(schema, []byte(strconv.Quote(name))) {
 			return policy.Plain
 		}
 	}

@@ -134,14 +134,13 @@ func TestNoToolIsCalledLikeOneOfAToolset(t *testing.T) {
 func TestLiteralsAreJudgedByTheToolsOfAnAgent(t *testing.T) {
 	const relative = `".github/" is relative, and args.path of a file tool is always absolute; write "/workspace/.github/"`
 	input := func(schema string) func(*v1alpha1.Agent) {
-		return func(a *v1alpha1.Agent) { a.Name, a.Spec.Input = "other", &v1alpha1.Input{Schema: raw(schema)} }
+		return func(a *v1alpha1.Agent) { a.Name, a.Spec.Input = "other", &v1alpha1.Input{Schema: rawOf(schema)} }
 	}
 	request := func(schema string) func(*v1alpha1.ToolsetSpec) {
 		return func(s *v1alpha1.ToolsetSpec) {
 			one := v1alpha1.RequestTool{Name: "get", Description: "Gets.", Method: "GET", Path: "/x"}
 			if schema != "" {
-				input := raw(schema)
-				one.Input = &input
+				one.Input = &v1alpha1.Input{Schema: rawOf(schema)}
 			}
 			s.Requests = &v1alpha1.Requests{BaseURL: "https://api.example", Tools: []v1alpha1.RequestTool{one}}
 		}

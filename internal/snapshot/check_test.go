@@ -23,6 +23,8 @@ import (
 
 func raw(text string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(text)} }
 
+func rawOf(text string) *runtime.RawExtension { return new(raw(text)) }
+
 // named is an Agent that may give work to others.
 func named(name string, others ...string) *v1alpha1.Agent {
 	return gen.Agent(func(a *v1alpha1.Agent) {
@@ -107,7 +109,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			named("fixer", "b"), with(agents{limited(named("b"))}, unpriced(gen.Model())),
 			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: limits.cost needs to know what Model "sonnet" costs`,
 		},
-		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: raw(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInputInvalid, "spec.input.schema: type must be object"},
+		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: rawOf(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInputInvalid, "spec.input.schema: type must be object"},
 		"an output schema that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Schema: raw(`{"type":"object","properties":{"a":{"$ref":"#/x"}}}`)}
 		}), gen.Objects(), v1alpha1.ReasonOutputSchemaInvalid, "$ref"},

@@ -72,10 +72,8 @@ func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		if found == nil {
 			return &NotReadyError{v1alpha1.ReasonAgentNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s, mode Run); create it, or remove it from spec.tools of %s", name, agent.Namespace, agent.Name, agent.Name)}
 		}
-		if in := found.Spec.Input; in != nil {
-			if p := checkSchema(in.Schema, v1alpha1.ReasonInputInvalid, "spec.input.schema"); p != nil {
-				return notReady(found, p)
-			}
+		if p := checkInput(found.Spec.Input); p != nil {
+			return notReady(found, p)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func asking(name string, others ...string) *v1alpha1.Agent {
 func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 	b := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Name, a.Spec.Model, a.Spec.Description, a.Spec.Tools = "b", "nobody", "Reviews a file.", []v1alpha1.Tool{{Agent: "gone"}}
-		a.Spec.Input = &v1alpha1.Input{Schema: raw(`{ "type": "object", "properties": {"file": {"type": "string"}} }`)}
+		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object", "properties": {"file": {"type": "string"}} }`)}
 		a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "acme/runner:1"}
 	})
 	a := asking("a", "b", "a")
@@ -58,7 +58,7 @@ func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 
 func TestWhatIsWrongWithAgentsInRunsOfTheirOwn(t *testing.T) {
 	bad := named("b")
-	bad.Spec.Input = &v1alpha1.Input{Schema: raw(`{"type":"string"}`)}
+	bad.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{"type":"string"}`)}
 	in := named("in")
 	in.Spec.Tools = asking("in", "b").Spec.Tools
 	taken := asking("a", "b")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -15,12 +16,12 @@ import (
 // defaultInput is the input of an Agent that has no schema for it.
 var defaultInput = json.RawMessage(`{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string"}}}`)
 
-// InputSchema is the schema of what an Agent is given.
+// InputSchema returns the schema of what an Agent is given.
 func InputSchema(spec v1alpha1.AgentSpec) json.RawMessage {
 	if spec.Input == nil {
 		return defaultInput
 	}
-	return spec.Input.Schema.Raw
+	return inputs.Schema(spec.Input)
 }
 
 // forRunner is what the runner is told of an Agent and all that it reaches.
@@ -97,9 +98,7 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		a.Routes[string(r.For)] = chain(string(r.Model), o)
 	}
 	var err error
-	if a.Tools, err = toolsForRunner(agent, o); err != nil {
-		return a, err
-	}
+	a.Tools = toolsForRunner(agent, o)
 	a.Policy = policyForRunner(spec.Policy)
 	for _, h := range spec.Hooks {
 		a.Hooks = append(a.Hooks, hookForRunner(h))
@@ -108,9 +107,7 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		return a, fmt.Errorf("Agent %q: %w", agent.Name, err) //nolint:staticcheck // kinds are written so
 	}
 	if spec.Input != nil {
-		if a.InputSchema, err = compact(spec.Input.Schema.Raw); err != nil {
-			return a, fmt.Errorf("compacting the input schema of Agent %s: %w", agent.Name, err)
-		}
+		a.InputSchema = inputs.Schema(spec.Input)
 	}
 	if spec.Output != nil {
 		if a.OutputSchema, err = compact(spec.Output.Schema.Raw); err != nil {
@@ -126,18 +123,16 @@ func compact(schema []byte) (json.RawMessage, error) {
 	return out.Bytes(), err
 }
 
-func toolsForRunner(agent *v1alpha1.Agent, o Objects) ([]task.Tool, error) {
+func toolsForRunner(agent *v1alpha1.Agent, o Objects) []task.Tool {
 	var out []task.Tool
 	for _, t := range agent.Spec.Tools {
 		tool := toolForRunner(t)
 		if modeOf(t) == v1alpha1.AgentModeRun {
-			if err := describeForRunner(&tool, o.agent(agent, tool.Agent)); err != nil {
-				return nil, err
-			}
+			describeForRunner(&tool, o.agent(agent, tool.Agent))
 		}
 		out = append(out, tool)
 	}
-	return out, nil
+	return out
 }
 
 func toolForRunner(t v1alpha1.Tool) task.Tool {
@@ -170,16 +165,11 @@ func (o Objects) agent(by *v1alpha1.Agent, name string) *v1alpha1.Agent {
 
 // describeForRunner says of an agent that works in a Run of its own what its
 // caller's model is told of it.
-func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) error {
+func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) {
 	t.Mode, t.Description = task.ModeRun, agent.Spec.Description
-	if agent.Spec.Input == nil {
-		return nil
+	if agent.Spec.Input != nil {
+		t.InputSchema = inputs.Schema(agent.Spec.Input)
 	}
-	var err error
-	if t.InputSchema, err = compact(agent.Spec.Input.Schema.Raw); err != nil {
-		return fmt.Errorf("compacting the input schema of Agent %s: %w", agent.Name, err)
-	}
-	return nil
 }
 
 // defaultHookTimeout is in seconds. It is no default of the schema: those within

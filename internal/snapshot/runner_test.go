@@ -21,7 +21,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		a.Spec.Description = "Fixes."
 		a.Spec.Inference = &v1alpha1.Inference{TopP: &half}
 		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
-		a.Spec.Input = &v1alpha1.Input{Schema: raw(`{ "type": "object" }`)}
+		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object" }`)}
 		a.Spec.Workspace.Instructions = v1alpha1.InstructionsIgnore
 		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
 		a.Spec.Tools = []v1alpha1.Tool{

@@ -82,7 +82,7 @@ func TestRunnerReadsToolsets(t *testing.T) {
 			s.ReadOnly, s.Idempotent, s.TrustHints = []string{"get"}, []string{"put"}, true
 		}, task.Toolset{Stdio: &task.StdioServer{Command: []string{"mcp-github"}}, ReadOnly: []string{"get"}, Idempotent: []string{"put"}, TrustHints: true}},
 		"requests": {func(s *v1alpha1.ToolsetSpec) {
-			s.Requests = &v1alpha1.Requests{BaseURL: "https://api.example/v1/", Tools: []v1alpha1.RequestTool{{Name: "create", Description: "Creates.", Method: "POST", Path: "/issues", Body: &body, Input: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)}}}}
+			s.Requests = &v1alpha1.Requests{BaseURL: "https://api.example/v1/", Tools: []v1alpha1.RequestTool{{Name: "create", Description: "Creates.", Method: "POST", Path: "/issues", Body: &body, Input: &v1alpha1.Input{Schema: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)}}}}}
 		}, task.Toolset{Requests: &task.Requests{BaseURL: "https://api.example/v1", Tools: []task.RequestTool{{Name: "create", Description: "Creates.", Method: "POST", Path: "/issues", Body: []byte(`{"title":"${{ input.title }}"}`), Input: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)}}}}},
 	}
 	for name, tc := range cases {

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -82,21 +81,19 @@ func requestsForRunner(r *v1alpha1.Requests) (*task.Requests, error) {
 		return nil, nil //nolint:nilnil // no requests is a fact, not a fault
 	}
 	out := &task.Requests{BaseURL: strings.TrimSuffix(r.BaseURL, "/"), Headers: headersForRunner(r.Headers), Auth: authForRunner(r.Auth)}
-	for _, t := range r.Tools {
+	for i, t := range r.Tools {
 		one := task.RequestTool{Name: t.Name, Description: t.Description, Method: t.Method, Path: t.Path, Query: t.Query}
-		for _, f := range []struct {
-			from *runtime.RawExtension
-			to   *[]byte
-			name string
-		}{{t.Body, (*[]byte)(&one.Body), "body"}, {t.Input, (*[]byte)(&one.Input), "input"}} {
-			if f.from == nil {
-				continue
+		if t.Body != nil {
+			var err error
+			if one.Body, err = compact(t.Body.Raw); err != nil {
+				return nil, fmt.Errorf("compacting body of %s: %w", t.Name, err)
 			}
-			raw, err := compact(f.from.Raw)
-			if err != nil {
-				return nil, fmt.Errorf("compacting %s of %s: %w", f.name, t.Name, err)
+		}
+		if t.Input != nil {
+			if err := inputs.Check(fmt.Sprintf("spec.requests.tools[%d].input", i), t.Input); err != nil {
+				return nil, err
 			}
-			*f.to = raw
+			one.Input = inputs.Schema(t.Input)
 		}
 		out.Tools = append(out.Tools, one)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -70,12 +70,11 @@ func (c *compiler) check(n v1alpha1.Node) {
 	if n.Approval == nil || n.Approval.Input == nil {
 		return
 	}
-	raw := n.Approval.Input.Schema.Raw
-	if err := schema.Check(raw); err != nil {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: approval.input.schema: %v", n.Name, err)
+	if err := inputs.Check("approval.input", n.Approval.Input); err != nil {
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: %v", n.Name, err)
 	}
-	if len(compacted(raw)) > task.MaxSchema {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: approval.input.schema has %d bytes; at most %d are allowed, since people see it whole", n.Name, len(compacted(raw)), task.MaxSchema)
+	if size := len(inputs.Schema(n.Approval.Input)); size > task.MaxSchema {
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: approval.input has %d bytes as a JSON Schema; at most %d are allowed, because approvers see all of it", n.Name, size, task.MaxSchema)
 	}
 }
 

@@ -22,7 +22,7 @@ type Program struct {
 
 	version    *Version
 	nested     map[string]*Program
-	parameters parameters
+	input      declared
 	nodes      map[string]*node
 	output     *tree // nil: it says none
 	outputType expr.Type
@@ -35,8 +35,8 @@ type node struct {
 	when, items  *expr.Program
 	until        *expr.Program
 	prompt       *expr.Template // of an approval its message
-	with         *tree
-	takes        []byte // the schema that with is held to
+	input        *tree
+	takes        []byte // the schema that input is held to
 	output, text bool   // what it gives
 }
 
@@ -56,14 +56,14 @@ func Compile(v *Version) (*Program, error) {
 
 // A compiler makes a Program, and keeps the first problem that it finds.
 type compiler struct {
-	version    *Version
-	index      map[string]int    // of nodes, by name
-	fields     map[string]string // names of nodes, as expressions have them
-	nested     map[string]*Program
-	parameters parameters
-	gifts      map[string]gift
-	lenient    map[string]bool // approvals that somebody reads the verdict of
-	probing    bool            // to find those
+	version *Version
+	index   map[string]int    // of nodes, by name
+	fields  map[string]string // names of nodes, as expressions have them
+	nested  map[string]*Program
+	input   declared
+	gifts   map[string]gift
+	lenient map[string]bool // approvals that somebody reads the verdict of
+	probing bool            // to find those
 
 	nodes    map[string]*node
 	readings []reading
@@ -92,7 +92,7 @@ func compile(v *Version) (*Program, error) {
 		c.nested[string(n.Workflow)] = p
 	}
 	var problem *snapshot.NotReadyError
-	if c.parameters, problem = compileParameters("workflows."+v.Name, v.Spec.Parameters); problem != nil {
+	if c.input, problem = compileInput("workflows."+v.Name+".input", v.Spec.Input); problem != nil {
 		return nil, problem
 	}
 	c.probe()
@@ -155,7 +155,7 @@ func (c *compiler) finish() (*Program, error) {
 	if c.problem != nil {
 		return nil, c.problem
 	}
-	p := &Program{version: c.version, nested: c.nested, parameters: c.parameters, nodes: c.nodes, output: output}
+	p := &Program{version: c.version, nested: c.nested, input: c.input, nodes: c.nodes, output: output}
 	if output != nil {
 		p.outputType = output.typed("workflows." + c.version.Name + ".output")
 	}
@@ -193,7 +193,7 @@ func (c *compiler) compileNode(n v1alpha1.Node, s *scope) *node {
 	case n.Prompt != "":
 		out.prompt = c.template(place{n.Name, "prompt"}, turn, n.Prompt)
 	}
-	c.compileWith(out, turn)
+	c.compileNodeInput(out, turn)
 	return out
 }
 

@@ -32,7 +32,7 @@ func agents() map[string]*v1alpha1.Agent {
 		}),
 		gen.Agent(func(a *v1alpha1.Agent) {
 			a.Name = "writer"
-			a.Spec.Input = &v1alpha1.Input{Schema: schema(`{"type":"object","required":["topics"],"properties":{"topics":{"type":"array","items":{"type":"string"}},"words":{"type":"integer","minimum":10},"style":{"type":"string"}}}`)}
+			a.Spec.Input = &v1alpha1.Input{Schema: new(schema(`{"type":"object","required":["topics"],"properties":{"topics":{"type":"array","items":{"type":"string"}},"words":{"type":"integer","minimum":10},"style":{"type":"string"}}}`))}
 		}),
 		gen.Agent(func(a *v1alpha1.Agent) {
 			a.Name = "shipwright"

@@ -133,7 +133,7 @@ func expressions(spec v1alpha1.WorkflowSpec) int {
 	}
 	total := values(spec.Output)
 	for _, n := range nodesOf(spec) {
-		total += strings.Count(n.Prompt, "${{") + values(n.With) + 2 // when, and items or until
+		total += strings.Count(n.Prompt, "${{") + values(n.Input) + 2 // when, and items or until
 		if n.Approval != nil {
 			total += strings.Count(n.Approval.Message, "${{")
 		}

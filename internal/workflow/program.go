@@ -15,7 +15,7 @@ import (
 // What values may have at most, in bytes.
 const (
 	MaxPrompt  = 64 << 10 // of a prompt with its values
-	MaxWith    = 16 << 10 // of what an agent or a Workflow is given, as JSON
+	MaxInput   = 16 << 10 // of what an agent or a Workflow is given, as JSON
 	MaxOutput  = 16 << 10 // of the output of a Run
 	MaxMessage = 1 << 20  // of what an approval asks, of which people see the beginning
 )
@@ -156,24 +156,24 @@ func (n *node) words(at place, vars map[string]any, limit int) (string, error) {
 	return text, nil
 }
 
-// With are the values that a Run of a node is given, as JSON; nil: none.
-func (p *Program) With(name string, t Turn, v Values) (json.RawMessage, error) {
+// NodeInput returns the input of a Run of a node, as JSON; nil: it has none.
+func (p *Program) NodeInput(name string, t Turn, v Values) (json.RawMessage, error) {
 	n := p.of(name)
-	if n.with == nil {
+	if n.input == nil {
 		return nil, nil
 	}
-	at := place{name, "with"}
-	given, err := p.value(n, n.with, v, n.turn(t))
+	at := place{name, "input"}
+	given, err := p.value(n, n.input, v, n.turn(t))
 	if err != nil {
 		return nil, failed(at, err)
 	}
-	if len(given) > MaxWith {
-		return nil, tooLarge(at, given, MaxWith)
+	if len(given) > MaxInput {
+		return nil, tooLarge(at, given, MaxInput)
 	}
 	if n.spec.Agent != "" && p.version.Agents[string(n.spec.Agent)].Input == nil && n.spec.Prompt != "" {
 		return given, nil // the prompt is not among them
 	}
-	if err := schema.Validate(n.takes, given); err != nil {
+	if err := schema.Validate(n.takes, schema.Fill(n.takes, given)); err != nil {
 		return nil, failed(at, err)
 	}
 	return given, nil

@@ -26,8 +26,8 @@ func done(output, said string) workflow.NodeValue {
 	return v
 }
 
-func values(nodes map[string]workflow.NodeValue, parameters string) workflow.Values {
-	return workflow.Values{Parameters: json.RawMessage(parameters), Run: x, Nodes: nodes}
+func values(nodes map[string]workflow.NodeValue, input string) workflow.Values {
+	return workflow.Values{Input: json.RawMessage(input), Run: x, Nodes: nodes}
 }
 
 // reason is what a node fails of.
@@ -39,9 +39,9 @@ func reason(err error) string {
 }
 
 const tour = `
-parameters: [{name: who}, {name: words, type: Integer, default: 20}, {name: style, required: false}]
+input: {fields: [{name: who}, {name: words, type: Integer, default: 20}, {name: style, required: false}]}
 nodes:
-- {name: review, agent: reviewer, prompt: "For ${{ parameters.who }} of ${{ run.namespace }}/${{ run.name }}: $${{ literal }}"}
+- {name: review, agent: reviewer, prompt: "For ${{ input.who }} of ${{ run.namespace }}/${{ run.name }}: $${{ literal }}"}
 - {name: gate, approval: {message: "May it? ${{ nodes.review.output }}", input: {schema: {type: object, properties: {why: {type: string}}}}}}
 - {name: maybe, agent: talker, when: nodes.review.output.score > 3 && nodes.gate.output.approved, prompt: "${{ nodes.gate.output.?input.?why.orValue('no word') }}"}
 - name: each
@@ -51,9 +51,9 @@ nodes:
   onFailure: Continue
 - name: write-up
   agent: writer
-  loop: {until: "self.text.contains('done') || iteration >= parameters.words"}
+  loop: {until: "self.text.contains('done') || iteration >= input.words"}
   prompt: "${{ iteration }} after ${{ previous.?text.orValue('nothing') }}"
-  with: {topics: {cel: "nodes.each.?output.orValue([]).map(o, o.?note.orValue('-'))"}, words: {cel: parameters.words}, style: {cel: "parameters.?style"}}
+  input: {topics: {cel: "nodes.each.?output.orValue([]).map(o, o.?note.orValue('-'))"}, words: {cel: input.words}, style: {cel: "input.?style"}}
 finally:
 - {name: tell, agent: talker, prompt: "${{ run.reason }}: ${{ run.message }} ${{ nodes.review.?text.orValue('') }} ${{ nodes.maybe.state }} ${{ nodes.each.counts }}"}
 output:
@@ -63,12 +63,12 @@ output:
 
 func TestTour(t *testing.T) {
 	p := program(t, tour, nil)
-	params, err := p.Parameters(json.RawMessage(`{"who": "Ann ${{ run.uid }} \"x\""}`))
+	params, err := p.Input(json.RawMessage(`{"who": "Ann ${{ run.uid }} \"x\""}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := `{"who":"Ann ${{ run.uid }} \"x\"","words":20}`; string(params) != want {
-		t.Fatalf("Parameters() = %s, want %s", params, want)
+		t.Fatalf("Input() = %s, want %s", params, want)
 	}
 	nodes := map[string]workflow.NodeValue{}
 	v := values(nodes, string(params))
@@ -109,7 +109,7 @@ func TestTour(t *testing.T) {
 	nodes["each"] = workflow.NodeValue{State: graph.Succeeded, Counts: graph.Status{Total: 2, Started: 2, Succeeded: 1, Failed: 1}, Items: []workflow.NodeValue{
 		done(`{"score":1,"files":[],"note":"good"}`, "one"), {State: graph.Failed},
 	}}
-	ask("what the first iteration is given", `{"topics":["good","-"],"words":20}`, func() (any, error) { return p.With("write-up", workflow.Turn{Number: 1}, v) })
+	ask("what the first iteration is given", `{"topics":["good","-"],"words":20}`, func() (any, error) { return p.NodeInput("write-up", workflow.Turn{Number: 1}, v) })
 	ask("the prompt of the first iteration", "1 after nothing", bound("write-up", workflow.Turn{Number: 1}))
 	first := done("", "begun")
 	ask("the prompt of the second iteration", "2 after begun", bound("write-up", workflow.Turn{Number: 2, Previous: &first}))
@@ -122,9 +122,9 @@ func TestTour(t *testing.T) {
 	ask("what finally says", `NodeFailed: It broke.  Skipped {"failed":1,"skipped":0,"started":2,"succeeded":1,"total":2}`, bound("tell", workflow.Turn{}))
 }
 
-func TestParametersThatDoNotFit(t *testing.T) {
+func TestInputThatDoesNotFit(t *testing.T) {
 	p := program(t, `
-parameters: [{name: who}, {name: words, type: Integer, default: 20}, {name: list, schema: {type: array, items: {type: object, required: [num], properties: {num: {type: integer}}}}, required: false}]
+input: {fields: [{name: who}, {name: words, type: Integer, default: 20}, {name: list, schema: {type: array, items: {type: object, required: [num], properties: {num: {type: integer}}}}, required: false}]}
 nodes: [{name: a, agent: talker, prompt: x}]`, nil)
 	cases := map[string]struct{ given, want string }{
 		"all there":              {`{"who":"a","list":[{"num":1}]}`, ""},
@@ -134,14 +134,14 @@ nodes: [{name: a, agent: talker, prompt: x}]`, nil)
 		"null":                   {`{"who":null}`, "`who` must be a string; got null"},
 		"one that nobody knows":  {`{"who":"a","wrods":1}`, "`wrods` is not known"},
 		"one that is deep in it": {`{"who":"a","list":[{"num":1},{"num":"x"}]}`, "num` must be an integer"},
-		"no object":              {`[1]`, "must be a JSON object"},
-		"no JSON":                {`{`, "must be a JSON object"},
+		"no object":              {`[1]`, "the value must be an object; got an array"},
+		"no JSON":                {`{`, "the value is not JSON"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Parameters(json.RawMessage(tc.given))
+			_, err := p.Input(json.RawMessage(tc.given))
 			if got := fmt.Sprint(err); tc.want == "" && err != nil || !strings.Contains(got, tc.want) {
-				t.Errorf("Parameters() = %v, want %q", err, tc.want)
+				t.Errorf("Input() = %v, want %q", err, tc.want)
 			}
 		})
 	}
@@ -164,18 +164,18 @@ func TestAValueIsNeverReadAgain(t *testing.T) {
 
 func TestWhatFailsAtRunTime(t *testing.T) {
 	p := program(t, `
-parameters: [{name: l, type: List, default: []}]
+input: {fields: [{name: l, type: List, default: []}]}
 nodes:
 - {name: a, agent: reviewer, prompt: x}
 - {name: b, agent: talker, when: "nodes.a.output.files[3] == 'x'", prompt: "Sum up ${{ run.name }}: ${{ nodes.a.text }}"}
-- {name: c, agent: writer, with: {topics: {cel: nodes.a.output.files}}}
+- {name: c, agent: writer, input: {topics: {cel: nodes.a.output.files}}}
 - {name: d, agent: talker, forEach: {items: "[1, 2].map(i, 1 / (i - 1))"}, prompt: "x"}
 - {name: e, agent: talker, prompt: "${{ nodes.a.output.?note.orValue('') }}"}
-- {name: f, agent: talker, loop: {until: "parameters.l[0] == iteration"}, prompt: x}
-- {name: g, agent: writer, with: {topics: {cel: parameters.l}}}
-- {name: h, workflow: sub, with: {num: {cel: "size(nodes.a.text)"}, s: {cel: "nodes.a.text"}}}
+- {name: f, agent: talker, loop: {until: "input.l[0] == iteration"}, prompt: x}
+- {name: g, agent: writer, input: {topics: {cel: input.l}}}
+- {name: h, workflow: sub, input: {num: {cel: "size(nodes.a.text)"}, s: {cel: "nodes.a.text"}}}
 output: {short: {cel: run.name}, long: {cel: nodes.a.text}}`, map[string]string{"sub": `
-parameters: [{name: num, schema: {type: integer, maximum: 10}}, {name: s}]
+input: {fields: [{name: num, schema: {type: integer, maximum: 10}}, {name: s}]}
 nodes: [{name: a, agent: talker, prompt: x}]`})
 	with := func(said string, files ...string) workflow.Values {
 		out := string(raw(t, map[string]any{"score": 1, "files": files}))
@@ -191,7 +191,7 @@ nodes: [{name: a, agent: talker, prompt: x}]`})
 		return err
 	}
 	given := func(node string, v workflow.Values) error {
-		_, err := p.With(node, workflow.Turn{}, v)
+		_, err := p.NodeInput(node, workflow.Turn{}, v)
 		return err
 	}
 	when := func() error {
@@ -220,9 +220,9 @@ nodes: [{name: a, agent: talker, prompt: x}]`})
 		"a prompt that is too long":   {prompt("b", with(big)), `TooLarge: node b: prompt: the text has more than 65536 bytes; 70000 of them are the value of "nodes.a.text"`},
 		"a prompt with escapes":       {prompt("b", with(escapes)), "TooLarge: node b: prompt: it has 80"},
 		"a prompt without a word":     {prompt("e", with("x")), "ExpressionFailed: node e: prompt: it is empty when the values are in"},
-		"values that are too large":   {given("c", with("", big)), "TooLarge: node c: with: it has 70"},
-		"values of another type":      {given("g", with("")), "ExpressionFailed: node g: with: `topics[0]` must be a string"},
-		"parameters that do not fit":  {given("h", with(strings.Repeat("x", 11))), "ExpressionFailed: node h: with: `num` must be at most 10; got 11"},
+		"values that are too large":   {given("c", with("", big)), "TooLarge: node c: input: it has 70"},
+		"values of another type":      {given("g", with("")), "ExpressionFailed: node g: input: `topics[0]` must be a string"},
+		"an input that does not fit":  {given("h", with(strings.Repeat("x", 11))), "ExpressionFailed: node h: input: `num` must be at most 10; got 11"},
 		"an output that is too large": {output(), "TooLarge: output: it has 70023 bytes of JSON, 70002 of them in long; at most 16384 are allowed"},
 	}
 	for name, tc := range cases {
@@ -233,7 +233,7 @@ nodes: [{name: a, agent: talker, prompt: x}]`})
 		})
 	}
 	if err := given("h", with("short")); err != nil {
-		t.Errorf("parameters that fit: %v", err)
+		t.Errorf("an input that fits: %v", err)
 	}
 }
 

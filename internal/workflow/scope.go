@@ -42,8 +42,8 @@ type reading interface {
 
 // scopes are the two that all others are made of.
 func (c *compiler) scopes() (work, finally *scope) {
-	work = &scope{vars: map[string]expr.Type{"parameters": c.parametersType(), "run": run()}}
-	finally = &scope{vars: map[string]expr.Type{"parameters": c.parametersType(), "run": run("reason", "message")}, final: true}
+	work = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run()}}
+	finally = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run("reason", "message")}, final: true}
 	inWork, inFinally := map[string]expr.Type{}, map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
 		inFinally[fieldOf(n.Name)] = c.node(n, true)
@@ -54,10 +54,6 @@ func (c *compiler) scopes() (work, finally *scope) {
 	work.vars["nodes"] = c.nodesType(inWork)
 	finally.vars["nodes"] = c.nodesType(inFinally)
 	return work, finally
-}
-
-func (c *compiler) parametersType() expr.Type {
-	return expr.Object("workflows."+c.version.Name+".parameters", c.parameters.types)
 }
 
 func (c *compiler) nodesType(fields map[string]expr.Type) expr.Type {

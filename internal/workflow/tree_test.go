@@ -9,9 +9,9 @@ import (
 // the node would not even wait for the one that it means to read.
 func TestTemplatesAreForPromptsAlone(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"a value of an agent":             {review + "- {name: b, agent: writer, with: {topics: [a], style: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: with.style: ${{ }} is for prompts and messages, and would be text here: write {cel: "..."}`},
-		"within a list":                   {review + "- {name: b, agent: writer, with: {topics: [a, 'on ${{ nodes.review.text }}']}}", `ExpressionInvalid: node b: with.topics[1]: ${{ }} is for`},
-		"a parameter of a Workflow":       {review + "- {name: b, workflow: inner, with: {subject: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: with.subject: ${{ }} is for`},
+		"a value of an agent":             {review + "- {name: b, agent: writer, input: {topics: [a], style: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: input.style: ${{ }} is for prompts and messages, and would be text here: write {cel: "..."}`},
+		"within a list":                   {review + "- {name: b, agent: writer, input: {topics: [a, 'on ${{ nodes.review.text }}']}}", `ExpressionInvalid: node b: input.topics[1]: ${{ }} is for`},
+		"a value of a Workflow":           {review + "- {name: b, workflow: inner, input: {subject: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: input.subject: ${{ }} is for`},
 		"the answer of the whole":         {review + "output: {deep: [{text: '${{ nodes.review.text }}'}], score: {cel: nodes.review.output.score}}", `ExpressionInvalid: output.deep[0].text: ${{ }} is for`},
 		"what a prompt would take for it": {review + "output: {text: '$${{ x }}'}", `ExpressionInvalid: output.text: ${{ }} is for`},
 		"where that very text is meant":   {review + "output: {text: {cel: \"'${{ x }}'\"}}", "Ready"},

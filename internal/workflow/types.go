@@ -6,6 +6,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/runner/schema"
 )
 
 // fieldOf is a node's name in expressions, where - is minus.
@@ -55,11 +57,11 @@ func (c *compiler) gift(n v1alpha1.Node) gift {
 	case n.Workflow != "":
 		return c.giftOfWorkflow(n)
 	}
-	schema := c.version.Agents[string(n.Agent)].Output
-	if schema == nil {
+	output := c.version.Agents[string(n.Agent)].Output
+	if output == nil {
 		return gift{text: true, lacks: "Agent \"" + string(n.Agent) + "\" has no output.schema, so node " + n.Name + " has a text only: read nodes." + fieldOf(n.Name) + ".text, or give the Agent an output.schema"}
 	}
-	t, err := expr.FromSchema("agents."+string(n.Agent)+".output", schema)
+	t, err := expr.FromSchema("agents."+string(n.Agent)+".output", output)
 	if err != nil {
 		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: output.schema of Agent %q: %v", n.Name, n.Agent, err)
 		return gift{text: true}
@@ -82,7 +84,7 @@ func (c *compiler) approval(n v1alpha1.Node) expr.Type {
 	s := expr.String()
 	fields := map[string]expr.Type{"approved": expr.Bool(), "by": s, "at": s, "reason": s}
 	if in := n.Approval.Input; in != nil {
-		t, err := expr.FromSchema(c.typeName(n.Name, "output.input"), in.Schema.Raw)
+		t, err := expr.FromSchema(c.typeName(n.Name, "output.input"), schema.Filled(inputs.Schema(in)))
 		switch {
 		case err != nil: // the check of the node says so
 			t = expr.Dyn()

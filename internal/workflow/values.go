@@ -11,9 +11,9 @@ import (
 
 // Values are what is known when expressions are read.
 type Values struct {
-	Parameters json.RawMessage // with their defaults
-	Run        RunValues
-	Nodes      map[string]NodeValue // by name
+	Input json.RawMessage // with its defaults
+	Run   RunValues
+	Nodes map[string]NodeValue // by name
 }
 
 // RunValues are what expressions read as run. Reason and Message, of how it ends,
@@ -33,9 +33,9 @@ type NodeValue struct {
 // vars are the values of what an expression may read; only nodes that it reads
 // are among them.
 func (p *Program) vars(n *node, v Values, reads []string, more map[string]any) map[string]any {
-	out := map[string]any{"parameters": v.Parameters}
-	if len(v.Parameters) == 0 {
-		out["parameters"] = json.RawMessage("{}")
+	out := map[string]any{"input": v.Input}
+	if len(v.Input) == 0 {
+		out["input"] = json.RawMessage("{}")
 	}
 	run := map[string]any{"namespace": v.Run.Namespace, "name": v.Run.Name, "uid": v.Run.UID}
 	if n != nil && n.final {

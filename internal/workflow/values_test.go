@@ -15,7 +15,7 @@ import (
 const kinds = `
 - {name: agent, agent: reviewer, prompt: x, onFailure: Continue}
 - {name: silent, agent: talker, prompt: x, when: "true"}
-- {name: sub, workflow: inner, with: {subject: x}, onFailure: Continue}
+- {name: sub, workflow: inner, input: {subject: x}, onFailure: Continue}
 - {name: gate, approval: {message: x, input: {schema: {type: object, properties: {why: {type: string}}}}}, onFailure: Continue}
 - {name: polish, agent: reviewer, prompt: "${{ previous.hasValue() }}", loop: {until: self.succeeded}, onFailure: Continue}
 - {name: each, agent: reviewer, prompt: x, forEach: {items: "[1, 2]"}, onFailure: Continue}

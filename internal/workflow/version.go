@@ -100,11 +100,11 @@ func canonical(data []byte) ([]byte, error) {
 func (v *Version) tooLarge() *snapshot.NotReadyError {
 	nodes := slices.Concat(v.Spec.Nodes, v.Spec.Finally)
 	size := func(n v1alpha1.Node) int {
-		with := 0
-		if n.With != nil {
-			with = len(n.With.Raw)
+		input := 0
+		if n.Input != nil {
+			input = len(n.Input.Raw)
 		}
-		return len(n.Prompt) + with
+		return len(n.Prompt) + input
 	}
 	slices.SortStableFunc(nodes, func(a, b v1alpha1.Node) int { return cmp.Compare(size(b), size(a)) })
 	var most []string

@@ -23,9 +23,9 @@ import (
 
 const outer = `
 nodes:
-- {name: one, workflow: inner, with: {subject: a}}
-- {name: two, workflow: inner, with: {subject: {cel: nodes.one.output.by}}}
-- {name: three, agent: writer, with: {topics: [b], words: 20}}
+- {name: one, workflow: inner, input: {subject: a}}
+- {name: two, workflow: inner, input: {subject: {cel: nodes.one.output.by}}}
+- {name: three, agent: writer, input: {topics: [b], words: 20}}
 `
 
 func version(t *testing.T, main string) *workflow.Version {
@@ -85,7 +85,7 @@ func TestWhatIsStoredIsReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Compile: %s", problem(err))
 	}
-	given, err := p.With("two", workflow.Turn{}, values(map[string]workflow.NodeValue{"one": {State: "Succeeded", Output: json.RawMessage(`{"by":"judge"}`)}}, ""))
+	given, err := p.NodeInput("two", workflow.Turn{}, values(map[string]workflow.NodeValue{"one": {State: "Succeeded", Output: json.RawMessage(`{"by":"judge"}`)}}, ""))
 	if string(given) != `{"subject":"judge"}` || err != nil {
 		t.Errorf("what is read back gives %s, error %v", given, err)
 	}
@@ -133,7 +133,7 @@ func TestConcurrentUse(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := p.With("one", workflow.Turn{}, values(nil, "")); err != nil {
+			if _, err := p.NodeInput("one", workflow.Turn{}, values(nil, "")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -148,7 +148,7 @@ func TestHash(t *testing.T) {
 		t.Error("the same Workflow has another hash")
 	}
 	turned := objects(t, map[string]string{"main": outer, "inner": inner})
-	turned.Workflows["main"].Spec.Nodes[2].With = &runtime.RawExtension{Raw: []byte(`{"words":20, "topics":["b"]}`)}
+	turned.Workflows["main"].Spec.Nodes[2].Input = &runtime.RawExtension{Raw: []byte(`{"words":20, "topics":["b"]}`)}
 	if v, err := workflow.Of(turned.Workflows["main"], turned); err != nil || v.Hash != base {
 		t.Errorf("with in another order has another hash, error %v", err)
 	}

@@ -17,18 +17,19 @@ type input struct {
 	values json.RawMessage
 }
 
-// inputOf is the input of a Run: its prompt with the values of its parameters,
-// or, without a prompt, what the parameters say.
+// inputOf returns the input of a Run with the defaults of its agent, and its prompt
+// with these values or, without a prompt, the values themselves.
 func inputOf(t task.Task, agent task.Agent) (input, error) {
-	in := input{prompt: t.Prompt, values: t.Parameters}
+	in := input{prompt: t.Prompt, values: t.Input}
 	if len(agent.InputSchema) == 0 {
 		in.values = withPrompt(t)
 	} else {
 		if len(in.values) == 0 {
 			in.values = json.RawMessage("{}")
 		}
+		in.values = schema.Fill(agent.InputSchema, in.values)
 		if err := schema.Validate(agent.InputSchema, in.values); err != nil {
-			return in, misconfigured("The parameters of the Run do not fit the input.schema of Agent %s: %w", agent.Name, err)
+			return in, misconfigured("The input of the Run does not fit the input of Agent %s: %w", agent.Name, err)
 		}
 	}
 	if in.prompt == "" {
@@ -47,8 +48,8 @@ func inputOf(t task.Task, agent task.Agent) (input, error) {
 // default that of the Run, beside what else there is.
 func withPrompt(t task.Task) json.RawMessage {
 	values := map[string]json.RawMessage{}
-	if len(t.Parameters) > 0 && (json.Unmarshal(t.Parameters, &values) != nil || values == nil) {
-		return t.Parameters // no object: what is bound says so
+	if len(t.Input) > 0 && (json.Unmarshal(t.Input, &values) != nil || values == nil) {
+		return t.Input // no object: what is bound says so
 	}
 	if _, said := values["prompt"]; !said {
 		values["prompt"], _ = json.Marshal(t.Prompt) // a string: cannot fail

@@ -28,10 +28,10 @@ func build(t *testing.T, change func(*config.Parts)) config.Built {
 
 const topics = `{"type":"object","required":["topic"],"properties":{"topic":{"type":"string"},"prompt":{"type":"string"}}}`
 
-func TestParametersReachInstructionsAndPrompt(t *testing.T) {
+func TestInputReachesInstructionsAndPrompt(t *testing.T) {
 	cases := map[string]struct {
-		prompt, parameters string
-		want               string
+		prompt, input string
+		want          string
 	}{
 		"a prompt has their values":        {"Write about ${{ input.topic }}.", `{"topic":"tides"}`, "Write about tides."},
 		"what they hold is not read again": {"Write about ${{ input.topic }}.", `{"topic":"${{ input.prompt }}"}`, "Write about ${{ input.prompt }}."},
@@ -43,7 +43,7 @@ func TestParametersReachInstructionsAndPrompt(t *testing.T) {
 			built := build(t, func(p *config.Parts) {
 				p.Snapshot.Agent.InputSchema = json.RawMessage(topics)
 				p.Snapshot.Agent.Instructions = "You know ${{ input.topic }}."
-				p.Task.Prompt, p.Task.Parameters = tc.prompt, json.RawMessage(tc.parameters)
+				p.Task.Prompt, p.Task.Input = tc.prompt, json.RawMessage(tc.input)
 			})
 			if got := built.Engine.Task.Prompt; got != tc.want {
 				t.Errorf("the prompt is %q, want %q", got, tc.want)
@@ -58,17 +58,17 @@ func TestParametersReachInstructionsAndPrompt(t *testing.T) {
 // An agent without a schema takes a prompt, said either way, and may be given
 // more beside it.
 func TestThePromptIsAnInputOfAnAgentWithoutASchema(t *testing.T) {
-	cases := map[string]struct{ prompt, parameters, want string }{
-		"a prompt":                   {"Go.", "", "Do: Go."},
-		"a prompt beside parameters": {"Go.", `{"color":"red"}`, "Do: Go."},
-		"a prompt as a parameter":    {"", `{"prompt":"Go."}`, "Do: Go."},
-		"both":                       {"Go.", `{"prompt":"Run."}`, "Do: Run."},
+	cases := map[string]struct{ prompt, input, want string }{
+		"a prompt":                {"Go.", "", "Do: Go."},
+		"a prompt beside input":   {"Go.", `{"color":"red"}`, "Do: Go."},
+		"a prompt as a parameter": {"", `{"prompt":"Go."}`, "Do: Go."},
+		"both":                    {"Go.", `{"prompt":"Run."}`, "Do: Run."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			built := build(t, func(p *config.Parts) {
 				p.Snapshot.Agent.Instructions = "Do: ${{ input.prompt }}"
-				p.Task.Prompt, p.Task.Parameters = tc.prompt, json.RawMessage(tc.parameters)
+				p.Task.Prompt, p.Task.Input = tc.prompt, json.RawMessage(tc.input)
 			})
 			if got := built.Engine.Actor.Agent.Instructions; !strings.HasPrefix(got, tc.want) {
 				t.Errorf("the instructions are %q, want %q", got, tc.want)
@@ -77,12 +77,12 @@ func TestThePromptIsAnInputOfAnAgentWithoutASchema(t *testing.T) {
 	}
 }
 
-func TestParametersThatDoNotFitAreToldWithTheirPath(t *testing.T) {
+func TestInputThatDoesNotFitIsReportedWithItsPath(t *testing.T) {
 	p := parts(t)
 	p.Snapshot.Agent.InputSchema = json.RawMessage(topics)
-	p.Task.Parameters = json.RawMessage(`{"topic":7}`)
+	p.Task.Input = json.RawMessage(`{"topic":7}`)
 	_, err := config.NewRegistry().Build(t.Context(), p)
-	if got := misconfigured(err); !strings.Contains(got, "input.schema of Agent fixer") || !strings.Contains(got, "topic") {
+	if got := misconfigured(err); !strings.Contains(got, "the input of Agent fixer") || !strings.Contains(got, "topic") {
 		t.Errorf("Build() = %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func keywords() map[string]keyword {
 		"type":                 {check: anything},
 		"title":                {check: text},
 		"description":          {check: text},
-		"default":              {check: anything},
+		"default":              {check: anything}, // see whole
 		"enum":                 {check: enum},
 		"format":               {of: "string integer number", check: text},
 		"pattern":              {of: "string", check: pattern},
@@ -28,7 +28,7 @@ func keywords() map[string]keyword {
 		"minimum":              {of: "integer number", check: number},
 		"maximum":              {of: "integer number", check: number},
 		"multipleOf":           {of: "integer number", check: number},
-		"items":                {of: "array", check: schemaOf},
+		"items":                {of: "array", check: items},
 		"minItems":             {of: "array", check: count},
 		"maxItems":             {of: "array", check: count},
 		"properties":           {of: "object", check: properties},
@@ -127,6 +127,15 @@ func has(kind string, v any) bool {
 		return kind == "object"
 	}
 	return false
+}
+
+// items is a schema, or {} for items of any type.
+func items(n *node, name string) *Error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(n.members[name], &members) == nil && members != nil && len(members) == 0 {
+		return nil
+	}
+	return schemaOf(n, name)
 }
 
 func schemaOf(n *node, name string) *Error {

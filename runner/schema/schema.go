@@ -128,6 +128,22 @@ func (n *node) whole() *Error {
 			return n.child(limits[0]).wrong("is greater than %s", limits[1])
 		}
 	}
+	return n.defaultFits()
+}
+
+// defaultFits checks the default against the schema that it stands in.
+func (n *node) defaultFits() *Error {
+	value, ok := n.members["default"]
+	if !ok {
+		return nil
+	}
+	schema, err := json.Marshal(n.members)
+	if err == nil {
+		err = Validate(schema, Fill(schema, value))
+	}
+	if err != nil {
+		return n.child("default").wrong("does not fit: %v", err)
+	}
 	return nil
 }
 

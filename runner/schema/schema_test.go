@@ -24,7 +24,7 @@ func TestCheckAccepts(t *testing.T) {
 			"properties":{"summary":{"type":"string","description":"what was done","minLength":1,"maxLength":500}}}`,
 		"every keyword": `{"type":"object","title":"t","description":"d","minProperties":1,"maxProperties":9,"additionalProperties":false,
 			"properties":{
-				"s":{"type":"string","pattern":"^a+$","format":"date","enum":["a","aa"],"default":"a"},
+				"s":{"type":"string","pattern":"^a+$","format":"hostname","enum":["a","aa"],"default":"a"},
 				"i":{"type":"integer","minimum":0,"maximum":10,"multipleOf":2,"enum":[2,4]},
 				"n":{"type":"number","minimum":-1.5,"enum":[1,2.5]},
 				"b":{"type":"boolean"},
@@ -32,6 +32,8 @@ func TestCheckAccepts(t *testing.T) {
 				"m":{"type":"object","additionalProperties":{"type":"integer"}}}}`,
 		"a property with the name of a keyword": `{"type":"object","properties":{"$ref":{"type":"string"},"not":{"type":"string"},"type":{"type":"string"}}}`,
 		"as many levels as allowed":             nested(MaxDepth),
+		"items of any type":                     `{"type":"object","properties":{"l":{"type":"array","items":{}}}}`,
+		"a default that has defaults":           `{"type":"object","properties":{"o":{"type":"object","required":["x"],"default":{},"properties":{"x":{"type":"integer","default":1}}}}}`,
 	}
 	for name, raw := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -61,11 +63,12 @@ func TestCheckRefuses(t *testing.T) {
 			within(`{"$ref":"#/definitions/x"}`),
 			Error{"properties.p.$ref", "is not supported: write the schema out where it is used"},
 		},
-		"an alternative":          {within(`{"oneOf":[{"type":"string"}]}`), Error{"properties.p.oneOf", "is not supported: use one object with optional properties"}},
-		"a negation":              {within(`{"type":"string","not":{"type":"string"}}`), Error{"properties.p.not", "is not supported"}},
-		"a keyword written wrong": {within(`{"type":"string","maxLenght":3}`), Error{"properties.p.maxLenght", "is not supported"}},
-		"an array of nothing":     {within(`{"type":"array"}`), Error{"properties.p", "needs items: what the array has in it"}},
-		"a wrong item":            {within(`{"type":"array","items":{"type":"string","$ref":"x"}}`), Error{"properties.p.items.$ref", "is not supported: write the schema out where it is used"}},
+		"an alternative":              {within(`{"oneOf":[{"type":"string"}]}`), Error{"properties.p.oneOf", "is not supported: use one object with optional properties"}},
+		"a negation":                  {within(`{"type":"string","not":{"type":"string"}}`), Error{"properties.p.not", "is not supported"}},
+		"a default that does not fit": {within(`{"type":"integer","default":"x"}`), Error{"properties.p.default", "does not fit: the value must be an integer; got a string"}},
+		"a keyword written wrong":     {within(`{"type":"string","maxLenght":3}`), Error{"properties.p.maxLenght", "is not supported"}},
+		"an array of nothing":         {within(`{"type":"array"}`), Error{"properties.p", "needs items: what the array has in it"}},
+		"a wrong item":                {within(`{"type":"array","items":{"type":"string","$ref":"x"}}`), Error{"properties.p.items.$ref", "is not supported: write the schema out where it is used"}},
 		"a wrong value of a map": {
 			within(`{"type":"object","additionalProperties":{}}`),
 			Error{"properties.p.additionalProperties", "needs a type: one of array, boolean, integer, number, object, string"},

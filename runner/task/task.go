@@ -41,7 +41,7 @@ type Agent struct {
 	// Policy decides which calls are made: the first rule that matches.
 	Policy []Rule `json:"policy,omitempty"`
 	Hooks  []Hook `json:"hooks,omitempty"`
-	// InputSchema, a JSON Schema, types the parameters of a Run and the arguments
+	// InputSchema, a JSON Schema, is that of the input of a Run and of the arguments
 	// of this agent as a tool; empty: {prompt: string}.
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// OutputSchema, a JSON Schema, makes finish the only way to end.
@@ -160,8 +160,8 @@ type Task struct {
 	Run     Run    `json:"run"`
 	Attempt int    `json:"attempt"`
 	Prompt  string `json:"prompt,omitempty"`
-	// Parameters are the values of the Agent's input, a JSON object.
-	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// Input has the values of the Agent's input, a JSON object.
+	Input json.RawMessage `json:"input,omitempty"`
 	// User is who the Run is for, where somebody said.
 	User string `json:"user,omitempty"`
 	// Labels are those of the Run, for rules of a policy.

@@ -21,7 +21,7 @@ var values = map[string][2]any{
 	"agent":                   {"a", "b"},
 	"workflow":                {"a", "b"},
 	"prompt":                  {"Do it.", "Do that."},
-	"parameters":              {map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}},
+	"input":                   {map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}},
 	"user":                    {"ann", "bob"},
 	"limits":                  {map[string]any{"steps": int64(3)}, map[string]any{"steps": int64(4)}},
 	"retries":                 {int64(2), int64(3)},
@@ -79,7 +79,7 @@ func runWith(t *testing.T, field string, value any) *unstructured.Unstructured {
 	case field == "workflow" && value != nil:
 		rest = "spec: {agent: null, prompt: null}"
 	case field == "prompt" && value == nil:
-		rest = "spec: {prompt: null, parameters: {a: 1}}"
+		rest = "spec: {prompt: null, input: {a: 1}}"
 	}
 	o := object(t, run, "metadata: {name: null, generateName: r-}\n"+rest)
 	put(o, field, value)

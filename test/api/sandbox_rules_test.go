@@ -87,7 +87,7 @@ var toolsetCases = map[string]ruleCase{
 	"an MCP server by URL":                  {toolset, ``, ``},
 	"one that is a program":                 {toolset, `spec: {http: null, stdio: {command: [mcp], image: "mcp:1", env: [{name: TOKEN, valueSecretRef: {name: s, key: k}}, {name: DEBUG, value: "1"}], workspace: ReadOnly}}`, ``},
 	"one in the sandbox":                    {toolset, `spec: {http: null, stdio: {command: [mcp], runIn: Sandbox, env: [{name: DEBUG, value: "1"}]}}`, ``},
-	"requests":                              {toolset, `spec: {http: null, requests: {baseURL: "https://api.example/v1", headers: [{name: Accept, value: application/json}], auth: {type: Bearer, secretName: s}, tools: [{name: get, description: Gets., method: GET, path: "/x/${{ input.id }}", query: {q: "${{ input.q }}"}, input: {type: object}}]}}`, ``},
+	"requests":                              {toolset, `spec: {http: null, requests: {baseURL: "https://api.example/v1", headers: [{name: Accept, value: application/json}], auth: {type: Bearer, secretName: s}, tools: [{name: get, description: Gets., method: GET, path: "/x/${{ input.id }}", query: {q: "${{ input.q }}"}, input: {schema: {type: object}}}]}}`, ``},
 	"a Toolset is something":                {toolset, `spec: {http: null}`, "a Toolset is one of stdio"},
 	"a Toolset is not two things":           {toolset, `spec: {stdio: {command: [mcp], image: i}}`, "a Toolset is one of stdio"},
 	"its name begins names of tools":        {toolset, `metadata: {name: ` + strings.Repeat("t", 49) + `}`, "at most 48 lower-case letters"},

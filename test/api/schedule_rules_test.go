@@ -14,7 +14,7 @@ const schedule = `{apiVersion: deckhand.dev/v1alpha1, kind: Schedule, metadata: 
 
 var scheduleCases = map[string]ruleCase{
 	"a Schedule of an agent":                 {schedule, ``, ``},
-	"a Schedule of a workflow":               {schedule, `spec: {runTemplate: {spec: {agent: null, prompt: null, workflow: w, parameters: {depth: 5}}}}`, ``},
+	"a Schedule of a workflow":               {schedule, `spec: {runTemplate: {spec: {agent: null, prompt: null, workflow: w, input: {depth: 5}}}}`, ``},
 	"everything that can be said":            {schedule, `spec: {timeZone: Europe/Berlin, concurrencyPolicy: Replace, suspend: true, startingDeadline: 1h, jitter: 15m, successfulRunsHistoryLimit: 0, failedRunsHistoryLimit: 100, runTemplate: {labels: {team: harbor, kueue.x-k8s.io/queue-name: q}}}`, ``},
 	"a Schedule has times":                   {schedule, `spec: {schedule: null}`, "spec.schedule: Required"},
 	"times are not empty":                    {schedule, `spec: {schedule: ""}`, "spec.schedule"},

@@ -18,23 +18,23 @@ func (s *scale) workflow() {
 	s.t.Helper()
 	n := scaled(500, 10)
 	s.create(&v1alpha1.Workflow{ObjectMeta: s.meta("many"), Spec: v1alpha1.WorkflowSpec{
-		Parameters: []v1alpha1.Parameter{{Name: "items", Schema: &runtime.RawExtension{Raw: []byte(`{"type":"array","items":{"type":"integer"}}`)}}},
+		Input: &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "items", Schema: &runtime.RawExtension{Raw: []byte(`{"type":"array","items":{"type":"integer"}}`)}}}},
 		Nodes: []v1alpha1.Node{{
 			Name: "each", Agent: "brief", Prompt: "Say ${{ item }}.",
-			ForEach: &v1alpha1.ForEach{Items: "parameters.items", MaxParallel: int32(n)},
+			ForEach: &v1alpha1.ForEach{Items: "input.items", MaxParallel: int32(n)},
 		}},
 	}})
 	items := make([]int, n)
 	for i := range items {
 		items[i] = i
 	}
-	parameters, err := json.Marshal(map[string]any{"items": items})
+	input, err := json.Marshal(map[string]any{"items": items})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	span := s.begin()
 	begun := time.Now()
-	err = s.send(&v1alpha1.Run{ObjectMeta: s.meta("many"), Spec: v1alpha1.RunSpec{Workflow: "many", Parameters: &runtime.RawExtension{Raw: parameters}}}, begun)
+	err = s.send(&v1alpha1.Run{ObjectMeta: s.meta("many"), Spec: v1alpha1.RunSpec{Workflow: "many", Input: &runtime.RawExtension{Raw: input}}}, begun)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -133,13 +133,13 @@ nodes:
 // Fault F2: 500 at once, half of them fail, and finally runs once.
 func TestFanOutOfFiveHundredHalfFailing(t *testing.T) {
 	f := newFlow(t, `
-parameters: [{name: files, type: List}]
+input: {fields: [{name: files, type: List}]}
 nodes:
 - name: look
   agent: fixer
   prompt: "Look at ${{ item }}."
   onFailure: Continue
-  forEach: {items: parameters.files, maxParallel: 500}
+  forEach: {items: input.files, maxParallel: 500}
 finally:
 - {name: tell, agent: fixer, prompt: "${{ nodes.look.counts.succeeded }} of ${{ nodes.look.counts.total }} are well."}
 `, func(r *v1alpha1.Run) {
@@ -148,7 +148,7 @@ finally:
 			list[i] = "f" + strconv.Itoa(i)
 		}
 		raw, _ := json.Marshal(map[string]any{"files": list})
-		r.Spec.Parameters = &runtime.RawExtension{Raw: raw}
+		r.Spec.Input = &runtime.RawExtension{Raw: raw}
 	})
 	f.rest()
 	all := f.children()

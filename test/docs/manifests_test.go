@@ -108,7 +108,7 @@ func TestFlowText(t *testing.T) {
 		`    approval: {message: "Publish it?"}`:                        "message",
 		`- {name: a, limits: {tokens: 1}, prompt: x}`:                   "prompt",
 		`- {name: a, when: "${{ x.y }}", reason: x}`:                    "reason",
-		`tools: [{agent: a, with: {prompt: x}}]`:                        "prompt",
+		`tools: [{agent: a, input: {prompt: x}}]`:                       "prompt",
 		`spec: {agent: writer, prompt: Write a haiku,`:                  "prompt",
 		`  prompt: Write a haiku, please`:                               "",
 		`  message: Publish ${{ size(nodes.a.text) }} notes?`:           "",

@@ -106,7 +106,7 @@ func TestBadAgentsAreNotReady(t *testing.T) {
 		agent("without-fallback", "c", nil),
 		agent("no-output-schema", "fine", func(s *v1alpha1.AgentSpec) { s.Output = &v1alpha1.Output{Schema: schema(`{"type":"objekt"}`)} }),
 		agent("no-input-schema", "fine", func(s *v1alpha1.AgentSpec) {
-			s.Input = &v1alpha1.Input{Schema: schema(`{"type":"object","oneOf":[]}`)}
+			s.Input = &v1alpha1.Input{Schema: new(schema(`{"type":"object","oneOf":[]}`))}
 		}),
 		agent("no-such-input", "fine", func(s *v1alpha1.AgentSpec) { s.Instructions = "Speak ${{ input.language }}." }),
 		agent("no-such-agent", "fine", func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.Tool{{Agent: "nobody"}} }),

@@ -50,7 +50,7 @@ var workflowExamples = map[string]example{
 					s.t.Errorf("%s began before %s had ended", after, before)
 				}
 			}
-			s.has("the parameters", string(kids["pipeline-draft"].Spec.Parameters.Raw), `"tides"`, `"words":200`, "${{ input.words }}")
+			s.has("the input", string(kids["pipeline-draft"].Spec.Input.Raw), `"tides"`, `"words":200`, "${{ input.words }}")
 			steps := s.runs["pipeline"].Status.Progress.Counts.Steps
 			if steps < 4 {
 				s.t.Errorf("%d steps in all", steps)

@@ -128,7 +128,7 @@ func counterTools() *v1alpha1.Toolset {
 		Tools: []v1alpha1.RequestTool{{
 			Name: "add", Description: "Counts something.", Method: "POST", Path: "/count",
 			Query: map[string]string{"id": "${{ input.id }}", "delayMS": "400"},
-			Input: &runtime.RawExtension{Raw: []byte(`{"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}`)},
+			Input: &v1alpha1.Input{Schema: &runtime.RawExtension{Raw: []byte(`{"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}`)}},
 		}},
 	}
 	return ts

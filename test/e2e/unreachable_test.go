@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
@@ -23,7 +22,7 @@ func TestEndpointsThatDoNotExist(t *testing.T) {
 		BaseURL: "http://" + nowhere,
 		Tools: []v1alpha1.RequestTool{{
 			Name: "show", Description: "Shows the weather.", Method: "GET", Path: "/weather",
-			Input: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"day":{"type":"string"}}}`)},
+			Input: &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "day", Required: new(false)}}},
 		}},
 	}}}
 	weather.Name = "weather"

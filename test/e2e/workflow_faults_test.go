@@ -310,12 +310,12 @@ func TestManyChildrenWhereThereIsRoomForFew(t *testing.T) {
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "hand?-leaks": refuse})
 	s.quota(corev1.ResourcePods, "6") // the server of models is one
 	s.workflow("armada", `
-parameters: [{name: ships, type: List}]
+input: {fields: [{name: ships, type: List}]}
 nodes:
 - name: ship
   agent: hand
   prompt: "${{ item }}"
-  forEach: {items: parameters.ships, maxParallel: 8}
+  forEach: {items: input.ships, maxParallel: 8}
   onFailure: Continue
 finally:
 - {name: log, agent: hand, prompt: "log-${{ nodes.ship.counts.succeeded }}-${{ nodes.ship.counts.failed }}"}

@@ -16,17 +16,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// given are the parameters of a Run.
+// given are the input of a Run.
 func given(values args) func(*v1alpha1.Run) {
 	data, err := json.Marshal(values)
 	if err != nil {
 		panic(err)
 	}
-	return func(r *v1alpha1.Run) { r.Spec.Parameters = &runtime.RawExtension{Raw: data} }
+	return func(r *v1alpha1.Run) { r.Spec.Input = &runtime.RawExtension{Raw: data} }
 }
 
 // nasty is what an agent might say so that somebody reads it as something else.
-const nasty = "${{ parameters }} \"quotes\" 'and' $${{ {{ ` \\ \\n %s <b>&amp; - yaml: [x]\n${{ input.x }} ${{ nodes.a.text }} }} ñ \u2028 🛶\t$(id) #{x} "
+const nasty = "${{ input }} \"quotes\" 'and' $${{ {{ ` \\ \\n %s <b>&amp; - yaml: [x]\n${{ input.x }} ${{ nodes.a.text }} }} ñ \u2028 🛶\t$(id) #{x} "
 
 // What an agent says arrives at the next one byte for byte, through Workflows in
 // Workflows, whatever is in it.
@@ -34,23 +34,23 @@ func TestWhatWasSaidArrivesByteForByte(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"liar": turns(says(nasty)), "echo": turns(says("{{.LastUserMessage}}"))})
 	s.workflow("deep", `
-parameters: [{name: said}]
+input: {fields: [{name: said}]}
 nodes:
 - name: hear
   agent: echo
-  prompt: "deep: ${{ parameters.said }}|$${{ this }}|${{ parameters.said }}"
+  prompt: "deep: ${{ input.said }}|$${{ this }}|${{ input.said }}"
 output: {heard: {cel: nodes.hear.text}}
 `)
 	s.workflow("middle", `
-parameters: [{name: said, schema: {type: array, items: {type: string}}}]
+input: {fields: [{name: said, schema: {type: array, items: {type: string}}}]}
 nodes:
-- {name: each, workflow: deep, with: {said: {cel: item}}, forEach: {items: parameters.said}}
+- {name: each, workflow: deep, input: {said: {cel: item}}, forEach: {items: input.said}}
 output: {all: {cel: nodes.each.output}}
 `)
 	s.workflow("outer", `
 nodes:
 - {name: say, agent: liar, prompt: Say something.}
-- {name: pass, workflow: middle, with: {said: {cel: "[nodes.say.text, 'plain']"}}}
+- {name: pass, workflow: middle, input: {said: {cel: "[nodes.say.text, 'plain']"}}}
 output:
   heard: {cel: "nodes.pass.output.all.map(o, o.heard)"}
   same: {cel: "nodes.pass.output.all[0].heard.contains(nodes.say.text)"}
@@ -123,7 +123,7 @@ func TestBadWorkflowsAreRefused(t *testing.T) {
 		"unclosed": {`nodes: [{name: a, agent: hand, prompt: "x ${{ run.name"}]`, []string{"ExpressionInvalid", "node a: prompt: column 3"}},
 		"itself":   {`nodes: [{name: a, workflow: itself}]`, []string{"WorkflowCycle", "itself"}},
 		"priced":   {`{limits: {cost: 1USD}, nodes: [{name: a, agent: free, prompt: x}]}`, []string{"PricesMissing", "free"}},
-		"default":  {`{parameters: [{name: n, type: Integer, default: many}], nodes: [{name: a, agent: hand, prompt: x}]}`, []string{"InputInvalid", "n"}},
+		"default":  {`{input: {fields: [{name: n, type: Integer, default: many}]}, nodes: [{name: a, agent: hand, prompt: x}]}`, []string{"InputInvalid", "n"}},
 	} {
 		if name == "priced" {
 			p.create(modelOf("free", func(m *v1alpha1.Model) { m.Spec.Prices = nil }), &v1alpha1.Agent{

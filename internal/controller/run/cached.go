@@ -103,7 +103,7 @@ func CachedRun(o any) (any, error) {
 		kept.Annotations = maps.Clone(run.Annotations)
 		delete(kept.Annotations, lastApplied)
 	}
-	kept.Spec.Prompt, kept.Spec.Parameters = "", nil
+	kept.Spec.Prompt, kept.Spec.Input = "", nil
 	kept.Status.Progress = keptProgress(run)
 	return &kept, nil
 }

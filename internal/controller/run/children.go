@@ -83,7 +83,7 @@ func childOf(w world, d delegation, share purse) *v1alpha1.Run {
 	maps.DeleteFunc(labels, func(k, _ string) bool { return isForeign(k) })
 	labels[v1alpha1.LabelParentRun] = w.run.Name
 	labels[v1alpha1.LabelRequest] = requestLabel(d.ID)
-	prompt, parameters, _ := ordered(d, offered(w, d.Agent))
+	prompt, input, _ := ordered(d, offered(w, d.Agent))
 	return &v1alpha1.Run{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -94,11 +94,11 @@ func childOf(w world, d delegation, share purse) *v1alpha1.Run {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{
-			Agent:      d.Agent,
-			Prompt:     prompt,
-			Parameters: parameters,
-			User:       w.run.Spec.User,
-			Limits:     share.limits(w.limits().task.Depth),
+			Agent:  d.Agent,
+			Prompt: prompt,
+			Input:  input,
+			User:   w.run.Spec.User,
+			Limits: share.limits(w.limits().task.Depth),
 		},
 	}
 }

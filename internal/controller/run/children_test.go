@@ -122,13 +122,12 @@ func TestTheRunThatARequestAsksFor(t *testing.T) {
 }
 
 // An agent with an input schema is given values, which its own prompt is made of.
-func TestAChildRunIsGivenParameters(t *testing.T) {
+func TestAChildRunIsGivenInput(t *testing.T) {
 	o := withReviewer(gen.Objects())
-	o.Agents["reviewer"].Spec.Input = &v1alpha1.Input{}
-	o.Agents["reviewer"].Spec.Input.Schema.Raw = []byte(`{"type":"object","properties":{"file":{"type":"string"}}}`)
+	o.Agents["reviewer"].Spec.Input = &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "file"}}}
 	w := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = `{"file":"a.go"}` }))
 	p, _ := delegating(w)
-	if p.child == nil || p.child.Spec.Prompt != "" || !bytes.Equal(p.child.Spec.Parameters.Raw, []byte(`{"file":"a.go"}`)) {
+	if p.child == nil || p.child.Spec.Prompt != "" || !bytes.Equal(p.child.Spec.Input.Raw, []byte(`{"file":"a.go"}`)) {
 		t.Errorf("it is given %+v", p.child)
 	}
 }

@@ -103,7 +103,7 @@ func delegates(s task.Snapshot) bool {
 
 // ordered is what a child Run is given, of what its caller said. A text is given as
 // it is: what looks like a place for a value in it is none.
-func ordered(d delegation, offer *task.Tool) (prompt string, parameters *runtime.RawExtension, problem string) {
+func ordered(d delegation, offer *task.Tool) (prompt string, input *runtime.RawExtension, problem string) {
 	if d.ArgsTruncated || len(d.Args) > task.MaxDelegated {
 		return "", nil, fmt.Sprintf("What it is given has more than %d bytes: shorten it", task.MaxDelegated)
 	}

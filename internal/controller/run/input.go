@@ -10,9 +10,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/schema"
 )
 
-// maxParameters is the most bytes of a Run's parameters. The schema of Run
+// maxInput is the most bytes of a Run's input. The schema of Run
 // cannot bound what it does not know the shape of.
-const maxParameters = 16 << 10
+const maxInput = 16 << 10
 
 // unfit settles a Run whose input its Agent does not take, before a pod exists.
 func unfit(w world) (plan, bool) {
@@ -20,11 +20,11 @@ func unfit(w world) (plan, bool) {
 		return plan{}, false
 	}
 	spec, takes := w.run.Spec, snapshot.InputSchema(w.version.Sources.AgentSpec)
-	if size := len(parameters(spec)); size > maxParameters {
-		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.parameters has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxParameters)), true
+	if size := len(inputOf(spec)); size > maxInput {
+		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxInput)), true
 	}
 	if err := schema.Validate(takes, given(spec, w.version.Sources.AgentSpec)); err != nil {
-		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.parameters does not fit input.schema of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
 	}
 	if err := binding.Check(spec.Prompt, takes); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.prompt: %v; create another Run", err)), true
@@ -32,19 +32,19 @@ func unfit(w world) (plan, bool) {
 	return plan{}, false
 }
 
-// parameters are the values of a Run's input, as JSON; empty: it has none.
-func parameters(spec v1alpha1.RunSpec) json.RawMessage {
-	if spec.Parameters == nil {
+// inputOf returns the input of a Run, as JSON; empty: it has none.
+func inputOf(spec v1alpha1.RunSpec) json.RawMessage {
+	if spec.Input == nil {
 		return nil
 	}
-	return spec.Parameters.Raw
+	return spec.Input.Raw
 }
 
-// given is the whole input of a Run. An Agent without a schema of its own takes
-// a prompt, and the Run's is one.
+// given returns the whole input of a Run, with the defaults of its Agent. An Agent
+// that declares no input takes a prompt, and the Run's prompt is one.
 func given(run v1alpha1.RunSpec, agent v1alpha1.AgentSpec) json.RawMessage {
 	values := map[string]json.RawMessage{}
-	if raw := parameters(run); len(raw) > 0 {
+	if raw := inputOf(run); len(raw) > 0 {
 		if json.Unmarshal(raw, &values) != nil || values == nil {
 			return raw // no object: the schema says so
 		}
@@ -52,5 +52,5 @@ func given(run v1alpha1.RunSpec, agent v1alpha1.AgentSpec) json.RawMessage {
 	if _, said := values["prompt"]; agent.Input == nil && run.Prompt != "" && !said {
 		values["prompt"] = encode(run.Prompt)
 	}
-	return encode(values)
+	return schema.Fill(snapshot.InputSchema(agent), encode(values))
 }

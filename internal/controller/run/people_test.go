@@ -27,13 +27,13 @@ func short(r *v1alpha1.Run) {
 
 func takes(schema string) func(*v1alpha1.Agent) {
 	return func(a *v1alpha1.Agent) {
-		a.Spec.Input = &v1alpha1.Input{Schema: runtime.RawExtension{Raw: []byte(schema)}}
+		a.Spec.Input = &v1alpha1.Input{Schema: &runtime.RawExtension{Raw: []byte(schema)}}
 	}
 }
 
 func givenOnly(values string) func(*v1alpha1.Run) {
 	return func(r *v1alpha1.Run) {
-		r.Spec.Prompt, r.Spec.Parameters = "", &runtime.RawExtension{Raw: []byte(values)}
+		r.Spec.Prompt, r.Spec.Input = "", &runtime.RawExtension{Raw: []byte(values)}
 	}
 }
 
@@ -195,8 +195,8 @@ var peopleStories = map[string]story{
 			at(40*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
-	"parameters": {
-		title: "a Run may have parameters instead of a prompt",
+	"input": {
+		title: "a Run may have input instead of a prompt",
 		agent: takes(aFile),
 		run:   givenOnly(`{"file":"a.go"}`),
 		beats: []beat{
@@ -205,16 +205,16 @@ var peopleStories = map[string]story{
 			at(10*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
-	"parameters-wrong": {
-		title: "parameters that the Agent does not take end the Run before there is a pod",
+	"input-wrong": {
+		title: "input that the Agent does not take end the Run before there is a pod",
 		agent: takes(aFile),
 		run:   givenOnly(`{"file":"a.go","lines":"many"}`),
 	},
-	"parameters-missing": {
+	"input-missing": {
 		title: "and so do those that are not there",
 		agent: takes(aFile),
 	},
-	"parameters-large": {
+	"input-large": {
 		title: "and those that are too large",
 		agent: takes(aFile),
 		run:   givenOnly(`{"file":"` + strings.Repeat("a", 17<<10) + `"}`),
@@ -234,8 +234,8 @@ func TestStoriesOfPeople(t *testing.T) { tellAll(t, peopleStories) }
 // A Run of an Agent without a schema may say its prompt either way.
 func TestAPromptIsAnInput(t *testing.T) {
 	cases := map[string]struct {
-		prompt, parameters string
-		want               string
+		prompt, input string
+		want          string
 	}{
 		"a prompt":                 {"Do it.", "", `{"prompt":"Do it."}`},
 		"a prompt as a parameter":  {"", `{"prompt":"Do it."}`, `{"prompt":"Do it."}`},
@@ -246,8 +246,8 @@ func TestAPromptIsAnInput(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := v1alpha1.RunSpec{Prompt: tc.prompt}
-			if tc.parameters != "" {
-				spec.Parameters = &runtime.RawExtension{Raw: []byte(tc.parameters)}
+			if tc.input != "" {
+				spec.Input = &runtime.RawExtension{Raw: []byte(tc.input)}
 			}
 			if got := string(given(spec, v1alpha1.AgentSpec{})); got != tc.want {
 				t.Errorf("given() = %s, want %s", got, tc.want)

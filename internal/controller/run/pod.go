@@ -152,7 +152,7 @@ func taskOf(w world, attempt int32) task.Task {
 		Run:          task.Run{Namespace: w.run.Namespace, Name: w.run.Name, UID: string(w.run.UID)},
 		Attempt:      int(attempt),
 		Prompt:       w.run.Spec.Prompt,
-		Parameters:   parameters(w.run.Spec),
+		Input:        inputOf(w.run.Spec),
 		User:         w.run.Spec.User,
 		Labels:       w.run.Labels,
 		Limits:       w.limits().task,

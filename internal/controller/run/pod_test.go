@@ -77,7 +77,7 @@ func TestPodOfManyAgents(t *testing.T) {
 	o.Agents["reviewer"] = reviewer
 	run := gen.Run(func(r *v1alpha1.Run) {
 		r.Spec.User = "ann@example.com"
-		r.Spec.Parameters = &runtime.RawExtension{Raw: []byte(`{"prompt": "Fix that."}`)}
+		r.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"prompt": "Fix that."}`)}
 		r.Spec.Prompt = ""
 	})
 	c := newClusterOf(t, run, fixer, o)

@@ -95,8 +95,8 @@ func (t *turn) childOf(at place, p *purse) child {
 			DesiredState: v1alpha1.DesiredRunning,
 		},
 	}
-	if len(in.with) > 0 {
-		c.Spec.Parameters = &runtime.RawExtension{Raw: in.with}
+	if len(in.input) > 0 {
+		c.Spec.Input = &runtime.RawExtension{Raw: in.input}
 	}
 	if root := shareRoot(t.world, n.Name); root != "" {
 		c.Annotations[v1alpha1.AnnotationClaim] = run.SharedClaim(t.run, root)

@@ -121,14 +121,14 @@ func TestRequestsFitTheStatus(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	t := &testing.T{}
 	v := whole(t, `
-parameters: [{name: files, type: List}]
+input: {fields: [{name: files, type: List}]}
 nodes:
-- {name: look, agent: worker, prompt: "look at ${{ item }}", onFailure: Continue, forEach: {items: parameters.files, maxParallel: 490}}
+- {name: look, agent: worker, prompt: "look at ${{ item }}", onFailure: Continue, forEach: {items: input.files, maxParallel: 490}}
 - {name: sum, agent: writer, prompt: "${{ nodes.look.counts.succeeded }}"}
 `)
 	list := make([]int, 490)
 	raw, _ := json.Marshal(map[string]any{"files": list})
-	c := newCluster(v, func(r *v1alpha1.Run) { r.Spec.Parameters = rawOf(raw) })
+	c := newCluster(v, func(r *v1alpha1.Run) { r.Spec.Input = rawOf(raw) })
 	for range 10 {
 		c.step()
 	}
@@ -150,13 +150,13 @@ nodes:
 func each(t *testing.T, size int, prompt string) *cluster {
 	t.Helper()
 	v := whole(t, `
-parameters: [{name: files, type: List}]
+input: {fields: [{name: files, type: List}]}
 nodes:
-- {name: look, agent: worker, prompt: "look at ${{ item }}", onFailure: Continue, forEach: {items: parameters.files, maxParallel: 490}}
+- {name: look, agent: worker, prompt: "look at ${{ item }}", onFailure: Continue, forEach: {items: input.files, maxParallel: 490}}
 - {name: sum, agent: writer, prompt: "`+prompt+`"}
 `)
 	raw, _ := json.Marshal(map[string]any{"files": make([]int, 490)})
-	c := newCluster(v, func(r *v1alpha1.Run) { r.Spec.Parameters = rawOf(raw) })
+	c := newCluster(v, func(r *v1alpha1.Run) { r.Spec.Input = rawOf(raw) })
 	for range 10 {
 		c.step()
 	}

@@ -166,29 +166,29 @@ func pendingSince(w world) time.Time {
 	return w.run.CreationTimestamp.Time
 }
 
-// maxParameters is the most bytes of a Run's parameters.
-const maxParameters = 16 << 10
+// maxInput is the most bytes of a Run's input.
+const maxInput = 16 << 10
 
 // unfit settles a Run whose values its Workflow does not take.
 func unfit(w world) (plan, bool) {
 	if w.begun() {
 		return plan{}, false
 	}
-	if size := len(given(w.run)); size > maxParameters {
-		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.parameters has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxParameters)), true
+	if size := len(given(w.run)); size > maxInput {
+		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxInput)), true
 	}
-	if _, err := w.program.Parameters(given(w.run)); err != nil {
-		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.parameters does not fit the parameters of Workflow %s: %v; create another Run", w.run.Spec.Workflow, err)), true
+	if _, err := w.program.Input(given(w.run)); err != nil {
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Workflow %s: %v; create another Run", w.run.Spec.Workflow, err)), true
 	}
 	return plan{}, false
 }
 
-// given are the values of a Run's parameters; nil: none.
+// given returns the input of a Run; nil: it has none.
 func given(run *v1alpha1.Run) []byte {
-	if run.Spec.Parameters == nil {
+	if run.Spec.Input == nil {
 		return nil
 	}
-	return run.Spec.Parameters.Raw
+	return run.Spec.Input.Raw
 }
 
 func unfrozen(w world) (plan, bool) {

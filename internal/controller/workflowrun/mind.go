@@ -31,7 +31,7 @@ type problem struct{ reason, text string }
 // An input is what a child is given.
 type input struct {
 	prompt string
-	with   json.RawMessage
+	input  json.RawMessage
 }
 
 // newMind knows what the status remembers. Why the Run ends, finally reads.
@@ -52,7 +52,7 @@ func newMind(w world, end, told string) *mind {
 		Run:   workflow.RunValues{Namespace: w.run.Namespace, Name: w.run.Name, UID: string(w.run.UID), Reason: end, Message: told},
 		Nodes: map[string]workflow.NodeValue{},
 	}
-	m.values.Parameters, _ = w.program.Parameters(given(w.run)) // they fitted when the Run began
+	m.values.Input, _ = w.program.Input(given(w.run)) // it fitted when the Run began
 	for _, c := range w.children {
 		m.byPlace[placeOf(c)] = c
 	}
@@ -208,7 +208,7 @@ func (m *mind) input(at place) (in input, err error) {
 			return in, err
 		}
 	}
-	in.with, err = m.program.With(at.node, turn, m.known())
+	in.input, err = m.program.NodeInput(at.node, turn, m.known())
 	return in, err
 }
 

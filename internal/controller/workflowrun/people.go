@@ -12,6 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -134,7 +136,7 @@ func (m *mind) ask(node string) v1alpha1.PendingRequest {
 		ExpiresAt: &until,
 	}
 	if n.Input != nil {
-		p.Schema = string(n.Input.Schema.Raw)
+		p.Schema = string(inputs.Schema(n.Input))
 	}
 	p.Digest = m.digest(node, text, p)
 	return p
@@ -170,8 +172,8 @@ func (m *mind) ruling(node string) json.RawMessage {
 			At:       d.CreationTimestamp.UTC().Format(time.RFC3339),
 			Reason:   d.Spec.Reason,
 		}
-		if json.Valid([]byte(d.Spec.Value)) && m.program.Node(node).Approval.Input != nil {
-			out.Input = json.RawMessage(d.Spec.Value)
+		if in := m.program.Node(node).Approval.Input; in != nil && json.Valid([]byte(d.Spec.Value)) {
+			out.Input = schema.Fill(inputs.Schema(in), json.RawMessage(d.Spec.Value))
 		}
 	}
 	data, err := json.Marshal(out)

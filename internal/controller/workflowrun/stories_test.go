@@ -120,17 +120,17 @@ nodes:
 	"each": {
 		title: "one for each item, two at a time, one of them failing",
 		spec: `
-parameters: [{name: files, type: List}]
+input: {fields: [{name: files, type: List}]}
 nodes:
 - name: look
   agent: worker
   prompt: "look at ${{ item }}, number ${{ index }}"
-  forEach: {items: parameters.files, maxParallel: 2}
+  forEach: {items: input.files, maxParallel: 2}
   onFailure: Continue
 - {name: sum, agent: writer, prompt: "${{ nodes.look.counts.succeeded }} of ${{ nodes.look.counts.total }}"}
 `,
 		run: func(r *v1alpha1.Run) {
-			r.Spec.Parameters = &runtime.RawExtension{Raw: []byte(`{"files":["x.go","y.go","z.go"]}`)}
+			r.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"files":["x.go","y.go","z.go"]}`)}
 		},
 		beats: []beat{
 			at(1*second, "x-look-0 ends", ends("x-look-0", 1)),
@@ -362,9 +362,9 @@ output: {num: {cel: "1 / nodes.a.output.n"}}
 	},
 	"misfit": {
 		title: "values that the Workflow does not take",
-		spec:  "parameters: [{name: files, type: List}]\n" + pipeline,
+		spec:  "input: {fields: [{name: files, type: List}]}\n" + pipeline,
 		run: func(r *v1alpha1.Run) {
-			r.Spec.Parameters = &runtime.RawExtension{Raw: []byte(`{"files":"x.go"}`)}
+			r.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"files":"x.go"}`)}
 		},
 	},
 	"workflow-never": {
@@ -382,11 +382,11 @@ output: {num: {cel: "1 / nodes.a.output.n"}}
 	},
 	"nested": {
 		title:  "a Workflow in a Workflow",
-		nested: map[string]string{"inner": "parameters: [{name: count, type: Integer}]\n" + pipeline},
+		nested: map[string]string{"inner": "input: {fields: [{name: count, type: Integer}]}\n" + pipeline},
 		spec: `
 nodes:
 - {name: a, agent: worker, prompt: "count"}
-- {name: deep, workflow: inner, with: {count: {cel: nodes.a.output.n}}}
+- {name: deep, workflow: inner, input: {count: {cel: nodes.a.output.n}}}
 output: {total: {cel: nodes.deep.output.total}}
 `,
 		beats: []beat{

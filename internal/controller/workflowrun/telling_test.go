@@ -166,8 +166,8 @@ func deed(p plan) string {
 // handed is what a child is given.
 func handed(r *v1alpha1.Run) string {
 	text := fmt.Sprintf("%q", r.Spec.Prompt)
-	if r.Spec.Parameters != nil {
-		text = string(r.Spec.Parameters.Raw)
+	if r.Spec.Input != nil {
+		text = string(r.Spec.Input.Raw)
 	}
 	if l := r.Spec.Limits; l != nil && l.Tokens != nil {
 		text += fmt.Sprintf(" with %s tokens", *l.Tokens)

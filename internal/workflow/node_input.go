@@ -15,7 +15,7 @@ var prompted = json.RawMessage(`{"type":"object","properties":{"prompt":{"type":
 
 // A taker is what a node gives its values to.
 type taker struct {
-	what   string // for people: input.schema of Agent "writer"
+	what   string // for people: the input of Agent "writer"
 	schema json.RawMessage
 	// properties are the values that it knows; open: it takes others too.
 	properties map[string]json.RawMessage
@@ -28,20 +28,20 @@ type taker struct {
 func (c *compiler) taker(n v1alpha1.Node) taker {
 	switch nested := c.nested[string(n.Workflow)]; {
 	case nested != nil:
-		return newTaker(fmt.Sprintf("Workflow %q", n.Workflow), nested.parameters.schema())
+		return newTaker(fmt.Sprintf("the input of Workflow %q", n.Workflow), nested.input.schema)
 	case n.Agent == "":
 		return taker{}
 	}
 	input := c.version.Agents[string(n.Agent)].Input
 	if input == nil {
-		t := newTaker(fmt.Sprintf("Agent %q, which has no input.schema,", n.Agent), prompted)
+		t := newTaker(fmt.Sprintf("Agent %q, which declares no input,", n.Agent), prompted)
 		t.prompted = true
 		if n.Prompt != "" {
 			t.required = nil
 		}
 		return t
 	}
-	return newTaker(fmt.Sprintf("input.schema of Agent %q", n.Agent), input)
+	return newTaker(fmt.Sprintf("the input of Agent %q", n.Agent), input)
 }
 
 func newTaker(what string, schema json.RawMessage) taker {
@@ -52,15 +52,24 @@ func newTaker(what string, schema json.RawMessage) taker {
 	}
 	_ = json.Unmarshal(schema, &s) // it was checked
 	others := string(s.Additional)
+	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
 	return taker{
 		what: what, schema: schema, properties: s.Properties, required: s.Required,
 		open: others == "true" || strings.HasPrefix(others, "{") || len(s.Properties) == 0 && others != "false",
 	}
 }
 
-// compileWith compiles what a node gives, and holds it to what is taken: names,
+// hasDefault reports whether a schema has a default.
+func hasDefault(schema json.RawMessage) bool {
+	var s struct {
+		Default json.RawMessage `json:"default"`
+	}
+	return json.Unmarshal(schema, &s) == nil && s.Default != nil
+}
+
+// compileNodeInput compiles what a node gives, and holds it to what is taken: names,
 // literals and the types of expressions.
-func (c *compiler) compileWith(out *node, s *scope) {
+func (c *compiler) compileNodeInput(out *node, s *scope) {
 	n := out.spec
 	if n.Approval != nil {
 		return
@@ -68,23 +77,23 @@ func (c *compiler) compileWith(out *node, s *scope) {
 	t := c.taker(n)
 	out.takes = t.schema
 	given := map[string]*tree{}
-	if n.With != nil {
-		want, err := expr.FromSchema(c.typeName(n.Name, "with"), t.schema)
+	if n.Input != nil {
+		want, err := expr.FromSchema(c.typeName(n.Name, "input"), t.schema)
 		if err != nil {
 			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: %s: %v", n.Name, t.what, err)
 		}
-		out.with = c.tree(place{n.Name, "with"}, s, n.With.Raw, want)
-		given = out.with.members()
+		out.input = c.tree(place{n.Name, "input"}, s, n.Input.Raw, want)
+		given = out.input.members()
 	}
 	if n.Prompt != "" && t.prompted && given["prompt"] != nil {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: prompt and with.prompt are the same to %s; remove one of them", n.Name, t.what)
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: prompt and input.prompt are the same to %s; remove one of them", n.Name, t.what)
 	}
 	for _, name := range sortedKeys(given) {
 		c.checkGiven(n, t, name, given[name])
 	}
 	for _, name := range t.required {
 		if given[name] == nil {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: with lacks %s, which %s requires; write with: {%s: ...}", n.Name, name, t.what, name)
+			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input lacks %s, which %s requires; write input: {%s: ...}", n.Name, name, t.what, name)
 		}
 	}
 }
@@ -94,10 +103,10 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t taker, name string, value *tree
 	takes, known := t.properties[name]
 	switch {
 	case !known && !t.open:
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: with.%s is not taken by %s; %s", n.Name, name, strings.TrimSuffix(t.what, ","), t.names())
+		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input.%s is not in %s; %s", n.Name, name, strings.TrimSuffix(t.what, ","), t.names())
 	case known && value.literal != nil:
 		if err := fits(name, takes, value.literal); err != nil {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: with does not fit %s: %v", n.Name, t.what, err)
+			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input does not fit %s: %v", n.Name, t.what, err)
 		}
 	}
 }
@@ -106,13 +115,13 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t taker, name string, value *tree
 func (t taker) names() string {
 	names := sortedKeys(t.properties)
 	if len(names) == 0 {
-		return "it takes nothing"
+		return "it has none"
 	}
 	const most = 10
 	if len(names) > most {
 		names = append(slices.Clip(names[:most]), "…")
 	}
-	return "it takes " + strings.Join(names, ", ")
+	return "it has " + strings.Join(names, ", ")
 }
 
 // members are the parts of an object.

@@ -1,0 +1,59 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/schema"
+)
+
+// declared is the input of a Workflow, compiled.
+type declared struct {
+	schema json.RawMessage
+	typ    expr.Type // as expressions read it, with defaults
+}
+
+// compileInput checks the input of a Workflow; name is that of its type.
+func compileInput(name string, in *v1alpha1.Input) (declared, *snapshot.NotReadyError) {
+	if err := inputs.Check("spec.input", in); err != nil {
+		return declared{}, notReady(v1alpha1.ReasonInputInvalid, "%v", err)
+	}
+	out := declared{schema: inputs.Schema(in)}
+	if in == nil {
+		out.typ = expr.Object(name, nil)
+		return out, nil
+	}
+	var err error
+	if out.typ, err = expr.FromSchema(name, schema.Filled(out.schema)); err != nil {
+		return declared{}, notReady(v1alpha1.ReasonInputInvalid, "spec.input: %v", err)
+	}
+	return out, nil
+}
+
+// fits holds one named value to a schema.
+func fits(name string, takes, value json.RawMessage) error {
+	wrapped, err := json.Marshal(map[string]json.RawMessage{name: value})
+	if err != nil {
+		return errors.New("it is not JSON")
+	}
+	of := inputs.Object(map[string]json.RawMessage{name: takes}, []string{name})
+	return schema.Validate(of, schema.Fill(of, wrapped))
+}
+
+// Input returns the input of a Run with the defaults of the values that it does not
+// give. The error says what does not fit, with its path.
+func (p *Program) Input(given json.RawMessage) (json.RawMessage, error) {
+	if len(bytes.TrimSpace(given)) == 0 {
+		given = json.RawMessage("{}")
+	}
+	filled := schema.Fill(p.input.schema, given)
+	if err := schema.Validate(p.input.schema, filled); err != nil {
+		return nil, err
+	}
+	return filled, nil
+}
