@@ -52,7 +52,7 @@ var tables = map[string][]row{
 		},
 		{what: "API writes of the operator per Run", of: metric{"test/bench", "ScaleCost", "writes/Run"}, bar: atMost(6.5)},
 		{what: "reconciles per Run", of: metric{"test/bench", "ScaleCost", "reconciles/Run"}},
-		{what: "`deckhand_runs_settled_total` per Run", of: metric{"test/bench", "ScaleCost", "settled/Run"}, bar: atMost(1)},
+		{what: "`Settle` events per Run", of: metric{"test/bench", "ScaleCost", "settled/Run"}, bar: atMost(1)},
 		{what: "operator CPU per Run", of: metric{"test/bench", "ScaleCost", "operator-CPU-ms/Run"}, as: "ms"},
 		{what: "API server CPU per Run", of: metric{"test/bench", "ScaleCost", "server-CPU-ms/Run"}, as: "ms"},
 		{what: "load generator and simulated node CPU per Run", of: metric{"test/bench", "ScaleCost", "node-CPU-ms/Run"}, as: "ms"},

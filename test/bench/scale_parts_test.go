@@ -42,6 +42,7 @@ func (s *scale) workflow() {
 	s.settle()
 	span.end()
 	s.tally.mustSucceed()
+	s.settledOnce()
 	fmt.Printf("a workflow of %d items in %s; %s\n", n, took.Round(time.Millisecond), span.describe(n))
 	s.printOf(n, "BenchmarkScaleWorkflow %d %.0f ms %.1f items/s %.1f operator-CPU-ms/item %.2f writes/item %.1f reconciles/item %d items",
 		ms(took), perSecond(n, took), span.operatorCPU(n), span.writes(n), span.reconciles(n), n)

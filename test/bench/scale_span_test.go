@@ -13,7 +13,6 @@ type span struct {
 	of               *scale
 	operator, server [2]metrics
 	own              [2]time.Duration // CPU of this process: load, simulated node and tally
-	ended            [2]int           // Runs of all namespaces
 }
 
 func (s *scale) begin() *span {
@@ -40,8 +39,6 @@ func (p *span) read(i int) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		p.of.t.Fatal(err)
 	}
-	c := p.of.tally.now()
-	p.ended[i] = c.terminal + c.others
 	p.own[i] = time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -74,22 +71,17 @@ func (p *span) reconciles(n int) float64 {
 	return p.rose("controller_runtime_reconcile_total") / float64(n)
 }
 
-// settled is how often the operator counted the end of a Run, for each that ended.
-func (p *span) settled() float64 {
-	return p.rose("deckhand_runs_settled_total") / float64(p.ended[1]-p.ended[0])
-}
-
 // describe is what else a reader wants to know.
 func (p *span) describe(n int) string {
 	per := func(v float64) float64 { return v / float64(n) }
-	return fmt.Sprintf("CPU ms operator %.1f, API server %.1f, load and node %.1f; writes POST %.2f PATCH %.2f DELETE %.2f, refused 409 %.2f 422 %.2f 404 %.2f, reads %.2f; reconciles run %.2f, workflowrun %.2f, schedule %.2f, other %.2f, with errors %.2f; settled %.3f",
+	return fmt.Sprintf("CPU ms operator %.1f, API server %.1f, load and node %.1f; writes POST %.2f PATCH %.2f DELETE %.2f, refused 409 %.2f 422 %.2f 404 %.2f, reads %.2f; reconciles run %.2f, workflowrun %.2f, schedule %.2f, other %.2f, with errors %.2f",
 		p.operatorCPU(n), p.serverCPU(n), p.ownCPU(n),
 		per(p.rose("rest_client_requests_total", "method", "POST")), per(p.rose("rest_client_requests_total", "method", "PATCH")), per(p.rose("rest_client_requests_total", "method", "DELETE")),
 		per(p.rose("rest_client_requests_total", "code", "409")), per(p.rose("rest_client_requests_total", "code", "422")), per(p.rose("rest_client_requests_total", "code", "404")),
 		per(p.rose("rest_client_requests_total", "method", "GET")),
 		per(p.rose(reconciles, "controller", "run")), per(p.rose(reconciles, "controller", "workflowrun")), per(p.rose(reconciles, "controller", "schedule")),
 		per(p.rose(reconciles)-p.rose(reconciles, "controller", "run")-p.rose(reconciles, "controller", "workflowrun")-p.rose(reconciles, "controller", "schedule")),
-		per(p.rose(reconciles, "result", "error")), p.settled())
+		per(p.rose(reconciles, "result", "error")))
 }
 
 const reconciles = "controller_runtime_reconcile_total"

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,15 +24,13 @@ const stalled = 3 * time.Minute
 // A tally notes when a watcher first saw each stage of each Run of a namespace. Of
 // two stages the first is never a watcher's: on a busy machine it sees both at once.
 type tally struct {
-	t         *testing.T
-	namespace string
-	changed   chan struct{}
+	t       *testing.T
+	changed chan struct{}
 
 	mu     sync.Mutex
 	runs   map[string]*stages
 	counts counts
 	failed []string
-	others map[types.UID]bool // Runs of other namespaces; true: they are terminal
 }
 
 // stages are those of one Run.
@@ -51,7 +48,6 @@ type counts struct {
 	pods     int // of Runs
 	started  int // Runs of which a runner has reported
 	terminal int
-	others   int // Runs of other namespaces that became terminal
 }
 
 func newTally(r *track) *tally {
@@ -60,12 +56,12 @@ func newTally(r *track) *tally {
 	r.t.Cleanup(stop)
 	c, err := cache.New(r.config, cache.Options{
 		Scheme: r.client.Scheme(), DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Namespaces: map[string]cache.Config{r.namespace: {}}}},
+		DefaultNamespaces: map[string]cache.Config{r.namespace: {}},
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	l := &tally{t: r.t, namespace: r.namespace, changed: make(chan struct{}, 1), runs: map[string]*stages{}, others: map[types.UID]bool{}}
+	l := &tally{t: r.t, changed: make(chan struct{}, 1), runs: map[string]*stages{}}
 	for _, kind := range []client.Object{&v1alpha1.Run{}, &corev1.Pod{}} {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -119,10 +115,6 @@ func (l *tally) seePod(p *corev1.Pod) {
 }
 
 func (l *tally) seeRun(r *v1alpha1.Run) {
-	if r.Namespace != l.namespace {
-		l.seeOther(r)
-		return
-	}
 	s := l.run(r.Name)
 	once(&s.added)
 	if at, err := time.Parse(time.RFC3339, r.Annotations[v1alpha1.AnnotationScheduledAt]); err == nil {
@@ -146,16 +138,6 @@ func (l *tally) seeRun(r *v1alpha1.Run) {
 		}
 	}
 	s.done = true
-}
-
-// seeOther counts a Run that became terminal while it was watched.
-func (l *tally) seeOther(r *v1alpha1.Run) {
-	is := r.Status.CompletionTime != nil
-	was, known := l.others[r.UID]
-	l.others[r.UID] = is || was
-	if is && known && !was {
-		l.counts.others++
-	}
 }
 
 // once notes the first time, and counts it.
@@ -201,6 +183,19 @@ func (l *tally) of(prefix string) []stages {
 	for name, s := range l.runs {
 		if strings.HasPrefix(name, prefix) {
 			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+// terminal is the names of the Runs that ended.
+func (l *tally) terminal() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for name, s := range l.runs {
+		if s.done {
+			out = append(out, name)
 		}
 	}
 	return out
