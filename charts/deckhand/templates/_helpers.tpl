@@ -22,6 +22,27 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* Refuses an installation beside another release whose namespaces overlap: two operators would run the same Runs. The bindings of its policies say which those are. */}}
+{{- define "deckhand.alone" -}}
+{{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingAdmissionPolicyBinding" "" "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $release := get $labels "app.kubernetes.io/instance" -}}
+{{- if and (eq (get $labels "app.kubernetes.io/name") "deckhand") (ne $release $.Release.Name) -}}
+{{- $watched := list -}}
+{{- range (((.spec.matchResources).namespaceSelector).matchExpressions) }}{{ $watched = concat $watched .values }}{{ end -}}
+{{- $shared := $.Values.watchNamespaces | default $watched -}}
+{{- if and $watched $.Values.watchNamespaces -}}
+{{- $shared = list -}}
+{{- range $watched }}{{ if has . $.Values.watchNamespaces }}{{ $shared = append $shared . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- if or $shared (not $watched) -}}
+{{- $overlap := empty $shared | ternary "all namespaces" (printf "the namespaces %s" (join ", " $shared)) -}}
+{{- fail (printf "release %s already runs the Runs of %s. Set watchNamespaces of both releases to different namespaces, or uninstall one of them" $release $overlap) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* An image by its digest, else by its tag: (list $ .Values.image). */}}
 {{- define "deckhand.image" -}}
 {{- $root := index . 0 -}}
