@@ -109,7 +109,7 @@ var program = sync.OnceValues(func() (string, error) {
 	}
 	half := filepath.Join(dir, fmt.Sprintf("half-%d", os.Getpid()))
 	build := exec.Command("go", "build", "-o", half, "github.com/deckhand-dev/deckhand/cmd/sandbox")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
