@@ -38,9 +38,11 @@ type Model struct {
 // a Run under way keeps what it started with.
 //
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'provider ' + self.provider + ' needs an endpoint: write endpoint: https://host/v1'"
-// +kubebuilder:validation:XValidation:rule="!has(self.format) || self.provider in ['DeepSeek', 'Kimi']",message="format is for DeepSeek and Kimi, which speak both: remove it"
-// +kubebuilder:validation:XValidation:rule="has(self.driver) == (self.provider == 'Custom')",message="driver goes with provider Custom: name there what your runner registered, and nowhere else"
-// +kubebuilder:validation:XValidation:rule="self.provider == 'Azure' || (!has(self.deployment) && !has(self.apiVersion))",message="deployment and apiVersion are for provider Azure: remove them"
+// +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is for provider Azure, and this is provider ' + self.provider + ': remove azure'"
+// +kubebuilder:validation:XValidation:rule="!has(self.deepSeek) || self.provider == 'DeepSeek'",messageExpression="'deepSeek is for provider DeepSeek, and this is provider ' + self.provider + ': remove deepSeek'"
+// +kubebuilder:validation:XValidation:rule="!has(self.kimi) || self.provider == 'Kimi'",messageExpression="'kimi is for provider Kimi, and this is provider ' + self.provider + ': remove kimi'"
+// +kubebuilder:validation:XValidation:rule="!has(self.custom) || self.provider == 'Custom'",messageExpression="'custom is for provider Custom, and this is provider ' + self.provider + ': remove custom'"
+// +kubebuilder:validation:XValidation:rule="has(self.custom) || self.provider != 'Custom'",message="provider Custom needs the name of a driver that the runner was built with: write custom: {driver: parrot}"
 type ModelSpec struct {
 	// provider is whose API is spoken: OpenAI, Anthropic, Azure, OpenRouter,
 	// Ollama, DeepSeek or Kimi; OpenAICompatible and AnthropicCompatible for any
@@ -50,19 +52,6 @@ type ModelSpec struct {
 	// +required
 	Provider Provider `json:"provider"`
 
-	// format is which API is spoken where the provider, DeepSeek or Kimi, offers
-	// both: OpenAI or Anthropic. Default OpenAI.
-	// +kubebuilder:validation:Enum=OpenAI;Anthropic
-	// +optional
-	Format Format `json:"format,omitempty"`
-
-	// driver names what a runner of your own registered, for the provider Custom.
-	// One that the runner does not have ends a Run with reason Misconfigured.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +optional
-	Driver string `json:"driver,omitempty"`
-
 	// modelID is the name of the model at the provider, for example gpt-5-mini. A
 	// Run whose provider does not know it ends with reason Misconfigured and the
 	// provider's message.
@@ -71,19 +60,21 @@ type ModelSpec struct {
 	// +required
 	ModelID string `json:"modelID"`
 
-	// deployment is the name of the deployment, for the provider Azure. Default:
-	// model.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
+	// azure holds what only provider Azure has.
 	// +optional
-	Deployment string `json:"deployment,omitempty"`
+	Azure *AzureModel `json:"azure,omitempty"`
 
-	// apiVersion is the version of the API, for the provider Azure. Default: a
-	// recent one.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
+	// deepSeek holds what only provider DeepSeek has.
 	// +optional
-	APIVersion string `json:"apiVersion,omitempty"`
+	DeepSeek *DeepSeekModel `json:"deepSeek,omitempty"`
+
+	// kimi holds what only provider Kimi has.
+	// +optional
+	Kimi *KimiModel `json:"kimi,omitempty"`
+
+	// custom names the driver of provider Custom, which needs it.
+	// +optional
+	Custom *CustomModel `json:"custom,omitempty"`
 
 	// endpoint is the base URL of the API. Default: the provider's own; Azure and
 	// the compatible ones have none. One that answers something else than a model
@@ -155,6 +146,51 @@ const (
 	ProviderKimi                Provider = "Kimi"
 	ProviderCustom              Provider = "Custom"
 )
+
+// AzureModel holds what only provider Azure has.
+type AzureModel struct {
+	// deployment is the name of the deployment. Default: modelID.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Deployment string `json:"deployment,omitempty"`
+
+	// apiVersion is the version of the API, for example 2024-10-21. Default: the v1
+	// API, which has no version.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+}
+
+// DeepSeekModel holds what only provider DeepSeek has.
+type DeepSeekModel struct {
+	// format is the API that requests use, as DeepSeek offers both: OpenAI or
+	// Anthropic. Default OpenAI.
+	// +kubebuilder:validation:Enum=OpenAI;Anthropic
+	// +optional
+	Format Format `json:"format,omitempty"`
+}
+
+// KimiModel holds what only provider Kimi has.
+type KimiModel struct {
+	// format is the API that requests use, as Kimi offers both: OpenAI or Anthropic.
+	// Default OpenAI.
+	// +kubebuilder:validation:Enum=OpenAI;Anthropic
+	// +optional
+	Format Format `json:"format,omitempty"`
+}
+
+// CustomModel names a driver that the runner of podTemplate.runnerImage was built
+// with.
+type CustomModel struct {
+	// driver is the name under which the runner registered the driver. If the runner
+	// has no such driver, a Run ends with reason Misconfigured.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Driver string `json:"driver"`
+}
 
 // Format is which of two APIs is spoken.
 type Format string

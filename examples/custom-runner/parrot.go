@@ -18,7 +18,7 @@ var digits = regexp.MustCompile(`[0-9]+`)
 // what it reads. A real one would send the request somewhere.
 type parrot struct{}
 
-// newParrot makes the model that a Model with driver: parrot asks for.
+// newParrot makes the model that a Model with custom: {driver: parrot} asks for.
 func newParrot(s config.ModelSpec) (model.Model, error) {
 	if s.Model.Model != "grey" {
 		return nil, fmt.Errorf("there is no parrot %q; set model to grey", s.Model.Model)

@@ -214,23 +214,34 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	m := task.Model{
 		Name:            model.Name,
 		Provider:        string(spec.Provider),
-		Format:          string(spec.Format),
-		Driver:          spec.Driver,
 		Model:           spec.ModelID,
-		Deployment:      spec.Deployment,
-		APIVersion:      spec.APIVersion,
 		Endpoint:        spec.Endpoint,
 		Headers:         headersForRunner(spec.Headers),
 		SecretKey:       keyForRunner(spec.APIKeySecretRef),
 		ContextWindow:   tokens(spec.ContextWindow),
 		MaxOutputTokens: tokens(spec.MaxOutputTokens),
 	}
+	setProviderFields(&m, spec)
 	var err error
 	if m.Params, err = params(spec.Inference); err != nil {
 		return m, err
 	}
 	m.Prices, err = prices(spec.Prices)
 	return m, err
+}
+
+// setProviderFields sets the fields that only one provider has.
+func setProviderFields(m *task.Model, spec v1alpha1.ModelSpec) {
+	switch {
+	case spec.Azure != nil:
+		m.Deployment, m.APIVersion = spec.Azure.Deployment, spec.Azure.APIVersion
+	case spec.DeepSeek != nil:
+		m.Format = string(spec.DeepSeek.Format)
+	case spec.Kimi != nil:
+		m.Format = string(spec.Kimi.Format)
+	case spec.Custom != nil:
+		m.Driver = spec.Custom.Driver
+	}
 }
 
 func params(p *v1alpha1.Inference) (step.Params, error) {

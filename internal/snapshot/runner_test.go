@@ -73,15 +73,19 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 		want task.Model
 	}{
 		"Azure": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Azure: &v1alpha1.AzureModel{Deployment: "d", APIVersion: "v"}, Endpoint: "https://x.example"},
 			task.Model{Provider: "Azure", Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
 		},
 		"another format": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, Format: v1alpha1.FormatAnthropic, ModelID: "k2"},
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, Kimi: &v1alpha1.KimiModel{Format: v1alpha1.FormatAnthropic}, ModelID: "k2"},
 			task.Model{Provider: "Kimi", Format: "Anthropic", Model: "k2"},
 		},
+		"the other provider with two formats": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, DeepSeek: &v1alpha1.DeepSeekModel{Format: v1alpha1.FormatAnthropic}, ModelID: "chat"},
+			task.Model{Provider: "DeepSeek", Format: "Anthropic", Model: "chat"},
+		},
 		"a driver": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Driver: "acme", ModelID: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Custom: &v1alpha1.CustomModel{Driver: "acme"}, ModelID: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
 			task.Model{Provider: "Custom", Driver: "acme", Model: "m", ContextWindow: 200_000, MaxOutputTokens: 8_000, Headers: map[string]string{"X-Team": "a"}},
 		},
 		"inference, a key and prices": {
