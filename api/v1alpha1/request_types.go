@@ -4,45 +4,73 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Auth is how requests show who they come from. What it sends is never sent to
-// another host that a server redirects to.
+// Auth says how requests authenticate. Credentials are never sent to another host
+// that the server redirects to. Secrets are read again when the server refuses
+// their values. While a Secret or a key is missing, a Run waits with reason
+// SecretMissing.
 //
-// +kubebuilder:validation:XValidation:rule="(self.type == 'Header') == has(self.header)",message="header goes with the type Header: write header: X-API-Key"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'OAuthClientCredentials') == has(self.tokenURL)",message="tokenURL goes with the type OAuthClientCredentials"
-// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.type in ['Bearer', 'Header']",message="key is for the types Bearer and Header: Basic reads username and password, OAuthClientCredentials client-id and client-secret"
-// +kubebuilder:validation:XValidation:rule="!has(self.scopes) || self.type == 'OAuthClientCredentials'",message="scopes are for the type OAuthClientCredentials"
+// +kubebuilder:validation:XValidation:rule="[has(self.bearer), has(self.header), has(self.basic), has(self.oauthClientCredentials)].exists_one(x, x)",message="auth has exactly one of bearer, header, basic and oauthClientCredentials: write bearer: {tokenSecretRef: {name: github, key: token}}"
 type Auth struct {
-	// type is Bearer (the key of the Secret as a bearer token), Header (as a header),
-	// Basic (the keys username and password of the Secret) or OAuthClientCredentials
-	// (its keys client-id and client-secret get a token from tokenURL).
-	// +kubebuilder:validation:Enum=Bearer;Header;Basic;OAuthClientCredentials
-	// +required
-	Type AuthType `json:"type"`
-
-	// secretName names the Secret. While it is missing the Run waits, reason
-	// SecretMissing. It is read again when a server refuses what it had.
-	// +required
-	SecretName ObjectName `json:"secretName"`
-
-	// key in it, for Bearer and Header. Default api-key.
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, -, _ and ."
+	// bearer sends a token in the header Authorization.
 	// +optional
-	Key string `json:"key,omitempty"`
+	Bearer *BearerAuth `json:"bearer,omitempty"`
 
-	// header is the name of the header.
+	// header sends the value of a Secret in a header of your choice.
+	// +optional
+	Header *HeaderAuth `json:"header,omitempty"`
+
+	// basic sends a user name and a password.
+	// +optional
+	Basic *BasicAuth `json:"basic,omitempty"`
+
+	// oauthClientCredentials gets a token from an OAuth 2.0 token endpoint with the
+	// grant type client_credentials.
+	// +optional
+	OAuthClientCredentials *OAuthClientCredentials `json:"oauthClientCredentials,omitempty"`
+}
+
+// BearerAuth sends a token in the header Authorization.
+type BearerAuth struct {
+	// tokenSecretRef names the key of a Secret that holds the token.
+	// +required
+	TokenSecretRef SecretKeyRef `json:"tokenSecretRef"`
+}
+
+// HeaderAuth sends the value of a Secret in a header.
+type HeaderAuth struct {
+	// name of the header, for example X-API-Key.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="must be the name of a header: write X-API-Key"
-	// +optional
-	Header string `json:"header,omitempty"`
+	// +required
+	Name string `json:"name"`
 
-	// tokenURL is where a token is got.
+	// valueSecretRef names the key of a Secret that holds the value.
+	// +required
+	ValueSecretRef SecretKeyRef `json:"valueSecretRef"`
+}
+
+// BasicAuth sends a user name and a password.
+type BasicAuth struct {
+	// secretRef names a Secret with the keys username and password, for example one
+	// of type kubernetes.io/basic-auth.
+	// +required
+	SecretRef SecretRef `json:"secretRef"`
+}
+
+// OAuthClientCredentials gets a token with the grant type client_credentials.
+type OAuthClientCredentials struct {
+	// secretRef names a Secret with the keys client-id and client-secret.
+	// +required
+	SecretRef SecretRef `json:"secretRef"`
+
+	// tokenURL is the token endpoint.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL"
-	// +optional
-	TokenURL string `json:"tokenURL,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://login.example.com/token"
+	// +required
+	TokenURL string `json:"tokenURL"`
 
-	// scopes are what a token is asked for.
+	// scopes are requested with the token. Default: none.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=256
@@ -67,7 +95,7 @@ type Requests struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// auth is how requests show who they come from. Default: not at all.
+	// auth says how requests authenticate. Default: not at all.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 
@@ -126,14 +154,3 @@ type RequestTool struct {
 	// +optional
 	Input *Input `json:"input,omitempty"`
 }
-
-// AuthType is how requests show who they come from.
-type AuthType string
-
-// How requests show who they come from.
-const (
-	AuthBearer                 AuthType = "Bearer"
-	AuthHeader                 AuthType = "Header"
-	AuthBasic                  AuthType = "Basic"
-	AuthOAuthClientCredentials AuthType = "OAuthClientCredentials" //nolint:gosec // the name of a type, no credential
-)

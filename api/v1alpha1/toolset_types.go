@@ -100,9 +100,9 @@ type ToolsetSpec struct {
 
 // StdioServer is an MCP server that is started as a program.
 //
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.valueSecretRef))",message="a server with credentials runs in a container of its own: commands of the agent could read them in the sandbox; remove runIn, or the secrets"
-// +kubebuilder:validation:XValidation:rule="(self.?runIn.orValue('Container') == 'Container') == has(self.image)",message="image is the image of the container of its own, which a server has unless runIn is Sandbox"
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.workspace)",message="workspace is for a container of its own: the sandbox has the files"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.valueSecretRef))",message="a server with Secrets runs in its own container, because commands of the agent could read them in the sandbox: remove runIn, or valueSecretRef"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') != 'Container' || has(self.container)",message="a server that does not run in the sandbox needs an image: write container: {image: ghcr.io/acme/mcp:1}, or runIn: Sandbox"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.container)",message="a server with runIn: Sandbox runs in the container of the agent's commands, with sandbox.image and the workspace: remove container"
 type StdioServer struct {
 	// command is the program and its arguments.
 	// +listType=atomic
@@ -112,24 +112,33 @@ type StdioServer struct {
 	// +required
 	Command []string `json:"command"`
 
-	// runIn is Container, one of its own, or Sandbox, beside the commands of the
-	// agent, with their files and without credentials. Default Container.
+	// runIn is where the program runs. Container: in its own container of the pod.
+	// Sandbox: in the container of the agent's commands, with their files and without
+	// Secrets. Default Container.
 	// +kubebuilder:validation:Enum=Container;Sandbox
 	// +optional
 	RunIn RunIn `json:"runIn,omitempty"`
 
-	// image of the container of its own.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
+	// container is the server's own container. Required unless runIn is Sandbox.
 	// +optional
-	Image string `json:"image,omitempty"`
+	Container *ServerContainer `json:"container,omitempty"`
 
-	// env are variables of the server.
+	// env are environment variables of the server.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Env []ServerVariable `json:"env,omitempty"`
+}
+
+// ServerContainer is the container of an MCP server.
+type ServerContainer struct {
+	// image holds the program. If the image cannot be pulled, a Run ends with reason
+	// ImagePullFailed.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	Image string `json:"image"`
 
 	// workspace is ReadOnly to mount the workspace in the container, or None.
 	// Default None.
@@ -176,7 +185,7 @@ type HTTPServer struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// auth is how requests show who they come from. Default: not at all.
+	// auth says how requests authenticate. Default: not at all.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 }

@@ -55,7 +55,7 @@ func inSandbox(s *v1alpha1.ToolsetSpec) {
 // apart is one in a container of its own, with a secret.
 func apart(s *v1alpha1.ToolsetSpec) {
 	value := "1"
-	s.Stdio = &v1alpha1.StdioServer{Command: []string{"mcp-github"}, Image: "github:1", Env: []v1alpha1.ServerVariable{
+	s.Stdio = &v1alpha1.StdioServer{Command: []string{"mcp-github"}, Container: &v1alpha1.ServerContainer{Image: "github:1"}, Env: []v1alpha1.ServerVariable{
 		{Name: "DEBUG", Value: &value}, {Name: "TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "github", Key: "token"}},
 	}}
 }
@@ -69,8 +69,8 @@ func TestRunnerReadsToolsets(t *testing.T) {
 	}{
 		"a server in the sandbox": {inSandbox, task.Toolset{Stdio: &task.StdioServer{Command: []string{"mcp-files", "/workspace"}, InSandbox: true, Env: map[string]string{"DEBUG": "1"}}}},
 		"a server of its own":     {apart, task.Toolset{Stdio: &task.StdioServer{Command: []string{"mcp-github"}}}},
-		"a server with a key":     {reached(v1alpha1.Auth{Type: v1alpha1.AuthBearer, SecretName: "key"}), task.Toolset{HTTP: &task.HTTPServer{URL: "https://mcp.example", Auth: &task.Auth{Type: "Bearer", Secret: "key", Key: "api-key"}}}},
-		"one with a password":     {reached(v1alpha1.Auth{Type: v1alpha1.AuthBasic, SecretName: "key"}), task.Toolset{HTTP: &task.HTTPServer{URL: "https://mcp.example", Auth: &task.Auth{Type: "Basic", Secret: "key"}}}},
+		"a server with a key":     {reached(v1alpha1.Auth{Bearer: &v1alpha1.BearerAuth{TokenSecretRef: v1alpha1.SecretKeyRef{Name: "key", Key: "api-key"}}}), task.Toolset{HTTP: &task.HTTPServer{URL: "https://mcp.example", Auth: &task.Auth{Type: "Bearer", Secret: "key", Key: "api-key"}}}},
+		"one with a password":     {reached(v1alpha1.Auth{Basic: &v1alpha1.BasicAuth{SecretRef: v1alpha1.SecretRef{Name: "key"}}}), task.Toolset{HTTP: &task.HTTPServer{URL: "https://mcp.example", Auth: &task.Auth{Type: "Basic", Secret: "key"}}}},
 		"one that may be missing": {func(s *v1alpha1.ToolsetSpec) { inSandbox(s); s.Required, s.Timeout = &no, &timeout }, task.Toolset{Stdio: &task.StdioServer{Command: []string{"mcp-files", "/workspace"}, InSandbox: true, Env: map[string]string{"DEBUG": "1"}}, Optional: true, TimeoutSeconds: 600}},
 		"resources without tools": {func(s *v1alpha1.ToolsetSpec) { apart(s); s.Offer = []v1alpha1.Offer{v1alpha1.OfferResources} }, task.Toolset{Stdio: &task.StdioServer{Command: []string{"mcp-github"}}, Resources: true, NoTools: true}},
 		"prompts beside the tools": {func(s *v1alpha1.ToolsetSpec) {
@@ -167,9 +167,9 @@ func TestSecretsOfToolsetsAndGit(t *testing.T) {
 	agent := using("", ofToolset("bearer"), ofToolset("basic"), ofToolset("oauth"), ofToolset("apart"))
 	agent.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/app", SecretRef: &v1alpha1.SecretRef{Name: "git"}}
 	v := of(t, agent, withToolsets(
-		toolset("bearer", reached(v1alpha1.Auth{Type: v1alpha1.AuthBearer, SecretName: "one", Key: "key"})),
-		toolset("basic", reached(v1alpha1.Auth{Type: v1alpha1.AuthBasic, SecretName: "two"})),
-		toolset("oauth", reached(v1alpha1.Auth{Type: v1alpha1.AuthOAuthClientCredentials, SecretName: "three", TokenURL: "https://login.example"})),
+		toolset("bearer", reached(v1alpha1.Auth{Bearer: &v1alpha1.BearerAuth{TokenSecretRef: v1alpha1.SecretKeyRef{Name: "one", Key: "key"}}})),
+		toolset("basic", reached(v1alpha1.Auth{Basic: &v1alpha1.BasicAuth{SecretRef: v1alpha1.SecretRef{Name: "two"}}})),
+		toolset("oauth", reached(v1alpha1.Auth{OAuthClientCredentials: &v1alpha1.OAuthClientCredentials{SecretRef: v1alpha1.SecretRef{Name: "three"}, TokenURL: "https://login.example"}})),
 		toolset("apart", apart),
 	))
 	want := []snapshot.Secret{

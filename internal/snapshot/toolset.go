@@ -66,14 +66,20 @@ func authForRunner(a *v1alpha1.Auth) *task.Auth {
 	if a == nil {
 		return nil
 	}
-	out := &task.Auth{
-		Type: string(a.Type), Secret: string(a.SecretName), Key: a.Key,
-		Header: a.Header, TokenURL: a.TokenURL, Scopes: a.Scopes,
+	switch {
+	case a.Bearer != nil:
+		ref := a.Bearer.TokenSecretRef
+		return &task.Auth{Type: task.AuthBearer, Secret: string(ref.Name), Key: ref.Key}
+	case a.Header != nil:
+		ref := a.Header.ValueSecretRef
+		return &task.Auth{Type: task.AuthHeader, Header: a.Header.Name, Secret: string(ref.Name), Key: ref.Key}
+	case a.Basic != nil:
+		return &task.Auth{Type: task.AuthBasic, Secret: string(a.Basic.SecretRef.Name)}
+	case a.OAuthClientCredentials != nil:
+		o := a.OAuthClientCredentials
+		return &task.Auth{Type: task.AuthOAuth, Secret: string(o.SecretRef.Name), TokenURL: o.TokenURL, Scopes: o.Scopes}
 	}
-	if out.Key == "" && (a.Type == v1alpha1.AuthBearer || a.Type == v1alpha1.AuthHeader) {
-		out.Key = "api-key"
-	}
-	return out
+	return nil
 }
 
 func requestsForRunner(r *v1alpha1.Requests) (*task.Requests, error) {

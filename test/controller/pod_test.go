@@ -288,7 +288,7 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 	b.Create(t, &v1alpha1.Toolset{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "issues"},
 		Spec: v1alpha1.ToolsetSpec{Stdio: &v1alpha1.StdioServer{
-			Command: []string{"issues-mcp"}, Image: "ghcr.io/acme/issues:2", Workspace: v1alpha1.WorkspaceAccessReadOnly,
+			Command: []string{"issues-mcp"}, Container: &v1alpha1.ServerContainer{Image: "ghcr.io/acme/issues:2", Workspace: v1alpha1.WorkspaceAccessReadOnly},
 			Env: []v1alpha1.ServerVariable{{Name: "TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "issues", Key: "token"}}},
 		}},
 	})

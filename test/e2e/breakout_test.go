@@ -210,9 +210,9 @@ func (p *place) holdsNoSecret(run *v1alpha1.Run) {
 // harborServer is a Toolset with a server of its own, which has a key.
 func harborServer() *v1alpha1.Toolset {
 	return &v1alpha1.Toolset{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, Spec: v1alpha1.ToolsetSpec{Stdio: &v1alpha1.StdioServer{
-		Command: []string{"python3", "-c", harbor},
-		Image:   imageOf("toolbox"),
-		Env:     []v1alpha1.ServerVariable{{Name: "HARBOR_KEY", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "harbor", Key: "key"}}},
+		Command:   []string{"python3", "-c", harbor},
+		Container: &v1alpha1.ServerContainer{Image: imageOf("toolbox")},
+		Env:       []v1alpha1.ServerVariable{{Name: "HARBOR_KEY", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "harbor", Key: "key"}}},
 	}}}
 }
 

@@ -187,10 +187,6 @@ func (s *scene) secrets(v any) {
 				s.secret(name, at)
 			}
 		}
-		if name, ok := v["secretName"].(string); ok {
-			at, _ := v["key"].(string)
-			s.secret(name, at)
-		}
 	}
 }
 

@@ -38,13 +38,13 @@ func toolsets() snapshot.Objects {
 	value := "https://issues.example.com?q=$(X)"
 	o.Toolsets = map[string]*v1alpha1.Toolset{}
 	for name, spec := range map[string]v1alpha1.ToolsetSpec{
-		"issues": {Stdio: &v1alpha1.StdioServer{Command: []string{"issues-mcp"}, Image: "ghcr.io/acme/issues:2", Env: []v1alpha1.ServerVariable{
+		"issues": {Stdio: &v1alpha1.StdioServer{Command: []string{"issues-mcp"}, Container: &v1alpha1.ServerContainer{Image: "ghcr.io/acme/issues:2"}, Env: []v1alpha1.ServerVariable{
 			{Name: "ISSUES_URL", Value: &value},
 			{Name: "ISSUES_TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "issues", Key: "token"}},
 		}}},
-		"wiki.internal": {Stdio: &v1alpha1.StdioServer{Command: []string{"wiki"}, Image: "wiki@sha256:" + strings.Repeat("a", 64), Workspace: v1alpha1.WorkspaceAccessReadOnly}},
+		"wiki.internal": {Stdio: &v1alpha1.StdioServer{Command: []string{"wiki"}, Container: &v1alpha1.ServerContainer{Image: "wiki@sha256:" + strings.Repeat("a", 64), Workspace: v1alpha1.WorkspaceAccessReadOnly}}},
 		"local":         {Stdio: &v1alpha1.StdioServer{Command: []string{"local"}, RunIn: v1alpha1.RunInSandbox}},
-		"api":           {HTTP: &v1alpha1.HTTPServer{URL: "http://api.tools:8080/mcp", Auth: &v1alpha1.Auth{Type: v1alpha1.AuthBearer, SecretName: "api", Key: "api-key"}}},
+		"api":           {HTTP: &v1alpha1.HTTPServer{URL: "http://api.tools:8080/mcp", Auth: &v1alpha1.Auth{Bearer: &v1alpha1.BearerAuth{TokenSecretRef: v1alpha1.SecretKeyRef{Name: "api", Key: "api-key"}}}}},
 	} {
 		t := &v1alpha1.Toolset{Spec: spec}
 		t.Name, t.Namespace = name, gen.Namespace

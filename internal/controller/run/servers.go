@@ -23,7 +23,7 @@ func serversOf(v *snapshot.Version) []server {
 	var out []server
 	for _, t := range v.Snapshot.Toolsets {
 		spec := v.Sources.Toolsets[t.Name].Stdio
-		if spec == nil || spec.RunIn == v1alpha1.RunInSandbox {
+		if spec == nil || spec.Container == nil {
 			continue
 		}
 		out = append(out, server{toolset: t.Name, spec: *spec})
@@ -44,7 +44,7 @@ func (s server) dir() string { return task.ServersDir + "/" + s.toolset }
 
 // start is where its program starts: it may only write to its scratch files.
 func (s server) start() string {
-	if s.spec.Workspace == v1alpha1.WorkspaceAccessReadOnly {
+	if s.spec.Container.Workspace == v1alpha1.WorkspaceAccessReadOnly {
 		return task.Workspace
 	}
 	return task.Scratch
@@ -59,7 +59,7 @@ func dotless(name string) string {
 
 // serving is the container of a server: with its own Secrets and no others.
 func (r recipe) serving(s server) corev1.Container {
-	c := r.container(s.container(), s.spec.Image)
+	c := r.container(s.container(), s.spec.Container.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{
 		s.dir() + "/" + task.SandboxProgram, "serve", "-open", "-socket=" + s.dir() + "/" + task.SandboxSocket,
@@ -73,7 +73,7 @@ func (r recipe) serving(s server) corev1.Container {
 		{Name: s.container(), MountPath: s.dir()},
 		{Name: s.tmp(), MountPath: task.Scratch},
 	}
-	if s.spec.Workspace == v1alpha1.WorkspaceAccessReadOnly {
+	if s.spec.Container.Workspace == v1alpha1.WorkspaceAccessReadOnly {
 		files := r.place("workspace", task.Workspace)
 		files.ReadOnly = true
 		c.VolumeMounts = append(c.VolumeMounts, files)

@@ -302,8 +302,8 @@ func TestCheck(t *testing.T) {
 		"a URL that is none":        {func(h *task.HTTPServer) { h.URL = "api.test" }, `http.url: "api.test" must be an http or https URL`},
 		"a header of the protocol":  {func(h *task.HTTPServer) { h.Headers = map[string]string{"mcp-session-id": "x"} }, "http.headers[mcp-session-id]: is set by the runner itself; remove it"},
 		"a header of two lines":     {func(h *task.HTTPServer) { h.Headers = map[string]string{"X-A": "a\r\nb"} }, "http.headers[X-A]: has a line end"},
-		"tokens of the machine":     {func(h *task.HTTPServer) { h.Auth = &task.Auth{Type: task.AuthOAuth, TokenURL: "http://localhost/"} }, "http.auth.tokenURL: "},
-		"credentials in the length": {func(h *task.HTTPServer) { h.Auth = &task.Auth{Type: task.AuthHeader, Header: "content-length"} }, "http.auth.header: "},
+		"tokens of the machine":     {func(h *task.HTTPServer) { h.Auth = &task.Auth{Type: task.AuthOAuth, TokenURL: "http://localhost/"} }, "http.auth.oauthClientCredentials.tokenURL: "},
+		"credentials in the length": {func(h *task.HTTPServer) { h.Auth = &task.Auth{Type: task.AuthHeader, Header: "content-length"} }, "http.auth.header.name: "},
 	}
 	for name, tc := range cases {
 		ts := remoteAt("https://api.test/mcp")

@@ -33,7 +33,7 @@ func TestRefusedClientCredentialsAreTriedOnce(t *testing.T) {
 		"a wrong secret":    {http.StatusUnauthorized, "invalid_client", 2, "Check the keys client-id and client-secret of the Secret s"},
 		"an unknown grant":  {http.StatusBadRequest, "unsupported_grant_type", 1, "does not offer the grant type client_credentials"},
 		"a forbidden grant": {http.StatusBadRequest, "unauthorized_client", 1, "Allow the grant type client_credentials"},
-		"an unknown scope":  {http.StatusBadRequest, "invalid_scope", 1, "Check auth.scopes of the Toolset"},
+		"an unknown scope":  {http.StatusBadRequest, "invalid_scope", 1, "Check auth.oauthClientCredentials.scopes of the Toolset"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

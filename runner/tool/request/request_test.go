@@ -182,10 +182,10 @@ func TestCheck(t *testing.T) {
 		"a header without a name":  {with(func(ts *task.Toolset) { ts.Requests.Headers = map[string]string{"": "a"} }), "is no name of a header"},
 		"credentials in a header of the runner": {with(func(ts *task.Toolset) {
 			ts.Requests.Auth = &task.Auth{Type: task.AuthHeader, Header: "Host"}
-		}), "requests.auth.header: is set by the runner itself"},
+		}), "requests.auth.header.name: is set by the runner itself"},
 		"tokens of the machine itself": {with(func(ts *task.Toolset) {
 			ts.Requests.Auth = &task.Auth{Type: task.AuthOAuth, TokenURL: "http://169.254.169.254/token"}
-		}), "requests.auth.tokenURL: the address 169.254.169.254 may not be reached"},
+		}), "requests.auth.oauthClientCredentials.tokenURL: the address 169.254.169.254 may not be reached"},
 		"two tools of a name":           {with(func(ts *task.Toolset) { ts.Requests.Tools = append(ts.Requests.Tools, ts.Requests.Tools[0]) }), `requests.tools[1].name: is "do", as that of another`},
 		"another method":                {tooled(func(r *task.RequestTool) { r.Method = "TRACE" }), `requests.tools[0].method: is "TRACE"; write GET,`},
 		"a schema that is none":         {tooled(func(r *task.RequestTool) { r.Input = json.RawMessage(`{"type":"string"}`) }), "requests.tools[0].input: type must be object"},

@@ -296,7 +296,7 @@ func TestTokensThatAreNotGiven(t *testing.T) {
 			}
 			return 0, ""
 		}), 2, ""},
-		"a refusal":               {answering(400, `{"error":"invalid_scope"}`), 1, "getting a token from http://login.test/token: it answered 400 invalid_scope. Check auth.scopes of the Toolset"},
+		"a refusal":               {answering(400, `{"error":"invalid_scope"}`), 1, "getting a token from http://login.test/token: it answered 400 invalid_scope. Check auth.oauthClientCredentials.scopes of the Toolset"},
 		"a client nobody knows":   {answering(401, `{"error":"invalid_client"}`), 2, "it answered 401 invalid_client. Check the keys client-id and client-secret of the Secret s"},
 		"a page":                  {answering(200, `<html>`), 1, "its answer has no access_token in it"},
 		"a token of two lines":    {answering(200, `{"access_token":"a\r\nX-Evil: 1"}`), 1, "its answer has no access_token in it"},

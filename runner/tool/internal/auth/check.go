@@ -12,7 +12,7 @@ import (
 
 // A FieldError says what is wrong with one field of a Toolset.
 type FieldError struct {
-	// Field is which, such as headers[Host] or auth.tokenURL.
+	// Field is which, such as headers[Host] or auth.oauthClientCredentials.tokenURL.
 	Field string
 	// Problem is what, and what to write instead.
 	Problem string
@@ -39,11 +39,11 @@ func Check(headers map[string]string, a *task.Auth, reserved ...string) error {
 	switch a.Type {
 	case task.AuthHeader:
 		if problem := problem(a.Header, "", reserved); problem != "" {
-			return &FieldError{Field: "auth.header", Problem: problem}
+			return &FieldError{Field: "auth.header.name", Problem: problem}
 		}
 	case task.AuthOAuth:
 		if _, err := ReadURL(a.TokenURL); err != nil {
-			return &FieldError{Field: "auth.tokenURL", Problem: err.Error()}
+			return &FieldError{Field: "auth.oauthClientCredentials.tokenURL", Problem: err.Error()}
 		}
 	}
 	return nil

@@ -138,11 +138,11 @@ func (e *TokenError) advice() string {
 	case e.isClient():
 		return fmt.Sprintf("Check the keys %s and %s of the Secret %s", keyClientID, keyClientSecret, e.Secret)
 	case e.Code == "invalid_scope":
-		return "Check auth.scopes of the Toolset"
+		return "Check auth.oauthClientCredentials.scopes of the Toolset"
 	case e.Code == "unauthorized_client":
 		return "Allow the grant type client_credentials for this client, or use another"
 	case e.Code == "unsupported_grant_type":
-		return "The server does not offer the grant type client_credentials: use another auth.type, or check auth.tokenURL"
+		return "The server does not offer the grant type client_credentials: use another kind of auth, or check auth.oauthClientCredentials.tokenURL"
 	case e.IsFinal():
 		return "Check auth of the Toolset"
 	}
