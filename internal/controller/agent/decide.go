@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -30,7 +32,11 @@ func decide(w world) plan {
 		if v != nil {
 			current = snapshot.Name(v.Hash)
 		}
-		p.conditions = []metav1.Condition{ready(err), durable(w.agent)}
+		c := ready(err)
+		if err == nil {
+			c.Message = task.Cut(c.Message+foreign(w.agent), task.MaxMessage)
+		}
+		p.conditions = []metav1.Condition{c, durable(w.agent)}
 	}
 	p.remove, p.wake = w.versions.Old(current, w.now)
 	return p
@@ -55,6 +61,20 @@ func ready(err error) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonInferenceInvalid, err.Error()
 	}
 	return c
+}
+
+// foreign warns of a reference in the instructions that is written in the syntax of
+// another tool, {{ x }} or $(params.x).
+func foreign(a *v1alpha1.Agent) string {
+	f, found := binding.FindForeign(a.Spec.Instructions)
+	if !found {
+		return ""
+	}
+	where := fmt.Sprintf("column %d", f.Column)
+	if f.Line > 1 {
+		where = fmt.Sprintf("line %d, %s", f.Line, where)
+	}
+	return fmt.Sprintf("; spec.instructions: %s: %s is sent to the model as text; write ${{ input.%s }}", where, f.Text, f.Name())
 }
 
 // durable says what a lost pod costs.

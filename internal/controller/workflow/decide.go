@@ -63,13 +63,22 @@ func ready(nodes int32, v *workflow.Version, err error) metav1.Condition {
 	var problem *snapshot.NotReadyError
 	switch {
 	case err == nil:
-		c.Message = task.Cut(c.Message+unheeded(v), maxMessage)
+		c.Message = task.Cut(c.Message+unheeded(v)+foreign(v), maxMessage)
 	case errors.As(err, &problem):
 		c.Reason, c.Message = problem.Reason, task.Cut(problem.Message, maxMessage)
 	case err != nil:
 		c.Reason, c.Message = v1alpha1.ReasonNodeInvalid, task.Cut(err.Error(), maxMessage)
 	}
 	return c
+}
+
+// foreign warns of references in the syntax of another tool.
+func foreign(v *workflow.Version) string {
+	var b strings.Builder
+	for _, warning := range workflow.Foreign(v.Spec) {
+		b.WriteString("; " + warning)
+	}
+	return b.String()
 }
 
 // unheeded warns of approvals that hold nothing back.

@@ -1,0 +1,42 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/runner/binding"
+)
+
+// Foreign reports the first reference of each prompt and message that is written in
+// the syntax of another tool, {{ x }} or $(params.x): a model would get it as text.
+func Foreign(spec v1alpha1.WorkflowSpec) []string {
+	var out []string
+	for _, n := range nodesOf(spec) {
+		field, text, becomes := "prompt", n.Prompt, "sent to the model"
+		if n.Approval != nil {
+			field, text, becomes = "approval.message", n.Approval.Message, "shown"
+		}
+		if f, found := binding.FindForeign(text); found {
+			out = append(out, fmt.Sprintf("%s: %s%s is %s as text; write ${{ %s }}",
+				place{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f)))
+		}
+	}
+	return out
+}
+
+// reference is what an expression reads in place of a reference of another tool.
+func reference(f binding.Foreign) string {
+	switch whole := strings.Join(f.Path, "."); f.Path[0] {
+	case "run", "self", "previous", "item", "index", "iteration":
+		return whole
+	case "nodes":
+		return fieldOf(whole)
+	case "tasks", "steps":
+		if len(f.Path) > 1 {
+			return "nodes." + fieldOf(f.Path[1]) + ".output"
+		}
+	}
+	return "parameters." + f.Name()
+}
