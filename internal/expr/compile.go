@@ -40,7 +40,7 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 	if err != nil {
 		return nil, s.wrong(1, 1, err.Error())
 	}
-	return &Program{source: s, typ: typ, want: want, paths: paths, reads: readsOf(paths), planned: planned}, nil
+	return &Program{source: s, typ: typ, want: want, paths: paths, planned: planned}, nil
 }
 
 // A source is an expression as it was written and as it was understood.

@@ -44,6 +44,8 @@ func (e *encoder) value(v ref.Val, depth int) error {
 			return nil
 		}
 		return e.value(v.GetValue(), depth)
+	case *types.Err:
+		return v
 	case traits.Lister:
 		return e.list(v, depth)
 	case traits.Mapper:

@@ -2,6 +2,7 @@ package expr_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -101,6 +102,83 @@ func TestWhatAWorkflowMayDoIsNotTooCostly(t *testing.T) {
 		}
 		if _, err := p.Eval(vars); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// allocated is how many bytes evaluating an expression allocates, and what it says.
+func allocated(t *testing.T, text string, vars map[string]any) (bytes uint64, err error) {
+	t.Helper()
+	p, e := newEnv(t).Compile(text, expr.Dyn())
+	if e != nil {
+		t.Fatal(e)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = p.Eval(vars)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, err
+}
+
+// The functions of Kubernetes' libraries are held to the limit too, and do not take
+// much memory before it ends them.
+func TestExpensiveFunctionsAreRefused(t *testing.T) {
+	const most = 200 << 20
+	vars := values()
+	vars["item"] = map[string]any{
+		"long":    strings.Repeat("x", 1<<20),
+		"query":   "http://x/?" + strings.Repeat("a=b&", 1<<18),
+		"digits":  strings.Repeat("9", 1<<20),
+		"pattern": strings.Repeat("(x{100}){10}", 1500),
+	}
+	for _, text := range []string{
+		`quantity('1e2147483647').isGreaterThan(quantity('1'))`,
+		`quantity('1E-2147483648').add(quantity('1')).isInteger()`,
+		`isQuantity('1e99999999999999999999')`,
+		`quantity(item.digits).isInteger()`,
+		`item.long.find(item.pattern)`,
+		`item.long.findAll(item.pattern, 1)`,
+		`lists.range(900).map(i, item.long.findAll('x'))`,
+		`lists.range(900).map(i, url(item.query).getQuery()).size()`,
+		`[url(item.query)].map(u, lists.range(900).map(i, u.getQuery())).size()`,
+		`lists.range(900).map(i, isURL(item.query))`,
+		`lists.range(900).map(i, format.uri().validate(item.query).hasValue())`,
+		`lists.range(900).map(i, isSemver(item.long, true))`,
+		`[lists.range(5000)].map(l, l.map(i, l.includes(i)))`,
+		`[lists.range(5000)].map(l, l.map(i, l.indexOf(i)))`,
+		`[lists.range(5000)].map(l, l.map(i, l.max()))`,
+		`[lists.range(5000)].map(l, l.map(i, l.isSorted()))`,
+		`lists.range(900).map(i, lists.range(900).transformMap(j, k, k)).size() + lists.range(900).map(i, lists.range(900).transformList(j, k, k)).size()`,
+	} {
+		bytes, err := allocated(t, text, vars)
+		if err == nil || !strings.Contains(err.Error(), "it does more than an expression may") || bytes > most {
+			t.Errorf("%s: takes %d MiB, error %v", text, bytes>>20, err)
+		}
+	}
+}
+
+// What an expression does not read is not decoded, and of outputs that it reads only
+// the fields that it reads are.
+func TestManyLargeOutputsTakeLittleMemory(t *testing.T) {
+	const children, size = 490, 16 << 10
+	for name, output := range map[string]string{
+		"text":    `{"score":3,"verdict":"` + strings.Repeat("x", size) + `","tags":["a"]}`,
+		"numbers": `{"score":3,"verdict":"","tags":[],"extra":{"n":[` + strings.Repeat("1,", size/2) + `1]}}`,
+	} {
+		var items []any
+		for range children {
+			items = append(items, json.RawMessage(output))
+		}
+		vars := values()
+		vars["nodes"] = map[string]any{"items": map[string]any{"state": "Succeeded", "output": items}}
+		for text, most := range map[string]uint64{
+			`nodes.items.state == 'Succeeded'`:                             64 << 10,
+			`nodes.items.output.map(o, o.?score.orValue(0)).sum() == 1470`: 2 * children * size,
+		} {
+			bytes, err := allocated(t, text, vars)
+			if err != nil || bytes > most {
+				t.Errorf("%s: %s takes %d KiB, error %v; want %d KiB at most", name, text, bytes>>10, err, most>>10)
+			}
 		}
 	}
 }

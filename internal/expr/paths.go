@@ -150,38 +150,6 @@ func text(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// reads is what is needed of a value: all of it, or some of its fields.
-type reads struct {
-	whole  bool
-	fields map[string]*reads
-}
-
-// of is what is needed of a field; nil: nothing.
-func (r *reads) of(name string) *reads {
-	if r == nil || r.whole {
-		return r
-	}
-	return r.fields[name]
-}
-
-func readsOf(paths []path) *reads {
-	root := &reads{}
-	for _, p := range paths {
-		r := root
-		for _, name := range p {
-			if r.fields == nil {
-				r.fields = map[string]*reads{}
-			}
-			if r.fields[name] == nil {
-				r.fields[name] = &reads{}
-			}
-			r = r.fields[name]
-		}
-		r.whole = true
-	}
-	return root
-}
-
 // nodesOf are the fields of nodes, each once, in order.
 func nodesOf(paths []path) []string {
 	var all []string

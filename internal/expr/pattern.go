@@ -54,6 +54,9 @@ func matching(v []ref.Val) uint64 {
 	return 1 + n + (10+length(v[0]))*(4+n)/40
 }
 
+// findingAll is matching, and what is found.
+func findingAll(v []ref.Val) uint64 { return matching(v) + length(v[0]) }
+
 // states is about how many a pattern is compiled to.
 func states(pattern string) (uint64, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)

@@ -19,7 +19,6 @@ type Program struct {
 	typ     Type
 	want    Type
 	paths   []path
-	reads   *reads
 	planned cel.Program
 }
 
@@ -64,11 +63,7 @@ func (p *Program) Bool(vars map[string]any) (bool, error) {
 }
 
 func (p *Program) value(vars map[string]any) (ref.Val, error) {
-	natives, err := p.natives(vars)
-	if err != nil {
-		return nil, p.source.wrong(1, 1, err.Error())
-	}
-	v, _, err := p.planned.Eval(natives)
+	v, _, err := p.planned.Eval(p.read(vars))
 	if err != nil {
 		return nil, p.failed(err)
 	}
@@ -84,25 +79,22 @@ func (p *Program) value(vars map[string]any) (ref.Val, error) {
 	return v, nil
 }
 
-// natives are the variables that are read, as CEL takes them.
-func (p *Program) natives(vars map[string]any) (map[string]any, error) {
-	natives := map[string]any{}
-	for name, r := range p.reads.fields {
+// read converts the variables that the expression reads.
+func (p *Program) read(vars map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, one := range p.paths {
+		name := one[0]
 		t, ok := p.source.vars[name]
-		if !ok {
-			continue // a type
+		if _, done := out[name]; done || !ok {
+			continue
 		}
 		v, ok := vars[name]
 		if !ok {
 			v = Absent
 		}
-		n, err := native(t, v, r)
-		if err != nil {
-			return nil, under(name, err)
-		}
-		natives[name] = n
+		out[name] = toCEL(name, t, v)
 	}
-	return natives, nil
+	return out
 }
 
 // failed says for people what went wrong.

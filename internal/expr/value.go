@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 )
 
 // Absent is a value that is not there.
@@ -17,54 +18,90 @@ var Absent absent //nolint:gochecknoglobals // it never changes
 
 type absent struct{}
 
-// A misfit is a value that is not of its type.
-type misfit struct {
-	path    string
-	message string
+// valueError is a value that is not of its type.
+func valueError(path, format string, args ...any) ref.Val {
+	return types.NewErr("%s %s", path, fmt.Sprintf(format, args...))
 }
 
-func (m *misfit) Error() string { return m.path + " " + m.message }
-
-// under says in what the misfit is.
-func under(name string, err error) error {
-	if m, ok := err.(*misfit); ok && name != "" { //nolint:errorlint // it is never wrapped
-		if m.path != "" && m.path[0] != '[' {
-			name += "."
+// toCEL converts a value of a type: JSON, plain values of Go, or Absent. Objects, and
+// lists of them, are decoded when they are read and as far as they are read: an
+// expression reads little of the outputs of many children. The result may be an error,
+// which has the path.
+func toCEL(path string, t Type, v any) ref.Val {
+	v, ok := open(t.value(), v)
+	switch {
+	case !ok:
+		return valueError(path, "is not JSON")
+	case t.kind == optionalKind && (v == Absent || v == nil):
+		return types.OptionalNone
+	case t.kind == optionalKind:
+		there := toCEL(path, *t.of, v)
+		if types.IsError(there) {
+			return there
 		}
-		m.path = name + m.path
+		return types.OptionalOf(there)
+	case v == Absent:
+		return valueError(path, "has no value")
 	}
-	return err
-}
-
-func isNot(want Type) error { return &misfit{message: "is not " + a(want)} }
-
-// native is a value as CEL takes it, as far as it is read: JSON, plain values of
-// Go, and Absent.
-func native(t Type, v any, r *reads) (any, error) {
-	v, err := open(t, v, r)
-	if err != nil {
-		return nil, err
-	}
-	if t.kind == optionalKind {
-		return nativeOptional(*t.of, v, r)
-	}
-	if v == Absent {
-		return nil, &misfit{message: "has no value"}
-	}
+	var out ref.Val
 	switch t.kind {
 	case listKind:
-		return nativeList(t, v)
+		out = newList(path, t, v)
 	case mapKind, objectKind:
-		return nativeMap(t, v, r)
+		out = newObject(path, t, v)
 	case dynKind:
-		return nativeAny(v)
+		out = fromAny(path, v)
 	default:
 		if n, ok := scalarOf(t.kind, v); ok {
-			return n, nil
+			out = types.DefaultTypeAdapter.NativeToValue(n)
 		}
-		return nil, isNot(t)
 	}
+	if out == nil {
+		return valueError(path, "is not %s", a(t))
+	}
+	return out
 }
+
+// open follows pointers and decodes JSON.
+func open(t Type, v any) (opened any, ok bool) {
+	for rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer; rv = reflect.ValueOf(v) {
+		if rv.IsNil() {
+			return Absent, true
+		}
+		v = rv.Elem().Interface()
+	}
+	raw, isJSON := v.(json.RawMessage)
+	switch {
+	case !isJSON:
+		return v, true
+	case len(raw) == 0:
+		return Absent, true
+	}
+	return decode(t, raw)
+}
+
+// decode decodes JSON: objects, and lists of objects, one level deep.
+func decode(t Type, raw json.RawMessage) (decoded any, ok bool) {
+	if t.isLazy() {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(raw, &fields) == nil && fields != nil {
+			return fields, true
+		}
+	}
+	if t.Elem().value().isLazy() {
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) == nil && items != nil {
+			return items, true
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err := d.Decode(&decoded)
+	return decoded, err == nil && !d.More()
+}
+
+// isLazy reports whether values of the type are decoded field by field.
+func (t Type) isLazy() bool { return t.kind == objectKind || t.kind == mapKind }
 
 func scalarOf(k kind, v any) (n any, ok bool) {
 	switch k {
@@ -83,131 +120,38 @@ func scalarOf(k kind, v any) (n any, ok bool) {
 	return n, ok
 }
 
-// open reads JSON, of what is needed of an object only the fields, and follows
-// pointers.
-func open(t Type, v any, r *reads) (any, error) {
-	for rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer; rv = reflect.ValueOf(v) {
-		if rv.IsNil() {
-			return Absent, nil
-		}
-		v = rv.Elem().Interface()
-	}
-	raw, ok := v.(json.RawMessage)
-	if !ok {
-		return v, nil
-	}
-	if len(raw) == 0 {
-		return Absent, nil
-	}
-	if t.value().kind == objectKind && r != nil && !r.whole {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(raw, &fields) == nil && fields != nil {
-			return fields, nil
-		}
-	}
-	var read any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&read); err != nil || d.More() {
-		return nil, &misfit{message: "is not JSON"}
-	}
-	return read, nil
-}
-
-func nativeOptional(t Type, v any, r *reads) (any, error) {
-	if v == Absent || v == nil {
-		return types.OptionalNone, nil
-	}
-	there, err := native(t, v, r)
-	if err != nil {
-		return nil, err
-	}
-	return types.OptionalOf(types.DefaultTypeAdapter.NativeToValue(there)), nil
-}
-
-func nativeList(t Type, v any) (any, error) {
-	rv := reflect.ValueOf(v)
-	if rv.Kind() != reflect.Slice {
-		return nil, isNot(t)
-	}
-	all := make([]any, rv.Len())
-	for i := range all {
-		var err error
-		if all[i], err = native(*t.of, rv.Index(i).Interface(), &reads{whole: true}); err != nil {
-			return nil, under(fmt.Sprintf("[%d]", i), err)
-		}
-	}
-	return all, nil
-}
-
-func nativeMap(t Type, v any, r *reads) (any, error) {
-	rv := reflect.ValueOf(v)
-	if rv.Kind() != reflect.Map || rv.Type().Key().Kind() != reflect.String {
-		return nil, isNot(t)
-	}
-	all := make(map[string]any, rv.Len())
-	for it := rv.MapRange(); it.Next(); {
-		name := it.Key().String()
-		of := Dyn()
-		if t.kind == mapKind {
-			of = *t.of
-		}
-		if f, ok := t.fields[name]; ok {
-			of = f
-		}
-		if r.of(name) == nil {
-			continue
-		}
-		if err := put(all, name, of, it.Value().Interface(), r.of(name)); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// put sets a field, if it is there. What is optional in an object is just not in
-// it.
-func put(all map[string]any, name string, t Type, v any, r *reads) error {
-	field, err := native(t, v, r)
-	if err != nil {
-		return under(name, err)
-	}
-	if optional, ok := field.(*types.Optional); ok && t.kind == optionalKind {
-		if !optional.HasValue() {
-			return nil
-		}
-		field = optional.GetValue()
-	}
-	all[name] = field
-	return nil
-}
-
-// nativeAny is a value of no type that is known.
-func nativeAny(v any) (any, error) {
+// fromAny converts a value of no known type.
+func fromAny(path string, v any) ref.Val {
 	switch v := v.(type) {
 	case nil:
-		return types.NullValue, nil
+		return types.NullValue
+	case json.RawMessage:
+		return toCEL(path, Dyn(), v)
 	case string:
-		return strings.ToValidUTF8(v, "\uFFFD"), nil
+		return types.String(strings.ToValidUTF8(v, "\uFFFD"))
 	case bool:
-		return v, nil
+		return types.Bool(v)
 	}
 	if n, ok := v.(json.Number); !ok || !strings.ContainsAny(string(n), ".eE") {
 		if n, ok := whole(v); ok && !float(v) {
-			return n, nil
+			return types.Int(n)
 		}
 	}
 	if n, ok := number64(v); ok {
-		return n, nil
+		return types.Double(n)
 	}
+	var out ref.Val
 	switch reflect.ValueOf(v).Kind() {
 	case reflect.Slice:
-		return nativeList(List(Dyn()), v)
+		out = newList(path, List(Dyn()), v)
 	case reflect.Map:
-		return nativeMap(Map(Dyn()), v, &reads{whole: true})
+		out = newObject(path, Map(Dyn()), v)
 	default:
-		return nil, &misfit{message: "is not a value of JSON"}
 	}
+	if out == nil {
+		return valueError(path, "is not a value of JSON")
+	}
+	return out
 }
 
 func float(v any) bool {

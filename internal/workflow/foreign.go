@@ -38,5 +38,5 @@ func reference(f binding.Foreign) string {
 			return "nodes." + fieldOf(f.Path[1]) + ".output"
 		}
 	}
-	return "parameters." + f.Name()
+	return "input." + f.Name()
 }

@@ -71,14 +71,14 @@ func TestReady(t *testing.T) {
 		"an approval holds nothing back": {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes = append(w.Spec.Nodes, consent) })), "True Ready: 3 nodes; no node waits for the approval consent: name it in dependsOn of those that it is to hold back"},
 		"{{ }} in a prompt": {
 			reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[0].Prompt = "Fix {{ parameters.file }}." })),
-			"True Ready: 2 nodes; node fix: prompt: column 5: {{ parameters.file }} is sent to the model as text; write ${{ parameters.file }}",
+			"True Ready: 2 nodes; node fix: prompt: column 5: {{ parameters.file }} is sent to the model as text; write ${{ input.file }}",
 		},
 		"the output of a task, and $() in a message": {
 			reaching(release(func(w *v1alpha1.Workflow) {
 				w.Spec.Nodes[1].Prompt = "Tell\n${{ nodes.fix.text }} $(tasks.fix.results.x)"
 				w.Spec.Nodes = append(w.Spec.Nodes, v1alpha1.Node{Name: "consent", DependsOn: []string{"tell"}, Approval: &v1alpha1.ApprovalNode{Message: "May it? $(params.x)"}})
 			})),
-			"True Ready: 3 nodes; node tell: prompt: line 2, column 23: $(tasks.fix.results.x) is sent to the model as text; write ${{ nodes.fix.output }}; node consent: approval.message: column 9: $(params.x) is shown as text; write ${{ parameters.x }}",
+			"True Ready: 3 nodes; node tell: prompt: line 2, column 23: $(tasks.fix.results.x) is sent to the model as text; write ${{ nodes.fix.output }}; node consent: approval.message: column 9: $(params.x) is shown as text; write ${{ input.x }}",
 		},
 		"an Agent is not there":             {gone, `False AgentNotFound: node fix: Agent "fixer" not found`},
 		"an expression does not compile":    {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].When = "nodes.fix.output" })), "False ExpressionInvalid: node tell: when: column"},
