@@ -28,11 +28,11 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -ldflags="-s -w -X main.version=$(VERSION)"
-MODULES = . examples/custom-runner test/cluster test/gitops hack/tools hack/tools/lint hack/tools/prose
+MODULES = . examples/custom-runner test/cluster test/gitops test/oldest hack/tools hack/tools/lint hack/tools/prose
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: help generate fmt lint test stories vulncheck build image images assets schemas chart \
+.PHONY: help generate fmt lint test test-oldest stories vulncheck build image images assets schemas chart \
 	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability demo bench bench-cluster bench-scale performance verify words tidy clean
 
 help: ## Say what there is
@@ -67,6 +67,11 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 	(cd examples/custom-runner && ../../$(GOTESTSUM) -- -vet=off ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- -vet=off ./cmd/... ./internal/...)
 	(cd test/gitops && ../../$(GOTESTSUM) --jsonfile=../../dist/gitops.json -- -vet=off ./...)
+
+test-oldest: bin/assets-oldest bin/tools/gotestsum bin/tools/helm ## Test CRDs and policies on the oldest API server that the chart supports
+	bin/assets-oldest/kube-apiserver --version
+	mkdir -p dist
+	KUBEBUILDER_ASSETS=$(CURDIR)/bin/assets-oldest $(GOTESTSUM) --jsonfile=dist/oldest.json -- -vet=off ./test/api ./test/policy
 
 stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files, stories first of all
 	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
@@ -210,4 +215,16 @@ bin/mcp: test/mcp/package.json test/mcp/package-lock.json
 
 bin/assets: bin/cluster bin/k8s
 	bin/cluster assets $@
+	touch $@
+
+bin/assets-oldest: bin/assets $(wildcard test/oldest/*)
+	echo "building the oldest API server from source; the first time takes some minutes" >&2
+	version=$$(go -C test/oldest list -m -f '{{.Version}}' k8s.io/kubernetes)
+	IFS=v. read -r _ major minor _ <<<"$$version"
+	stamp="-X k8s.io/component-base/version"
+	mkdir -p $@
+	go -C test/oldest build -o $(CURDIR)/$@/kube-apiserver \
+		-ldflags="-s -w $$stamp.gitVersion=$$version $$stamp.gitMajor=$$major $$stamp.gitMinor=$$minor" .
+	ln -sfn ../k8s $@/etcd
+	ln -sfn ../k8s $@/kubectl
 	touch $@

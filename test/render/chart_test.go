@@ -2,8 +2,12 @@ package render_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -378,13 +382,35 @@ func TestBadValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestNeedsNativeSidecars(t *testing.T) {
-	const want = "chart requires kubeVersion: >=1.33.0-0"
-	if _, err := tryTemplate(t, "prod", "", "--kube-version=1.32.9"); err == nil || !strings.Contains(err.Error(), want) {
+// The chart installs on the version that make test-oldest builds, and on none before.
+func TestOldestKubernetesIsTheOneThatIsTested(t *testing.T) {
+	modules, err := os.ReadFile(filepath.Join("..", "oldest", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`k8s\.io/kubernetes v1\.(\d+)\.`).FindSubmatch(modules)
+	if found == nil {
+		t.Fatal("test/oldest/go.mod does not require k8s.io/kubernetes")
+	}
+	oldest, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("chart requires kubeVersion: >=1.%d.0-0", oldest)
+	if _, err := tryTemplate(t, "prod", "", fmt.Sprintf("--kube-version=1.%d.9", oldest-1)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want one that contains %q", err, want)
 	}
-	if _, err := tryTemplate(t, "prod", "", "--kube-version=v1.33.4-eks-1"); err != nil {
+	if _, err := tryTemplate(t, "prod", "", fmt.Sprintf("--kube-version=v1.%d.4-eks-1", oldest)); err != nil {
 		t.Error(err)
+	}
+	for _, page := range []string{"README.md", "SCOPE.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if says := fmt.Sprintf("Kubernetes 1.%d or newer", oldest); !strings.Contains(string(text), says) {
+			t.Errorf("%s does not say %q", page, says)
+		}
 	}
 }
 
