@@ -13,7 +13,7 @@ SHELL = hack/timed
 # Where the test cluster keeps what it has, and where verbs look for a cluster.
 export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
-e2e demo bench-cluster bench-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+e2e demo bench-cluster bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
 export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
 
@@ -33,7 +33,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test test-oldest stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability demo bench bench-cluster bench-scale performance verify words tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability check-reliability demo bench bench-cluster bench-scale check-scale performance verify words tidy clean
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -142,6 +142,9 @@ e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where D
 reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md names, and write their results there
 	hack/reliability/run $(GOTESTSUM)
 
+check-reliability: ## Check that each row of docs/reliability.md passed in the last test and e2e
+	go run ./hack/reliability -check dist/test.json dist/gitops.json dist/e2e.json
+
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
 	hack/demo.sh
 
@@ -155,6 +158,9 @@ bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real c
 bench-scale: cluster-up cluster-load deploy ## Measure thousands of Runs there, and write that on docs/performance.md
 	hack/bench scale | tee dist/bench-scale.txt
 	go run ./hack/performance -scale dist/bench-scale.txt docs/performance.md
+
+check-scale: cluster-up cluster-load deploy ## Check the invariants of that with a hundredth of the load; figures are only printed
+	BENCH_SCALE_PERCENT=1 hack/bench scale
 
 performance: bench ## Measure the parts and write docs/performance.md
 	go run ./hack/performance -parts dist/bench.txt -cluster dist/bench-cluster.txt docs/performance.md

@@ -7,6 +7,10 @@
 // prints them; a row's result comes from them and from nothing else. Without a
 // FILE, rows whose tests are unchanged keep the result that the page shows.
 //
+//	reliability -check FILE...
+//
+// writes nothing, and fails unless each row with tests passed.
+//
 //	reliability -packages
 //	reliability -e2e
 //
@@ -28,14 +32,33 @@ const page = "docs/reliability.md"
 func main() {
 	packages := flag.Bool("packages", false, "print the packages of the rows, without test/e2e")
 	cluster := flag.Bool("e2e", false, "print the names of the rows' tests of test/e2e")
+	check := flag.Bool("check", false, "fail unless each row with tests passed, and write nothing")
 	flag.Parse()
-	if err := run(*packages, *cluster, flag.Args()); err != nil {
+	do := write
+	switch {
+	case *packages:
+		do = printed(func(rows []resolved) string { return strings.Join(packagesOf(rows), "\n") })
+	case *cluster:
+		do = printed(pattern)
+	case *check:
+		do = checkResults
+	}
+	if err := run(do, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "reliability:", err)
 		os.Exit(1)
 	}
 }
 
-func run(packages, cluster bool, files []string) error {
+// printed prints a text about the rows.
+func printed(text func([]resolved) string) func([]resolved, []string) error {
+	return func(rows []resolved, _ []string) error {
+		fmt.Println(text(rows))
+		return nil
+	}
+}
+
+// run does something with the rows and the files.
+func run(do func(rows []resolved, files []string) error, files []string) error {
 	tables, err := load()
 	if err != nil {
 		return err
@@ -45,17 +68,25 @@ func run(packages, cluster bool, files []string) error {
 		return err
 	}
 	rows, err := resolve(tables, tests)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case packages:
-		fmt.Println(strings.Join(packagesOf(rows), "\n"))
-		return nil
-	case cluster:
-		fmt.Println(pattern(rows))
-		return nil
 	}
-	return write(rows, files)
+	return do(rows, files)
+}
+
+// checkResults reports the rows with tests that failed or did not run.
+func checkResults(rows []resolved, files []string) error {
+	ran, err := record(files)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for _, r := range rows {
+		if result := resultOf(r, ran); result != passed && result != noTest {
+			wrong = append(wrong, fmt.Errorf("row %s (%s): %s", r.ID, result, r.Fault))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // write renders the page and reports the rows that failed.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,32 @@ func TestResultOf(t *testing.T) {
 				t.Errorf("the result is %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestCheckResults(t *testing.T) {
+	rows := []resolved{
+		{row: row{ID: "A", Fault: "passes"}, targets: []target{{dir: "internal/a", test: "TestA"}}},
+		{row: row{ID: "B", Fault: "fails"}, targets: []target{{dir: "internal/a", test: "TestB"}}},
+		{row: row{ID: "C", Fault: "is skipped"}, targets: []target{{dir: "internal/a", test: "TestC"}}},
+		{row: row{ID: "D", Fault: "does not run"}, targets: []target{{dir: "internal/a", test: "TestD"}}},
+		{row: row{ID: "E", Fault: "has no test"}},
+	}
+	file := filepath.Join(t.TempDir(), "test.json")
+	events := ""
+	for test, action := range map[string]string{"TestA": "pass", "TestB": "fail", "TestC": "skip"} {
+		events += fmt.Sprintf("{\"Action\":%q,\"Package\":%q,\"Test\":%q}\n", action, module+"internal/a", test)
+	}
+	if err := os.WriteFile(file, []byte(events), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := checkResults(rows, []string{file})
+	const want = "row B (**failed**): fails\nrow C (not run): is skipped\nrow D (not run): does not run"
+	if err == nil || err.Error() != want {
+		t.Errorf("checkResults() = %v, want %s", err, want)
+	}
+	if err := checkResults(rows[:1], []string{file}); err != nil {
+		t.Errorf("checkResults() of what passed = %v", err)
 	}
 }
 
