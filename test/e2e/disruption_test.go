@@ -3,11 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,5 +74,48 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 	}
 	if seen = p.ends(run, "True Finished"); seen.Status.Attempt.Number != 1 {
 		t.Errorf("the quota burnt attempts: %d", seen.Status.Attempt.Number)
+	}
+}
+
+// A ServiceAccount that is missing is created for the next attempt. While a quota does
+// not let the operator create it, the Run waits and names it.
+func TestMissingServiceAccountIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.agent("trivial")
+	p.ends(p.run("trivial"), "True Finished")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: v1alpha1.RunnerServiceAccount}}
+	none := resource.MustParse("0")
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/serviceaccounts": none}}}
+	p.create(quota)
+	p.observed(quota)
+	if err := cluster.admin.Delete(t.Context(), account); err != nil {
+		t.Fatalf("deleting the ServiceAccount: %v", err)
+	}
+	run := p.run("trivial", func(r *v1alpha1.Run) { r.Name = "waits" })
+	p.await(run, "names the ServiceAccount", func(r *v1alpha1.Run) bool {
+		return strings.HasPrefix(succeeded(r), "Unknown") && strings.Contains(message(r), "ServiceAccount "+account.Name)
+	})
+	if err := cluster.admin.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	seen := p.ends(run, "True Finished")
+	if s := seen.Status; s.Attempt.Number != 1 || s.Failures != 0 || s.Disruptions != 0 {
+		t.Errorf("attempt %d, %d failures, %d disruptions, want attempt 1 and neither", s.Attempt.Number, s.Failures, s.Disruptions)
+	}
+	if err := cluster.admin.Get(t.Context(), client.ObjectKeyFromObject(account), account); err != nil {
+		t.Errorf("the ServiceAccount is not there again: %v", err)
+	}
+}
+
+// observed waits until the cluster has counted what a quota limits.
+func (p *place) observed(quota *corev1.ResourceQuota) {
+	p.t.Helper()
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
+		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		return len(quota.Status.Used) == len(quota.Spec.Hard), err
+	})
+	if err != nil {
+		p.t.Fatalf("ResourceQuota %s has no status: %v", quota.Name, err)
 	}
 }

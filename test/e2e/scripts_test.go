@@ -58,6 +58,10 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
 	),
+	"preempted": turns( // waits for its model once, having changed nothing
+		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
+		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
+	),
 	"hanger": turns( // waits for its model once, having changed a file
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
