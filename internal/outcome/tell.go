@@ -77,9 +77,18 @@ func Transitions(before, after v1alpha1.RunStatus) []Transition {
 	case is.Status == was.Status && is.Status != metav1.ConditionUnknown:
 		return []Transition{{corev1.EventTypeNormal, "Kept", "Keep", is.Message}}
 	case told[is.Reason] && (was.Reason != is.Reason || asks[is.Reason]):
-		return []Transition{{corev1.EventTypeWarning, is.Reason, wait, is.Message}}
+		return []Transition{{eventType(is.Reason), is.Reason, wait, is.Message}}
 	}
 	return nil
+}
+
+// eventType is Normal if a Run waits for a user as it is meant to, Warning if something
+// is in its way.
+func eventType(reason string) string {
+	if asks[reason] {
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
 }
 
 // warnings are what the owner of the Agent of a Run that ended should mend though
