@@ -25,6 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a Run is at most 63 characters: it names pods and is a label"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.completionTime) || self.spec.desiredState == oldSelf.spec.desiredState",messageExpression="'spec.desiredState cannot be changed: Run ' + self.metadata.name + ' has finished; create another Run'",fieldPath=".spec.desiredState"
 type Run struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.

@@ -131,6 +131,42 @@ func TestOutcomeOfARunIsFinal(t *testing.T) {
 	}
 }
 
+// The outcome of a finished Run cannot be changed by another desired state. The status
+// can still be patched, and so can what may change of the spec.
+func TestTheDesiredStateOfAFinishedRunIsFixed(t *testing.T) {
+	s := apitest.Get(t)
+	o := runWith(t, "prompt", "Do it.")
+	o.SetNamespace(s.Namespace(t))
+	s.Create(t, o)
+	patch := func(text string) error {
+		return s.Admin.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)))
+	}
+	patchStatus := func(text string) {
+		t.Helper()
+		if err := s.Admin.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, state := range []string{"Paused", "Running", "Stopped"} {
+		if err := patch(`{"spec":{"desiredState":"` + state + `"}}`); err != nil {
+			t.Errorf("%s of a Run that has not finished: %v", state, err)
+		}
+	}
+	patchStatus(`{"status":{"completionTime":"2030-01-01T00:00:00Z","conditions":[{"type":"Succeeded","status":"False","reason":"Stopped","message":"m","lastTransitionTime":"2030-01-01T00:00:00Z"}]}}`)
+	want := "spec.desiredState cannot be changed: Run " + o.GetName() + " has finished; create another Run"
+	for _, state := range []string{"Paused", "Running"} {
+		if err := patch(`{"spec":{"desiredState":"` + state + `"}}`); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s of a finished Run: %v, want %q", state, err, want)
+		}
+	}
+	for _, text := range []string{`{"spec":{"desiredState":"Stopped"}}`, `{"spec":{"ttlSecondsAfterFinished":60}}`, `{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"finalizers":["a.example/b"]}}`, `{"metadata":{"finalizers":null}}`} {
+		if err := patch(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	patchStatus(`{"status":{"observedGeneration":9}}`)
+}
+
 // No field of a Decision can be set, changed or unset, whatever fields there
 // are; nor can what became of it.
 func TestADecisionIsFixed(t *testing.T) {
@@ -167,8 +203,8 @@ func TestWhatBecameOfADecisionIsFinal(t *testing.T) {
 	for _, step := range []struct{ status, reason, want string }{
 		{"Unknown", "Waiting", ""},
 		{"True", "Applied", ""},
-		{"False", "Refused", "never changes"},
-		{"Unknown", "Waiting", "never changes"},
+		{"False", "Refused", "cannot be changed"},
+		{"Unknown", "Waiting", "cannot be changed"},
 		{"True", "Applied", ""},
 	} {
 		err := apply(step.status, step.reason)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
 // act does what the plan says and has no opinions. Where the cluster did not let
@@ -50,7 +51,7 @@ func (r *Reconciler) stop(ctx context.Context, run *v1alpha1.Run) error {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	if err := r.client.Patch(ctx, run.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("stopping Run %s: %w", run.Name, err))
+		return outcome.IgnoreEnded(fmt.Errorf("stopping Run %s: %w", run.Name, err))
 	}
 	return nil
 }
