@@ -24,7 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Duration",type=integer,priority=1,description="seconds that runners were alive",JSONPath=`.status.progress.usage.durationSeconds`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a Run is at most 63 characters: it names pods and is a label"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="the name of a Run is at most 63 lower-case letters, digits and -: it begins the names of its pods and Decisions, and is a label"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.completionTime) || self.spec.desiredState == oldSelf.spec.desiredState",messageExpression="'spec.desiredState cannot be changed: Run ' + self.metadata.name + ' has finished; create another Run'",fieldPath=".spec.desiredState"
 type Run struct {
 	metav1.TypeMeta `json:",inline"`

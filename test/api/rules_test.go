@@ -94,7 +94,8 @@ var ruleCases = map[string]ruleCase{
 	"disruptions are not negative":                {run, `spec: {disruptions: -1}`, "greater than or equal to 0"},
 	"a desired state is one of the list":          {run, `spec: {desiredState: Dancing}`, `supported values: "Running", "Paused", "Stopped"`},
 	"a TTL is not negative":                       {run, `spec: {ttlSecondsAfterFinished: -1}`, "greater than or equal to 0"},
-	"a name fits a label":                         {run, `metadata: {name: ` + strings.Repeat("r", 64) + `}`, "at most 63 characters"},
+	"a name fits a label":                         {run, `metadata: {name: ` + strings.Repeat("r", 64) + `}`, "at most 63 lower-case letters"},
+	"a name has no dots":                          {run, `metadata: {name: r.s3c1}`, "at most 63 lower-case letters, digits and -"},
 	"an unknown field is refused by name":         {run, `spec: {promt: Do it.}`, `unknown field "spec.promt"`},
 	"a limit of a Run is checked like an Agent's": {run, `spec: {limits: {cost: 1EUR}}`, "write 1.50USD"},
 }

@@ -39,7 +39,8 @@ var scheduleCases = map[string]ruleCase{
 	"those of others are not":                {schedule, `spec: {runTemplate: {labels: {notdeckhand.dev/node: x}}}`, ``},
 	"a label is as long as a label may be":   {schedule, `spec: {runTemplate: {labels: {team: ` + strings.Repeat("t", 64) + `}}}`, "a value of at most 63"},
 	"there are not too many labels":          {schedule, `spec: {runTemplate: {labels: {` + labels(17) + `}}}`, "at most 16"},
-	"its name leaves room for that of a Run": {schedule, `metadata: {name: ` + strings.Repeat("s", 53) + `}`, "at most 52 characters"},
+	"its name leaves room for that of a Run": {schedule, `metadata: {name: ` + strings.Repeat("s", 53) + `}`, "at most 52 lower-case letters"},
+	"its name has no dots":                   {schedule, `metadata: {name: s.t}`, "at most 52 lower-case letters, digits and -"},
 	"a name may be that long":                {schedule, `metadata: {name: ` + strings.Repeat("s", 52) + `}`, ``},
 	"an unknown field is refused by name":    {schedule, `spec: {cron: 0 3 * * *}`, `unknown field "spec.cron"`},
 }

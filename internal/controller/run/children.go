@@ -27,14 +27,14 @@ const maxName = 63
 // plain is an id of a request that may be a part of names as it is.
 var plain = regexp.MustCompile(`^[a-z0-9]+([-.][a-z0-9]+)*$`)
 
-// childNames are the names that the child Run of a request may have: one that
-// reads well and, where somebody else has it, one that nobody can have guessed to
-// be free.
+// childNames are the names that the child Run of a request may have: one that is easy
+// to read, and one with a hash if the first is taken or too long. The name of a Run has no
+// dots: a request of the child could else have the same <run>.<request> as another.
 func childNames(run *v1alpha1.Run, id string) []string {
 	hash := "-" + task.Hash([]byte(string(run.UID) + "/" + id))[:16]
 	kept := strings.TrimRight(run.Name[:min(len(run.Name), maxName-len(hash))], "-.")
 	hashed := kept + hash
-	if name := run.Name + "-" + id; plain.MatchString(id) && len(name) <= maxName {
+	if name := run.Name + "-" + strings.ReplaceAll(id, ".", "-"); plain.MatchString(id) && len(name) <= maxName {
 		return []string{name, hashed}
 	}
 	return []string{hashed}

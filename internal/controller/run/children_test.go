@@ -135,13 +135,13 @@ func TestAChildRunIsGivenInput(t *testing.T) {
 // Whatever a runner calls its requests, their Runs have names and labels that the
 // cluster takes, and no two the same.
 func TestNamesOfChildRuns(t *testing.T) {
-	long := gen.Run(func(r *v1alpha1.Run) { r.Name = strings.Repeat("long.", 12) + "run" })
+	long := gen.Run(func(r *v1alpha1.Run) { r.Name = strings.Repeat("long-", 12) + "run" })
 	ids := []string{"s2c1", "s2c1.s1c1", "S2C1", "s2c1.", "-", "", "a/b", "ä", "..", strings.Repeat("s1c1.", 15) + "s1c1", strings.Repeat("x", 80), "x\n"}
 	for _, run := range []*v1alpha1.Run{gen.Run(), long} {
 		seen := map[string]string{}
 		for _, id := range ids {
 			for _, name := range childNames(run, id) {
-				if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 || len(name) > 63 {
+				if errs := validation.IsDNS1123Label(name); len(errs) > 0 || len(name) > 63 {
 					t.Errorf("%q has the name %q: %v", id, name, errs)
 				}
 				if by, taken := seen[name]; taken {
