@@ -47,6 +47,19 @@ var BecameFinal = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
+// BecameProtected lets a Decision through when the operator made its Run the owner: it
+// can be acted on from then on.
+var BecameProtected = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isDecision := e.ObjectOld.(*v1alpha1.Decision)
+		is, alsoDecision := e.ObjectNew.(*v1alpha1.Decision)
+		return isDecision && alsoDecision && Owner(was) != Owner(is)
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
 // NextStep says which Decision to create after one that was refused: its name is
 // taken, as are those of all others on the Run. It is empty where nothing is asked
 // that the refused one could have been about.

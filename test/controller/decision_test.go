@@ -113,6 +113,11 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
 	b.crank()
+	if got := b.heard(); len(got) != 0 {
+		t.Errorf("before the Run owns the Decision the runner gets %+v", got)
+	}
+	b.crankDecision("x.s3c1", nil)
+	b.crank()
 	if got := b.heard(); len(got) != 1 || got[0] != (task.Decision{Name: "x.s3c1", By: "admin", Request: "s3c1", Type: task.DecisionAnswer, Value: "main"}) {
 		t.Fatalf("the runner hears %+v", got)
 	}
@@ -176,7 +181,7 @@ func TestTheNextNameIsTold(t *testing.T) {
 	if text := message(b.get()); !strings.Contains(text, "kubectl create a Decision named x.s3c1.2 with spec") {
 		t.Errorf("the message of the Run is %q", text)
 	}
-	want := []string{"Warning Refused " + strings.TrimPrefix(applied(d), "False Refused "), "Warning AwaitingAnswer " + message(b.get())}
+	want := []string{"Warning Refused " + strings.TrimPrefix(applied(d), "False Refused "), "Normal AwaitingAnswer " + message(b.get())}
 	if diff := cmp.Diff(want, b.sent()); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
 	}

@@ -126,17 +126,21 @@ func inTurn(all []v1alpha1.Decision) []*v1alpha1.Decision {
 	return append(pressing, messages...)
 }
 
-// sorted are the Decisions of which nothing is known yet, and the sum of what
-// those granted that a runner of this Run acted on: what an earlier Run of its
-// name was granted may still be there.
+// sorted returns the Decisions that can be acted on, and the sum of what was granted by
+// Decisions that a runner of this Run acted on. Decisions of an earlier Run of the same
+// name may still exist; those that the operator has not made the Run the owner of yet
+// could be deleted after they were acted on.
 func sorted(run *v1alpha1.Run, decisions []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
 	for i := range decisions {
 		d := &decisions[i]
+		if !answer.Protected(run, d) {
+			continue
+		}
 		if !answer.Final(d) {
 			open = append(open, *d)
 			continue
 		}
-		if answer.Owner(d) == run.UID && meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
+		if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
 			g := decisionForRunner(d, "")
 			granted.Steps += g.Steps
 			granted.Tokens += g.Tokens
@@ -150,7 +154,7 @@ func mismatched(w world) (plan, bool) {
 	if w.unproven == "" {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The runner acted on the Decision %s, which is not there, or says something else, or was refused: somebody deleted it, or spoke to the runner past the API. What the Run did is not to be trusted; look at its log and at the audit log", w.unproven)), true
+	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The runner acted on Decision %s, which does not exist, or was refused, or decides something else: it was deleted although an admission policy protects it, or the runner was not told by the operator. Do not trust what the Run did: read the log of its pod and the audit log of the cluster", w.unproven)), true
 }
 
 // raised are limits with what was granted to the attempts before: a journal that

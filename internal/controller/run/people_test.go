@@ -297,6 +297,32 @@ func TestSignalsAreBounded(t *testing.T) {
 	}
 }
 
+// A Decision could be deleted before the operator made the Run its owner. Acting on it
+// only then, the record of what was decided stays.
+func TestADecisionIsDeliveredOnceItBelongsToTheRun(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.step()
+	c.step()
+	starts(1)(c)
+	reports(1, awaits("AwaitingAnswer", question("s3c1", "Which?")))(c)
+	answers("s3c1", "main")(c)
+	owner := c.decided[0].OwnerReferences
+	for name, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		want   int
+	}{
+		"of no Run":           {nil, 0},
+		"of an earlier Run":   {[]metav1.OwnerReference{{APIVersion: owner[0].APIVersion, Kind: "Run", Name: "x", UID: "earlier"}}, 0},
+		"of a Run of another": {[]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Run", Name: "x", UID: owner[0].UID}}, 0},
+		"of this Run":         {owner, 1},
+	} {
+		c.decided[0].OwnerReferences = tc.owners
+		if got := toSay(c.world(), task.Signals{}); len(got) != tc.want {
+			t.Errorf("%s: delivered %+v", name, got)
+		}
+	}
+}
+
 // What was granted holds for the attempts that follow; what was refused, or is
 // still on its way, or was granted to an earlier Run of that name, does not count.
 func TestGrantsOutliveAnAttempt(t *testing.T) {
@@ -308,7 +334,7 @@ func TestGrantsOutliveAnAttempt(t *testing.T) {
 		d := &c.decided[i]
 		d.Spec.Grant.Tokens, d.Spec.Grant.Cost = &tokens, &two
 		d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: applied}}
-		d.OwnerReferences = []metav1.OwnerReference{{Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
+		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
 	}
 	c.decided[4].OwnerReferences[0].UID = "another"
 	got := taskOf(c.world(), 1).Limits

@@ -83,7 +83,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofWorkflows)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
-		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal))).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal, answer.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }

@@ -63,7 +63,7 @@ func mismatched(w world) (plan, bool) {
 	if w.unproven == "" {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The Run went on by the Decision %s, which is not there any more, or says something else: somebody deleted it. What the Run did is not proven; look at the audit log, and create another Run", w.unproven)), true
+	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The Run acted on Decision %s, which no longer exists or decides something else: it was deleted although an admission policy protects it. Read the audit log of the cluster, and create another Run", w.unproven)), true
 }
 
 // deadline is when limits.deadline has passed; zero: never.

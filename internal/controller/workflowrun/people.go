@@ -52,8 +52,9 @@ func verdicts(w world) (map[string]graph.Verdict, []v1alpha1.DecidedRequest) {
 	return out, decided
 }
 
-// heard is the first Decision that answers a request; nil: there is none. One that
-// was made after its time is none.
+// heard is the first Decision that answers a request; nil: there is none. A Decision
+// that was made after the request expired is none, nor is one that the operator has not
+// made the Run the owner of yet: it could be deleted.
 func heard(w world, id string) *v1alpha1.DecidedRequest {
 	asked := request(w.pending(), id)
 	if asked == nil {
@@ -61,7 +62,7 @@ func heard(w world, id string) *v1alpha1.DecidedRequest {
 	}
 	for i := range w.decisions {
 		d := &w.decisions[i]
-		if answer.Final(d) || asked.ExpiresAt != nil && !d.CreationTimestamp.Before(asked.ExpiresAt) {
+		if answer.Final(d) || !answer.Protected(w.run, d) || asked.ExpiresAt != nil && !d.CreationTimestamp.Before(asked.ExpiresAt) {
 			continue
 		}
 		if v := answer.Judge(w.run, d); v.Deliver && v.Request == id {
