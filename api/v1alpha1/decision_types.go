@@ -4,11 +4,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Decision is what a person says to a Run: yes or no to a call, the answer to a
-// question, more of what a limit ended, or a message. It is said once, in its
-// author's own name, and goes when the Run goes. Do not delete one before: it is
-// the proof of what was decided, and a Run whose runner acted on a Decision that
-// is not there any more ends with reason DecisionMismatch.
+// Decision is what a user tells a Run: to make a call or not, the answer to a
+// question, more of a limit that was reached, or a message. The requests that a Run
+// waits for are in its status.progress.pending. A Decision is made once, in the name
+// of the user who creates it, and cannot be changed. It is the record of what was
+// decided for the Run, and is deleted with the Run.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,75 +22,83 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Applied")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.request) || self.metadata.name == self.spec.run + '.' + self.spec.request || self.metadata.name.startsWith(self.spec.run + '.' + self.spec.request + '.')",messageExpression="'name it ' + self.spec.run + '.' + self.spec.request + ': one request is decided once; where that one was refused, name the next ' + self.spec.run + '.' + self.spec.request + '.2'"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 144",message="the name of a Decision is at most 144 characters: the status of its Run lists it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.request) || self.metadata.name == self.spec.run + '.' + self.spec.request || self.metadata.name.startsWith(self.spec.run + '.' + self.spec.request + '.') && self.metadata.name.substring(size(self.spec.run + '.' + self.spec.request + '.')).matches('^[1-9][0-9]{0,2}$')",messageExpression="'metadata.name must be ' + self.spec.run + '.' + self.spec.request + ' (<run>.<request>), so that a request is decided once. If a Decision of this name was refused, name the next one ' + self.spec.run + '.' + self.spec.request + '.2'"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.request) || !self.metadata.name.contains('.')",message="metadata.name contains a dot, which only the name <run>.<request> of a Decision with spec.request has: use a name without dots, or metadata.generateName"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 144",message="metadata.name is longer than 144 characters, which is the most that the status of a Run lists"
 type Decision struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what was decided. It is fixed.
+	// spec is what was decided. It cannot be changed.
 	// +required
 	Spec DecisionSpec `json:"spec"`
 
-	// status is what became of it.
+	// status says whether the Run acted on the Decision.
 	// +kubebuilder:default={conditions:{{type:"Applied",status:"Unknown",reason:"Waiting",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status DecisionStatus `json:"status,omitempty"`
 }
 
-// DecisionSpec is what was decided. To decide otherwise, create another one.
+// DecisionSpec is what was decided. It cannot be changed: to decide otherwise, create
+// another Decision.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Decision is fixed: create another one"
-// +kubebuilder:validation:XValidation:rule="has(self.value) ? self.type in ['Answer', 'Message', 'Approve'] : !(self.type in ['Answer', 'Message'])",message="value goes with the types Answer and Message: it is what the agent is told; and with Approve where the request has a schema"
-// +kubebuilder:validation:XValidation:rule="has(self.grant) == (self.type == 'Grant')",message="grant goes with the type Grant: write grant: {steps: 20}"
-// +kubebuilder:validation:XValidation:rule="!(self.type in ['Approve', 'Deny']) || has(self.request)",message="Approve and Deny name the request that they answer: write request: s3c1"
-// +kubebuilder:validation:XValidation:rule="has(self.digest) == (self.type == 'Approve')",message="digest goes with the type Approve: copy it from status.progress.pending of the Run, so that what runs is what you saw"
-// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.type == 'Approve'",message="scope goes with the type Approve"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Message' || !has(self.request)",message="a Message answers no request: remove request, or use the type Answer"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a Decision cannot be changed: create another Decision"
+// +kubebuilder:validation:XValidation:rule="has(self.value) ? self.type in ['Answer', 'Message', 'Approve'] : !(self.type in ['Answer', 'Message'])",message="value is required for the types Answer and Message, allowed for Approve if the request has a schema, and not allowed for Deny and Grant"
+// +kubebuilder:validation:XValidation:rule="has(self.grant) == (self.type == 'Grant')",message="grant is required for the type Grant and not allowed for other types: write grant: {steps: 20}"
+// +kubebuilder:validation:XValidation:rule="!(self.type in ['Approve', 'Deny']) || has(self.request)",message="request is required for the types Approve and Deny: copy the id from status.progress.pending of the Run"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || self.type == 'Approve'",message="digest is allowed for the type Approve only: remove it"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Approve' || has(self.digest) || !has(self.request) || self.request.startsWith('approval-') || self.request.matches('-[0-9a-f]{32}$')",message="request does not end in the digest of the call: copy the whole id from status.progress.pending of the Run, such as s3c1-5e6c29fac144bc9c69d116d9f81012ec"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.type == 'Approve'",message="scope is allowed for the type Approve only: remove it"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Message' || !has(self.request)",message="request is not allowed for the type Message: remove it, or use the type Answer"
 type DecisionSpec struct {
-	// run names the Run, in the same namespace.
+	// run is the name of the Run, in the same namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Run: lower-case letters, digits and -"
 	// +required
 	Run string `json:"run"`
 
-	// request is the id of what it answers, from status.progress.pending of the
-	// Run; the Decision is then named <run>.<request>, so that it is decided once
-	// (and the next, where that was refused, <run>.<request>.2).
-	// Without it an Answer is one to the only question that there is, and a Grant
-	// to the only limit.
+	// request is the id of the request that is decided, from status.progress.pending
+	// of the Run. metadata.name must then be <run>.<request>, so that a request is
+	// decided once; if that Decision was refused, the next is named
+	// <run>.<request>.2. The id of a request to approve a call ends in the digest of
+	// tool and arguments, so the approval is good for this call only.
+	// Required for Approve and Deny. Without it, an Answer is for the only open
+	// question, and a Grant for the only limit that was reached.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=80
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be an id from status.progress.pending of the Run: write s3c1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$') && !self.matches('[.][0-9]+$')",message="must be an id from status.progress.pending of the Run, such as s3c1 or limit-steps-20"
 	// +optional
 	Request string `json:"request,omitempty"`
 
-	// type is Approve or Deny (a call), Answer (to a question), Grant (more of what
-	// a limit ended) or Message (to the agent, at its next safe point; while it
-	// waits for the answer to a question it is that answer, unless the question has a
-	// schema).
+	// type is what the Decision does. Approve and Deny: make a call, or do not. Answer:
+	// answer a question. Grant: raise a limit that was reached. Message: tell the agent
+	// something before its next turn; if the Run waits only for one question without a
+	// schema, the message is the answer.
 	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +required
 	Type DecisionType `json:"type"`
 
-	// digest is that of the request, from status.progress.pending of the Run. A call
-	// with another one is not what was approved: the Decision is refused.
+	// digest is the digest of the approved request, from status.progress.pending of
+	// the Run. It is not needed, because request ends in its first 32 digits. If it is
+	// set and is not the digest of the request, the Decision is refused.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the digest of the request: 64 hexadecimal digits"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// scope is Call, this call alone, or Run: every call of the same tool that the
-	// same rule asks about, for the rest of the Run. Default Call.
+	// scope is Call to approve this call only, or Run to approve every call of the
+	// same tool that the same policy rule asks about, until the Run ends. Default
+	// Call.
 	// +kubebuilder:validation:Enum=Call;Run
 	// +optional
 	Scope DecisionScope `json:"scope,omitempty"`
 
-	// groups are those in whose name it is decided, where a request is for members
-	// of a group only. An admission policy refuses groups that the author is not in.
+	// groups are the groups in whose name the user decides. If the request lists
+	// groups, one of them is required. An admission policy refuses groups that the
+	// user is not a member of.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
@@ -98,8 +106,8 @@ type DecisionSpec struct {
 	// +optional
 	Groups []string `json:"groups,omitempty"`
 
-	// value is the answer or the message, at most 4 KiB. Where the request has a
-	// schema it is JSON, of an Approve too: '{"env": "staging"}'.
+	// value is the answer or the message, at most 4 KiB. If the request has a schema,
+	// value must be JSON that matches it, for Approve too: '{"env": "staging"}'.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
@@ -107,45 +115,45 @@ type DecisionSpec struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// grant is what the limits are raised by, for this Run.
+	// grant is how much is added to the limits of the Run.
 	// +optional
 	Grant *Grant `json:"grant,omitempty"`
 
-	// reason is why, for those who read it later. The agent is told that of a Deny.
+	// reason says why, for whoever reads the Decision later. The agent reads the reason
+	// of a Deny.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// by is the user name of who decided: the one that the API server knows the
-	// requester by (kubectl auth whoami). An admission policy refuses any other and
-	// says which is right.
+	// by is the name of the user who creates the Decision, as kubectl auth whoami
+	// prints it. An admission policy refuses any other name and says which is right.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	By string `json:"by"`
 }
 
-// Grant is what limits are raised by.
+// Grant is how much is added to limits.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.steps) || has(self.tokens) || has(self.cost)",message="grant something: write grant: {steps: 20}"
+// +kubebuilder:validation:XValidation:rule="has(self.steps) || has(self.tokens) || has(self.cost)",message="grant is empty: set steps, tokens or cost"
 type Grant struct {
-	// steps are more turns of the model.
+	// steps is how many model turns are added to limits.steps.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
 
-	// tokens are more tokens.
+	// tokens is how many tokens are added to limits.tokens.
 	// +optional
 	Tokens *Tokens `json:"tokens,omitempty"`
 
-	// cost is more money.
+	// cost is the amount that is added to limits.cost, such as 0.50USD.
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 }
 
-// DecisionType is what kind of thing was decided.
+// DecisionType is what a Decision does.
 type DecisionType string
 
 // The types of a Decision.
@@ -157,23 +165,24 @@ const (
 	DecisionMessage DecisionType = "Message"
 )
 
-// DecisionScope is what an approval is good for.
+// DecisionScope is which calls an approval allows.
 type DecisionScope string
 
-// What an approval is good for.
+// The scopes of an approval.
 const (
 	ScopeCall DecisionScope = "Call"
 	ScopeRun  DecisionScope = "Run"
 )
 
-// DecisionStatus is what became of a Decision. Once that is known it stays.
+// DecisionStatus says whether a Run acted on a Decision. An outcome is never changed.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || oldSelf.conditions.filter(c, c.type == 'Applied' && c.status != 'Unknown').all(o, has(self.conditions) && self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason))",message="what became of a Decision never changes"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || oldSelf.conditions.filter(c, c.type == 'Applied' && c.status != 'Unknown').all(o, has(self.conditions) && self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason))",message="Applied is True or False, and cannot be changed any more"
 type DecisionStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions holds Applied.
+	// conditions contains Applied: True when the Run acted on the Decision, False when
+	// the Decision was refused, Unknown until either is known.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4

@@ -49,16 +49,17 @@ type RunProgress struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Recent []RecentStep `json:"recent,omitempty"`
-	// pending is what people are asked, oldest first: at most 8, and as many as
-	// have 6 KiB of questions, arguments, schemas and groups all together. More show
-	// when these are decided. A Decision named <run>.<id> answers one.
+	// pending are the requests that the Run waits for, oldest first: at most 8, with
+	// at most 6 KiB of questions, arguments, schemas and groups in total. Others
+	// follow when these are decided. To decide one, create a Decision named
+	// <run>.<id>.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.groups) ? p.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="what people are asked has at most 6 KiB, all together"
+	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.groups) ? p.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="questions, arguments, schemas and groups have more than 6 KiB in total"
 	// +optional
 	Pending []PendingRequest `json:"pending,omitempty"`
-	// decided are the last Decisions that the runner acted on, at most 20, oldest
-	// first.
+	// decided are the last Decisions that the Run acted on or refused, at most 20,
+	// oldest first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -188,86 +189,89 @@ type RecentStep struct {
 	DurationMs int64 `json:"durationMs,omitempty"`
 }
 
-// PendingRequest is what a person is asked.
+// PendingRequest is a request to a user, or to the operator for a child Run.
 type PendingRequest struct {
-	// id names the request; a Decision says it in spec.request.
+	// id identifies the request. A Decision on it has the id in spec.request. The id of
+	// a request to approve a call ends in the first 32 digits of digest: an approval
+	// of this id is good for this call only.
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 80",message="must be at most 80 bytes"
 	// +optional
 	ID string `json:"id,omitempty"`
-	// kind is Approval, Question, Limit or Delegation. A Delegation is for the
-	// operator, which makes a child Run of it.
+	// kind is Approval (of a call, or of a node of a workflow), Question, Limit (more of
+	// a limit that was reached) or Delegation (a child Run, which the operator
+	// creates).
 	// +kubebuilder:validation:Enum=Approval;Question;Limit;Delegation
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// agent is who asks, where it is not the Run's own; of a Delegation who is to do
-	// the work.
+	// agent is the name of the Agent that asks, if it is not the Agent of the Run. For a
+	// Delegation it is the Agent of the child Run.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Agent string `json:"agent,omitempty"`
-	// question is what is asked, at most 1 KiB.
+	// question is the text of the request, at most 1 KiB.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Question string `json:"question,omitempty"`
-	// tool is what would be called, of an Approval.
+	// tool is the tool of the call, for an Approval.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Tool string `json:"tool,omitempty"`
-	// args are the arguments of the call as JSON, at most 1 KiB, and 4 KiB of a
-	// Delegation.
+	// args are the arguments of the call as JSON, at most 1 KiB, or the input of the
+	// child Run, at most 4 KiB.
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
 	// +optional
 	Args string `json:"args,omitempty"`
-	// argsTruncated is true when they are longer and their middle is left out; the
-	// whole is in the
-	// pod's log, in the event pending.
+	// argsTruncated is true if args are longer than that and their middle is left out.
+	// The event pending in the log of the pod has all of them.
 	// +optional
 	ArgsTruncated bool `json:"argsTruncated,omitempty"`
-	// digest is that of tool and arguments. A Decision of type Approve repeats it,
-	// and is good for nothing else.
+	// digest is the SHA-256 digest of the tool and its complete arguments. Before the
+	// call is made it is computed again: another call needs another approval.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// rule is the rule of the Agent's policy that asks.
+	// rule is the name of the policy rule that requires the approval.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// groups are those whose members may decide; empty: whoever may create
-	// Decisions.
+	// groups are the groups whose members may decide. If empty, every user who may
+	// create Decisions may.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=128
 	// +kubebuilder:validation:items:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Groups []string `json:"groups,omitempty"`
-	// schema is the JSON Schema of the answer to a question, whose value is then
-	// JSON; empty: any text.
+	// schema is the JSON Schema of spec.value of the Decision. If empty, an answer is
+	// any text.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Schema string `json:"schema,omitempty"`
-	// askedAt is since when it waits.
+	// askedAt is when the request was made.
 	// +optional
 	AskedAt *metav1.Time `json:"askedAt,omitempty"`
-	// expiresAt is until when it waits.
+	// expiresAt is when the request expires: a call is then not made, a question not
+	// answered, and a limit not raised.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
-// DecidedRequest is a Decision that the runner acted on.
+// DecidedRequest is a Decision that the Run acted on or refused.
 type DecidedRequest struct {
-	// name is that of the Decision.
+	// name is the name of the Decision.
 	// +kubebuilder:validation:MaxLength=144
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 144",message="must be at most 144 bytes"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// request is what it answered.
+	// request is the id of the request that was decided.
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 80",message="must be at most 80 bytes"
 	// +optional
@@ -276,12 +280,12 @@ type DecidedRequest struct {
 	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +optional
 	Type DecisionType `json:"type,omitempty"`
-	// digest is that of the call which the runner made, or did not make, for it.
+	// digest is the digest of the call that was approved or denied.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// refused says why the runner could not act on it; empty when it did.
+	// refused says why the Decision was refused; empty if the Run acted on it.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional

@@ -44,11 +44,18 @@ func Final(d *v1alpha1.Decision) bool {
 // Run may have its name by now.
 func Owner(d *v1alpha1.Decision) types.UID {
 	for _, o := range d.OwnerReferences {
-		if o.Kind == "Run" && o.Name == d.Spec.Run {
+		if strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/") && o.Kind == "Run" && o.Name == d.Spec.Run {
 			return o.UID
 		}
 	}
 	return ""
+}
+
+// Protected reports whether a Decision is for this Run and belongs to it. An admission
+// policy keeps such a Decision from being deleted before the Run, so it can be acted
+// on: the record of what was decided stays.
+func Protected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
+	return d.Spec.Run == run.Name && Owner(d) == run.UID
 }
 
 // Judge says what becomes of a Decision on a Run; nil: there is none of that
@@ -94,7 +101,7 @@ func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	}
 	for _, p := range run.Status.Progress.Pending {
 		if p.ID == d.Spec.Request {
-			return toRequest(p, d)
+			return toRequest(run, p, d)
 		}
 	}
 	if goesOn(run) {
@@ -184,7 +191,7 @@ func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	}
 	switch {
 	case len(ids) == 1:
-		return toRequest(found[0], d)
+		return toRequest(run, found[0], d)
 	case len(ids) > 1 && told(d):
 		return Verdict{Applied: metav1.ConditionUnknown, Message: underway}
 	case len(ids) == 0 && goesOn(run):
@@ -205,15 +212,15 @@ var fitting = map[string][]v1alpha1.DecisionType{
 
 // toRequest judges a Decision about one request: who made it, on what, and
 // whether it is an answer at all.
-func toRequest(p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
+func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
 	want, known := fitting[p.Kind]
 	switch {
 	case p.Kind == task.PendingDelegation:
 		return refused("%s is work for the Agent %s, which the operator has done in a Run of its own: nobody needs to decide it. Look at kubectl get runs -l %s=%s", p.ID, untrusted.Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
 	case known && !slices.Contains(want, d.Spec.Type):
 		return refused("%s wants the type %s, being of the kind %s, not %s", p.ID, either(want), p.Kind, d.Spec.Type)
-	case d.Spec.Type == v1alpha1.DecisionApprove && d.Spec.Digest != p.Digest:
-		return refused("%s is another request than the one that was approved: its digest is %s (status.progress.pending of the Run shows what it asks)", p.ID, p.Digest)
+	case d.Spec.Type == v1alpha1.DecisionApprove && !Approves(run, d, p.ID, p.Digest):
+		return refused("%s", mismatch(p, d))
 	case len(p.Groups) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
 		return refused("%s is for members of %s to decide: in spec.groups, name one of these that you are in", p.ID, groupList(p))
 	}

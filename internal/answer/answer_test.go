@@ -44,7 +44,7 @@ func made(d *v1alpha1.Decision, at time.Time) *v1alpha1.Decision {
 }
 
 func owned(d *v1alpha1.Decision, by types.UID) *v1alpha1.Decision {
-	d.OwnerReferences = []metav1.OwnerReference{{Kind: "Run", Name: d.Spec.Run, UID: by}}
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: d.Spec.Run, UID: by}}
 	return d
 }
 
@@ -156,6 +156,14 @@ func TestJudgeOfApprovals(t *testing.T) {
 	const onItsWay = "Unknown On its way to the runner"
 	call := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}
 	ofLeads := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Groups: []string{"leads", "owners"}}
+	bound := v1alpha1.PendingRequest{ID: "s3c1-" + strings.Repeat("d", 32), Kind: "Approval", Digest: strings.Repeat("d", 64)}
+	forged := v1alpha1.PendingRequest{ID: bound.ID, Kind: "Approval", Digest: strings.Repeat("e", 64)}
+	id := func(request string) func(*v1alpha1.DecisionSpec) {
+		return func(s *v1alpha1.DecisionSpec) { s.Request = request }
+	}
+	both := func(request, sum string) func(*v1alpha1.DecisionSpec) {
+		return func(s *v1alpha1.DecisionSpec) { s.Request, s.Digest = request, sum }
+	}
 	typed := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question", Schema: `{"type":"object","required":["env"],"properties":{"env":{"type":"string"}}}`}
 	var eight []v1alpha1.PendingRequest
 	for i := range 8 {
@@ -182,7 +190,13 @@ func TestJudgeOfApprovals(t *testing.T) {
 		want     string
 	}{
 		"an approval of what was shown":         {asking(call), says(approve, digest("d1")), onItsWay},
-		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False s3c1 is another request than the one that was approved: its digest is d1 (status.progress.pending"},
+		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False spec.digest is not the digest of request s3c1: another call was approved. Look at what it asks in status.progress.pending of the Run: its digest is d1"},
+		"an approval by the id alone":           {asking(bound), says(approve, id(bound.ID)), onItsWay},
+		"an approval by both":                   {asking(bound), says(approve, both(bound.ID, bound.Digest)), onItsWay},
+		"an approval of another call":           {asking(bound), says(approve, id("s3c1-"+strings.Repeat("e", 32))), "False Run x does not wait for s3c1-" + strings.Repeat("e", 32) + "; it waits for " + bound.ID},
+		"an approval with another digest":       {asking(bound), says(approve, both(bound.ID, strings.Repeat("d", 63)+"e")), "False spec.digest is not the digest of request " + bound.ID},
+		"an id that ends in other digits":       {asking(forged), says(approve, id(forged.ID)), "False Request " + forged.ID + " can only be approved with its digest, because its id does not end in it"},
+		"an id without digits":                  {asking(call), says(approve, digest("")), "False Request s3c1 can only be approved with its digest, because its id does not end in it. Look at what it asks in status.progress.pending of the Run, and set spec.digest to d1"},
 		"a denial needs no digest":              {asking(call), says(deny, nil), onItsWay},
 		"an answer to a call":                   {asking(call), says(answers, value("yes")), "False s3c1 wants the type Approve or Deny, being of the kind Approval, not Answer"},
 		"an approval of a question":             {asking(typed), says(approve, digest("d1")), "False s3c1 wants the type Answer"},

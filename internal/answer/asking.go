@@ -6,6 +6,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -66,7 +67,10 @@ func subject(p v1alpha1.PendingRequest) string {
 func reply(p v1alpha1.PendingRequest) string {
 	switch p.Kind {
 	case task.PendingApproval:
-		said := "type: Approve, digest: " + untrusted.Line(p.Digest, len(p.Digest))
+		said := "type: Approve"
+		if p.Args != "" && !digest.IsBound(p.ID, p.Digest) {
+			said += ", digest: " + untrusted.Line(p.Digest, len(p.Digest))
+		}
 		if p.Schema != "" {
 			said += ", value: '<JSON for the schema in status.progress.pending>'"
 		}

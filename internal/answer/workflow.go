@@ -32,7 +32,7 @@ func toApproval(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisi
 	if d.Spec.Scope == v1alpha1.ScopeRun {
 		return refused("%s is asked once, so scope: Run means nothing: remove spec.scope", p.ID)
 	}
-	v := toRequest(p, d)
+	v := toRequest(run, p, d)
 	if v.Deliver {
 		v.Message = "On its way to Run " + run.Name
 		v.Applied = metav1.ConditionUnknown

@@ -53,6 +53,7 @@ func TestJudgeOfWorkflows(t *testing.T) {
 	value := func(text string) func(*v1alpha1.DecisionSpec) {
 		return func(s *v1alpha1.DecisionSpec) { s.Value = text }
 	}
+	undigested := func(s *v1alpha1.DecisionSpec) { s.Digest = "" }
 	wrong := func(s *v1alpha1.DecisionSpec) { s.Digest = strings.Repeat("e", 64) }
 	groups := func(names ...string) func(*v1alpha1.DecisionSpec) {
 		return func(s *v1alpha1.DecisionSpec) { s.Groups = names }
@@ -71,9 +72,10 @@ func TestJudgeOfWorkflows(t *testing.T) {
 		want     []string // the first is how it begins
 	}{
 		"an approval":                       {flow(gate()), says(approve), []string{onItsWay}},
+		"an approval by its id":             {flow(gate()), says(approve, undigested), []string{onItsWay}},
 		"a denial, which needs no digest":   {flow(gate()), says(deny, wrong), []string{onItsWay}},
 		"one of two":                        {flow(gate(func(p *v1alpha1.PendingRequest) { p.ID = "approval-other" }), gate()), says(approve), []string{onItsWay}},
-		"of something else":                 {flow(gate()), says(approve, wrong), []string{"False approval-gate is another request than the one that was approved"}},
+		"of something else":                 {flow(gate()), says(approve, wrong), []string{"False spec.digest is not the digest of request approval-gate: another call was approved"}},
 		"by a member":                       {flow(gate(ofLeads)), says(approve, groups("staff", "leads")), []string{onItsWay}},
 		"by somebody else":                  {flow(gate(ofLeads)), says(deny, groups("staff")), []string{"False approval-gate is for members of leads to decide"}},
 		"with what it asks for":             {flow(gate(withSchema)), says(approve, value(`{"env": "staging"}`)), []string{onItsWay}},
@@ -140,8 +142,7 @@ func TestADelegationIsForNobody(t *testing.T) {
 
 func TestAWorkflowAsksAndSaysHow(t *testing.T) {
 	got := answer.Asking("x", []v1alpha1.PendingRequest{gate(withSchema, ofLeads)}, nil)
-	want := "It asks: “Deploy to the harbor?” To answer, kubectl create a Decision named x.approval-gate with spec {run: x, request: approval-gate, type: Approve, digest: " +
-		strings.Repeat("d", 64) + ", value: '<JSON for the schema in status.progress.pending>' (or type: Deny), groups: [<one of leads>], by: <your user name>}"
+	want := "It asks: “Deploy to the harbor?” To answer, kubectl create a Decision named x.approval-gate with spec {run: x, request: approval-gate, type: Approve, value: '<JSON for the schema in status.progress.pending>' (or type: Deny), groups: [<one of leads>], by: <your user name>}"
 	if got != want {
 		t.Errorf("Asking() = %q, want %q", got, want)
 	}

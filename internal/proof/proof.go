@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/answer"
 )
 
 // Decisions are those on a Run, oldest first. The client knows the field
@@ -54,7 +55,7 @@ func Lacking(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 	}
 	for _, done := range run.Status.Progress.Decided {
 		made := func(d v1alpha1.Decision) bool {
-			return d.Name == done.Name && d.Spec.Run == run.Name && proves(&d, done)
+			return d.Name == done.Name && d.Spec.Run == run.Name && proves(run, &d, done)
 		}
 		if done.Refused == "" && !slices.ContainsFunc(decisions, made) {
 			return done.Name
@@ -65,13 +66,13 @@ func Lacking(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 
 // proves says whether a Decision can be what a Run says that it went by. Where
 // that was about a call, only one about a call can.
-func proves(d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
+func proves(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
 	if done.Type != "" && done.Type != d.Spec.Type {
 		return false
 	}
 	switch d.Spec.Type {
 	case v1alpha1.DecisionApprove:
-		return d.Spec.Digest == done.Digest && !refused(d)
+		return answer.Approves(run, d, done.Request, done.Digest) && !refused(d)
 	case v1alpha1.DecisionDeny:
 		return true
 	default:

@@ -60,6 +60,41 @@ func TestWhatProvesThatACallWasApproved(t *testing.T) {
 	}
 }
 
+// The runner's full digest is compared with the digits in which the request of the
+// Decision ends.
+func TestAnApprovalByItsIDProvesThatCallOnly(t *testing.T) {
+	other := strings.Repeat("d", 31) + "e" + strings.Repeat("d", 32)
+	id := "s3c1-" + aDigest[:32]
+	cases := map[string]struct {
+		spec v1alpha1.DecisionSpec
+		done v1alpha1.DecidedRequest
+		want string
+	}{
+		"the call that was approved":       {v1alpha1.DecisionSpec{Request: id}, v1alpha1.DecidedRequest{Request: id, Digest: aDigest}, ""},
+		"with its digest":                  {v1alpha1.DecisionSpec{Request: id, Digest: aDigest}, v1alpha1.DecidedRequest{Request: id, Digest: aDigest}, ""},
+		"another call":                     {v1alpha1.DecisionSpec{Request: id}, v1alpha1.DecidedRequest{Request: id, Digest: other}, "d"},
+		"another request":                  {v1alpha1.DecisionSpec{Request: id}, v1alpha1.DecidedRequest{Request: "s4c1-" + aDigest[:32], Digest: aDigest}, "d"},
+		"no digest":                        {v1alpha1.DecisionSpec{Request: id}, v1alpha1.DecidedRequest{Request: id}, "d"},
+		"a part of the digest":             {v1alpha1.DecisionSpec{Request: id}, v1alpha1.DecidedRequest{Request: id, Digest: aDigest[:31]}, "d"},
+		"an id without digits":             {v1alpha1.DecisionSpec{Request: "s3c1"}, v1alpha1.DecidedRequest{Request: "s3c1", Digest: aDigest}, "d"},
+		"another digest than the digits":   {v1alpha1.DecisionSpec{Request: id, Digest: aDigest}, v1alpha1.DecidedRequest{Request: id, Digest: other}, "d"},
+		"an id without digits, and digest": {v1alpha1.DecisionSpec{Request: "s3c1", Digest: aDigest}, v1alpha1.DecidedRequest{Request: "s3c1", Digest: aDigest}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.done.Name = "d"
+			run := gen.Run(func(r *v1alpha1.Run) {
+				r.Status.Progress = &v1alpha1.RunProgress{Decided: []v1alpha1.DecidedRequest{tc.done}}
+			})
+			tc.spec.Run, tc.spec.Type = run.Name, v1alpha1.DecisionApprove
+			d := v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: tc.spec}
+			if got := proof.Lacking(run, []v1alpha1.Decision{d}); got != tc.want {
+				t.Errorf("unproven %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // A server is the API server: the Decisions that it has.
 type server map[string]v1alpha1.Decision
 

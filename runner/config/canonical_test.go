@@ -346,7 +346,7 @@ func (w *watcher) look(p task.Progress) {
 // approveWrite approves the first call of the first turn, if it is this one.
 func approveWrite(canonical string) *watcher {
 	return newWatcher(task.Decision{
-		Name: "ok", By: "ann", Request: "s2c1", Type: task.DecisionApprove, Digest: digest.Call("Write", json.RawMessage(canonical)),
+		Name: "ok", By: "ann", Request: "s2c1-" + digest.Short(digest.Call("Write", json.RawMessage(canonical))), Type: task.DecisionApprove,
 	})
 }
 
@@ -418,7 +418,7 @@ func TestAResumedCallKeepsTheFileThatWasApproved(t *testing.T) {
 	approve, other := w.onAsk, make(chan struct{})
 	w.onAsk = sync.OnceFunc(func() {
 		approve()
-		if w.asked[0].Digest != w.decisions[0].Digest {
+		if w.asked[0].ID != w.decisions[0].Request {
 			close(other) // the approval is of no use: do not wait for another
 		}
 	})

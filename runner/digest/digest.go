@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"hash"
 	"strconv"
+	"strings"
 )
 
 // Call is the name of a call: 64 hexadecimal digits, for these and no other
@@ -26,6 +27,20 @@ func Call(tool string, args json.RawMessage) string {
 		part(h, args)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// shortLength is how many digits of a digest the id of a request ends in: 128 bits,
+// so that no other call of the same id can be found.
+const shortLength = 32
+
+// Short returns the digits of a digest with which the id of a request for approval
+// ends.
+func Short(sum string) string { return sum[:min(len(sum), shortLength)] }
+
+// IsBound reports whether the id of a request ends in the digits of a digest. Whoever
+// approves the id then approves the call with this digest and no other.
+func IsBound(id, sum string) bool {
+	return len(sum) >= shortLength && strings.HasSuffix(id, "-"+Short(sum))
 }
 
 // part adds one part with its length before it, so that parts cannot run into

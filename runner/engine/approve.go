@@ -147,14 +147,15 @@ func (s *session) asked(want journal.Request) (free string, known *journal.Asked
 			known = &q
 		}
 	}
-	return freeID(want.CallID, requests, st.Answers), known
+	return freeID(want.CallID, want.Digest, requests, st.Answers), known
 }
 
-// freeID names what a person is asked about a call, as nothing is named that
-// people were asked, or have answered, before.
-func freeID(call string, asked []journal.Asked, answered map[string]journal.Decision) string {
+// freeID returns an id for a new request about a call, which no request had and no
+// decision named before. The id of a request for approval ends in the digest of what
+// would be called; a question has none.
+func freeID(call, sum string, asked []journal.Asked, answered map[string]journal.Decision) string {
 	for n := len(asked); ; n++ {
-		id := requestID(call, n)
+		id := requestID(call, n, sum)
 		_, taken := answered[id]
 		if !taken && !slices.ContainsFunc(asked, func(q journal.Asked) bool { return q.ID == id }) {
 			return id
@@ -170,16 +171,30 @@ func (s *session) decision(request string) (journal.Decision, bool) {
 	return d, decided
 }
 
-// requestID names what a person is asked about a call, where so much was asked
-// before.
-func requestID(call string, before int) string {
-	if before == 0 {
-		return call
+// maxRequestID is the most bytes of an id that ends in a digest. A Decision on the
+// request is named <run>.<id>, or <run>.<id>.2 and so on after one was refused, which
+// leaves task.MaxRequest bytes for both.
+const maxRequestID = task.MaxRequest - len(".999")
+
+// requestID is the id of a request about a call, of which there were so many before.
+// Below several agents the id of a call can be too long: then its hash stands for it.
+func requestID(call string, before int, sum string) string {
+	suffix := ""
+	if before > 0 {
+		suffix = fmt.Sprintf("-%d", before+1)
 	}
-	return fmt.Sprintf("%s-%d", call, before+1)
+	if sum == "" {
+		return call + suffix
+	}
+	suffix += "-" + digest.Short(sum)
+	if len(call)+len(suffix) > maxRequestID {
+		call = "h" + digest.Short(task.Hash([]byte(call)))
+	}
+	return call + suffix
 }
 
-// callOf is the call that a request is about.
+// callOf returns the call that a request is about, from the id of the request. It
+// does not know calls whose ids are hashed: those are in the journal.
 func callOf(request string) string {
 	call, _, _ := strings.Cut(request, "-")
 	return call

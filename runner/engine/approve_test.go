@@ -36,6 +36,11 @@ func approval(name, request, sum string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionApprove, Digest: sum}
 }
 
+// requested is the id of the first request for approval of a call.
+func requested(call, name, args string) string {
+	return requestID(call, 0, digest.Call(name, json.RawMessage(args)))
+}
+
 // deny is a Decision that denies.
 func deny(name, request, reason string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionDeny, Reason: reason}
@@ -64,6 +69,7 @@ func (s *stage) doneWith(name string) (args []string) {
 func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 	const bash = `{"n":1}`
 	right := digest.Call("Bash", json.RawMessage(bash))
+	id := requested("s2c1", "Bash", bash)
 	cases := map[string]struct {
 		policy Policy
 		said   []task.Decision
@@ -78,43 +84,54 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 		"an answer that nobody knows asks": {
 			rulebook{"Bash": {}}, nil, "Error: " + resultUndecided + "\n- " + adviceDenied, false, nil,
 		},
-		"a person approves": {asksBefore, []task.Decision{approval("d", "s2c1", right)}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: "s2c1", Digest: right}}},
+		"a person approves":                 {asksBefore, []task.Decision{approval("d", id, right)}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
+		"a person approves by the id alone": {asksBefore, []task.Decision{approval("d", id, "")}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
+		"a person approves another call by its id": {
+			asksBefore,
+			[]task.Decision{approval("d", requested("s9c1", "Bash", bash), "")},
+			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
+			[]task.Decided{{Name: "d", Request: requested("s9c1", "Bash", bash), Refused: fmt.Sprintf(refusedUnknown, requested("s9c1", "Bash", bash))}},
+		},
 		"a person approves the only request": {
 			asksBefore,
 			[]task.Decision{approval("d", "", right)},
 			`Bash{"n":1}`, true,
-			[]task.Decided{{Name: "d", Request: "s2c1", Digest: right}},
+			[]task.Decided{{Name: "d", Request: id, Digest: right}},
 		},
-		"a person denies": {asksBefore, []task.Decision{deny("d", "s2c1", "too risky")}, "Error: Denied by ann: too risky\n- " + adviceDenied, false, []task.Decided{{Name: "d", Request: "s2c1", Digest: right}}},
+		"a person denies": {asksBefore, []task.Decision{deny("d", id, "too risky")}, "Error: Denied by ann: too risky\n- " + adviceDenied, false, []task.Decided{{Name: "d", Request: id, Digest: right}}},
 		"nobody decides":  {asksBefore, nil, "Error: " + resultUndecided + "\n- " + adviceDenied, false, nil},
 		"a person approves something else": {
 			asksBefore,
-			[]task.Decision{approval("d", "s2c1", digest.Call("Bash", json.RawMessage(`{"n":2}`)))},
+			[]task.Decision{approval("d", id, digest.Call("Bash", json.RawMessage(`{"n":2}`)))},
 			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
-			[]task.Decided{{Name: "d", Request: "s2c1", Refused: refusedDigest}},
+			[]task.Decided{{Name: "d", Request: id, Refused: refusedDigest}},
 		},
 		"a person approves without saying what": {
 			asksBefore,
-			[]task.Decision{approval("d", "s2c1", ""), approval("e", "", "")},
+			[]task.Decision{approval("d", "s2c1", ""), approval("e", "", ""), approval("f", "s2c1-2", "")},
 			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
-			[]task.Decided{{Name: "d", Request: "s2c1", Refused: refusedDigest}, {Name: "e", Refused: refusedDigest}},
+			[]task.Decided{
+				{Name: "e", Refused: refusedDigest},
+				{Name: "d", Request: "s2c1", Refused: fmt.Sprintf(refusedUnknown, "s2c1")},
+				{Name: "f", Request: "s2c1-2", Refused: fmt.Sprintf(refusedUnknown, "s2c1-2")},
+			},
 		},
 		"a person denies something else, then approves": {
 			asksBefore,
-			[]task.Decision{{Name: "d", Request: "s2c1", Type: task.DecisionDeny, Digest: "x"}, approval("e", "", right)},
+			[]task.Decision{{Name: "d", Request: id, Type: task.DecisionDeny, Digest: "x"}, approval("e", "", right)},
 			`Bash{"n":1}`, true,
-			[]task.Decided{{Name: "d", Request: "s2c1", Refused: refusedDigest}, {Name: "e", Request: "s2c1", Digest: right}},
+			[]task.Decided{{Name: "d", Request: id, Refused: refusedDigest}, {Name: "e", Request: id, Digest: right}},
 		},
 		"what is no decision on a call is refused": {
 			asksBefore,
 			[]task.Decision{
-				answers("d", "s2c1", "yes"), grant("s2c1", 1), {Name: "m", Request: "s2c1", Type: task.DecisionMessage, Value: "yes"}, approval("e", "s2c1", right),
+				answers("d", id, "yes"), grant(id, 1), {Name: "m", Request: id, Type: task.DecisionMessage, Value: "yes"}, approval("e", id, right),
 			},
 			`Bash{"n":1}`, true,
 			[]task.Decided{
-				{Name: "d", Request: "s2c1", Refused: fmt.Sprintf(refusedCall, "s2c1")},
-				{Name: "r.s2c1", Request: "s2c1", Refused: fmt.Sprintf(refusedCall, "s2c1")},
-				{Name: "e", Request: "s2c1", Digest: right},
+				{Name: "d", Request: id, Refused: fmt.Sprintf(refusedCall, id)},
+				{Name: "r." + id, Request: id, Refused: fmt.Sprintf(refusedCall, id)},
+				{Name: "e", Request: id, Digest: right},
 				{Name: "m"},
 			},
 		},
@@ -171,7 +188,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				synctest.Wait()
 				p := s.desk.last()
 				want := tc.want
-				want.ID, want.Kind, want.Tool, want.Rule, want.Groups = "s2c1", task.PendingApproval, "Bash", "commands", []string{"sre"}
+				want.ID, want.Kind, want.Tool, want.Rule, want.Groups = requested("s2c1", "Bash", string(s.steps(t)[1].Calls[0].Args)), task.PendingApproval, "Bash", "commands", []string{"sre"}
 				want.Question, want.AskedAt, want.ExpiresAt = "use of ‹secret:s/k›", "2000-01-01T00:00:00Z", "2000-01-08T00:00:00Z"
 				want.Digest = digest.Call("Bash", s.steps(t)[1].Calls[0].Args)
 				if diff := cmp.Diff([]task.Pending{want}, p.Pending); diff != "" || p.State != stateApproval || p.Effects != "" {
@@ -182,7 +199,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 						t.Errorf("the event shows %d bytes", len(shown.Args))
 					}
 				}
-				c.say(approval("d", "s2c1", want.Digest))
+				c.say(approval("d", want.ID, ""))
 				end()
 			})
 		})
@@ -216,7 +233,7 @@ func (s *stage) approveAll(c *crowd) (asked []task.Pending) {
 			return asked
 		}
 		asked = append(asked, p[0])
-		c.say(approval(fmt.Sprint(n), p[0].ID, p[0].Digest))
+		c.say(approval(fmt.Sprint(n), p[0].ID, ""))
 	}
 }
 
@@ -253,7 +270,7 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 				var asked []string
 				for n, p := range s.approveAll(c) {
 					asked = append(asked, strings.TrimSpace(p.Rule+" "+strings.Join(p.Groups, ",")))
-					if p.Agent != "b" || p.ID != requestID("s2c1.s2c1", n) {
+					if p.Agent != "b" || p.ID != requestID("s2c1.s2c1", n, p.Digest) {
 						t.Errorf("asked by %q as %s", p.Agent, p.ID)
 					}
 				}
@@ -283,14 +300,14 @@ func TestAnApprovalForTheRun(t *testing.T) {
 		if p := s.desk.last().Pending; len(p) != 3 {
 			t.Fatalf("pending %+v", p)
 		}
-		all := approval("d", "s2c1", digest.Call("Bash", json.RawMessage(`{"n":1}`)))
+		all := approval("d", requested("s2c1", "Bash", `{"n":1}`), "")
 		all.Scope = task.ScopeRun
 		c.say(all)
 		synctest.Wait()
 		if p := s.desk.last().Pending; len(p) != 1 || p[0].Rule != "files" {
 			t.Errorf("still pending %+v", p)
 		}
-		c.say(approval("w", "s2c3", digest.Call("Write", json.RawMessage(`{}`))))
+		c.say(approval("w", requested("s2c3", "Write", `{}`), ""))
 		end()
 		next := s.again(tools, calls(`Bash {"n":4}`), says("ok"))
 		next.Actor.Policy, next.People = policy, c
@@ -333,14 +350,14 @@ func TestAnApprovalForTheRunIsNotForARuleThatAsksAboutOneCall(t *testing.T) {
 		s.Actor.Policy = undecided(`{"n":2}`)
 		end := s.running(t.Context())
 		synctest.Wait()
-		all := approval("d", "s2c1", s.desk.last().Pending[0].Digest)
+		all := approval("d", s.desk.last().Pending[0].ID, "")
 		all.Scope = task.ScopeRun
 		c.say(all)
 		synctest.Wait()
 		if p := s.desk.last().Pending; len(p) != 1 || p[0].Args != `{"n":2}` {
 			t.Errorf("pending %+v", p)
 		}
-		c.say(deny("e", "s4c1", ""))
+		c.say(deny("e", requested("s4c1", "Bash", `{"n":2}`), ""))
 		end()
 		if diff := cmp.Diff([]string{`{"n":1}`}, s.doneWith("Bash")); diff != "" {
 			t.Errorf("made -want +got:\n%s", diff)
@@ -368,7 +385,7 @@ func TestManyApprovalsWaitTheirTurn(t *testing.T) {
 			if want := min(13-n, task.MaxPending); len(p) != want {
 				t.Errorf("%d are shown, want %d", len(p), want)
 			}
-			c.say(approval(fmt.Sprint(n), p[0].ID, p[0].Digest))
+			c.say(approval(fmt.Sprint(n), p[0].ID, ""))
 		}
 		end()
 		if got := len(s.doneWith("Bash")); got != 13 {

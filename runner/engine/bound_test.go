@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -61,7 +62,7 @@ func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
 		if p.Args != `{"n":2}` || p.Digest != digest.Call("Bash", json.RawMessage(p.Args)) {
 			t.Errorf("shown %+v", p)
 		}
-		c.say(approval("d", p.ID, p.Digest))
+		c.say(approval("d", p.ID, ""))
 		end()
 		if diff := cmp.Diff([]string{`{"n":2}`}, s.doneWith("Bash")); diff != "" {
 			t.Errorf("made -want +got:\n%s", diff)
@@ -83,7 +84,7 @@ func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 		}})
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approval("d", "s2c1", s.desk.last().Pending[0].Digest))
+		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
 		copy(kept, `{"n":9}`)
 		end()
 		if diff := cmp.Diff([]string{`{"n":1}`}, s.doneWith("Bash")); diff != "" {
@@ -101,16 +102,18 @@ func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 		digests := 0
 		s.Digest = func(string, json.RawMessage) string {
 			digests++
-			return fmt.Sprint("digest-", min(digests, 2))
+			return strings.Repeat(fmt.Sprint(min(digests, 2)), 64)
 		}
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approval("d", "s2c1", "digest-1"))
+		first, second := "s2c1-"+strings.Repeat("1", 32), "s2c1-2-"+strings.Repeat("2", 32)
+		c.say(approval("d", first, ""))
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != "s2c1-2" || p[0].Digest != "digest-2" || len(s.doneWith("Bash")) > 0 {
+		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != second || p[0].Digest != strings.Repeat("2", 64) || len(s.doneWith("Bash")) > 0 {
 			t.Fatalf("pending %+v", p)
 		}
-		c.say(approval("e", "s2c1-2", "digest-2"))
+		c.say(approval("again", first, ""))
+		c.say(approval("e", second, ""))
 		end()
 		if got := s.doneWith("Bash"); len(got) != 1 {
 			t.Errorf("made %v", got)
@@ -127,7 +130,7 @@ func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 		end := s.running(t.Context())
 		asked := s.approveAll(c)
 		end()
-		if len(asked) != 2 || asked[1].ID != "s2c1-2" || asked[1].Groups[0] != "sre" || len(s.doneWith("Bash")) != 1 {
+		if len(asked) != 2 || asked[1].ID != requestID("s2c1", 1, asked[0].Digest) || asked[1].Groups[0] != "sre" || len(s.doneWith("Bash")) != 1 {
 			t.Errorf("asked %+v", asked)
 		}
 	})
@@ -159,12 +162,12 @@ func TestAnApprovalIsUsedOnce(t *testing.T) {
 		}})
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approval("d", "s2c1", digest.Call("Bash", json.RawMessage("{}"))))
+		c.say(approval("d", requested("s2c1", "Bash", "{}"), ""))
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != "s2c1-2" {
+		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != requestID("s2c1", 1, p[0].Digest) {
 			t.Fatalf("pending %+v", p)
 		}
-		c.say(deny("e", "s2c1-2", ""))
+		c.say(deny("e", s.desk.last().Pending[0].ID, ""))
 		end()
 		if got := s.doneWith("Bash"); len(got) != 1 {
 			t.Errorf("made %v", got)

@@ -63,9 +63,8 @@ func approved(t *testing.T, d task.Decision, made func(c *crowd) *stage) (s *sta
 
 func TestACallIsApprovedRecordedAndMadeInItsCanonicalForm(t *testing.T) {
 	const canonical = `{"n":"abc"}`
-	right := digest.Call("Bash", json.RawMessage(canonical))
 	for _, written := range []string{`{"n":"abc"}`, `{"n":"ABC"}`, `{"N":"Abc"}`} {
-		s := approved(t, approval("d", "s2c1", right), func(c *crowd) *stage {
+		s := approved(t, approval("d", requested("s2c1", "Bash", canonical), ""), func(c *crowd) *stage {
 			return caseless(c, nil, calls("Bash "+written), says("ok"))
 		})
 		if diff := cmp.Diff([]string{canonical}, s.doneWith("Bash")); diff != "" {
@@ -182,7 +181,7 @@ func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
 		}
 		return tool.Result{Text: strings.Join(all, " ")}, nil
 	})
-	release := approval("d", "s4c1", digest.Call("Bash", json.RawMessage(`{"n":2}`)))
+	release := approval("d", requested("s4c1", "Bash", `{"n":2}`), "")
 	release.Scope = task.ScopeRun
 	s := approved(t, release, func(c *crowd) *stage {
 		s := newStage(box{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))

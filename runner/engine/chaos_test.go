@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -295,8 +296,10 @@ func (c *chaos) decision(name string, q task.Pending) task.Decision {
 		return deny(name, q.ID, "the key is "+canary)
 	case c.below(4) == 0:
 		return approval(name, q.ID, "the digest of something else")
+	case c.below(8) == 0:
+		return approval(name, callOf(q.ID)+"-"+digest.Short(digest.Call("Guard", json.RawMessage(`{"other":1}`))), "")
 	}
-	d := approval(name, q.ID, q.Digest)
+	d := approval(name, q.ID, "")
 	if c.below(6) == 0 {
 		d.Scope = task.ScopeRun
 	}

@@ -77,7 +77,7 @@ func (s *session) commissioned(call string) (journal.Asked, bool) {
 func (s *session) freeFor(call string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return freeID(call, s.book.Session(s.name).Requests[call], nil)
+	return freeID(call, "", s.book.Session(s.name).Requests[call], nil)
 }
 
 // childOf is how the child Run of a request ended, if it is known.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -19,8 +20,8 @@ const (
 	refusedNone    = "nothing is asked"
 	refusedMany    = "several things are asked; name one of them as its request"
 	refusedKind    = "%s is a %s, not for type %s"
-	refusedCall    = "%s wants Approve (with its digest) or Deny"
-	refusedDigest  = "approved something else: the digest is not that of the request"
+	refusedCall    = "%s wants Approve or Deny"
+	refusedDigest  = "it approves another call: its digest is not the digest of the request"
 	refusedMisfit  = "the answer does not fit: %s"
 	refusedLittle  = "it grants no %s"
 	refusedType    = "this runner knows no decision of the type %q"
@@ -131,7 +132,7 @@ func (r *run) due(request string) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.book.Waits(callOf(request))
+	return r.book.Waits(cmp.Or(r.book.CallOf(request), callOf(request)))
 }
 
 // kindOf is what a decision is an answer to.
@@ -191,7 +192,7 @@ func (q *request) fits(d task.Decision) (*request, string) {
 		return nil, fmt.Sprintf(refusedCall, q.ID)
 	case kindOf(d) != q.Kind:
 		return nil, fmt.Sprintf(refusedKind, q.ID, q.Kind, d.Type)
-	case q.Kind == task.PendingApproval && d.Digest != q.Digest && (d.Digest != "" || d.Type == task.DecisionApprove):
+	case q.Kind == task.PendingApproval && !q.isNamedBy(d):
 		return nil, refusedDigest
 	case q.gauge != nil && q.gauge.granted(d) <= 0:
 		return nil, fmt.Sprintf(refusedLittle, q.gauge.name)
@@ -200,6 +201,15 @@ func (q *request) fits(d task.Decision) (*request, string) {
 		return nil, fmt.Sprintf(refusedMisfit, err)
 	}
 	return q, ""
+}
+
+// isNamedBy reports whether a decision on a call is about the call as it would be
+// made. An approval says so by the digest, or by an id that ends in it.
+func (q *request) isNamedBy(d task.Decision) bool {
+	if d.Digest != "" {
+		return d.Digest == q.Digest
+	}
+	return d.Type == task.DecisionDeny || d.Request == q.ID && digest.IsBound(q.ID, q.Digest)
 }
 
 // wrong is what is wrong with an answer; nil: nothing.

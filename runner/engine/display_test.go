@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -92,7 +91,7 @@ func TestManyChildRunsWaitTheirTurn(t *testing.T) {
 			n.say(finished(p.Pending[0].ID, "well"))
 		}
 		time.Sleep(time.Second)
-		people.say(approval("d", "s2c11", digest.Call("Bash", []byte(`{"n":1}`))))
+		people.say(approval("d", requested("s2c11", "Bash", `{"n":1}`), ""))
 		if out := end(); out.Reason != task.ReasonFinished || out.Progress.Usage.CacheWriteTokens != 10_000 {
 			t.Errorf("ended %s having used %+v: %s", out.Reason, out.Progress.Usage, out.Message)
 		}

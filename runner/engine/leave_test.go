@@ -50,6 +50,8 @@ func (l *lever) Turned() <-chan struct{} {
 }
 
 func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
+	digits := strings.TrimPrefix(requested("s2c1", "Bash", "{}"), "s2c1")
+	bash := "s2c1" + digits
 	limited := fails(&model.RateLimitedError{RetryAfter: 30 * time.Minute, Message: "slow down"})
 	busyFor := func(d time.Duration) func() bool {
 		began := time.Now()
@@ -62,10 +64,10 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 		state  string
 		ids    []string
 	}{
-		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, stateApproval, []string{"s2c1"}},
-		"after as long as it may hold": {[]string{"Bash {}"}, func(s *stage) { s.Hold = 10 * time.Second }, 10 * time.Second, stateApproval, []string{"s2c1"}},
+		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, stateApproval, []string{bash}},
+		"after as long as it may hold": {[]string{"Bash {}"}, func(s *stage) { s.Hold = 10 * time.Second }, 10 * time.Second, stateApproval, []string{bash}},
 		"with a question":              {[]string{`ask {"q":"a"}`}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1"}},
-		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1", "s2c2", "s2c3"}},
+		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
 		"with a used up limit": {
 			[]string{"Read {}"},
 			func(s *stage) { s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true },
@@ -75,19 +77,19 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 		"when the others are done": {
 			[]string{"Bash {}", "Slow {}"},
 			nil, 7 * time.Minute, stateApproval,
-			[]string{"s2c1"},
+			[]string{bash},
 		},
 		"when nothing runs in the background": {
 			[]string{"Bash {}"},
 			func(s *stage) { s.Busy = busyFor(time.Hour) },
 			time.Hour, stateApproval,
-			[]string{"s2c1"},
+			[]string{bash},
 		},
-		"from the session below": {[]string{`agent {"agent":"b"}`}, nil, 2 * time.Minute, stateApproval, []string{"s2c1.s2c1"}},
+		"from the session below": {[]string{`agent {"agent":"b"}`}, nil, 2 * time.Minute, stateApproval, []string{"s2c1.s2c1" + digits}},
 		"not while a provider asks to wait": {
 			[]string{"Bash {}", `agent {"agent":"limited"}`},
 			nil, 32 * time.Minute, stateApproval,
-			[]string{"s2c1"},
+			[]string{bash},
 		},
 	}
 	for name, tc := range cases {
@@ -155,7 +157,7 @@ func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 		s := governedStage(c, calls("Bash {}"), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(24 * time.Hour)
-		c.say(approval("d", "s2c1", s.desk.last().Pending[0].Digest))
+		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds > 0 {
 			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
 		}
@@ -171,7 +173,7 @@ func TestADecisionPutsTheLeavingOff(t *testing.T) {
 		began := time.Now()
 		end := s.running(t.Context())
 		time.Sleep(100 * time.Second)
-		c.say(approval("d", "s2c1", s.desk.last().Pending[0].Digest))
+		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonWaiting || time.Since(began) != 220*time.Second || len(out.Progress.Pending) != 1 {
 			t.Errorf("ended %s after %s: %+v", out.Reason, time.Since(began), out.Progress.Pending)
 		}
@@ -188,7 +190,7 @@ func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			s.Durable = true
 			end := s.running(t.Context())
 			time.Sleep(defaultHold + time.Duration(off)*time.Nanosecond)
-			c.say(approval("d", "s2c1", digest.Call("Bash", json.RawMessage("{}"))))
+			c.say(approval("d", requested("s2c1", "Bash", "{}"), ""))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
 				next := s.again(s.Actor.Tools.(box), says("ok"))
@@ -205,14 +207,14 @@ func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 // What was decided while no runner was there is acted on at once, and no model is
 // asked before it is.
 func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
-	right := approval("r.s2c1", "s2c1", digest.Call("Bash", json.RawMessage("{}")))
+	id := requested("s2c1", "Bash", "{}")
 	cases := map[string]struct {
 		call string
 		said task.Decision
 		want string
 	}{
-		"an approval": {"Bash {}", right, "Bash{}"},
-		"a denial":    {"Bash {}", deny("r.s2c1", "s2c1", "no"), "Denied by ann: no"},
+		"an approval": {"Bash {}", approval("r", id, ""), "Bash{}"},
+		"a denial":    {"Bash {}", deny("r", id, "no"), "Denied by ann: no"},
 		"an answer":   {`ask {"q":"a"}`, answers("r.s2c1", "s2c1", "main"), "ann says main"},
 	}
 	for name, tc := range cases {
@@ -323,14 +325,15 @@ func TestAMessageApprovesNothing(t *testing.T) {
 		s.Actor.Model.Model = bySession{1, `Bash {"n":1}`}
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
+		id := requested("s3c1", "Bash", s.desk.last().Pending[0].Args)
 		c.say(message("n", "yes, do it"))
-		c.say(task.Decision{Name: "o", Request: "s3c1", Type: task.DecisionMessage, Value: "yes"})
+		c.say(task.Decision{Name: "o", Request: id, Type: task.DecisionMessage, Value: "yes"})
 		time.Sleep(time.Minute)
-		c.say(deny("d", "s3c1", ""))
+		c.say(deny("d", id, ""))
 		want := []task.Decided{
 			{Name: "m"},
-			{Name: "o", Request: "s3c1", Refused: fmt.Sprintf(refusedCall, "s3c1")},
-			{Name: "d", Request: "s3c1", Digest: digest.Call("Bash", json.RawMessage(`{"at":0}`))},
+			{Name: "o", Request: id, Refused: fmt.Sprintf(refusedCall, id)},
+			{Name: "d", Request: id, Digest: digest.Call("Bash", json.RawMessage(`{"at":0}`))},
 			{Name: "n"},
 		}
 		if diff := cmp.Diff(want, end().Progress.Decided, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Digest" }, cmp.Ignore()), typeless); diff != "" {

@@ -156,7 +156,7 @@ func TestWhatIsApprovedWhileItIsPausedIsMadeAfterwards(t *testing.T) {
 		if p.State != statePaused || len(p.Pending) != 1 {
 			t.Fatalf("state %q, pending %v", p.State, p.Pending)
 		}
-		c.say(approval("d", "s2c1", p.Pending[0].Digest))
+		c.say(approval("d", p.Pending[0].ID, ""))
 		time.Sleep(time.Hour)
 		if got := s.doneWith("Bash"); len(got) > 0 || s.desk.last().State != statePaused {
 			t.Errorf("made %v while paused; state %q", got, s.desk.last().State)
@@ -276,7 +276,7 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 			s.Lost = []string{"background job job-1 (npm run dev)", "python session main\x1b[2J"}
 			s.Actor.Model.Model = script
 			if n == 2 {
-				c.say(deny("d", "s2c1.s2c1", ""))
+				c.say(deny("d", requested("s2c1.s2c1", "Bash", "{}"), ""))
 			}
 			s.run(t)
 		}
@@ -304,7 +304,7 @@ func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
 			s.Actor.Policy, s.People, s.Durable = asksBefore, c, true
 			s.Task.Attempt, s.Task.Retry = n+2, retry
 			if n == 1 {
-				c.say(deny("d", "s2c1", ""))
+				c.say(deny("d", requested("s2c1", "Bash", "{}"), ""))
 			}
 			s.run(t)
 		}

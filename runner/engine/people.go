@@ -92,7 +92,7 @@ func (s *session) questionOf(call string) (string, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.book.Session(s.name)
-	return freeID(call, st.Requests[call], nil), st.Since[call] // what it is answered is its own
+	return freeID(call, "", st.Requests[call], nil), st.Since[call] // what it is answered is its own
 }
 
 // await asks a person and waits for what they decide; false when nobody did in
@@ -146,7 +146,9 @@ func (r *run) post(q *request) (*request, time.Time) {
 	}
 	r.room.open = append(r.room.open, q)
 	slices.SortStableFunc(r.room.open, func(a, b *request) int {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+		callA, callB := callOf(a.ID), callOf(b.ID)
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(len(callA), len(callB)), cmp.Compare(callA, callB),
+			cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
 	q.announce()
 	return q, expires

@@ -92,6 +92,19 @@ func (b *Book) Waits(call string) bool {
 	return false
 }
 
+// CallOf returns the id of the call of the last turn of a session about which a
+// person was asked with a request; empty: there is none.
+func (b *Book) CallOf(request string) string {
+	for _, s := range b.sessions {
+		for call, asked := range s.Requests {
+			if slices.ContainsFunc(asked, func(q Asked) bool { return q.ID == request }) {
+				return call
+			}
+		}
+	}
+	return ""
+}
+
 // Below are the sessions below a call that have open calls, deepest first.
 func (b *Book) Below(call string) []string {
 	var open []string

@@ -69,8 +69,9 @@ type Confinement struct {
 
 // Pending is one request to a person, or to the operator for a child Run.
 type Pending struct {
-	// ID is that of the call that waits, or of a reached limit: limit-<name>-<n>,
-	// n being the limit. It becomes part of the name of a
+	// ID names the request. An Approval has <call>-<digits>, where digits are the first
+	// 32 of Digest; a Question and a Delegation have the id of their call; a Limit has
+	// limit-<name>-<n>, where n is the limit. It becomes part of the name of a
 	// Kubernetes object, which one request has to itself: lower-case letters,
 	// digits, "-" and ".", not used twice by one attempt, at most MaxRequest bytes.
 	ID string `json:"id"`

@@ -252,7 +252,8 @@ type Decision struct {
 	Request string `json:"request,omitempty"`
 	// Type is Approve, Deny, Answer, Grant or Message.
 	Type string `json:"type"`
-	// Digest is that of what an Approve approves; Scope is Call or Run, empty: Call.
+	// Digest is the digest of what an Approve approves; empty: Request ends in it.
+	// Scope is Call or Run, empty: Call.
 	Digest string `json:"digest,omitempty"`
 	Scope  string `json:"scope,omitempty"`
 	// Reason is why, which the model is told of a Deny.

@@ -139,23 +139,34 @@ var toolsetCases = map[string]ruleCase{
 	"a parameter is bounded":                {toolset, `spec: {http: null, requests: {baseURL: "https://a.b", tools: [{name: a, description: d, method: GET, path: /, query: {q: ` + strings.Repeat("x", 1025) + `}}]}}`, "a value of at most 1024"},
 }
 
-const approval = `{apiVersion: deckhand.dev/v1alpha1, kind: Decision, metadata: {name: r.s3c1}, spec: {run: r, request: s3c1, type: Approve, digest: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd, by: admin}}`
+const approval = `{apiVersion: deckhand.dev/v1alpha1, kind: Decision, metadata: {name: r.s3c1-dddddddddddddddddddddddddddddddd}, spec: {run: r, request: s3c1-dddddddddddddddddddddddddddddddd, type: Approve, by: admin}}`
+
+// The longest name of a Run and the longest id that a runner gives a request.
+var (
+	longRun     = strings.Repeat("r", 63)
+	longRequest = "h" + strings.Repeat("d", 32) + "-12345678-" + strings.Repeat("d", 32)
+)
 
 // approvalCases are the rules of what a person may say of a call.
 var approvalCases = map[string]ruleCase{
 	"an approval":                         {approval, ``, ``},
 	"an approval for the rest of the Run": {approval, `spec: {scope: Run, reason: It is only a branch.}`, ``},
-	"the next approval":                   {approval, `metadata: {name: r.s3c1.2}`, ``},
-	"an approval of another name":         {approval, `metadata: {name: r.s3c12}`, "name it r.s3c1: one request is decided once; where that one was refused, name the next r.s3c1.2"},
-	"an approval says what of":            {approval, `{metadata: {name: any}, spec: {request: null}}`, "Approve and Deny name the request"},
-	"a denial says what of":               {approval, `{metadata: {name: any}, spec: {request: null, type: Deny, digest: null}}`, "Approve and Deny name the request"},
-	"an approval repeats the digest":      {approval, `spec: {digest: null}`, "digest goes with the type Approve: copy it from status.progress.pending"},
+	"the next approval":                   {approval, `metadata: {name: r.s3c1-dddddddddddddddddddddddddddddddd.2}`, ``},
+	"an approval of another name":         {approval, `metadata: {name: r.s3c12}`, "metadata.name must be r.s3c1-dddddddddddddddddddddddddddddddd (<run>.<request>)"},
+	"an approval says what of":            {approval, `{metadata: {name: any}, spec: {request: null}}`, "request is required for the types Approve and Deny"},
+	"a denial says what of":               {approval, `{metadata: {name: any}, spec: {request: null, type: Deny}}`, "request is required for the types Approve and Deny"},
+	"an approval of a call by its id":     {approval, `{metadata: {name: r.s3c1}, spec: {request: s3c1}}`, "copy the whole id from status.progress.pending"},
+	"an approval of cut digits":           {approval, `{metadata: {name: r.s3c1-dddd}, spec: {request: s3c1-dddd}}`, "copy the whole id from status.progress.pending"},
+	"an approval with a digest":           {approval, `spec: {digest: ` + strings.Repeat("d", 64) + `}`, ``},
+	"an approval by digest alone":         {approval, `{metadata: {name: r.s3c1}, spec: {request: s3c1, digest: ` + strings.Repeat("d", 64) + `}}`, ``},
+	"an approval of a workflow's node":    {approval, `{metadata: {name: r.approval-gate}, spec: {request: approval-gate}}`, ``},
+	"the longest names":                   {approval, `{metadata: {name: ` + longRun + `.` + longRequest + `.999}, spec: {run: ` + longRun + `, request: ` + longRequest + `}}`, ``},
 	"a digest is one":                     {approval, `spec: {digest: yes!}`, "must be the digest of the request: 64 hexadecimal digits"},
 	"a digest is in lower case":           {approval, `spec: {digest: ` + strings.Repeat("D", 64) + `}`, "64 hexadecimal digits"},
-	"a denial":                            {approval, `spec: {type: Deny, digest: null, reason: Not on a Friday.}`, ``},
-	"a denial has no digest":              {approval, `spec: {type: Deny}`, "digest goes with the type Approve"},
-	"a denial has no scope":               {approval, `spec: {type: Deny, digest: null, scope: Run}`, "scope goes with the type Approve"},
-	"an answer has no scope":              {decision, `spec: {scope: Call}`, "scope goes with the type Approve"},
+	"a denial":                            {approval, `spec: {type: Deny, reason: Not on a Friday.}`, ``},
+	"a denial has no digest":              {approval, `spec: {type: Deny, digest: ` + strings.Repeat("d", 64) + `}`, "digest is allowed for the type Approve only"},
+	"a denial has no scope":               {approval, `spec: {type: Deny, scope: Run}`, "scope is allowed for the type Approve only"},
+	"an answer has no scope":              {decision, `spec: {scope: Call}`, "scope is allowed for the type Approve only"},
 	"a scope is one of two":               {approval, `spec: {scope: Forever}`, `supported values: "Call", "Run"`},
 	"an approval may have a value":        {approval, `spec: {value: Yes.}`, ""},
 	"groups are at most 8":                {approval, `spec: {groups: [a, b, c, d, e, f, g, h, i]}`, "must have at most 8 items"},

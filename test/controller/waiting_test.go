@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -77,26 +78,28 @@ func TestAnApprovalGoesToTheNextAttempt(t *testing.T) {
 	b := newDurableBench(t)
 	b.crank()
 	b.starts(b.onlyPod())
+	request := "s3c1-" + digest.Short(callDigest)
+	name := "x." + request
 	asks := task.Progress{Attempt: 1, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: []task.Pending{{
-		ID: "s3c1", Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: callDigest,
+		ID: request, Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: callDigest,
 		AskedAt: b.now.UTC().Format(time.RFC3339), ExpiresAt: b.now.Add(time.Hour).UTC().Format(time.RFC3339),
 	}}}
 	b.tell(b.onlyPod(), asks)
 	b.crank()
 	b.expect("Unknown AwaitingApproval")
-	if text := message(b.get()); !strings.Contains(text, "type: Approve, digest: "+callDigest) || !strings.Contains(text, `May I call shell with {"command":"rm -r build"}`) {
+	if text := message(b.get()); !strings.Contains(text, "named "+name+" with spec {run: x, request: "+request+", type: Approve (or type: Deny), by: <your user name>}") || !strings.Contains(text, `May I call shell with {"command":"rm -r build"}`) {
 		t.Errorf("the message is %q", text)
 	}
 	asks.Result = &task.Result{Reason: task.ReasonWaiting}
 	b.leaves("x-1", asks)
 	b.expect("Unknown AwaitingApproval")
-	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionApprove, Digest: callDigest})
-	if d := b.crankDecision("x.s3c1", nil); !strings.HasPrefix(applied(d), "Unknown Waiting On its way") {
+	b.decides(name, v1alpha1.DecisionSpec{Request: request, Type: v1alpha1.DecisionApprove})
+	if d := b.crankDecision(name, nil); !strings.HasPrefix(applied(d), "Unknown Waiting On its way") {
 		t.Errorf("Applied is %s", applied(d))
 	}
 	b.crank()
 	var said task.Signals
-	if err := json.Unmarshal([]byte(b.podOf("x-2").Annotations[v1alpha1.AnnotationSignals]), &said); err != nil || len(said.Decisions) != 1 || said.Decisions[0].Digest != callDigest {
+	if err := json.Unmarshal([]byte(b.podOf("x-2").Annotations[v1alpha1.AnnotationSignals]), &said); err != nil || len(said.Decisions) != 1 || said.Decisions[0].Request != request {
 		t.Fatalf("the next attempt begins knowing %+v: %v", said, err)
 	}
 	if s := b.get().Status; s.Attempt.Number != 2 || s.Attempt.VolumeClaim == "" || s.Failures+s.Disruptions != 0 {
@@ -104,17 +107,17 @@ func TestAnApprovalGoesToTheNextAttempt(t *testing.T) {
 	}
 	b.starts(b.podOf("x-2"))
 	b.tell(b.podOf("x-2"), task.Progress{Attempt: 2, Effects: task.EffectsBegun})
-	if d := b.crankDecision("x.s3c1", nil); !strings.HasPrefix(applied(d), "Unknown Waiting") {
+	if d := b.crankDecision(name, nil); !strings.HasPrefix(applied(d), "Unknown Waiting") {
 		t.Errorf("before the call is asked about again Applied is %s", applied(d))
 	}
-	b.tell(b.podOf("x-2"), task.Progress{Attempt: 2, Effects: task.EffectsBegun, Decided: []task.Decided{{Name: "x.s3c1", Request: "s3c1", Digest: callDigest}}})
-	if d := b.crankDecision("x.s3c1", nil); applied(d) != "True Applied The runner acted on it" {
+	b.tell(b.podOf("x-2"), task.Progress{Attempt: 2, Effects: task.EffectsBegun, Decided: []task.Decided{{Name: name, Request: request, Digest: callDigest}}})
+	if d := b.crankDecision(name, nil); applied(d) != "True Applied The runner acted on it" {
 		t.Errorf("Applied is %s", applied(d))
 	}
 	b.crank() // tells the runner no more, which changes nothing of the Run
 	b.crank()
 	b.expect("Unknown Running")
-	b.undoes("x.s3c1")
+	b.undoes(name)
 }
 
 // undoes takes away the proof of what the runner acted on.
@@ -227,6 +230,7 @@ func TestApplyingAgainLosesNothingThatWasSaid(t *testing.T) {
 			b.tell(b.podOf("applied-1"), task.Progress{Attempt: 1, State: v1alpha1.ReasonAwaitingAnswer, Pending: []task.Pending{{ID: "s3c1", Kind: task.PendingQuestion, Question: "?", AskedAt: "2030-01-01T00:00:00Z"}}})
 			b.wants(v1alpha1.DesiredPaused)
 			b.decides("applied.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+			b.crankDecision("applied.s3c1", nil)
 			b.crank()
 			before := b.get()
 			said := b.podOf("applied-1").Annotations[v1alpha1.AnnotationSignals]

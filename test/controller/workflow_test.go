@@ -319,7 +319,8 @@ nodes:
 	f.rest()
 	f.expect("Unknown AwaitingApproval")
 	asked := f.get().Status.Progress.Pending[0]
-	f.decides("x.approval-gate", v1alpha1.DecisionSpec{Request: asked.ID, Type: v1alpha1.DecisionApprove, Digest: asked.Digest, Value: `{"env":"staging"}`})
+	f.decides("x.approval-gate", v1alpha1.DecisionSpec{Request: asked.ID, Type: v1alpha1.DecisionApprove, Value: `{"env":"staging"}`})
+	f.crankDecision("x.approval-gate", nil)
 	f.rest()
 	if got, want := f.child("x-ship").Spec.Prompt, "Ship to staging, as admin said."; got != want {
 		t.Errorf("x-ship is told %q, want %q", got, want)

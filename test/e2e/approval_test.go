@@ -84,7 +84,7 @@ func approving(asked v1alpha1.PendingRequest, by string) *v1alpha1.Decision {
 	return &v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: "asker." + asked.ID},
 		Spec: v1alpha1.DecisionSpec{
-			Run: "asker", Request: asked.ID, Type: v1alpha1.DecisionApprove, Digest: asked.Digest, By: by, Groups: []string{masters},
+			Run: "asker", Request: asked.ID, Type: v1alpha1.DecisionApprove, By: by, Groups: []string{masters},
 		},
 	}
 }

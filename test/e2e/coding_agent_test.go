@@ -44,7 +44,7 @@ func TestCodingAgent(t *testing.T) {
 	asked := shell(blocks[1])
 	waiting := p.await(run, "asks", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), v1alpha1.ReasonAwaitingApproval) })
 	request := waiting.Status.Progress.Pending[0]
-	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(asked, request.Digest) || !strings.Contains(request.Args, "rm -r bin") {
+	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(asked, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
 		t.Fatalf("it asks %+v, and the terminal shows %s", request, asked)
 	}
 	p.noCanary("mend-tide-1")

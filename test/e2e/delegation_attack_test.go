@@ -96,7 +96,7 @@ func TestADelegationIsApprovedFirst(t *testing.T) {
 	}
 	s.create(&v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: "captain." + request.ID},
-		Spec:       v1alpha1.DecisionSpec{Run: "captain", Request: request.ID, Type: v1alpha1.DecisionApprove, Digest: request.Digest, By: s.whoami()},
+		Spec:       v1alpha1.DecisionSpec{Run: "captain", Request: request.ID, Type: v1alpha1.DecisionApprove, By: s.whoami()},
 	})
 	s.settles(run, "True Finished")
 	told := s.heardOf("lead")

@@ -59,17 +59,17 @@ var durableExamples = map[string]example{
 	"approve.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": removal()},
 		person: func(s *scene) {
-			run := s.awaits("approve", "s4c1")
+			run := s.awaits("approve", requestFor("s4c1", "rm -r dist"))
 			asked := run.Status.Progress.Pending[0]
 			if asked.Kind != "Approval" || asked.Tool != "shell" || asked.Args != `{"command":"rm -r dist"}` || asked.Rule == "" {
 				s.t.Errorf("it asks %+v", asked)
 			}
-			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", asked.Digest, "approve.s4c1")
+			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", "approve."+asked.ID)
 			s.decides("decisions/approve.yaml")
 		},
 		check: func(s *scene) {
 			s.lacks("the answer", s.says("approve"), "dist")
-			s.decided("approve", "approve.s4c1")
+			s.decided("approve", "approve."+requestFor("s4c1", "rm -r dist"))
 		},
 	},
 }
@@ -79,7 +79,7 @@ var durableExamples = map[string]example{
 func TestAWaitingRunHasNoPod(t *testing.T) {
 	t.Parallel()
 	s := newPlace(t).asking()
-	s.awaits("asker", "s4c1")
+	s.awaits("asker", requestFor("s4c1", "rm -r dist"))
 	leaves := func(ctx context.Context) (bool, error) {
 		pods, err := s.alive(ctx)
 		return len(pods) == 0, err
@@ -87,12 +87,12 @@ func TestAWaitingRunHasNoPod(t *testing.T) {
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*patience, true, leaves); err != nil {
 		t.Fatalf("the runner does not leave: %v", err)
 	}
-	run := s.awaits("asker", "s4c1") // still
+	run := s.awaits("asker", requestFor("s4c1", "rm -r dist")) // still
 	before := run.Status.Progress.Usage.DurationSeconds
 	request := run.Status.Progress.Pending[0]
 	s.create(&v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: "asker." + request.ID},
-		Spec:       v1alpha1.DecisionSpec{Run: "asker", Request: request.ID, Type: v1alpha1.DecisionApprove, Digest: request.Digest, By: s.whoami()},
+		Spec:       v1alpha1.DecisionSpec{Run: "asker", Request: request.ID, Type: v1alpha1.DecisionApprove, By: s.whoami()},
 	})
 	ended := s.ends(run, "True Finished")
 	if strings.Contains(ended.Status.Progress.Result.Text, "dist") {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +13,11 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -148,9 +149,18 @@ func (s *scene) awaits(run, request string) *v1alpha1.Run {
 	})
 }
 
+// requestFor is the id of the request to approve a call of the shell.
+func requestFor(call, command string) string {
+	arguments, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return "" // strings always encode
+	}
+	return call + "-" + digest.Short(digest.Call("shell", arguments))
+}
+
 // decides creates a Decision of the examples folder as a person does, in their
 // own name.
-func (s *scene) decides(file string, mods ...func(*unstructured.Unstructured)) {
+func (s *scene) decides(file string) {
 	s.t.Helper()
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := cluster.admin.Create(s.t.Context(), who); err != nil {
@@ -158,9 +168,6 @@ func (s *scene) decides(file string, mods ...func(*unstructured.Unstructured)) {
 	}
 	for _, o := range read(s.t, file) {
 		s.set(o, who.Status.UserInfo.Username, "spec", "by")
-		for _, mod := range mods {
-			mod(o)
-		}
 		manifest, err := yaml.Marshal(o.Object)
 		if err != nil {
 			s.t.Fatal(err)

@@ -94,7 +94,7 @@ var sandboxExamples = map[string]example{
 			says("Tidy: {{.LastToolResult}}"),
 		)},
 		person: func(s *scene) {
-			run := s.awaits("policy", "s6c1")
+			run := s.awaits("policy", requestFor("s6c1", "rm -rf dist build"))
 			s.has("what is asked", run.Status.Progress.Pending[0].Args, "rm -rf dist build")
 			s.has("the message", succeeded(run), "AwaitingApproval", "May I call shell with", "Is it only build output?", "type: Deny")
 			s.decides("decisions/deny.yaml")
@@ -109,7 +109,7 @@ var sandboxExamples = map[string]example{
 			if !denied.IsError || !said[1].IsError {
 				s.t.Error("a call that was denied is no error")
 			}
-			s.decided("policy", "policy.s6c1")
+			s.decided("policy", "policy."+requestFor("s6c1", "rm -rf dist build"))
 		},
 	},
 	"egress.yaml": {

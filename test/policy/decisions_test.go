@@ -130,8 +130,9 @@ func TestADecisionIsInGroupsOfItsAuthor(t *testing.T) {
 		"his-and-more": {[]string{"system:authenticated", "leads", "owners"}, "you are not in leads, owners"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := deciding(s.namespace, "mine.s3c1."+name, by)
-			d.Spec.Type, d.Spec.Request, d.Spec.Value, d.Spec.Digest, d.Spec.Groups = v1alpha1.DecisionApprove, "s3c1", "", strings.Repeat("d", 64), tc.groups
+			request := "approval-" + name
+			d := deciding(s.namespace, "mine."+request, by)
+			d.Spec.Type, d.Spec.Request, d.Spec.Value, d.Spec.Groups = v1alpha1.DecisionApprove, request, "", tc.groups
 			err := c.Create(t.Context(), d)
 			if tc.want == "" && err != nil || tc.want != "" && (!apitest.IsPolicy(err) || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("the server says %v, want it to say %q", err, tc.want)

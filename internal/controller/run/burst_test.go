@@ -44,10 +44,10 @@ func TestMessagesKeepNoDecisionFromTheRunner(t *testing.T) {
 		})
 	}
 	w.decisions = append(w.decisions, v1alpha1.Decision{
-		ObjectMeta: metav1.ObjectMeta{Name: "x.s3c1", CreationTimestamp: metav1.NewTime(gen.Noon.Add(second))},
-		Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Request: "s3c1", Type: v1alpha1.DecisionApprove, Digest: aDigest, By: "ann"},
+		ObjectMeta: metav1.ObjectMeta{Name: "x." + requestFor("s3c1"), CreationTimestamp: metav1.NewTime(gen.Noon.Add(second))},
+		Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Request: requestFor("s3c1"), Type: v1alpha1.DecisionApprove, By: "ann"},
 	})
-	if told := toSay(w, task.Signals{}); len(told) == 0 || told[0].Name != "x.s3c1" {
+	if told := toSay(w, task.Signals{}); len(told) == 0 || told[0].Request != requestFor("s3c1") {
 		t.Errorf("it is told %d decisions, and not what it waits for", len(told))
 	}
 }

@@ -352,6 +352,7 @@ func answers(request, value string) func(*cluster) {
 	return func(c *cluster) {
 		d := v1alpha1.Decision{Spec: v1alpha1.DecisionSpec{Run: c.run.Name, Request: request, Type: v1alpha1.DecisionAnswer, Value: value, By: "ann"}}
 		d.Name, d.CreationTimestamp = c.run.Name+"."+request, metav1.NewTime(c.now)
+		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
 		if request == "" {
 			d.Name, d.Spec.Type = "said", v1alpha1.DecisionMessage
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,12 +43,17 @@ func (p *player) number() int {
 	return int(a.Number)
 }
 
+func callOf(request string) string {
+	call, _, _ := strings.Cut(request, "-")
+	return call
+}
+
 // tell reports what the current attempt has open.
 func (p *player) tell(mods ...func(*v1alpha1.RunProgress)) {
 	var pending []v1alpha1.PendingRequest
 	for _, id := range p.open {
 		if p.shown[id] {
-			pending = append(pending, approval(id, 1000*hour))
+			pending = append(pending, approval(callOf(id), 1000*hour))
 		}
 	}
 	state := ""
@@ -57,7 +63,7 @@ func (p *player) tell(mods ...func(*v1alpha1.RunProgress)) {
 	reports(p.number(), append([]func(*v1alpha1.RunProgress){begun, awaits(state, pending...), func(s *v1alpha1.RunProgress) {
 		s.Decided = nil
 		for _, name := range p.acted {
-			s.Decided = append(s.Decided, v1alpha1.DecidedRequest{Name: name, Digest: aDigest})
+			s.Decided = append(s.Decided, v1alpha1.DecidedRequest{Name: name, Request: strings.TrimPrefix(name, p.run.Name+"."), Digest: aDigest})
 		}
 	}}, mods...)...)(p.cluster)
 }
@@ -103,7 +109,7 @@ func (p *player) befalls(t *testing.T) {
 	switch p.r.IntN(6) {
 	case 0:
 		p.asked++
-		id := fmt.Sprintf("s%dc1", p.asked)
+		id := requestFor(fmt.Sprintf("s%dc1", p.asked))
 		p.open, p.shown[id] = append(p.open, id), true
 		p.tell()
 	case 1: // it asks again what an attempt before it asked
@@ -133,9 +139,7 @@ func (p *player) decide() {
 	}
 	for _, q := range progress.Pending {
 		if !slices.ContainsFunc(p.decided, func(d v1alpha1.Decision) bool { return d.Spec.Request == q.ID }) {
-			approves(q.ID)(p.cluster)
-			d := &p.decided[len(p.decided)-1]
-			d.OwnerReferences = []metav1.OwnerReference{{Kind: "Run", Name: p.run.Name, UID: p.run.UID}}
+			approves(callOf(q.ID))(p.cluster)
 			return
 		}
 	}
@@ -276,7 +280,7 @@ func TestARefusedApprovalIsNoProof(t *testing.T) {
 	c.step()
 	starts(1)(c)
 	approves("s3c1")(c)
-	reports(1, actsOn("x.s3c1"))(c)
+	reports(1, actsOn("s3c1"))(c)
 	if c.step(); reasonOf(c.run) == v1alpha1.ReasonDecisionMismatch {
 		t.Fatal("a good approval is no proof")
 	}

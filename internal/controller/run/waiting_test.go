@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -20,11 +21,14 @@ func onVolume(a *v1alpha1.Agent) {
 	mayAskPeople(a)
 }
 
-// approval is a call that waits for a person, until a while after a time.
-func approval(id string, until time.Duration) v1alpha1.PendingRequest {
+// requestFor is the id of the request to approve a call, whose digest is aDigest.
+func requestFor(call string) string { return call + "-" + digest.Short(aDigest) }
+
+// approval is a call that waits for an approval, until a while after a time.
+func approval(call string, until time.Duration) v1alpha1.PendingRequest {
 	expires := metav1.NewTime(gen.Noon.Add(until))
 	return v1alpha1.PendingRequest{
-		ID: id, Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: aDigest, ExpiresAt: &expires,
+		ID: requestFor(call), Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: aDigest, ExpiresAt: &expires,
 	}
 }
 
@@ -33,27 +37,26 @@ func leaves(reason task.Reason) func(*v1alpha1.RunProgress) {
 	return func(p *v1alpha1.RunProgress) { p.Result = &v1alpha1.Result{Reason: string(reason)} }
 }
 
-// approves and denies are a person's word on a call.
-func approves(request string) func(*cluster) {
+// approves and denies are decisions of a user on a call.
+func approves(call string) func(*cluster) {
 	return func(c *cluster) {
-		answers(request, "")(c)
-		spec := &c.decided[len(c.decided)-1].Spec
-		spec.Type, spec.Digest = v1alpha1.DecisionApprove, aDigest
+		answers(requestFor(call), "")(c)
+		c.decided[len(c.decided)-1].Spec.Type = v1alpha1.DecisionApprove
 	}
 }
 
-func denies(request string) func(*cluster) {
+func denies(call string) func(*cluster) {
 	return func(c *cluster) {
-		answers(request, "")(c)
+		answers(requestFor(call), "")(c)
 		c.decided[len(c.decided)-1].Spec.Type = v1alpha1.DecisionDeny
 	}
 }
 
 // actsOn is a runner that made the call that was approved.
-func actsOn(name string) func(*v1alpha1.RunProgress) {
+func actsOn(call string) func(*v1alpha1.RunProgress) {
 	return func(p *v1alpha1.RunProgress) {
 		acts()(p)
-		p.Decided = append(p.Decided, v1alpha1.DecidedRequest{Name: name, Digest: aDigest})
+		p.Decided = append(p.Decided, v1alpha1.DecidedRequest{Name: "x." + requestFor(call), Request: requestFor(call), Digest: aDigest})
 	}
 }
 
@@ -75,7 +78,7 @@ var waitingStories = map[string]story{
 			at(600*second, "a person approves", approves("s3c1")),
 			at(601*second, "x-2 runs", starts(2)),
 			at(602*second, "the runner reports, and has not asked again yet", reports(2, acts())),
-			at(603*second, "the runner acts on it", reports(2, actsOn("x.s3c1"))),
+			at(603*second, "the runner acts on it", reports(2, actsOn("s3c1"))),
 			at(610*second, "the runner commits", reports(2, commits("Finished", ""))),
 			at(611*second, "x-2 exits 0", exits(2, 0)),
 		},
@@ -89,7 +92,7 @@ var waitingStories = map[string]story{
 			at(3*second, "x-1 exits 75", exits(1, 75)),
 			at(600*second, "a person denies", denies("s3c1")),
 			at(601*second, "x-2 runs", starts(2)),
-			at(603*second, "the runner acts on it", reports(2, acts("x.s3c1"))),
+			at(603*second, "the runner acts on it", reports(2, acts("x."+requestFor("s3c1")))),
 			at(610*second, "the runner commits", reports(2, commits("Finished", ""))),
 			at(611*second, "x-2 exits 0", exits(2, 0)),
 		},
@@ -125,7 +128,7 @@ var waitingStories = map[string]story{
 			at(120*second, "and the runner leaves", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)), leaves(task.ReasonWaiting))),
 			at(121*second, "x-1 exits 75", exits(1, 75)),
 			at(122*second, "x-2 runs", starts(2)),
-			at(124*second, "the runner acts on it", reports(2, actsOn("x.s3c1"))),
+			at(124*second, "the runner acts on it", reports(2, actsOn("s3c1"))),
 			at(130*second, "the runner commits", reports(2, commits("Finished", ""))),
 			at(131*second, "x-2 exits 0", exits(2, 0)),
 		},
@@ -160,7 +163,7 @@ var waitingStories = map[string]story{
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "a call waits", reports(1, awaits("AwaitingApproval", approval("s3c1", hour)))),
-			at(9*second, "the runner acts on something", reports(1, actsOn("x.s3c1"))),
+			at(9*second, "the runner acts on something", reports(1, actsOn("s3c1"))),
 			at(10*second, "the runner commits", reports(1, commits("Finished", ""))),
 		},
 	},

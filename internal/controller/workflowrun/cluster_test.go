@@ -287,10 +287,8 @@ func decides(node string, kind v1alpha1.DecisionType, mods ...func(*v1alpha1.Dec
 			panic("the script decides on " + node + ", which asks nothing")
 		}
 		d := v1alpha1.Decision{Spec: v1alpha1.DecisionSpec{Run: c.run.Name, Request: asked.ID, Type: kind, By: "ann"}}
-		if kind == v1alpha1.DecisionApprove {
-			d.Spec.Digest = asked.Digest
-		}
 		d.Name, d.Namespace, d.CreationTimestamp = c.run.Name+"."+asked.ID, c.run.Namespace, metav1.NewTime(c.now)
+		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
 		for _, mod := range mods {
 			mod(&d.Spec)
 		}
