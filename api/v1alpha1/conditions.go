@@ -176,6 +176,10 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonStopping: spec.desiredState is Stopped and the runner winds up.
 	ReasonStopping = "Stopping"
+	// ReasonRevisionUnsupported: a newer operator stored the revision of the Agent or
+	// the Workflow that the Run started with. The Run continues when the operator is
+	// upgraded. With Succeeded=False: an operator that is too old stored it.
+	ReasonRevisionUnsupported = "RevisionUnsupported"
 )
 
 // ReasonFinished is the one reason of Succeeded=True: the result is committed.
@@ -259,7 +263,7 @@ const (
 var ActiveReasons = []string{
 	ReasonPending, ReasonQueued, ReasonUnschedulable, ReasonImagePulling, ReasonSecretMissing, ReasonQuotaExceeded,
 	ReasonStarting, ReasonRunning, ReasonRetrying, ReasonRateLimited, ReasonAwaitingApproval, ReasonAwaitingAnswer,
-	ReasonAwaitingChild, ReasonPaused, ReasonStopping,
+	ReasonAwaitingChild, ReasonPaused, ReasonStopping, ReasonRevisionUnsupported,
 }
 
 // FailureReasons are the reasons of Succeeded=False.
@@ -269,5 +273,5 @@ var FailureReasons = []string{
 	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit, ReasonAttemptsExhausted, ReasonDisruptionsExhausted,
 	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
 	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
-	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored,
+	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,
 }

@@ -52,7 +52,7 @@ func (o Outcome) Put(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
 // stands says whether a Run stands still without waiting for anything that should be
 // there: limits.pending does not run then.
 func stands(o Outcome) bool {
-	return o.Reason == v1alpha1.ReasonPaused || o.Reason == v1alpha1.ReasonQueued
+	return o.Reason == v1alpha1.ReasonPaused || o.Reason == v1alpha1.ReasonQueued || o.Reason == v1alpha1.ReasonRevisionUnsupported
 }
 
 // conditions are the Run's four, from the one reason.

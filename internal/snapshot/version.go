@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Keys of the ConfigMap of a version.
 const (
-	runnerKey  = "snapshot.json"
-	sourcesKey = "sources.json"
+	runnerKey = "snapshot.json"
+	agentKey  = "agent.json"
 )
 
 // hashAnnotation names the version in full; the ConfigMap's name is cut.
@@ -37,35 +38,25 @@ const maxBytes = 900 << 10
 type Version struct {
 	// Hash names the version: it covers everything below.
 	Hash string
-	// Sources are what the operator makes a pod of.
-	Sources Sources
+	// Agent is what the operator makes a pod of.
+	Agent stored.Agent
 	// Runner is what the runner reads, RunnerHash its hash, Snapshot its content:
 	// the Agent and all that it may reach.
 	Runner     []byte
 	RunnerHash string
 	Snapshot   task.Snapshot
 
-	sources []byte
+	agent []byte
 }
 
-// Sources are the Agent that a Version was made of, and the Toolsets that it and
-// the Agents in its pod name. What else it may reach is in the Snapshot as far as
-// a Run depends on it.
-type Sources struct {
-	Agent     string                          `json:"agent"`
-	AgentSpec v1alpha1.AgentSpec              `json:"agentSpec"`
-	Toolsets  map[string]v1alpha1.ToolsetSpec `json:"toolsets,omitempty"`
-}
-
-func sourcesOf(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) Sources {
-	out := Sources{Agent: agent.Name, AgentSpec: agent.Spec}
+// agentOf is what is stored for the operator: the Agent, and the Toolsets that it and
+// the Agents in its pod name.
+func agentOf(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) stored.Agent {
+	toolsets := map[string]v1alpha1.ToolsetSpec{}
 	for _, name := range toolsetNames(agent, others) {
-		if out.Toolsets == nil {
-			out.Toolsets = map[string]v1alpha1.ToolsetSpec{}
-		}
-		out.Toolsets[name] = o.Toolsets[name].Spec
+		toolsets[name] = o.Toolsets[name].Spec
 	}
-	return out
+	return stored.AgentOf(agent.Name, agent.Spec, toolsets)
 }
 
 // A NotReadyError says why there is no version, for a condition.
@@ -89,11 +80,11 @@ func Of(agent *v1alpha1.Agent, o Objects) (*Version, error) {
 	if secrets := Secrets(runner); len(secrets) > MaxSecrets {
 		return nil, &NotReadyError{v1alpha1.ReasonTooManySecrets, fmt.Sprintf("Its Models, tools and hooks, and those of the Agents that it may reach, name %d Secrets; at most %d are mounted. Keep more keys in one Secret", len(secrets), MaxSecrets)}
 	}
-	v, err := seal(sourcesOf(agent, others, o), runner)
+	v, err := seal(agentOf(agent, others, o), runner)
 	if err != nil {
 		return nil, err
 	}
-	if size := len(v.sources) + len(v.Runner); size > maxBytes {
+	if size := len(v.agent) + len(v.Runner); size > maxBytes {
 		return nil, tooLarge(size, runner)
 	}
 	return v, nil
@@ -117,22 +108,22 @@ func tooLarge(size int, s task.Snapshot) *NotReadyError {
 	return &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("With the Agents that it may reach it has %d KiB; at most %d fit. Shorten the longest instructions and schemas: %s", size>>10, maxBytes>>10, strings.Join(most, ", "))}
 }
 
-func seal(s Sources, runner task.Snapshot) (*Version, error) {
-	v := &Version{Sources: s, Snapshot: runner}
+func seal(agent stored.Agent, runner task.Snapshot) (*Version, error) {
+	v := &Version{Agent: agent, Snapshot: runner}
 	var err error
-	if v.sources, err = json.Marshal(s); err != nil {
-		return nil, fmt.Errorf("encoding the sources of Agent %s: %w", s.Agent, err)
+	if v.agent, err = json.Marshal(agent); err != nil {
+		return nil, fmt.Errorf("encoding Agent %s: %w", agent.Name, err)
 	}
 	if v.Runner, err = json.Marshal(runner); err != nil {
-		return nil, fmt.Errorf("encoding the snapshot of Agent %s: %w", s.Agent, err)
+		return nil, fmt.Errorf("encoding the snapshot of Agent %s: %w", agent.Name, err)
 	}
 	v.RunnerHash = task.Hash(v.Runner)
-	v.Hash = hash(v.sources, v.Runner)
+	v.Hash = hash(v.agent, v.Runner)
 	return v, nil
 }
 
-func hash(sources, runner []byte) string {
-	return task.Hash([]byte(task.Hash(sources) + task.Hash(runner)))
+func hash(agent, runner []byte) string {
+	return task.Hash([]byte(task.Hash(agent) + task.Hash(runner)))
 }
 
 // Name is the name of the ConfigMap that holds a version.
@@ -150,12 +141,12 @@ func (v *Version) ConfigMap(namespace string) *corev1.ConfigMap {
 			Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "deckhand",
 				v1alpha1.LabelSnapshot:         "true",
-				v1alpha1.LabelAgent:            Label(v.Sources.Agent),
+				v1alpha1.LabelAgent:            Label(v.Agent.Name),
 			},
 			Annotations: map[string]string{hashAnnotation: v.Hash},
 		},
 		Immutable: &immutable,
-		Data:      map[string]string{runnerKey: string(v.Runner), sourcesKey: string(v.sources)},
+		Data:      map[string]string{runnerKey: string(v.Runner), agentKey: string(v.agent)},
 	}
 }
 
@@ -167,21 +158,24 @@ func Label(name string) string {
 	return name[:54] + "-" + task.Hash([]byte(name))[:8]
 }
 
-// Read is the version that a ConfigMap holds; an error when its content is not
-// what the hash promises.
+// Read is the version that a ConfigMap holds. The error is a
+// *[stored.UnsupportedError] if this operator does not understand it, and any other
+// if the content is not what the hash promises.
 func Read(cm *corev1.ConfigMap, want string) (*Version, error) {
 	v := &Version{
-		Hash:    want,
-		Runner:  []byte(cm.Data[runnerKey]),
-		sources: []byte(cm.Data[sourcesKey]),
+		Hash:   want,
+		Runner: []byte(cm.Data[runnerKey]),
+		agent:  []byte(cm.Data[agentKey]),
 	}
-	if hash(v.sources, v.Runner) != want {
+	if hash(v.agent, v.Runner) != want {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: its content is not the Agent's version %s that the Run started with", cm.Namespace, cm.Name, want)
 	}
-	for from, to := range map[*[]byte]any{&v.sources: &v.Sources, &v.Runner: &v.Snapshot} {
-		if err := json.Unmarshal(*from, to); err != nil {
-			return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
-		}
+	var err error
+	if v.Agent, err = stored.DecodeAgent(v.agent); err != nil {
+		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	if v.Snapshot, err = stored.DecodeVersion[task.Snapshot]("snapshot for the runner", task.Version, v.Runner); err != nil {
+		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	v.RunnerHash = task.Hash(v.Runner)
 	return v, nil

@@ -1,14 +1,15 @@
 package snapshot_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -53,7 +54,7 @@ func TestVersionSurvivesItsConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatalf("reading it back: %v", err)
 	}
-	if got.RunnerHash != v.RunnerHash || got.Sources.AgentSpec.Instructions != v.Sources.AgentSpec.Instructions {
+	if got.RunnerHash != v.RunnerHash || !cmp.Equal(got.Agent, v.Agent) || !cmp.Equal(got.Snapshot, v.Snapshot) {
 		t.Errorf("it came back as %+v", got)
 	}
 	if cm.Immutable == nil || !*cm.Immutable {
@@ -64,34 +65,36 @@ func TestVersionSurvivesItsConfigMap(t *testing.T) {
 // Somebody may delete the ConfigMap and make another under its name.
 func TestForgedVersionIsRefused(t *testing.T) {
 	v := of(t, gen.Agent(), gen.Objects())
-	for _, key := range []string{"snapshot.json", "sources.json"} {
+	for _, key := range []string{"snapshot.json", "agent.json"} {
 		cm := v.ConfigMap("team-a")
-		cm.Data[key] = strings.Replace(cm.Data[key], "fix", "break", 1)
+		cm.Data[key] = strings.Replace(cm.Data[key], "fixer", "breaker", 1)
 		if _, err := snapshot.Read(cm, v.Hash); err == nil {
 			t.Errorf("a forged %s is taken", key)
 		}
 	}
 }
 
-// A Run that began before its operator was replaced goes on: what it started with
-// was written when an Agent had one Model and reached no other.
-func TestAVersionOfTheFirstFormatIsRead(t *testing.T) {
-	runner := `{"version":1,"agent":{"name":"fixer","instructions":"You fix.","tools":[{"builtin":"Files"}],"parallelTools":10,"events":"Full"},` +
-		`"models":[{"name":"sonnet","provider":"OpenAICompatible","model":"s","endpoint":"https://m/v1","secret":"anthropic","key":"api-key","params":{"maxOutputTokens":100}}]}`
-	sources := `{"agent":"fixer","agentSpec":{"instructions":"You fix.","model":"sonnet","tools":[{"builtin":"Files"}],"limits":{"steps":7}},` +
-		`"model":"sonnet","modelSpec":{"provider":"OpenAICompatible","model":"s","endpoint":"https://m/v1","credentials":{"secretName":"anthropic","key":"api-key"}}}`
-	hash := task.Hash([]byte(task.Hash([]byte(sources)) + task.Hash([]byte(runner))))
-	v, err := snapshot.Read(&corev1.ConfigMap{Data: map[string]string{"snapshot.json": runner, "sources.json": sources}}, hash)
-	if err != nil {
-		t.Fatalf("reading it: %v", err)
-	}
-	if string(v.Runner) != runner || v.RunnerHash != task.Hash([]byte(runner)) {
-		t.Error("the runner is not given what it was")
-	}
-	if diff := cmp.Diff([]snapshot.Secret{{Name: "anthropic", Keys: []string{"api-key"}}}, snapshot.Secrets(v.Snapshot)); diff != "" {
-		t.Errorf("its Secrets -want +got:\n%s", diff)
-	}
-	if limits := snapshot.LimitsOf(v.Sources.AgentSpec.Limits); limits.Steps != 7 || limits.Depth != 3 {
-		t.Errorf("its limits are %+v", limits)
+// What this operator does not understand of a revision could change what the Run does.
+func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
+	v := of(t, gen.Agent(), gen.Objects())
+	for name, tc := range map[string]struct {
+		key, was, is string
+		newer        bool
+	}{
+		"a newer form":                {"agent.json", `"version":1`, `"version":3`, true},
+		"a newer form for the runner": {"snapshot.json", `"version":1`, `"version":3`, true},
+		"an unknown field":            {"agent.json", `"version":1`, `"version":1,"gpu":1`, true},
+		"one for the runner":          {"snapshot.json", `"version":1`, `"version":1,"gpu":1`, true},
+		"no version":                  {"agent.json", `"version":1,`, ``, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := v.ConfigMap("team-a")
+			cm.Data[tc.key] = strings.Replace(cm.Data[tc.key], tc.was, tc.is, 1)
+			hash := task.Hash([]byte(task.Hash([]byte(cm.Data["agent.json"])) + task.Hash([]byte(cm.Data["snapshot.json"]))))
+			got, err := snapshot.Read(cm, hash)
+			if unsupported, is := errors.AsType[*stored.UnsupportedError](err); !is || got != nil || unsupported.IsNewer() != tc.newer {
+				t.Errorf("Read() = %v, %v", got, err)
+			}
+		})
 	}
 }

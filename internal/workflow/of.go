@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
@@ -91,15 +94,15 @@ func (m *maker) resolveAgent(v *Version, n v1alpha1.Node) error {
 	if err != nil {
 		return err
 	}
-	a := AgentVersion{
+	limits := s.Snapshot.Agent.Limits
+	a := AgentVersion{Snapshot: s, WorkflowAgent: stored.WorkflowAgent{
 		Hash:          s.Hash,
-		Limits:        agent.Spec.Limits,
+		Limits:        stored.AgentLimits{Steps: limits.Steps, Tokens: limits.Tokens, CostMicroUSD: limits.CostMicroUSD, DurationSeconds: limits.DurationSeconds},
 		Input:         s.Snapshot.Agent.InputSchema,
 		Output:        s.Snapshot.Agent.OutputSchema,
-		Durable:       agent.Spec.Workspace.Durability == v1alpha1.DurabilityVolume,
-		ReadWriteOnce: agent.Spec.Workspace.AccessMode != readWriteMany,
-		Snapshot:      s,
-	}
+		Durable:       s.Agent.Workspace.Durable,
+		ReadWriteOnce: s.Agent.Workspace.AccessMode != corev1.ReadWriteMany,
+	}}
 	m.agents[name], v.Agents[name] = a, a
 	return nil
 }
@@ -120,9 +123,6 @@ func (m *maker) resolveWorkflow(v *Version, n v1alpha1.Node) error {
 	v.Workflows[name] = nested
 	return nil
 }
-
-// readWriteMany is the access mode of a claim that many machines have at a time.
-const readWriteMany v1alpha1.AccessMode = "ReadWriteMany"
 
 func notReady(reason, format string, args ...any) *snapshot.NotReadyError {
 	return &snapshot.NotReadyError{Reason: reason, Message: fmt.Sprintf(format, args...)}

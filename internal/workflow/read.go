@@ -2,18 +2,18 @@ package workflow
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Read is the stored version of a hash, with those that are nested in it; nil:
 // one of them is not there. A ConfigMap whose content is not what its hash
-// promises is an error. The ConfigMaps of Agents are not looked at: they were made
-// before.
+// promises is an error, a *[stored.UnsupportedError] if this operator does not
+// understand it. The ConfigMaps of Agents are not looked at: they were made before.
 func Read(ctx context.Context, get func(name string) (*corev1.ConfigMap, error), hash string) (*Version, error) {
 	r := reader{get: get, done: map[string]*Version{}}
 	return r.read(ctx, hash)
@@ -40,11 +40,14 @@ func (r *reader) read(ctx context.Context, hash string) (*Version, error) {
 	if task.Hash(data) != hash {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: its content is not the Workflow's version %s that the Run started with", cm.Namespace, cm.Name, hash)
 	}
-	var s stored
-	if err := json.Unmarshal(data, &s); err != nil {
+	s, err := stored.DecodeWorkflow(data)
+	if err != nil {
 		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
-	v := &Version{Hash: hash, Name: s.Name, Spec: s.Spec, Agents: s.Agents, Workflows: map[string]*Version{}, data: data}
+	v := &Version{Hash: hash, Name: s.Name, Spec: s.Spec(), Agents: map[string]AgentVersion{}, Workflows: map[string]*Version{}, data: data}
+	for name, a := range s.Agents {
+		v.Agents[name] = AgentVersion{WorkflowAgent: a}
+	}
 	for _, name := range sortedKeys(s.Workflows) {
 		if v.Workflows[name], err = r.read(ctx, s.Workflows[name]); err != nil || v.Workflows[name] == nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -42,31 +43,21 @@ type Version struct {
 
 // An AgentVersion is what a Workflow knows of the version of an Agent.
 type AgentVersion struct {
-	Hash   string          `json:"hash"`
-	Limits v1alpha1.Limits `json:"limits"`
-	// Input and Output are the schemas of what it takes and gives; nil: it takes a
-	// prompt, and gives a text.
-	Input  json.RawMessage `json:"input,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"`
-	// Durable says that its files live on a claim, ReadWriteOnce that one machine at
-	// a time has that.
-	Durable       bool `json:"durable,omitempty"`
-	ReadWriteOnce bool `json:"readWriteOnce,omitempty"`
+	stored.WorkflowAgent
 	// Snapshot is the version itself; nil where this was read from storage.
-	Snapshot *snapshot.Version `json:"-"`
+	Snapshot *snapshot.Version
 }
 
-// stored is a Version in its ConfigMap: nested ones by their hashes.
-type stored struct {
-	Name      string                  `json:"name"`
-	Spec      v1alpha1.WorkflowSpec   `json:"spec"`
-	Agents    map[string]AgentVersion `json:"agents,omitempty"`
-	Workflows map[string]string       `json:"workflows,omitempty"`
-}
-
-// seal gives a Version its content and its hash.
+// seal gives a Version its content and its hash. Its Spec is then what is read of that:
+// nothing works before the operator restarts that does not work afterwards.
 func (v *Version) seal() error {
-	s := stored{Name: v.Name, Spec: v.Spec, Agents: v.Agents}
+	s := stored.WorkflowOf(v.Name, v.Spec)
+	for name, a := range v.Agents {
+		if s.Agents == nil {
+			s.Agents = map[string]stored.WorkflowAgent{}
+		}
+		s.Agents[name] = a.WorkflowAgent
+	}
 	for name, nested := range v.Workflows {
 		if s.Workflows == nil {
 			s.Workflows = map[string]string{}
@@ -80,7 +71,7 @@ func (v *Version) seal() error {
 	if v.data, err = canonical(data); err != nil {
 		return fmt.Errorf("encoding Workflow %s: %w", v.Name, err)
 	}
-	v.Hash = task.Hash(v.data)
+	v.Spec, v.Hash = s.Spec(), task.Hash(v.data)
 	return nil
 }
 
@@ -193,12 +184,13 @@ func Needs(cm *corev1.ConfigMap) []string {
 }
 
 // NameOf is the name of the Workflow whose version a ConfigMap holds; empty: it
-// holds none.
+// holds none that this operator understands.
 func NameOf(cm *corev1.ConfigMap) string {
-	var s struct {
-		Name string `json:"name"`
+	if cm.Labels[v1alpha1.LabelWorkflow] == "" {
+		return ""
 	}
-	if cm.Labels[v1alpha1.LabelWorkflow] == "" || json.Unmarshal([]byte(cm.Data[dataKey]), &s) != nil {
+	s, err := stored.DecodeWorkflow([]byte(cm.Data[dataKey]))
+	if err != nil {
 		return ""
 	}
 	return s.Name

@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 const outer = `
@@ -115,6 +117,19 @@ func TestAlteredContentIsRefused(t *testing.T) {
 		if _, err := workflow.Read(t.Context(), reading(maps), v.Hash); err == nil || !strings.Contains(err.Error(), "is not the Workflow's version "+hash) {
 			t.Errorf("Read() = %v", err)
 		}
+	}
+}
+
+// What this operator does not understand of a revision could change what the Run does.
+func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
+	v := version(t, outer)
+	maps := store(v)
+	data := strings.Replace(maps[workflow.Name(v.Hash)].Data["workflow.json"], `"version":1`, `"version":3`, 1)
+	hash := task.Hash([]byte(data))
+	maps[workflow.Name(hash)] = &corev1.ConfigMap{Data: map[string]string{"workflow.json": data}}
+	back, err := workflow.Read(t.Context(), reading(maps), hash)
+	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); !is || back != nil || !unsupported.IsNewer() {
+		t.Errorf("Read() = %v, %v", back, err)
 	}
 }
 

@@ -2,7 +2,8 @@ package task
 
 // Version is the version of this contract. A runner refuses a Task of a newer
 // version, and reports its own in Progress, so that an operator refuses a newer
-// runner. Within a version fields are only added, and unknown ones are ignored.
+// runner. Within a version fields are only added. An operator ignores unknown
+// fields of Progress; a runner refuses unknown fields of a Task or a Snapshot.
 const Version = 1
 
 // Where things lie in a runner pod.

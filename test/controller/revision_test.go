@@ -1,14 +1,18 @@
 package controller_test
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // stored is the ConfigMap of the only version of the namespace.
@@ -83,6 +87,52 @@ func TestAVersionThatIsSquattedBeforeThePodIsReplaced(t *testing.T) {
 	b.expect("Unknown Starting")
 	b.isStored(was)
 	b.onlyPod()
+}
+
+// A rollback of the operator finds revisions that it does not understand. It waits with
+// the Run, and goes on where the newer operator stood when that is back.
+func TestARunWaitsForTheOperatorThatStoredItsRevision(t *testing.T) {
+	b := newBench(t)
+	b.crank()
+	was := b.stored()
+	data := map[string]string{"agent.json": `{"version":3,"agents":["fixer"]}`, "snapshot.json": was.Data["snapshot.json"]}
+	hash := task.Hash([]byte(task.Hash([]byte(data["agent.json"])) + task.Hash([]byte(data["snapshot.json"]))))
+	newer := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: was.Namespace, Name: snapshot.Name(hash), Labels: was.Labels, Annotations: map[string]string{v1alpha1.AnnotationVersion: hash}},
+		Immutable:  was.Immutable,
+		Data:       data,
+	}
+	b.Create(t, newer)
+	b.startedWith(hash)
+	if err := b.Admin.Delete(t.Context(), b.onlyPod(), client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	b.crank()
+	b.expect("Unknown RevisionUnsupported")
+	const want = "Cannot read the revision of Agent fixer that this Run started with: the stored revision has version 3, of a newer operator; this operator reads versions up to 1. Upgrade the operator: the Run then continues"
+	if got := message(b.get()); got != want {
+		t.Errorf("the message is %q", got)
+	}
+	if pods := b.pods(); len(pods) > 0 {
+		t.Errorf("it has the pod %s", pods[0].Name)
+	}
+	var kept corev1.ConfigMap
+	if err := b.Admin.Get(t.Context(), client.ObjectKeyFromObject(newer), &kept); err != nil || !maps.Equal(kept.Data, data) {
+		t.Errorf("the revision is not what was stored: %v", err)
+	}
+	b.startedWith(snapshot.HashOf(was)) // as an operator that reads version 3 finds it
+	b.crank()
+	b.expect("Unknown Starting")
+	b.onlyPod()
+}
+
+// startedWith has the Run begun with another revision.
+func (b *bench) startedWith(hash string) {
+	b.t.Helper()
+	patch := fmt.Appendf(nil, `{"status":{"attempt":{"agentRevision":%q}}}`, hash)
+	if err := b.Admin.Status().Patch(b.t.Context(), b.get(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // The name of a version can be worked out before there is one.

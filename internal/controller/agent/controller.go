@@ -126,7 +126,7 @@ func (r *Reconciler) neededBy(ctx context.Context, gone client.Object) []reconci
 			continue
 		}
 		if v, err := snapshot.Read(&needed, hash); err == nil {
-			names = append(names, v.Sources.Agent)
+			names = append(names, v.Agent.Name)
 		}
 	}
 	return requests(cm.Namespace, names)

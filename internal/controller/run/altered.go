@@ -217,7 +217,7 @@ func adopted(w world, p plan, pod *corev1.Pod) plan {
 
 // injectable are what an Agent lets others add.
 func injectable(w world) []string {
-	if s := w.version.Sources.AgentSpec.Sandbox; s != nil {
+	if s := w.version.Agent.Sandbox; s != nil {
 		return s.AllowInjected
 	}
 	return nil

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -51,18 +53,12 @@ const (
 
 // claimOf is the claim of a Run.
 func claimOf(w world) *corev1.PersistentVolumeClaim {
-	ws := w.version.Sources.AgentSpec.Workspace
-	retain, seconds := ws.Retain, defaultRetainSeconds
-	if retain == "" {
-		retain = v1alpha1.RetainOnFailure
+	ws := w.version.Agent.Workspace
+	retention := defaultRetainSeconds
+	if ws.Retention != nil {
+		retention = int32(ws.Retention.Seconds())
 	}
-	if ws.RetainSeconds != nil {
-		seconds = *ws.RetainSeconds
-	}
-	mode := corev1.PersistentVolumeAccessMode(ws.AccessMode)
-	if mode == "" {
-		mode = corev1.ReadWriteOnce
-	}
+	mode := cmp.Or(ws.AccessMode, corev1.ReadWriteOnce)
 	owner := holder(w.run)
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -73,11 +69,11 @@ func claimOf(w world) *corev1.PersistentVolumeClaim {
 				"app.kubernetes.io/name":       "deckhand-runner",
 				"app.kubernetes.io/managed-by": "deckhand",
 				v1alpha1.LabelRun:              owner.Name,
-				v1alpha1.LabelAgent:            snapshot.Label(w.version.Sources.Agent),
+				v1alpha1.LabelAgent:            snapshot.Label(w.version.Agent.Name),
 			},
 			Annotations: map[string]string{
-				v1alpha1.AnnotationRetain:    string(retain),
-				v1alpha1.AnnotationRetention: strconv.Itoa(int(seconds)) + "s",
+				v1alpha1.AnnotationRetain:    string(ws.Retain),
+				v1alpha1.AnnotationRetention: strconv.Itoa(int(retention)) + "s",
 			},
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},
@@ -89,7 +85,7 @@ func claimOf(w world) *corev1.PersistentVolumeClaim {
 	}
 }
 
-func sizeOf(ws v1alpha1.Workspace) resource.Quantity {
+func sizeOf(ws stored.Workspace) resource.Quantity {
 	if ws.Size == nil {
 		return resource.MustParse(defaultSize)
 	}

@@ -49,23 +49,29 @@ func TestClaim(t *testing.T) {
 	} {
 		c := newCluster(t, gen.Run(), gen.Agent(mod))
 		c.step()
-		got, err := yaml.Marshal(claimOf(c.world()))
-		if err != nil {
+		goldenClaim(t, file, claimOf(c.world()))
+	}
+}
+
+// goldenClaim compares a claim with its file.
+func goldenClaim(t *testing.T, file string, claim *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	got, err := yaml.Marshal(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("testdata", file)
-		if *update {
-			if err := os.WriteFile(path, got, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/proof"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -28,9 +29,12 @@ type cluster struct {
 	objects snapshot.Objects // what Agents may reach
 	version *snapshot.Version
 	missing string
-	decided []v1alpha1.Decision // by people
-	pods    map[string]*corev1.Pod
-	claim   *corev1.PersistentVolumeClaim
+	// unsupported is why the operator cannot read the version; unread is that version.
+	unsupported *stored.UnsupportedError
+	unread      *snapshot.Version
+	decided     []v1alpha1.Decision // by people
+	pods        map[string]*corev1.Pod
+	claim       *corev1.PersistentVolumeClaim
 	family
 	trouble string // what events say of a pod that does not start
 	supply  Supply
@@ -70,7 +74,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 }
 
 func (c *cluster) world() world {
-	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
+	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, unsupported: c.unsupported, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
 	w.taken = answer.FinalNames(c.decided)

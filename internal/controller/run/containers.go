@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -27,24 +27,20 @@ const sandboxInImage = "/sandbox"
 // nothing, the installation.
 type recipe struct {
 	world
-	template v1alpha1.PodTemplate
+	template stored.PodTemplate
 	supply   Supply
 	// sandbox is where commands run; nil: nowhere.
-	sandbox *v1alpha1.Sandbox
+	sandbox *task.Sandbox
 	// servers are those that have a container of their own.
 	servers []server
 }
 
 func recipeOf(w world) recipe {
-	spec := w.version.Sources.AgentSpec
-	r := recipe{world: w, servers: serversOf(w.version)}
-	if spec.PodTemplate != nil {
-		r.template = *spec.PodTemplate
+	r := recipe{world: w, sandbox: w.version.Snapshot.Sandbox, servers: serversOf(w.version.Agent)}
+	if t := w.version.Agent.PodTemplate; t != nil {
+		r.template = *t
 	}
 	r.supply = w.supply.over(r.template)
-	if w.version.Snapshot.Sandbox != nil {
-		r.sandbox = spec.Sandbox
-	}
 	return r
 }
 
@@ -53,7 +49,7 @@ func (r recipe) alone() bool { return r.sandbox == nil && len(r.servers) == 0 }
 
 // fetches says whether the workspace begins with anything.
 func (r recipe) fetches() bool {
-	ws := r.version.Sources.AgentSpec.Workspace
+	ws := r.version.Snapshot.Workspace
 	return ws.Git != nil || len(ws.Files) > 0
 }
 
@@ -205,11 +201,10 @@ func (r recipe) fetch() corev1.Container {
 	}
 	c.VolumeMounts = append(c.VolumeMounts, r.known()...)
 	c.VolumeMounts = append(c.VolumeMounts, r.place("workspace", task.Workspace))
-	ws := r.version.Sources.AgentSpec.Workspace
-	if name := gitSecret(ws); name != "" {
-		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))
+	if git := r.version.Snapshot.Workspace.Git; git != nil && git.Secret != "" {
+		c.VolumeMounts = append(c.VolumeMounts, secretMount(git.Secret))
 	}
-	for i := range ws.Files {
+	for i := range r.version.Agent.Workspace.ConfigMaps {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: filesVolume(i), MountPath: filesDir(i), ReadOnly: true})
 	}
 	c.VolumeMounts = append(c.VolumeMounts, r.caMounts()...)
@@ -222,15 +217,19 @@ func (r recipe) sandboxed() corev1.Container {
 	c := r.container(sandboxContainer, r.sandbox.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{task.SandboxDir + "/" + task.SandboxProgram, "serve"}
-	if r.sandbox.Confinement == v1alpha1.ConfinementRequired {
+	if r.sandbox.Required {
 		c.Command = append(c.Command, "-required")
 	}
 	// The file of its last word is on the disk of the node, counts against no limit
 	// and may be written by anybody: it lies where commands may write nothing.
 	c.TerminationMessagePath = lastWordPath
-	c.Resources = resources(r.sandbox.Resources, sandboxResources)
-	for _, v := range r.sandbox.Env {
-		c.Env = append(c.Env, corev1.EnvVar{Name: v.Name, Value: literal(v.Value)})
+	var chosen stored.Sandbox
+	if s := r.version.Agent.Sandbox; s != nil {
+		chosen = *s
+	}
+	c.Resources = resources(chosen.Resources, sandboxResources)
+	for _, v := range chosen.Env {
+		c.Env = append(c.Env, variable(v))
 	}
 	c.Env = append(c.Env, fromField(task.EnvHostIP, "status.hostIP"))
 	c.VolumeMounts = []corev1.VolumeMount{

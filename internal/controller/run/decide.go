@@ -26,6 +26,7 @@ var rules = []func(world) (plan, bool){
 	stopped,    // a person asked it to stop
 	unguarded,  // the admission policies are missing: no pod is safe
 	held,       // it was paused before it began
+	unreadable, // its revision is of a format that this operator does not read
 	unresolved, // its Agent is not there, or not ready: wait
 	unfit,      // what it is given is not what its Agent takes
 	oversized,  // its task does not fit a pod
@@ -135,6 +136,19 @@ func unguarded(w world) (plan, bool) {
 		return plan{}, false
 	}
 	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster lacks "+w.unguarded+"; install Deckhand's chart again, or apply config/policy", guardInterval), true
+}
+
+// unreadable waits for an operator that can read the revision of the Run, or fails the
+// Run if only an operator of the past could. A runner that lives goes on meanwhile.
+func unreadable(w world) (plan, bool) {
+	if w.unsupported == nil || w.pod() != nil {
+		return plan{}, false
+	}
+	message := outcome.Unreadable("Agent", w.run.Spec.Agent, w.unsupported)
+	if !w.unsupported.IsNewer() {
+		return failure(v1alpha1.ReasonRevisionUnsupported, message), true
+	}
+	return waiting(v1alpha1.ReasonRevisionUnsupported, message, 0), true
 }
 
 func unresolved(w world) (plan, bool) {

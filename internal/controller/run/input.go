@@ -8,6 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // maxInput is the most bytes of a Run's input. The schema of Run
@@ -19,11 +20,11 @@ func unfit(w world) (plan, bool) {
 	if w.attempt() > 0 {
 		return plan{}, false
 	}
-	spec, takes := w.run.Spec, snapshot.InputSchema(w.version.Sources.AgentSpec)
+	spec, takes := w.run.Spec, snapshot.InputSchemaOf(w.version.Snapshot.Agent)
 	if size := len(inputOf(spec)); size > maxInput {
 		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxInput)), true
 	}
-	if err := schema.Validate(takes, given(spec, w.version.Sources.AgentSpec)); err != nil {
+	if err := schema.Validate(takes, given(spec, w.version.Snapshot.Agent)); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
 	}
 	if err := binding.Check(spec.Prompt, takes); err != nil {
@@ -42,15 +43,15 @@ func inputOf(spec v1alpha1.RunSpec) json.RawMessage {
 
 // given returns the whole input of a Run, with the defaults of its Agent. An Agent
 // that declares no input takes a prompt, and the Run's prompt is one.
-func given(run v1alpha1.RunSpec, agent v1alpha1.AgentSpec) json.RawMessage {
+func given(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
 	values := map[string]json.RawMessage{}
 	if raw := inputOf(run); len(raw) > 0 {
 		if json.Unmarshal(raw, &values) != nil || values == nil {
 			return raw // no object: the schema says so
 		}
 	}
-	if _, said := values["prompt"]; agent.Input == nil && run.Prompt != "" && !said {
+	if _, said := values["prompt"]; len(agent.InputSchema) == 0 && run.Prompt != "" && !said {
 		values["prompt"] = encode(run.Prompt)
 	}
-	return schema.Fill(snapshot.InputSchema(agent), encode(values))
+	return schema.Fill(snapshot.InputSchemaOf(agent), encode(values))
 }

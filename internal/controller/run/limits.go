@@ -25,22 +25,34 @@ func (l limits) duration() time.Duration {
 	return time.Duration(l.task.DurationSeconds) * time.Second
 }
 
+// limitsOf are the limits of the Agent of a version.
+func limitsOf(v *snapshot.Version) limits {
+	out := limits{task: v.Snapshot.Agent.Limits}
+	if d := v.Agent.Pending; d != nil {
+		out.pending = d.Duration
+	}
+	if d := v.Agent.Deadline; d != nil {
+		out.deadline = d.Duration
+	}
+	return out
+}
+
 // effective is the lower of what Agent and Run say, limit by limit. Values that
 // the schema should have refused count as not said.
-func effective(agent v1alpha1.Limits, run *v1alpha1.Limits) limits {
+func effective(agent limits, run *v1alpha1.Limits) limits {
 	if run == nil {
 		run = &v1alpha1.Limits{}
 	}
 	return limits{
-		task:     snapshot.Lower(snapshot.LimitsOf(agent), *run),
-		pending:  time.Duration(lower(seconds(agent.Pending), seconds(run.Pending), int64(defaultPending.Seconds()))) * time.Second,
-		deadline: time.Duration(lower(seconds(agent.Deadline), seconds(run.Deadline), 0)) * time.Second,
+		task:     snapshot.Lower(agent.task, *run),
+		pending:  lower(agent.pending, seconds(run.Pending), defaultPending),
+		deadline: lower(agent.deadline, seconds(run.Deadline), 0),
 	}
 }
 
 // lower is the agent's value, or the default where it has none, and the run's
 // where that is lower still.
-func lower(agent, run, standard int64) int64 {
+func lower(agent, run, standard time.Duration) time.Duration {
 	if agent == 0 {
 		agent = standard
 	}
@@ -53,7 +65,7 @@ func lower(agent, run, standard int64) int64 {
 	return min(agent, run)
 }
 
-func seconds(d *v1alpha1.Duration) int64 {
+func seconds(d *v1alpha1.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
@@ -61,5 +73,5 @@ func seconds(d *v1alpha1.Duration) int64 {
 	if err != nil {
 		return 0
 	}
-	return int64(v.Seconds())
+	return v.Truncate(time.Second)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
@@ -37,7 +38,8 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if run.Status.CompletionTime != nil {
 		return w, r.lookAtChildren(ctx, &w) // a finished Run needs no version: what tidying needs is on its pods and its claim
 	}
-	if w.version, w.obstacle, err = r.version(ctx, run); err != nil {
+	w.version, w.obstacle, err = r.version(ctx, run)
+	if !errors.As(err, &w.unsupported) && err != nil {
 		return w, err
 	}
 	if run.Status.Attempt == nil { // nobody has asked anything, and nobody is there to be told
@@ -134,7 +136,8 @@ func (r *Reconciler) version(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 }
 
 // stored is a version kept in its ConfigMap; nil: it is not there, or not what
-// the hash promises.
+// the hash promises. One that this operator does not understand is a
+// *[stored.UnsupportedError].
 func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*snapshot.Version, error) {
 	var cm corev1.ConfigMap
 	key := client.ObjectKey{Namespace: namespace, Name: snapshot.Name(hash)}
@@ -149,6 +152,9 @@ func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*snaps
 		return nil, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
 	}
 	v, err := snapshot.Read(&cm, hash)
+	if _, is := errors.AsType[*stored.UnsupportedError](err); is {
+		return nil, err
+	}
 	if err != nil {
 		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none
 	}

@@ -249,7 +249,7 @@ func TestAPromptIsAnInput(t *testing.T) {
 			if tc.input != "" {
 				spec.Input = &runtime.RawExtension{Raw: []byte(tc.input)}
 			}
-			if got := string(given(spec, v1alpha1.AgentSpec{})); got != tc.want {
+			if got := string(given(spec, task.Agent{})); got != tc.want {
 				t.Errorf("given() = %s, want %s", got, tc.want)
 			}
 		})

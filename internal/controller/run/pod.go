@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -94,7 +95,7 @@ func (r recipe) ownLabels() map[string]string {
 		"app.kubernetes.io/managed-by": "deckhand",
 		v1alpha1.LabelRun:              r.run.Name,
 		v1alpha1.LabelAttempt:          strconv.Itoa(int(r.attempt())),
-		v1alpha1.LabelAgent:            snapshot.Label(r.version.Sources.Agent),
+		v1alpha1.LabelAgent:            snapshot.Label(r.version.Agent.Name),
 	}
 	for _, part := range []string{v1alpha1.LabelWorkflowRun, v1alpha1.LabelNode, v1alpha1.LabelParentRun} {
 		if of := r.run.Labels[part]; of != "" {
@@ -126,7 +127,7 @@ func (r recipe) annotations() map[string]string {
 	w, names := r.world, r.names()
 	out := map[string]string{
 		v1alpha1.AnnotationTask:                   string(encode(taskOf(w, w.attempt()))),
-		v1alpha1.AnnotationRetention:              string(w.version.Sources.AgentSpec.PodRetention),
+		v1alpha1.AnnotationRetention:              podRetention(w.version.Agent),
 		"kubectl.kubernetes.io/default-container": runnerContainer,
 		"eks.amazonaws.com/skip-containers":       names,
 		"azure.workload.identity/skip-containers": names,
@@ -143,6 +144,14 @@ func (r recipe) annotations() map[string]string {
 		out[v1alpha1.AnnotationSignals] = string(encode(said))
 	}
 	return out
+}
+
+// podRetention is how long a pod stays after its Run has finished; empty: the default.
+func podRetention(a stored.Agent) string {
+	if a.PodRetention == nil {
+		return ""
+	}
+	return a.PodRetention.Duration.String()
 }
 
 // taskOf is what the runner of an attempt is told of its Run.
@@ -206,7 +215,7 @@ func encode(v any) []byte {
 
 // podSecurity gives every container of the pod one user and group, who own the
 // files.
-func podSecurity(t v1alpha1.PodTemplate) *corev1.PodSecurityContext {
+func podSecurity(t stored.PodTemplate) *corev1.PodSecurityContext {
 	yes, id, policy := true, uid, corev1.FSGroupChangeOnRootMismatch
 	if t.RunAsUser != nil {
 		id = *t.RunAsUser

@@ -252,7 +252,7 @@ func TestClocks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := effective(tc.agent, &tc.run)
+			got := effective(limits{pending: seconds(tc.agent.Pending), deadline: seconds(tc.agent.Deadline)}, &tc.run)
 			if got.pending != tc.pending || got.deadline != tc.deadline {
 				t.Errorf("pending %s, deadline %s", got.pending, got.deadline)
 			}

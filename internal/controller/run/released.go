@@ -24,7 +24,7 @@ func (w world) durable() bool {
 	if a := w.run.Status.Attempt; a != nil {
 		return a.VolumeClaim != ""
 	}
-	return w.version != nil && (w.version.Sources.AgentSpec.Workspace.Durability == v1alpha1.DurabilityVolume || w.shares())
+	return w.version != nil && (w.version.Agent.Workspace.Durable || w.shares())
 }
 
 // left is why the runner of the current attempt left on purpose, as it reported

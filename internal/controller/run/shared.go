@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 )
 
 // Runs of a workflow may have one workspace along a branch of it. The claim then
@@ -33,11 +34,11 @@ func Outlived(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.T
 	if claim.DeletionTimestamp != nil {
 		return false, 0
 	}
-	switch v1alpha1.Retain(claim.Annotations[v1alpha1.AnnotationRetain]) {
-	case v1alpha1.RetainNever:
+	switch stored.Retain(claim.Annotations[v1alpha1.AnnotationRetain]) {
+	case stored.RetainNever:
 		return true, 0
-	case v1alpha1.RetainAlways:
-	case v1alpha1.RetainOnFailure:
+	case stored.RetainAlways:
+	case stored.RetainOnFailure:
 		if outcome.Of(run.Status).Status == metav1.ConditionTrue {
 			return true, 0
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 )
 
 // Supply is where an installation's pods get their images and how they reach the
@@ -24,19 +25,19 @@ type Supply struct {
 }
 
 // over is a supply with what a template says instead.
-func (s Supply) over(t v1alpha1.PodTemplate) Supply {
+func (s Supply) over(t stored.PodTemplate) Supply {
 	s.ImageMirror = cmp.Or(t.ImageMirror, s.ImageMirror)
-	if t.CABundleConfigMapRef != nil {
-		s.CABundle = t.CABundleConfigMapRef
+	if c := t.CABundle; c != nil {
+		s.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(c.Name), Key: c.Key}
 	}
-	if t.Proxy != nil {
-		s.Proxy = t.Proxy
+	if p := t.Proxy; p != nil {
+		s.Proxy = &v1alpha1.Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
 	}
 	return s
 }
 
 // pullSecrets are those of the template and, after them, of the installation.
-func (s Supply) pullSecrets(t v1alpha1.PodTemplate) []corev1.LocalObjectReference {
+func (s Supply) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
 	out := slices.Clone(t.ImagePullSecrets)
 	for _, name := range s.ImagePullSecrets {
 		ref := corev1.LocalObjectReference{Name: name}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 )
 
 func TestMirroredImages(t *testing.T) {
@@ -50,16 +51,21 @@ func TestSupplyOfAnAgent(t *testing.T) {
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "chart", Key: "ca.crt"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://chart:1"},
 	}
-	if diff := cmp.Diff(chart, chart.over(v1alpha1.PodTemplate{})); diff != "" {
+	if diff := cmp.Diff(chart, chart.over(stored.PodTemplate{})); diff != "" {
 		t.Errorf("nothing said -want +got:\n%s", diff)
 	}
-	own := v1alpha1.PodTemplate{
-		ImageMirror:          "agent.example",
-		CABundleConfigMapRef: &v1alpha1.ConfigMapKeyRef{Name: "agent", Key: "x"},
-		Proxy:                &v1alpha1.Proxy{HTTPS: "http://agent:1"},
-		ImagePullSecrets:     []corev1.LocalObjectReference{{Name: "agent"}, {Name: "both"}},
+	own := stored.PodTemplate{
+		ImageMirror:      "agent.example",
+		CABundle:         &stored.ObjectKey{Name: "agent", Key: "x"},
+		Proxy:            &stored.Proxy{HTTPS: "http://agent:1"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "agent"}, {Name: "both"}},
 	}
-	want := Supply{ImageMirror: "agent.example", ImagePullSecrets: chart.ImagePullSecrets, CABundle: own.CABundleConfigMapRef, Proxy: own.Proxy}
+	want := Supply{
+		ImageMirror:      "agent.example",
+		ImagePullSecrets: chart.ImagePullSecrets,
+		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "agent", Key: "x"},
+		Proxy:            &v1alpha1.Proxy{HTTPS: "http://agent:1"},
+	}
 	if diff := cmp.Diff(want, chart.over(own)); diff != "" {
 		t.Errorf("all said -want +got:\n%s", diff)
 	}

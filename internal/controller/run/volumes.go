@@ -49,8 +49,8 @@ func (r recipe) volumes() []corev1.Volume {
 	for _, s := range snapshot.Secrets(r.version.Snapshot) {
 		out = append(out, secretVolume(s))
 	}
-	for i, f := range r.version.Sources.AgentSpec.Workspace.Files {
-		out = append(out, configMap(filesVolume(i), string(f.ConfigMapRef.Name)))
+	for i, name := range r.version.Agent.Workspace.ConfigMaps {
+		out = append(out, configMap(filesVolume(i), name))
 	}
 	if ca := r.supply.CABundle; ca != nil {
 		v := configMap("ca", string(ca.Name))
@@ -67,7 +67,7 @@ func (r recipe) files() []corev1.Volume {
 		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.run.Status.Attempt.VolumeClaim}}
 		return []corev1.Volume{{Name: claimVolume, VolumeSource: source}}
 	}
-	size := r.version.Sources.AgentSpec.Workspace.Size
+	size := r.version.Agent.Workspace.Size
 	out := []corev1.Volume{scratch("state", size), scratch("workspace", size)}
 	if r.sandbox != nil {
 		out = append(out, scratch("home", size), scratch("tmp", size))
@@ -111,14 +111,6 @@ func (r recipe) caMounts() []corev1.VolumeMount {
 	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile), ReadOnly: true}}
 }
 
-// gitSecret names the Secret of the repository; empty: it needs none.
-func gitSecret(ws v1alpha1.Workspace) string {
-	if ws.Git == nil || ws.Git.SecretRef == nil {
-		return ""
-	}
-	return string(ws.Git.SecretRef.Name)
-}
-
 // runnerSecrets are what the runner has: the repository's only to publish.
 func (r recipe) runnerSecrets() []string {
 	var out []string
@@ -127,9 +119,8 @@ func (r recipe) runnerSecrets() []string {
 	for _, s := range snapshot.Secrets(s) {
 		out = append(out, s.Name)
 	}
-	ws := r.version.Sources.AgentSpec.Workspace
-	if name := gitSecret(ws); name != "" && ws.Git.Publish == v1alpha1.PublishBranch && !slices.Contains(out, name) {
-		out = append(out, name)
+	if git := r.version.Snapshot.Workspace.Git; git != nil && git.Secret != "" && git.Publish && !slices.Contains(out, git.Secret) {
+		out = append(out, git.Secret)
 	}
 	return out
 }

@@ -157,6 +157,30 @@ var waitingStories = map[string]story{
 			at(5*second, "x-1 is evicted", isEvicted(1)),
 		},
 	},
+	"operator-downgraded": {
+		title: "a Run whose revision a newer operator stored waits for that, and loses nothing",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(4*second, "the operator is downgraded", storedIn(3)),
+			at(5*second, "the runner reports", reports(1, begun)),
+			at(9*second, "x-1 is evicted", isEvicted(1)),
+			at(3600*second, "the operator is upgraded", upgraded),
+			at(3602*second, "x-2 runs", starts(2)),
+			at(3603*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(3604*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"revision-too-old": {
+		title: "a Run whose revision no operator of today reads ends when its pod is lost",
+		agent: durably,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(4*second, "the operator is upgraded by too many releases", storedIn(0)),
+			at(9*second, "x-1 is evicted", isEvicted(1)),
+		},
+	},
 	"forged-decision": {
 		title: "a Run whose runner acted on what nobody decided is not believed",
 		agent: onVolume,

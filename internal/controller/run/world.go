@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -20,6 +21,8 @@ type world struct {
 	// and obstacle says why.
 	version  *snapshot.Version
 	obstacle string
+	// unsupported is why this operator does not understand the version; nil: it does.
+	unsupported *stored.UnsupportedError
 	// pods are the Run's own, oldest attempt first.
 	pods []corev1.Pod
 	// claim is the Run's own, or the one that it shares; nil: it has none, or it is
@@ -65,9 +68,9 @@ type image struct {
 // with defaults.
 func (w world) limits() limits {
 	if w.version == nil {
-		return effective(v1alpha1.Limits{}, w.run.Spec.Limits)
+		return effective(limits{task: snapshot.LimitsOf(v1alpha1.Limits{})}, w.run.Spec.Limits)
 	}
-	return effective(w.version.Sources.AgentSpec.Limits, w.run.Spec.Limits)
+	return effective(limitsOf(w.version), w.run.Spec.Limits)
 }
 
 // attempt is the number of the current attempt, 0 before the first.
@@ -136,7 +139,7 @@ func (w world) pendingSince() time.Time {
 	}
 	resumed := w.run.Status.Internal.ResumedAt
 	switch {
-	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w), reasonOf(w.run) == v1alpha1.ReasonQueued:
+	case reasonOf(w.run) == v1alpha1.ReasonPaused && !wantsPause(w), reasonOf(w.run) == v1alpha1.ReasonQueued, reasonOf(w.run) == v1alpha1.ReasonRevisionUnsupported:
 		return w.now // it goes on with this step
 	case resumed != nil && resumed.After(since):
 		return resumed.Time

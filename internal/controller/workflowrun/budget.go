@@ -59,17 +59,13 @@ func lowest(a, b amounts) amounts {
 	return a
 }
 
-// amountsOf are limits as a task has them.
-func amountsOf(l task.Limits) amounts {
-	return amounts{l.Steps, l.Tokens, l.CostMicroUSD, l.DurationSeconds}
-}
-
 // limitsOf are the limits that a Run says; nil: none.
 func limitsOf(l *v1alpha1.Limits) amounts {
 	if l == nil {
 		return amounts{}
 	}
-	return amountsOf(snapshot.Lower(task.Limits{}, *l))
+	lowered := snapshot.Lower(task.Limits{}, *l)
+	return amounts{lowered.Steps, lowered.Tokens, lowered.CostMicroUSD, lowered.DurationSeconds}
 }
 
 // wholeOf are the limits that a Workflow says; nil: none.

@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/proof"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -25,17 +26,19 @@ import (
 // A cluster is what stories play on: it does in memory what act and report do on
 // a real one, and what becomes of children is scripted.
 type cluster struct {
-	run      *v1alpha1.Run
-	version  *workflow.Version
-	missing  string
-	children map[string]*v1alpha1.Run
-	made     map[place]int // how often
-	hidden   map[string]bool
-	decided  []v1alpha1.Decision
-	refuse   func(*v1alpha1.Run) error // what the API server says to a child
-	writes   int                       // of the status
-	gone     bool
-	now      time.Time
+	run     *v1alpha1.Run
+	version *workflow.Version
+	missing string
+	// unsupported is why the operator cannot read the version.
+	unsupported *stored.UnsupportedError
+	children    map[string]*v1alpha1.Run
+	made        map[place]int // how often
+	hidden      map[string]bool
+	decided     []v1alpha1.Decision
+	refuse      func(*v1alpha1.Run) error // what the API server says to a child
+	writes      int                       // of the status
+	gone        bool
+	now         time.Time
 }
 
 // whole is a Workflow of a text, with the Agents worker, whose output is {n: int},
@@ -90,7 +93,7 @@ func newCluster(v *workflow.Version, mods ...func(*v1alpha1.Run)) *cluster {
 }
 
 func (c *cluster) world() world {
-	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, decisions: c.decided, now: c.now}
+	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, unsupported: c.unsupported, decisions: c.decided, now: c.now}
 	if c.version == nil {
 		return w
 	}

@@ -19,6 +19,7 @@ var rules = []func(world) (plan, bool){
 	canceled,   // a person asked it to stop before it began
 	unguarded,  // the admission policies are missing: no child is safe
 	held,       // it was paused before it began
+	unreadable, // its revision is of a format that this operator does not read
 	unresolved, // its Workflow is not there, or not ready: wait
 	unfit,      // what it is given is not what its Workflow takes
 	unfrozen,   // nothing in the way: begin, with this version
@@ -135,6 +136,22 @@ func pendingLimit(w world) time.Duration {
 		return min(defaultPending, span(own.Pending))
 	}
 	return defaultPending
+}
+
+// unreadable waits for an operator that can read the revision of the Run, or fails the
+// Run if only an operator of the past could.
+func unreadable(w world) (plan, bool) {
+	if w.unsupported == nil {
+		return plan{}, false
+	}
+	if w.run.Spec.DesiredState == v1alpha1.DesiredStopped {
+		return failure(v1alpha1.ReasonStopped, toldStopped), true
+	}
+	message := outcome.Unreadable("Workflow", w.run.Spec.Workflow, w.unsupported)
+	if !w.unsupported.IsNewer() {
+		return failure(v1alpha1.ReasonRevisionUnsupported, message), true
+	}
+	return waiting(v1alpha1.ReasonRevisionUnsupported, message, 0), true
 }
 
 // unresolved waits for what a Run is to run, limits.pending at most.

@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/proof"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -36,7 +37,12 @@ func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, err
 		w.claims, w.busy, err = r.claims(ctx, parent)
 		return w, err
 	}
-	if w.version, w.obstacle, err = r.version(ctx, parent); w.version == nil || err != nil {
+	w.version, w.obstacle, err = r.version(ctx, parent)
+	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); is {
+		w.unsupported = unsupported
+		return w, nil
+	}
+	if w.version == nil || err != nil {
 		return w, err
 	}
 	if w.program, err = workflow.Compile(w.version); err != nil {
@@ -152,7 +158,8 @@ func pinned(r *v1alpha1.Run) string {
 }
 
 // stored is a version kept in its ConfigMaps; nil: it is not there, or not what the
-// hash promises. One that was read stays in memory: it never changes.
+// hash promises. One that this operator does not understand is a
+// *[stored.UnsupportedError]. One that was read stays in memory: it never changes.
 func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*workflow.Version, error) {
 	if v := r.versions.get(hash); v != nil {
 		return v, nil
@@ -165,6 +172,9 @@ func (r *Reconciler) stored(ctx context.Context, namespace, hash string) (*workf
 	}, hash)
 	if failed != nil {
 		return nil, failed
+	}
+	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); is {
+		return nil, unsupported
 	}
 	if v == nil || err != nil {
 		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none

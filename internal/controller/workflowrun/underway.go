@@ -8,7 +8,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -154,7 +153,8 @@ func (t *turn) purseOf(node string) *purse {
 // ofTarget are the limits of an Agent, or of a Workflow.
 func ofTarget(w world, agent, workflow string) amounts {
 	if agent != "" {
-		return amountsOf(snapshot.LimitsOf(w.version.Agents[agent].Limits))
+		l := w.version.Agents[agent].Limits
+		return amounts{l.Steps, l.Tokens, l.CostMicroUSD, l.DurationSeconds}
 	}
 	if v := w.version.Workflows[workflow]; v != nil {
 		return wholeOf(v.Spec.Limits)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -19,6 +20,8 @@ type world struct {
 	version  *workflow.Version
 	program  *workflow.Program
 	obstacle string
+	// unsupported is why this operator does not understand the version; nil: it does.
+	unsupported *stored.UnsupportedError
 	// children are the Run's own. They are the cache's: nobody may change them.
 	children []*v1alpha1.Run
 	// late: the cache does not show all children yet.
