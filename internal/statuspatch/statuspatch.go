@@ -7,6 +7,7 @@
 package statuspatch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,13 +61,33 @@ func Apply(ctx context.Context, c client.Client, o client.Object, had, want any)
 // Diff is the patch that makes had into want behind its demands; nil when there
 // is nothing to change. Both are statuses; they are compared field by field.
 func Diff(had, want any, demands ...Op) (client.Patch, error) {
-	was, err := fields(had)
+	was, err := encode(had)
 	if err != nil {
 		return nil, err
 	}
-	now, err := fields(want)
+	now, err := encode(want)
 	if err != nil {
 		return nil, err
+	}
+	if bytes.Equal(was, now) { // most statuses when the operator starts
+		return nil, nil //nolint:nilnil // nothing to change is a fact, not a fault
+	}
+	return diff(was, now, demands)
+}
+
+func encode(status any) ([]byte, error) {
+	data, err := json.Marshal(status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a status: %w", err)
+	}
+	return data, nil
+}
+
+// diff compares statuses in JSON.
+func diff(had, want []byte, demands []Op) (client.Patch, error) {
+	var was, now map[string]any
+	if err := errors.Join(json.Unmarshal(had, &was), json.Unmarshal(want, &now)); err != nil {
+		return nil, fmt.Errorf("decoding a status: %w", err)
 	}
 	ops := slices.Clone(demands)
 	for _, key := range slices.Sorted(maps.Keys(now)) {
@@ -87,19 +108,6 @@ func Diff(had, want any, demands ...Op) (client.Patch, error) {
 		return nil, fmt.Errorf("encoding a patch: %w", err)
 	}
 	return client.RawPatch(types.JSONPatchType, data), nil
-}
-
-// fields are a status's own fields, as JSON has them.
-func fields(status any) (map[string]any, error) {
-	data, err := json.Marshal(status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a status: %w", err)
-	}
-	var out map[string]any
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("decoding a status: %w", err)
-	}
-	return out, nil
 }
 
 // IsConflict says whether a write failed because the object is not any more
