@@ -25,6 +25,9 @@ func CachedPod(o any) (any, error) {
 	if !is {
 		return o, nil
 	}
+	if pod.Spec.Containers == nil {
+		return pod, nil // client-go transforms a listed object twice
+	}
 	kept := &corev1.Pod{
 		ObjectMeta: keptMeta(&pod.ObjectMeta),
 		Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName},
@@ -91,8 +94,8 @@ func CachedRun(o any) (any, error) {
 	if !is {
 		return o, nil
 	}
-	if run.ManagedFields == nil && !isOver(run) {
-		return run, nil
+	if isReduced(run) {
+		return run, nil // client-go transforms a listed object twice
 	}
 	kept := *run // what is shared with it is not changed
 	kept.ManagedFields = nil
@@ -106,6 +109,29 @@ func CachedRun(o any) (any, error) {
 	kept.Spec.Prompt, kept.Spec.Input = "", nil
 	kept.Status.Progress = keptProgress(run)
 	return &kept, nil
+}
+
+// isReduced reports whether there is nothing that the cache drops of a Run.
+func isReduced(run *v1alpha1.Run) bool {
+	if run.ManagedFields != nil {
+		return false
+	}
+	if !isOver(run) || run.Spec.Agent == "" {
+		return true
+	}
+	_, applied := run.Annotations[lastApplied]
+	return !applied && run.Spec.Prompt == "" && run.Spec.Input == nil && hasReducedProgress(run)
+}
+
+func hasReducedProgress(run *v1alpha1.Run) bool {
+	p := run.Status.Progress
+	if p == nil {
+		return true
+	}
+	if p.Recent != nil || p.Step != nil || p.Confinement != nil {
+		return false
+	}
+	return p.Result == nil || partOf(run) != nil || p.Result.Text == "" && p.Result.Output == "" && p.Result.Files == nil
 }
 
 func keptProgress(run *v1alpha1.Run) *v1alpha1.RunProgress {
