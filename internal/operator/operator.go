@@ -152,7 +152,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(g); err != nil {
 		return fmt.Errorf("adding the guard: %w", err)
 	}
+	ended, err := endedPods(ctx, mgr, o.Namespaces)
+	if err != nil {
+		return fmt.Errorf("caching ended pods: %w", err)
+	}
 	runs := run.Options{
+		Ended:            ended,
 		RunnerImage:      o.RunnerImage,
 		RunnerPullPolicy: o.RunnerPullPolicy,
 		Supply:           o.Supply,
@@ -212,14 +217,15 @@ func identities(c client.Client, o Options) *identity.Identity {
 
 // cacheOptions keep out of memory what is not ours: of pods, ConfigMaps, claims,
 // policies and identities only those that carry our labels, of everything not the fields
-// that only servers read, and of what has ended only what decisions read.
+// that only servers read, and of what has ended only what decisions read. Pods that have
+// ended are in the cache of [endedPods].
 func cacheOptions(namespaces []string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
 	o := cache.Options{
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Transform: run.CachedPod},
+			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Field: run.LivePods, Transform: run.CachedPod},
 			&v1alpha1.Run{}:                 {Transform: run.CachedRun},
 			&corev1.PersistentVolumeClaim{}: {Label: carries(v1alpha1.LabelRun)},
 			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelSnapshot)},
@@ -228,14 +234,46 @@ func cacheOptions(namespaces []string) cache.Options {
 			&rbacv1.RoleBinding{}:           {Label: managed},
 		},
 	}
-	if len(namespaces) > 0 {
-		o.DefaultNamespaces = map[string]cache.Config{}
-		for _, n := range namespaces {
-			o.DefaultNamespaces[n] = cache.Config{}
-		}
-	}
+	o.DefaultNamespaces = watched(namespaces)
 	return o
 }
+
+// watched are the namespaces of a cache; nil: all.
+func watched(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	out := map[string]cache.Config{}
+	for _, n := range namespaces {
+		out[n] = cache.Config{}
+	}
+	return out
+}
+
+// endedPods is a cache of the metadata of runner pods that have ended. The manager's
+// cache has one field selector for each kind, and there it selects the other pods.
+func endedPods(ctx context.Context, mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultNamespaces:    watched(namespaces),
+		DefaultLabelSelector: carries(v1alpha1.LabelRun),
+		DefaultFieldSelector: run.EndedPods,
+		DefaultTransform:     run.CachedEndedPod,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The manager waits for informers that are there when it starts.
+	if _, err := c.GetInformer(ctx, run.PodMetadata()); err != nil {
+		return nil, err
+	}
+	return c, mgr.Add(startedFirst{c})
+}
+
+// startedFirst has the manager start a cache with its own, before everything else.
+type startedFirst struct{ cache.Cache }
+
+func (c startedFirst) GetCache() cache.Cache { return c.Cache }
 
 func carries(label string) labels.Selector {
 	r, err := labels.NewRequirement(label, selection.Exists, nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -230,6 +231,53 @@ func TestAnotherOperatorTakesOverFromOneThatIsStopped(t *testing.T) {
 	}
 	if many := onePodEach(t, namespace); many != 60 {
 		t.Errorf("%d Runs have a pod", many)
+	}
+}
+
+// Pods stay after they have ended. An operator that starts later deletes them in time,
+// and goes on with Runs whose pods ended meanwhile.
+func TestOperatorFindsPodsThatEndedBeforeItStarted(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	crowd(t, namespace, 3)
+	stop := start(t, newOperator(t, namespace))
+	recorded(t, namespace, 3)
+	if err := stop(); err != nil {
+		t.Fatalf("stopping the first: %v", err)
+	}
+	patchStatus(t, &corev1.Pod{}, namespace, "x0-1", `{"phase":"Succeeded"}`) // retention is 1h
+	patchStatus(t, &v1alpha1.Run{}, namespace, "x0", `{"completionTime":"`+time.Now().Add(-2*time.Hour).Format(time.RFC3339)+`"}`)
+	patchStatus(t, &corev1.Pod{}, namespace, "x1-1", `{"phase":"Succeeded"}`)
+	patchStatus(t, &v1alpha1.Run{}, namespace, "x1", `{"completionTime":"`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`"}`)
+	patchStatus(t, &corev1.Pod{}, namespace, "x2-1", `{"phase":"Failed","containerStatuses":[{"name":"runner","image":"runner:1","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":1}}}]}`)
+	stop = start(t, newOperator(t, namespace))
+	eventually(t, 1, "second attempts are made", func() int { return have(t, namespace, "x2-2") })
+	eventually(t, 1, "pods are deleted after their retention", func() int { return 1 - have(t, namespace, "x0-1") })
+	if have(t, namespace, "x1-1") == 0 {
+		t.Error("a pod was deleted before its retention passed")
+	}
+	if err := stop(); err != nil {
+		t.Errorf("stopping the second: %v", err)
+	}
+}
+
+// have is 1 where there is a pod of a name that is not being deleted.
+func have(t *testing.T, namespace, name string) int {
+	t.Helper()
+	for _, pod := range pods(t, namespace) {
+		if pod.Name == name && pod.DeletionTimestamp == nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+func patchStatus(t *testing.T, o client.Object, namespace, name, status string) {
+	t.Helper()
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	if err := apitest.Get(t).Admin.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`))); err != nil {
+		t.Fatal(err)
 	}
 }
 

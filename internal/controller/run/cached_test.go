@@ -25,16 +25,28 @@ import (
 
 // What is kept bounds how many finished Runs and their pods fit the operator's memory.
 func TestHeapOfWhatHasEnded(t *testing.T) {
-	const many, mostOfPod, mostOfRun = 5_000, 4_000, 2_500
+	const many, mostOfPod, mostOfEndedPod, mostOfRun = 5_000, 4_000, 1_200, 2_500
 	pod, run := endedPod(t), finishedRun()
 	pods := heapOf(t, many, CachedPod, func(n int) client.Object {
-		pod.Name, pod.UID = fmt.Sprintf("load-%05d-1", n), types.UID(fmt.Sprintf("0a7c1bb2-7d3e-4c55-9c1f-%012d", n))
-		pod.Labels[v1alpha1.LabelRun] = fmt.Sprintf("load-%05d", n)
+		nameOf(pod, n)
 		data, err := pod.Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out corev1.Pod
+		if err := out.Unmarshal(data); err != nil {
+			t.Fatal(err)
+		}
+		return &out
+	})
+	ended := heapOf(t, many, CachedEndedPod, func(n int) client.Object {
+		m := metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta}
+		nameOf(&m, n)
+		data, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out metav1.PartialObjectMetadata
 		if err := out.Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
@@ -52,13 +64,26 @@ func TestHeapOfWhatHasEnded(t *testing.T) {
 		}
 		return &out
 	})
-	t.Logf("an ended pod: %d bytes, a finished Run: %d bytes", pods, runs)
+	t.Logf("a pod: %d bytes, metadata of an ended pod: %d bytes, a finished Run: %d bytes", pods, ended, runs)
 	if pods > mostOfPod {
-		t.Errorf("an ended pod takes %d bytes of the heap, want at most %d", pods, mostOfPod)
+		t.Errorf("a pod takes %d bytes of the heap, want at most %d", pods, mostOfPod)
+	}
+	if ended > mostOfEndedPod {
+		t.Errorf("the metadata of an ended pod takes %d bytes of the heap, want at most %d", ended, mostOfEndedPod)
 	}
 	if runs > mostOfRun {
 		t.Errorf("a finished Run takes %d bytes of the heap, want at most %d", runs, mostOfRun)
 	}
+}
+
+// nameOf gives a pod the name and the UID of the pod of the n-th Run.
+func nameOf(pod client.Object, n int) {
+	run := task.Run{Namespace: pod.GetNamespace(), Name: fmt.Sprintf("load-%05d", n), UID: fmt.Sprintf("1b7c1bb2-7d3e-4c55-9c1f-%012d", n)}
+	pod.SetName(run.Name + "-1")
+	pod.SetUID(types.UID(fmt.Sprintf("0a7c1bb2-7d3e-4c55-9c1f-%012d", n)))
+	pod.GetLabels()[v1alpha1.LabelRun] = run.Name
+	pod.GetOwnerReferences()[0].UID = types.UID(run.UID)
+	pod.GetAnnotations()[v1alpha1.AnnotationTask] = string(encode(task.Task{Version: 1, Run: run, Attempt: 1, Prompt: strings.Repeat("Fix it. ", 50)}))
 }
 
 // An operator may stop between making a pod and recording it, and the pod end
@@ -164,8 +189,7 @@ func endedPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	pod := firstPod(t, gen.Run(), gen.Agent())
 	pod.ResourceVersion, pod.CreationTimestamp = "123456", metav1.NewTime(gen.Noon)
-	pod.OwnerReferences[0].UID = "1b7c1bb2-7d3e-4c55-9c1f-000000000000"
-	pod.Annotations[v1alpha1.AnnotationTask] = string(encode(task.Task{Version: 1, Run: task.Run{Namespace: pod.Namespace, Name: "load-00000", UID: string(pod.OwnerReferences[0].UID)}, Attempt: 1, Prompt: strings.Repeat("Fix it. ", 50)}))
+	nameOf(pod, 0)
 	for _, manager := range []string{"manager", "kubelet"} {
 		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 1500))})
 	}

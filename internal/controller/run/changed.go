@@ -105,6 +105,14 @@ var podChanged = predicate.Funcs{
 	},
 }
 
+// endedPodChanged lets the metadata of an ended pod through when the pod has ended, is
+// gone, or its owner or labels changed. Those that there are at the start are not
+// needed: all Runs are reconciled then.
+var endedPodChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool { return belonging(e.ObjectOld) != belonging(e.ObjectNew) },
+}
+
 // belonging is what the operator restores of a pod.
 func belonging(o client.Object) string {
 	owner := ""

@@ -129,6 +129,15 @@ func (c *cluster) shown(pod *corev1.Pod) *corev1.Pod {
 	if a := c.run.Status.Attempt; a != nil && a.PodUID == "" && a.Pod == pod.Name {
 		return pod.DeepCopy()
 	}
+	if isOver(c.run) && hasEnded(pod) {
+		m := &metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+		kept, _ := CachedEndedPod(m)
+		return podFromMetadata(kept.(*metav1.PartialObjectMetadata), c.run)
+	}
+	if hasEnded(pod) {
+		return pod.DeepCopy()
+	}
 	kept, _ := CachedPod(pod.DeepCopy())
 	return kept.(*corev1.Pod)
 }

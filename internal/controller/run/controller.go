@@ -10,11 +10,13 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
@@ -42,6 +44,7 @@ import (
 type Reconciler struct {
 	client   client.Client
 	live     client.Reader // the API server itself, not the cache
+	ended    client.Reader // metadata of ended pods; nil: client has all pods
 	events   events.EventRecorder
 	guard    guardian
 	identity ensurer
@@ -68,12 +71,14 @@ type Options struct {
 	Guard            guardian
 	Identity         ensurer
 	Fence            fencer // nil: no NetworkPolicies are made
-	Now              func() time.Time
+	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
+	Ended cache.Cache
+	Now   func() time.Time
 }
 
 // New is a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
-	return &Reconciler{
+	r := &Reconciler{
 		client:   c,
 		live:     live,
 		events:   recorder,
@@ -84,6 +89,10 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		runner:   image{name: o.RunnerImage, pull: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:      o.Now,
 	}
+	if o.Ended != nil {
+		r.ended = o.Ended
+	}
+	return r
 }
 
 // concurrency is how many Runs move at once; each step is a few requests.
@@ -106,6 +115,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofAgents)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
+		WatchesRawSource(source.Kind(o.Ended, client.Object(PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(asked, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.nextInLine), builder.WithPredicates(ofAgents, standsElsewhere)).

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -236,9 +237,9 @@ func again(w world, v verdict) plan {
 }
 
 // taskIn is the task that a pod was given; without one, the zero Task.
-func taskIn(pod *corev1.Pod) task.Task {
+func taskIn(pod client.Object) task.Task {
 	var t task.Task
-	if json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationTask]), &t) != nil {
+	if json.Unmarshal([]byte(pod.GetAnnotations()[v1alpha1.AnnotationTask]), &t) != nil {
 		return task.Task{}
 	}
 	return t

@@ -71,14 +71,12 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	}
 	var own []corev1.Pod
 	for n := range a.Number {
-		var pod corev1.Pod
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: podName(run.Name, n+1)}, &pod)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("getting Pod %s: %w", podName(run.Name, n+1), err)
-		case ours(&pod, run):
-			own = append(own, pod)
+		pod, err := r.cachedPod(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: podName(run.Name, n+1)})
+		if err != nil {
+			return nil, err
+		}
+		if pod != nil && ours(pod, run) {
+			own = append(own, *pod)
 		}
 	}
 	own, err := r.currentPod(ctx, run, own)

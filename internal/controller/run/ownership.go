@@ -130,12 +130,8 @@ func (r *Reconciler) restorePod(ctx context.Context, w world, to restoration) er
 
 // runsOfPod are the Runs that a pod may belong to, by its task, its label and its
 // owner: each of them looks for itself whether it does.
-func runsOfPod(_ context.Context, o client.Object) []reconcile.Request {
-	pod, is := o.(*corev1.Pod)
-	if !is {
-		return nil
-	}
-	names := []string{taskIn(pod).Run.Name, pod.Labels[v1alpha1.LabelRun]}
+func runsOfPod(_ context.Context, pod client.Object) []reconcile.Request {
+	names := []string{taskIn(pod).Run.Name, pod.GetLabels()[v1alpha1.LabelRun]}
 	if c := metav1.GetControllerOf(pod); c != nil && c.Kind == "Run" && c.APIVersion == v1alpha1.GroupVersion.String() {
 		names = append(names, c.Name)
 	}
@@ -143,7 +139,7 @@ func runsOfPod(_ context.Context, o client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range slices.Compact(names) {
 		if name != "" {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: pod.Namespace, Name: name}})
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}})
 		}
 	}
 	return out
