@@ -98,22 +98,27 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	lease := cmp.Or(o.Lease, DefaultLease)
+	lock, err := leaderLock(ctx, cfg, o, lease)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                        scheme,
-		Logger:                        quiet.Log(o.Log),
-		Cache:                         cacheOptions(o.Namespaces),
-		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		NewClient:                     newClient,
-		Controller:                    config.Controller{SkipNameValidation: new(true)}, // a process may run several operators
-		Metrics:                       metricsOptions(o),
-		HealthProbeBindAddress:        o.ProbeAddress,
-		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &lease.Duration,
-		RenewDeadline:                 &lease.RenewDeadline,
-		RetryPeriod:                   &lease.RetryPeriod,
+		Scheme:                              scheme,
+		Logger:                              quiet.Log(o.Log),
+		Cache:                               cacheOptions(o.Namespaces),
+		Client:                              client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		NewClient:                           newClient,
+		Controller:                          config.Controller{SkipNameValidation: new(true)}, // a process may run several operators
+		Metrics:                             metricsOptions(o),
+		HealthProbeBindAddress:              o.ProbeAddress,
+		LeaderElection:                      o.LeaderElection,
+		LeaderElectionID:                    leaseName(o),
+		LeaderElectionNamespace:             o.Namespace,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &lease.Duration,
+		RenewDeadline:                       &lease.RenewDeadline,
+		RetryPeriod:                         &lease.RetryPeriod,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
@@ -123,6 +128,9 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	}
 	return mgr, nil
 }
+
+// leaseName is the name of the lease of a release.
+func leaseName(o Options) string { return o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group }
 
 // metricsOptions are how metrics are served. Without a certificate of its own the
 // server signs one itself.
