@@ -170,7 +170,6 @@ performance: bench ## Measure the parts and write docs/performance.md
 verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
 	$(MAKE) --no-print-directory lint chart
-	go test -count=1 ./test/render ./hack/reliability
 
 words: bin/tools/vale ## Check names against hack/words/identifiers.txt, and prose against the style in hack/words/styles
 	rm -rf dist/prose
