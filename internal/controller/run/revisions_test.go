@@ -1,13 +1,16 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -66,3 +69,38 @@ func storedIn(version int) func(*cluster) {
 
 // upgraded has an operator that can read the revision.
 func upgraded(c *cluster) { c.version, c.unread, c.unsupported = c.unread, nil, nil }
+
+// Pods outlive an upgrade of the operator too, with the task and the signals that it
+// wrote and the termination message that its runner leaves. The files are never changed
+// once the version of the contract in runner/task is released.
+func TestReadsThePodsOfAnOlderOperator(t *testing.T) {
+	read := map[string]func(text string) any{
+		"task.json": func(text string) any {
+			return taskIn(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTask: text}}})
+		},
+		"signals.json": func(text string) any {
+			return signals(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationSignals: text}}})
+		},
+		"termination.json": func(text string) any {
+			return decodeLastWord(&corev1.ContainerStateTerminated{Message: text})
+		},
+	}
+	for n := 1; n <= task.Version; n++ {
+		for name, as := range read {
+			data, err := os.ReadFile(filepath.Join("testdata", "pods", fmt.Sprintf("v%d", n), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want, got any
+			if err := json.Unmarshal(data, &want); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(encode(as(string(data))), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s of version %d is not read as it was written. Take the change of package task back, or raise task.Version and convert (-written +read):\n%s", name, n, diff)
+			}
+		}
+	}
+}
