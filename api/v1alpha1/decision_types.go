@@ -75,8 +75,8 @@ type DecisionSpec struct {
 
 	// type is what the Decision does. Approve and Deny: make a call, or do not. Answer:
 	// answer a question. Grant: raise a limit that was reached. Message: tell the agent
-	// something before its next turn; if the Run waits only for one question without a
-	// schema, the message is the answer.
+	// something before its next turn. If the only open request of the Run is a question
+	// without a schema, the message is the answer.
 	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +required
 	Type DecisionType `json:"type"`
@@ -119,8 +119,7 @@ type DecisionSpec struct {
 	// +optional
 	Grant *Grant `json:"grant,omitempty"`
 
-	// reason says why, for whoever reads the Decision later. The agent reads the reason
-	// of a Deny.
+	// reason says why it was decided so. The agent reads the reason of a Deny.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional

@@ -65,7 +65,7 @@ func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 		return refused("Run %q not found in namespace %s", d.Spec.Run, d.Namespace)
 	}
 	if uid := Owner(d); uid != "" && uid != run.UID {
-		return refused("It is for an earlier Run %s, which is gone", run.Name)
+		return refused("The Decision is for an earlier Run %s, which was deleted", run.Name)
 	}
 	if v, acted := actedOn(run, d); acted {
 		return v
@@ -92,9 +92,9 @@ func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	switch {
 	case durable(run) && run.Status.Progress != nil:
 	case !reported(run):
-		return refused("Run %s asks nothing now: its runner has not reported yet; to tell it something use the type Message", run.Name)
+		return refused("Run %s has no open request: its runner has not reported yet. To send the agent a message, use the type Message", run.Name)
 	case d.CreationTimestamp.Before(&run.Status.Attempt.StartedAt):
-		return refused("It was made before attempt %d of Run %s began, which asks anew; %s", run.Status.Attempt.Number, run.Name, asks(run))
+		return refused("The Decision was made before attempt %d of Run %s began: requests of earlier attempts are not open any more; %s", run.Status.Attempt.Number, run.Name, asks(run))
 	}
 	if d.Spec.Request == "" {
 		return toTheOnly(run, d)
@@ -105,10 +105,10 @@ func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 		}
 	}
 	if goesOn(run) {
-		return waiting("Waiting for Run %s to ask %s again: attempt %d has not yet. Where it never does, that is known when the Run has finished; %s", run.Name, d.Spec.Request, run.Status.Attempt.Number, asks(run))
+		return waiting("Waiting for Run %s to make request %s again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes; %s", run.Name, d.Spec.Request, run.Status.Attempt.Number, asks(run))
 	}
 	if durable(run) && full(run.Status.Progress.Pending) {
-		return waiting("Waiting for Run %s to ask %s: it asks for more than its status shows; %s", run.Name, d.Spec.Request, asks(run))
+		return waiting("Waiting for Run %s to show request %s: it has more requests than its status lists; %s", run.Name, d.Spec.Request, asks(run))
 	}
 	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, asks(run))
 }
@@ -195,9 +195,9 @@ func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	case len(ids) > 1 && told(d):
 		return Verdict{Applied: metav1.ConditionUnknown, Message: underway}
 	case len(ids) == 0 && goesOn(run):
-		return waiting("Waiting for Run %s to ask again: attempt %d has not yet. Where it never does, that is known when the Run has finished", run.Name, run.Status.Attempt.Number)
+		return waiting("Waiting for Run %s to make its requests again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes", run.Name, run.Status.Attempt.Number)
 	case len(ids) == 0:
-		return refused("Run %s waits for no %s now; to tell it something use the type Message", run.Name, d.Spec.Type)
+		return refused("Run %s has no open request for the type %s. To send the agent a message, use the type Message", run.Name, d.Spec.Type)
 	default:
 		return refused("Run %s waits for more than one %s: name one in spec.request (%s)", run.Name, d.Spec.Type, strings.Join(ids, ", "))
 	}
@@ -216,13 +216,13 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 	want, known := fitting[p.Kind]
 	switch {
 	case p.Kind == task.PendingDelegation:
-		return refused("%s is work for the Agent %s, which the operator has done in a Run of its own: nobody needs to decide it. Look at kubectl get runs -l %s=%s", p.ID, untrusted.Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
+		return refused("Request %s is for a child Run of Agent %s, which the operator creates: it needs no Decision. See kubectl get runs -l %s=%s", p.ID, untrusted.Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
 	case known && !slices.Contains(want, d.Spec.Type):
-		return refused("%s wants the type %s, being of the kind %s, not %s", p.ID, either(want), p.Kind, d.Spec.Type)
+		return refused("Request %s is of kind %s: use the type %s, not %s", p.ID, p.Kind, either(want), d.Spec.Type)
 	case d.Spec.Type == v1alpha1.DecisionApprove && !Approves(run, d, p.ID, p.Digest):
 		return refused("%s", mismatch(p, d))
 	case len(p.Groups) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
-		return refused("%s is for members of %s to decide: in spec.groups, name one of these that you are in", p.ID, groupList(p))
+		return refused("Request %s can be decided only by members of %s: set spec.groups to one of these groups that you are a member of", p.ID, groupList(p))
 	}
 	if problem := misfit(p, d); problem != "" {
 		return refused("%s", problem)
@@ -275,7 +275,7 @@ func asks(run *v1alpha1.Run) string {
 		}
 	}
 	if len(ids) == 0 {
-		return "it asks nothing now"
+		return "it has no open request"
 	}
 	return "it waits for " + strings.Join(ids, ", ")
 }

@@ -58,7 +58,7 @@ func TestAskingContainsNoRawText(t *testing.T) {
 	}
 	d := decision(v1alpha1.DecisionApprove, "s2c1")
 	run := asking(v1alpha1.PendingRequest{ID: "s2c1", Kind: task.PendingDelegation, Agent: untrustedtest.RawText})
-	if text := answer.Judge(run, d).Message; untrustedtest.IsRaw(text) || !strings.Contains(text, "is work for the Agent") {
+	if text := answer.Judge(run, d).Message; untrustedtest.IsRaw(text) || !strings.Contains(text, "is for a child Run of Agent") {
 		t.Errorf("of work for another Agent: %+q", text)
 	}
 }

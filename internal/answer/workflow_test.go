@@ -77,7 +77,7 @@ func TestJudgeOfWorkflows(t *testing.T) {
 		"one of two":                        {flow(gate(func(p *v1alpha1.PendingRequest) { p.ID = "approval-other" }), gate()), says(approve), []string{onItsWay}},
 		"of something else":                 {flow(gate()), says(approve, wrong), []string{"False spec.digest is not the digest of request approval-gate: another call was approved"}},
 		"by a member":                       {flow(gate(ofLeads)), says(approve, groups("staff", "leads")), []string{onItsWay}},
-		"by somebody else":                  {flow(gate(ofLeads)), says(deny, groups("staff")), []string{"False approval-gate is for members of leads to decide"}},
+		"by somebody else":                  {flow(gate(ofLeads)), says(deny, groups("staff")), []string{"False Request approval-gate can be decided only by members of leads"}},
 		"with what it asks for":             {flow(gate(withSchema)), says(approve, value(`{"env": "staging"}`)), []string{onItsWay}},
 		"with something else":               {flow(gate(withSchema)), says(approve, value(`{"env": "nowhere"}`)), []string{"False The value does not fit what approval-gate asks for", `"production"`}},
 		"with what is no JSON":              {flow(gate(withSchema)), says(approve, value("staging")), []string{"False The value does not fit"}},
@@ -86,7 +86,7 @@ func TestJudgeOfWorkflows(t *testing.T) {
 		"with what nobody asked for":        {flow(gate()), says(approve, value(`{}`)), []string{"False approval-gate takes no value with an Approve: remove spec.value"}},
 		"for every time, though it is once": {flow(gate()), says(approve, forAll), []string{"False approval-gate is asked once, so scope: Run means nothing"}},
 		"before the Run has begun":          {unbegun(), says(approve), []string{"False Run x does not wait for approval-gate: it has not begun"}},
-		"before the node is reached":        {flow(), says(approve), []string{"False Run x does not wait for approval-gate; it asks nothing now"}},
+		"before the node is reached":        {flow(), says(approve), []string{"False Run x does not wait for approval-gate; it has no open request"}},
 		"of another node":                   {flow(gate(func(p *v1alpha1.PendingRequest) { p.ID = "approval-other" })), says(approve), []string{"False Run x does not wait for approval-gate; it waits for approval-other"}},
 		"after the Run has finished":        {finished(flow(gate())), says(approve), []string{"False Run x has finished"}},
 		"one that was acted on":             {acted, says(approve), []string{"True Run x goes on with it"}},
@@ -96,7 +96,7 @@ func TestJudgeOfWorkflows(t *testing.T) {
 		"a message before it has begun":     {unbegun(), says(v1alpha1.DecisionMessage, unnamed), []string{"False Run x is of a workflow, which has no agent to speak to"}},
 		"an answer":                         {flow(gate()), says(v1alpha1.DecisionAnswer, value("yes")), []string{"False Run x is of a workflow, which wants Approve or Deny, not Answer", speak, "it waits for approval-gate"}},
 		"a grant, of no request":            {unbegun(), says(v1alpha1.DecisionGrant, unnamed), []string{"False Run x is of a workflow, which wants Approve or Deny, not Grant"}},
-		"for an earlier Run of that name":   {flow(gate()), owned(says(approve), "another"), []string{"False It is for an earlier Run x"}},
+		"for an earlier Run of that name":   {flow(gate()), owned(says(approve), "another"), []string{"False The Decision is for an earlier Run x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestADelegationIsForNobody(t *testing.T) {
 		d := decision(kind, "s2c1")
 		d.Spec.Digest = "d1"
 		got := answer.Judge(asking(child, question), d)
-		if got.Applied != metav1.ConditionFalse || got.Deliver || !strings.Contains(got.Message, "s2c1 is work for the Agent reviewer") || !strings.Contains(got.Message, "-l deckhand.dev/parent-run=x") {
+		if got.Applied != metav1.ConditionFalse || got.Deliver || !strings.Contains(got.Message, "Request s2c1 is for a child Run of Agent reviewer") || !strings.Contains(got.Message, "-l deckhand.dev/parent-run=x") {
 			t.Errorf("%s: Judge() = %+v", kind, got)
 		}
 	}

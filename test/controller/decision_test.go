@@ -175,7 +175,7 @@ func TestTheNextNameIsTold(t *testing.T) {
 	b.sent()
 	d := b.crankDecision("x.s3c1", nil)
 	b.crank()
-	if got := applied(d); !strings.HasPrefix(got, "False Refused s3c1 wants the type Answer") || !strings.HasSuffix(got, ". Create Decision x.s3c1.2") {
+	if got := applied(d); !strings.HasPrefix(got, "False Refused Request s3c1 is of kind Question: use the type Answer") || !strings.HasSuffix(got, ". Create Decision x.s3c1.2") {
 		t.Errorf("Applied is %s", got)
 	}
 	if text := message(b.get()); !strings.Contains(text, "kubectl create a Decision named x.s3c1.2 with spec") {
