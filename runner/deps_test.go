@@ -54,7 +54,8 @@ var mayImport = map[string][]string{
 	"runner/hook":       {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror"},
 	"runner/binding":    {},
 	"runner/digest":     {},
-	"runner/policy":     {"runner/digest", "runner/policy/shell", "runner/internal/weburl"},
+	"runner/policy":     {"runner/digest", "runner/policy/shell", "runner/internal/weburl", "runner/celmacros"},
+	"runner/celmacros":  {},
 	"runner/events":     {"runner/bus", "runner/step", "runner/task", "runner/redact"},
 	"runner/report":     {"runner/task"},
 	"runner/engine": {

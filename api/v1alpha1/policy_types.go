@@ -9,7 +9,7 @@ type PolicyRule struct {
 	Name string `json:"name"`
 
 	// when is a CEL expression over tool, args, agent, run and shell that says
-	// whether a call matches: tool == "HTTPRequest" && args.method != "GET". Default:
+	// whether a call matches: tool == 'HTTPRequest' && args.method != 'GET'. Default:
 	// every call does.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

@@ -14,6 +14,8 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/deckhand-dev/deckhand/runner/celmacros"
 )
 
 // What expressions are held to.
@@ -39,11 +41,11 @@ type base struct {
 }
 
 var common = sync.OnceValues(func() (*base, error) {
-	macros, err := boundedMacros()
+	optional, err := celmacros.Optional(tooComplicated)
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
-	env, err := cel.NewCustomEnv(slices.Concat(libraries(), macros, ownFunctions())...)
+	env, err := cel.NewCustomEnv(slices.Concat(libraries(), optional, ownFunctions())...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
@@ -64,7 +66,6 @@ var common = sync.OnceValues(func() (*base, error) {
 func libraries() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.StdLib(),
-		cel.OptionalTypes(),
 		cel.DefaultUTCTimeZone(true),
 		cel.EnableIdentifierEscapeSyntax(),
 		cel.EnableHiddenAccumulatorName(true),

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -10,37 +9,6 @@ import (
 // keyFunction takes the keys of object literals, which are strings. No expression
 // can name it.
 const keyFunction = "@key"
-
-// maxTarget is how many nodes the expression may have that optMap or optFlatMap is
-// called on. CEL's macros copy it, so that a chain of n calls is a tree of 2ⁿ nodes.
-const maxTarget = 1000
-
-// boundedMacros are CEL's own optMap and optFlatMap, refused where the expression
-// that they copy is too large.
-func boundedMacros() ([]cel.EnvOption, error) {
-	env, err := cel.NewCustomEnv(cel.OptionalTypes())
-	if err != nil {
-		return nil, err
-	}
-	var all []cel.EnvOption
-	for _, m := range env.Macros() {
-		if name := m.Function(); name == "optMap" || name == "optFlatMap" {
-			all = append(all, cel.Macros(cel.ReceiverMacro(name, m.ArgCount(), bounded(m.Expander()))))
-		}
-	}
-	return all, nil
-}
-
-func bounded(expand cel.MacroFactory) cel.MacroFactory {
-	return func(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-		nodes := 0
-		ast.PreOrderVisit(target, ast.NewExprVisitor(func(ast.Expr) { nodes++ }))
-		if nodes > maxTarget {
-			return nil, f.NewError(target.ID(), tooComplicated)
-		}
-		return expand(f, target, args)
-	}
-}
 
 const tooComplicated = "the expression is too complex; move parts of it into nodes of their own"
 

@@ -55,8 +55,9 @@ func comparisonOf(e ast.NavigableExpr) (comparison, bool) {
 		return c, false
 	}
 	c.negated = isNegated(e)
+	instead, hasDefault := defaultOf(of)
 	for _, item := range items(sides[1]) {
-		if _, ok := text(item); ok {
+		if value, ok := text(item); ok && (!hasDefault || value != instead) {
 			c.literals = append(c.literals, item)
 		}
 	}
@@ -72,10 +73,18 @@ func isNegated(e ast.NavigableExpr) bool {
 	return negated
 }
 
-// argumentOf is the name of the argument that an expression reads, as args.path or
-// args["path"]; empty: none.
+// argumentOf is the name of the argument that an expression reads, as args.path,
+// args['path'], or args.?path with orValue; empty: none.
 func argumentOf(e ast.NavigableExpr) string {
 	switch children := e.Children(); {
+	case functionOf(e) == "orValue" || functionOf(e) == "value":
+		return argumentOf(children[0])
+	case functionOf(e) == operators.OptSelect, functionOf(e) == operators.OptIndex:
+		if !isArgs(children[0]) {
+			return ""
+		}
+		name, _ := text(children[1])
+		return name
 	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && isArgs(children[0]):
 		return e.AsSelect().FieldName()
 	case functionOf(e) == operators.Index && isArgs(children[0]):
@@ -83,6 +92,14 @@ func argumentOf(e ast.NavigableExpr) string {
 		return name
 	}
 	return ""
+}
+
+// defaultOf is the literal that x.orValue('…') has where x is absent; false: none.
+func defaultOf(e ast.NavigableExpr) (string, bool) {
+	if functionOf(e) != "orValue" {
+		return "", false
+	}
+	return text(e.Children()[1])
 }
 
 // isArgs reports whether an expression is the variable args.

@@ -129,7 +129,7 @@ func condition(r Rule, tools ToolKinds) (cel.Program, *Error) {
 	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return nil, &Error{
 			Field: "when", Line: 1, Column: 1,
-			Message: fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in tool == \"Write\"", cel.FormatCELType(out)),
+			Message: fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in tool == 'Write'", cel.FormatCELType(out)),
 		}
 	}
 	if e := review(ast.NativeRep(), tools); e != nil {

@@ -15,49 +15,49 @@ import (
 var tools = policy.ToolKinds{"shell": policy.Shell, "Write": policy.Plain, "github_*": policy.Plain}
 
 func TestCompileTells(t *testing.T) {
-	const reads = "; a condition reads tool, args, agent.name, agent.depth, run.namespace, run.name, run.user, run.labels and shell; text stands in quotes"
-	const has = `a shell has shell.runs("git", "push") and shell.opaque()`
+	const reads = "; a condition reads tool, args, agent.name, agent.depth, run.namespace, run.name, run.user, run.labels and shell; strings need quotes"
+	const has = `a shell has shell.runs('git', 'push') and shell.opaque()`
 	cases := map[string]string{ // the condition: what is said of it
-		`tool = "Write"`:                     `column 6: token recognition error at: '= '; write ==`,
-		`tool === "Write"`:                   `column 8: token recognition error at: '= '; write ==`,
-		`tool == "Write" & true`:             `column 17: token recognition error at: '& '; write &&`,
-		`tool == "Write" | true`:             `column 17: token recognition error at: '| '; write ||`,
-		`tool == "Write" and true`:           `column 17: mismatched input 'and'; write &&`,
-		`tool == "Write" or true`:            `column 17: mismatched input 'or'; write ||`,
-		`not shell.opaque()`:                 `column 5: mismatched input 'shell'; write !`,
-		`tool == "Write" true`:               `column 17: extraneous input 'true'; conditions are joined by && and ||`,
-		`args.path =~ "x"`:                   `column 11: token recognition error at: '=~'; write args.x.matches("…")`,
-		`tool == `:                           `column 9: mismatched input the end; something is missing there`,
-		"tool == 'shell' &&\n  args.x == ":   `line 2, column 13: mismatched input the end; something is missing there`,
-		`tool == "Write`:                     `column 9: token recognition error at: '"Write'; close the quotes`,
-		`$tool == "Write"`:                   `column 1: token recognition error at: '$'; values have no mark here: write args.x`,
-		`"ü" == tool && x`:                   `column 16: undeclared reference to 'x'` + reads,
-		`tool == Write`:                      `column 9: undeclared reference to 'Write'` + reads,
-		`agent.nme == "x"`:                   `column 1: undeclared reference to 'agent'; an agent has agent.name and agent.depth`,
-		`run.uid == "x"`:                     `column 1: undeclared reference to 'run'; a run has run.namespace, run.name, run.user and run.labels`,
-		`tool.name == "x"`:                   `column 5: type 'string' does not support field selection; only args and run.labels have fields; tool is the name itself, as in tool == "Write"`,
-		`tool`:                               `column 1: this is a value of type string, not a condition; compare it, as in tool == "Write"`,
-		`!tool`:                              `column 1: found no matching overload for '!_' applied to '(string)'; only a condition can be negated`,
-		`tool && true`:                       `column 1: expected type 'bool' but found 'string'`,
-		`tool == 1`:                          `column 6: found no matching overload for '_==_' applied to '(string, int)'; compare values of one type: text stands in quotes`,
-		`has(args)`:                          `column 5: invalid argument to has() macro; write has(args.x)`,
-		`args.x.matches("(")`:                `column 16: invalid matches argument; the syntax is that of RE2, without look-around and back-references`,
-		`args.l.map(x, x) == []`:             `column 11: undeclared reference to 'map'; the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists and all, ` + has,
-		`args.x.replace("a", "b") == ""`:     `column 15: undeclared reference to 'replace'; the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists and all, ` + has,
-		`shell.run("rm")`:                    `column 10: undeclared reference to 'run'; ` + has,
-		`shell.opaque`:                       `column 6: type 'shell' does not support field selection; ` + has,
-		`shell.opaque("x")`:                  `column 13: found no matching overload for 'opaque' applied to 'shell.(string)'; write shell.opaque()`,
-		`shell.runs()`:                       `column 11: found no matching overload for 'runs' applied to 'shell.()'; write a program and at most seven words, each in quotes: shell.runs("git", "push")`,
-		`shell.runs(rm)`:                     `column 12: undeclared reference to 'rm'` + reads,
-		`shell.runs("git push")`:             `column 12: this is several words in one; write shell.runs("git", "push")`,
-		`shell.runs("git", "push now")`:      `column 19: this is several words in one; write shell.runs("push", "now")`,
-		`shell.runs("")`:                     `column 12: this names nothing; write a program, as in shell.runs("rm")`,
-		`tool == "shel"`:                     `column 9: there is no tool "shel"; the agent has Write, github_*, shell`,
-		`"shel" != tool`:                     `column 1: there is no tool "shel"; the agent has Write, github_*, shell`,
-		`tool in ["Write", "Wrote"]`:         `column 19: there is no tool "Wrote"; the agent has Write, github_*, shell`,
-		strings.Repeat("(", 60) + "true":     `column 1: expression recursion limit exceeded: 50`,
-		"true " + strings.Repeat(" ", 4<<10): `a condition has at most 4096 bytes; make several rules of it`,
-		`shell.runs("a","b","c","d","e","f","g","h","i")`:              `column 11: found no matching overload for 'runs' applied to 'shell.(string, string, string, string, string, string, string, string, string)'; write a program and at most seven words, each in quotes: shell.runs("git", "push")`,
+		`tool = "Write"`:                   `column 6: token recognition error at: '= '; write ==`,
+		`tool === "Write"`:                 `column 8: token recognition error at: '= '; write ==`,
+		`tool == "Write" & true`:           `column 17: token recognition error at: '& '; write &&`,
+		`tool == "Write" | true`:           `column 17: token recognition error at: '| '; write ||`,
+		`tool == "Write" and true`:         `column 17: mismatched input 'and'; write &&`,
+		`tool == "Write" or true`:          `column 17: mismatched input 'or'; write ||`,
+		`not shell.opaque()`:               `column 5: mismatched input 'shell'; write !`,
+		`tool == "Write" true`:             `column 17: extraneous input 'true'; conditions are joined by && and ||`,
+		`args.path =~ "x"`:                 `column 11: token recognition error at: '=~'; write args.x.matches('…')`,
+		`tool == `:                         `column 9: mismatched input the end; something is missing there`,
+		"tool == 'shell' &&\n  args.x == ": `line 2, column 13: mismatched input the end; something is missing there`,
+		`tool == "Write`:                   `column 9: token recognition error at: '"Write'; close the quotes`,
+		`$tool == "Write"`:                 `column 1: token recognition error at: '$'; values have no mark here: write args.x`,
+		`"ü" == tool && x`:                 `column 16: undeclared reference to 'x'` + reads,
+		`tool == Write`:                    `column 9: undeclared reference to 'Write'` + reads,
+		`agent.nme == "x"`:                 `column 1: undeclared reference to 'agent'; an agent has agent.name and agent.depth`,
+		`run.uid == "x"`:                   `column 1: undeclared reference to 'run'; a run has run.namespace, run.name, run.user and run.labels`,
+		`tool.name == "x"`:                 `column 5: type 'string' does not support field selection; only args and run.labels have fields; tool is the name itself, as in tool == 'Write'`,
+		`tool`:                             `column 1: this is a value of type string, not a condition; compare it, as in tool == 'Write'`,
+		`!tool`:                            `column 1: found no matching overload for '!_' applied to '(string)'; only a condition can be negated`,
+		`tool && true`:                     `column 1: expected type 'bool' but found 'string'`,
+		`tool == 1`:                        `column 6: found no matching overload for '_==_' applied to '(string, int)'; compare values of one type: strings need quotes`,
+		`has(args)`:                        `column 5: invalid argument to has() macro; write has(args.x)`,
+		`args.x.matches("(")`:              `column 16: invalid matches argument; the syntax is that of RE2, without look-around and back-references`,
+		"optional.of(1)" + strings.Repeat(".optMap(a, a)", 30) + " == optional.of(1)": `column 100: the condition is too complex; make several rules of it`,
+		`args.x.replace("a", "b") == ""`:                                              `column 15: undeclared reference to 'replace'; the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists, all, map and filter, ` + has,
+		`shell.run("rm")`:                                                             `column 10: undeclared reference to 'run'; ` + has,
+		`shell.opaque`:                                                                `column 6: type 'shell' does not support field selection; ` + has,
+		`shell.opaque("x")`:                                                           `column 13: found no matching overload for 'opaque' applied to 'shell.(string)'; write shell.opaque()`,
+		`shell.runs()`:                                                                `column 11: found no matching overload for 'runs' applied to 'shell.()'; write a program and at most seven words, each in quotes: shell.runs('git', 'push')`,
+		`shell.runs(rm)`:                                                              `column 12: undeclared reference to 'rm'` + reads,
+		`shell.runs("git push")`:                                                      `column 12: this is several words in one; write shell.runs('git', 'push')`,
+		`shell.runs("git", "push now")`:                                               `column 19: this is several words in one; write shell.runs('push', 'now')`,
+		`shell.runs("")`:                                                              `column 12: this names nothing; write a program, as in shell.runs('rm')`,
+		`tool == "shel"`:                                                              `column 9: there is no tool "shel"; the agent has Write, github_*, shell`,
+		`"shel" != tool`:                                                              `column 1: there is no tool "shel"; the agent has Write, github_*, shell`,
+		`tool in ["Write", "Wrote"]`:                                                  `column 19: there is no tool "Wrote"; the agent has Write, github_*, shell`,
+		strings.Repeat("(", 60) + "true":                                              `column 1: expression recursion limit exceeded: 50`,
+		"true " + strings.Repeat(" ", 4<<10):                                          `a condition has at most 4096 bytes; make several rules of it`,
+		`shell.runs("a","b","c","d","e","f","g","h","i")`:                             `column 11: found no matching overload for 'runs' applied to 'shell.(string, string, string, string, string, string, string, string, string)'; write a program and at most seven words, each in quotes: shell.runs('git', 'push')`,
 		`args.a.exists(x, args.a.exists(y, args.a.exists(z, z == x)))`: `column 48: comprehension exceeds nesting limit; at most two of exists and all go into each other`,
 	}
 	for when, want := range cases {
@@ -138,7 +138,7 @@ func TestTheConditionsOfTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`when: '([^']+)'`).FindAllSubmatch(page, -1)
+	found := regexp.MustCompile(`when: "([^"]+)"`).FindAllSubmatch(page, -1)
 	if len(found) < 4 {
 		t.Errorf("docs/policy.md has %d conditions", len(found))
 	}
@@ -155,6 +155,8 @@ func TestCompileTakes(t *testing.T) {
 		``, ` `, `true`, `tool == "Write"`, `tool in ["Write", "shell"]`, `tool == "github_push"`, `tool.startsWith("github_")`, `has(args.path) && args.path.startsWith("/etc")`,
 		`agent.depth > 0 && agent.name == "x"`, `run.namespace == "prod" || run.user == "oidc:ann" || run.name == "x"`, `"team" in run.labels && run.labels.team == "x"`,
 		`shell.runs("rm") || shell.runs("git", "push") || shell.opaque()`, `args.paths.exists(p, p.endsWith(".env"))`, `args.to.all(a, a.endsWith("@acme.com"))`,
+		`args.?path.orValue('').startsWith('/etc')`, `args.?path.orValue('none') != 'none'`, `args.?list.hasValue() && args.list.map(x, string(x)).exists(x, x == 'a')`,
+		`run.labels[?'team'].orValue('') == 'x'`, `args.to.filter(a, a.endsWith('@acme.com')).size() > 3`, `args.?depth.optMap(d, d > 3).orValue(false)`,
 		`args.command.matches("^ls( |$)")`, `args.amount > 100`, `size(args.list) > 3`, `args.url.lowerAscii().contains("acme")`, `shell.runs(args.program)`, `!shell.opaque()`,
 		"// a comment\ntrue", "tool == 'shell' &&\n  shell.runs('rm')",
 	}

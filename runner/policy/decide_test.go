@@ -38,6 +38,8 @@ func TestConditions(t *testing.T) {
 		`args.list.exists(x, x == "b")`: true, `args.list.all(x, x == "b")`: false, `size(args.list) == 2`: true, `has(args.command)`: true, `has(args.other)`: false,
 		`"other" in args`: false, `has(args.other) && args.other == 1`: false, `args["command"].startsWith("git")`: true, `args.command.matches("^git +push")`: true,
 		`args.command.lowerAscii().contains("PUSH")`: false, `"GIT Ä".lowerAscii() == "git Ä"`: true,
+		`args.?other.orValue('none') == 'none'`: true, `args.?command.orValue('').startsWith('git')`: true, `args.?other.hasValue()`: false, `args.?timeout.optMap(t, t > 4).orValue(false)`: true,
+		`run.labels[?'team'].orValue('') == 'x'`: true, `args.list.map(x, x + '!').exists(x, x == 'b!')`: true, `args.list.filter(x, x == 'b').size() == 2`: false,
 		`agent.name == "reviewer" && agent.depth == 1`: true, `agent.depth == 0`: false,
 		`run.namespace == "dev" && run.name == "fix" && run.user == "oidc:ann"`: true, `run.labels.team == "x"`: true, `"a" in run.labels`: false,
 		`shell.runs("git")`: true, `shell.runs("git", "push")`: true, `shell.runs("git", "push", "-f")`: true, `shell.runs("git", "pull")`: false, `shell.runs("rm")`: false,

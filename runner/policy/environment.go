@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/deckhand-dev/deckhand/runner/celmacros"
 )
 
 const (
@@ -24,10 +26,12 @@ const (
 // environment is what conditions are compiled in: made once, and only when
 // there is a condition.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
-	options := []cel.EnvOption{
+	optional, err := celmacros.Optional("the condition is too complex; make several rules of it")
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	options := append([]cel.EnvOption{
 		cel.StdLib(),
-		cel.ClearMacros(), // map and filter make lists; nothing here needs one
-		cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro),
 		cel.ParserRecursionLimit(50),
 		cel.ParserExpressionSizeLimit(MaxWhen),
 		cel.CrossTypeNumericComparisons(true),
@@ -44,7 +48,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Function("opaque", cel.MemberOverload("shell_opaque", []*cel.Type{shellType}, cel.BoolType, cel.UnaryBinding(opaque))),
 		cel.Function("runs", runsOverloads()...),
 		cel.Function("lowerAscii", cel.MemberOverload("string_lower", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(lower))),
-	}
+	}, optional...)
 	env, err := cel.NewCustomEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)

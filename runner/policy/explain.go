@@ -46,7 +46,7 @@ func (h hint) fits(message, before, rest string) bool {
 var hints = []hint{
 	{message: "token recognition", rest: "&", text: "write &&"},
 	{message: "token recognition", rest: "|", text: "write ||"},
-	{message: "token recognition", rest: "=~", text: "write args.x.matches(\"…\")"},
+	{message: "token recognition", rest: "=~", text: "write args.x.matches('…')"},
 	{message: "token recognition", rest: "=", text: "write =="},
 	{message: "token recognition", rest: "\"", text: "close the quotes"},
 	{message: "token recognition", rest: "'", text: "close the quotes"},
@@ -58,21 +58,21 @@ var hints = []hint{
 	{message: "mismatched input", text: "conditions are joined by && and ||"},
 	{message: "extraneous input", text: "conditions are joined by && and ||"},
 	{message: "undeclared reference to 'run'", rest: "(", text: shellHint},
-	{message: "undeclared reference to", rest: "(", text: "the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists and all, " + shellHint},
+	{message: "undeclared reference to", rest: "(", text: "the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists, all, map and filter, " + shellHint},
 	{message: "undeclared reference to 'agent'", text: "an agent has agent.name and agent.depth"},
 	{message: "undeclared reference to 'run'", text: "a run has run.namespace, run.name, run.user and run.labels"},
-	{message: "undeclared reference", text: "a condition reads tool, args, agent.name, agent.depth, run.namespace, run.name, run.user, run.labels and shell; text stands in quotes"},
+	{message: "undeclared reference", text: "a condition reads tool, args, agent.name, agent.depth, run.namespace, run.name, run.user, run.labels and shell; strings need quotes"},
 	{message: "type 'shell' does not support field selection", text: shellHint},
-	{message: "does not support field selection", text: "only args and run.labels have fields; tool is the name itself, as in tool == \"Write\""},
-	{message: "no matching overload for 'runs'", text: "write a program and at most seven words, each in quotes: shell.runs(\"git\", \"push\")"},
+	{message: "does not support field selection", text: "only args and run.labels have fields; tool is the name itself, as in tool == 'Write'"},
+	{message: "no matching overload for 'runs'", text: "write a program and at most seven words, each in quotes: shell.runs('git', 'push')"},
 	{message: "no matching overload for 'opaque'", text: "write shell.opaque()"},
 	{message: "no matching overload for '_&&_'", text: "both sides must be conditions"},
 	{message: "no matching overload for '_||_'", text: "both sides must be conditions"},
 	{message: "no matching overload for '!_'", text: "only a condition can be negated"},
-	{message: "no matching overload for '_==_'", text: "compare values of one type: text stands in quotes"},
+	{message: "no matching overload for '_==_'", text: "compare values of one type: strings need quotes"},
 	{message: "invalid argument to has()", text: "write has(args.x)"},
 	{message: "invalid matches argument", text: "the syntax is that of RE2, without look-around and back-references"},
 	{message: "nesting limit", text: "at most two of exists and all go into each other"},
 }
 
-const shellHint = "a shell has shell.runs(\"git\", \"push\") and shell.opaque()"
+const shellHint = "a shell has shell.runs('git', 'push') and shell.opaque()"

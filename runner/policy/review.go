@@ -55,9 +55,9 @@ func reviewRuns(call ast.CallExpr, tools ToolKinds) (ast.Expr, string) {
 		switch words := strings.Fields(s); {
 		case !ok:
 		case len(words) == 0:
-			return arg, `this names nothing; write a program, as in shell.runs("rm")`
+			return arg, `this names nothing; write a program, as in shell.runs('rm')`
 		case len(words) > 1:
-			return arg, fmt.Sprintf("this is several words in one; write shell.runs(\"%s\")", shorten(strings.Join(words, `", "`)))
+			return arg, fmt.Sprintf("this is several words in one; write shell.runs('%s')", shorten(strings.Join(words, "', '")))
 		}
 	}
 	return nil, ""
