@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Absent is a value that is not there.
+// Absent is a value that does not exist.
 var Absent absent //nolint:gochecknoglobals // it never changes
 
 type absent struct{}
