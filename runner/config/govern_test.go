@@ -2,7 +2,11 @@ package config
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/policy"
@@ -37,5 +41,47 @@ func TestRulesReadTheRun(t *testing.T) {
 				t.Errorf("%s: %+v, want %s", tc.when, got, tc.want)
 			}
 		})
+	}
+}
+
+// The approval of a tool is the short form of a rule at the end of the policy:
+// both give the same answer, to the same people, whatever rule comes first.
+func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
+	tools := [][]string{{"Read", "Write"}}
+	groups := []string{"leads"}
+	first := []task.Rule{
+		{Name: "docs", When: `tool == "Write" && args.path.startsWith("/workspace/docs/")`, Answer: string(policy.Allow)},
+		{Name: "ci", When: `tool == "Write" && args.path.startsWith("/workspace/ci/")`, Answer: string(policy.Deny)},
+	}
+	b := &builder{hands: &Hands{}}
+	short, err := b.govern(task.Agent{
+		Policy: first, Tools: []task.Tool{{Builtin: "Files", Approval: &task.Approval{When: `has(args.path) && args.path != "/workspace/a"`, Groups: groups}}},
+	}, tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := b.govern(task.Agent{
+		Policy: append(slices.Clone(first), task.Rule{
+			Name: "approval of Read", When: `tool in ["Read", "Write"] && has(args.path) && args.path != "/workspace/a"`, Answer: string(policy.Ask), Groups: groups,
+		}),
+		Tools: []task.Tool{{Builtin: "Files"}},
+	}, tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]policy.Answer{
+		`Write {"path":"/workspace/docs/x"}`: policy.Allow, `Write {"path":"/workspace/ci/x"}`: policy.Deny, `Write {"path":"/workspace/x"}`: policy.Ask,
+		`Read {"path":"/workspace/docs/x"}`: policy.Ask, `Read {"path":"/workspace/a"}`: policy.Allow, `Other {"path":"/workspace/x"}`: policy.Allow,
+	}
+	for call, answer := range want {
+		name, args, _ := strings.Cut(call, " ")
+		c := step.Call{Name: name, Args: json.RawMessage(args)}
+		got, same := short.Decide(t.Context(), c, step.Scope{}), long.Decide(t.Context(), c, step.Scope{})
+		if got.Answer != engine.Answer(answer) {
+			t.Errorf("%s: %+v, want %s", call, got, answer)
+		}
+		if diff := cmp.Diff(same, got); diff != "" {
+			t.Errorf("%s: policy and approval differ -policy +approval:\n%s", call, diff)
+		}
 	}
 }
