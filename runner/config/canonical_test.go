@@ -3,7 +3,9 @@ package config_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -211,6 +213,26 @@ func TestRulesJudgeTheFileAndNotHowItsPathIsWritten(t *testing.T) {
 				t.Errorf("%s: the pipelines are %q", answer, got)
 			}
 		}
+	}
+}
+
+func TestAnAgentThatOnlyReadsCannotWrite(t *testing.T) {
+	f := newFixer(t)
+	f.parts.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files", Allow: []string{"Read", "Ls", "Glob", "Grep"}}}
+	got := f.run([]string{`Read {"path":"src/a.go"}`}, []string{`Write {"path":"new.go","content":"x"}`}, []string{`Edit {"path":"src/a.go","old_string":"secret","new_string":"open"}`})
+	if want := "1  package a // secret-a\n[lines 1 to 1 of 1]"; got[0] != want {
+		t.Errorf("Read says %q, want %q", got[0], want)
+	}
+	for i, name := range []string{"Write", "Edit"} {
+		if !strings.HasPrefix(got[i+1], "Error: ") || !strings.Contains(got[i+1], name) {
+			t.Errorf("%s says %q, want an error", name, got[i+1])
+		}
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "new.go")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was written: %v", err)
+	}
+	if content, _ := os.ReadFile(filepath.Join(f.dir, "src/a.go")); string(content) != "package a // secret-a\n" {
+		t.Errorf("a file was changed: %q", content)
 	}
 }
 

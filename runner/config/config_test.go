@@ -112,6 +112,24 @@ func TestBuild(t *testing.T) {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Think"}, {Builtin: "Files"}} },
 			tools:  []string{"Edit", "Glob", "Grep", "Ls", "Read", "Write", "finish", "reject", "think"},
 		},
+		"files that are only read": {
+			change: func(p *config.Parts) {
+				p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files", Allow: []string{"Read", "Ls", "Glob", "Grep"}}}
+			},
+			tools: []string{"Glob", "Grep", "Ls", "Read", "finish", "reject"},
+		},
+		"files without two of their tools": {
+			change: func(p *config.Parts) {
+				p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files", Deny: []string{"Write", "Edit"}}}
+			},
+			tools: []string{"Glob", "Grep", "Ls", "Read", "finish", "reject"},
+		},
+		"a tool of files that nobody knows": {
+			change: func(p *config.Parts) {
+				p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files", Allow: []string{"Delete"}}}
+			},
+			want: "Agent fixer: Files has no tool Delete, which allow names; it has Edit, Glob, Grep, Ls, Read, Write",
+		},
 		"a builtin that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Teleport"}} },
 			want:   `Agent fixer: this runner has no builtin "Teleport"; it has Ask, Browse, Files, HTTPRequest, Python, Recall, Shell, Task, Think, WebSearch`,

@@ -217,18 +217,20 @@ func (b *builder) toolset(entry task.Tool) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chosen(set.Name, made, entry)
+	return choose("Toolset "+set.Name, set.Name+"__", made, entry)
 }
 
-// chosen are the tools that an agent may call.
-func chosen(set string, made []tool.Tool, entry task.Tool) ([]tool.Tool, error) {
-	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Spec().Name, set+"__") }
+// choose returns the tools of an entry that its allow and deny leave. what is the
+// name of the entry in messages; the names of its tools begin with prefix, which
+// allow and deny leave out.
+func choose(what, prefix string, made []tool.Tool, entry task.Tool) ([]tool.Tool, error) {
+	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Spec().Name, prefix) }
 	for _, wanted := range entry.Allow {
 		if !slices.ContainsFunc(made, func(t tool.Tool) bool { return name(t) == wanted }) {
-			return nil, misconfigured("Toolset %s has no tool %s, which allow names; it has %s", set, wanted, namesOf(made))
+			return nil, fmt.Errorf("%s has no tool %s, which allow names; it has %s", what, wanted, namesOf(made))
 		}
 	}
-	return slices.DeleteFunc(made, func(t tool.Tool) bool {
+	return slices.DeleteFunc(slices.Clone(made), func(t tool.Tool) bool {
 		return len(entry.Allow) > 0 && !slices.Contains(entry.Allow, name(t)) || slices.Contains(entry.Deny, name(t))
 	}), nil
 }

@@ -63,6 +63,9 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
 	}
+	if made, err = choose(what, "", made, entry); err != nil {
+		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+	}
 	if entry.Name == "" {
 		return made, nil
 	}

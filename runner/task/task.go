@@ -76,11 +76,13 @@ type Tool struct {
 	// among the Agents of the Snapshot.
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
-	// Toolset names a Toolset of the Snapshot; Allow names the only tools of it,
-	// Deny those that are left out, as the server calls them.
-	Toolset string   `json:"toolset,omitempty"`
-	Allow   []string `json:"allow,omitempty"`
-	Deny    []string `json:"deny,omitempty"`
+	// Toolset names a Toolset of the Snapshot.
+	Toolset string `json:"toolset,omitempty"`
+	// Allow names the only tools of a Toolset or a Builtin that the agent may call,
+	// Deny those that it may not. Tools of a Toolset are named as its server names
+	// them.
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
 	// Approval has a person decide on its calls.
 	Approval *Approval `json:"approval,omitempty"`
 	// Custom names a tool that this runner was built with.
