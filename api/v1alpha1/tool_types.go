@@ -4,13 +4,17 @@ package v1alpha1
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent, toolset and custom: write - builtin: Files, or - agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is for agent and custom: the names of built-in tools are fixed, those of a toolset begin with its name"
-// +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset)",message="allow and deny are for toolset"
-// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names all that the agent may call, deny all that it may not: use one of the two"
+// +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset) || (has(self.builtin) && self.builtin == 'Files')",message="allow and deny are for entries with several tools: toolset and builtin: Files. To leave out one tool, remove its entry"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.builtin) || self.builtin != 'Files' || self.allow.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="allow names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
+// +kubebuilder:validation:XValidation:rule="!has(self.deny) || !has(self.builtin) || self.builtin != 'Files' || self.deny.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="deny names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names the only tools that the agent may call, deny those that it may not call: use one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="the timeout of a toolset is its own: set spec.timeout of the Toolset"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
-// +kubebuilder:validation:XValidation:rule="!has(self.mode) || has(self.agent)",message="mode is for agent"
-// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.builtin) && self.builtin in ['HTTPRequest', 'Browse'])",message="hosts are for the built-in tools HTTPRequest and Browse"
-// +kubebuilder:validation:XValidation:rule="(!has(self.endpoint) && !has(self.apiKeySecretRef)) || (has(self.builtin) && self.builtin == 'WebSearch') || has(self.custom)",message="endpoint and apiKeySecretRef are for the built-in tool WebSearch and for custom tools"
+// +kubebuilder:validation:XValidation:rule="!has(self.httpRequest) || (has(self.builtin) && self.builtin == 'HTTPRequest')",message="httpRequest is for the entry - builtin: HTTPRequest: move it there, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.browse) || (has(self.builtin) && self.builtin == 'Browse')",message="browse is for the entry - builtin: Browse: move it there, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.webSearch) || (has(self.builtin) && self.builtin == 'WebSearch')",message="webSearch is for the entry - builtin: WebSearch: move it there, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.delegation) || has(self.agent)",message="delegation is for entries that name an Agent: write - agent: reviewer, or remove delegation"
+// +kubebuilder:validation:XValidation:rule="!has(self.settings) || has(self.custom)",message="settings are for custom tools: write - custom: crm, or remove settings"
 type Tool struct {
 	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
 	// Glob and Grep in the workspace. Think: a place to think in between calls, for
@@ -35,24 +39,29 @@ type Tool struct {
 	// +optional
 	Toolset ObjectName `json:"toolset,omitempty"`
 
-	// allow names the only tools of the toolset that the agent may call, as the
-	// server calls them. One that the server does not offer ends a Run with reason
-	// Misconfigured. Default: all.
+	// allow names the only tools of a toolset, or of Files, that the agent may call:
+	// allow: [Read, Ls, Glob, Grep] makes an agent that only reads files. Tools of a
+	// toolset are named as the server names them; if the server does not offer one, a
+	// Run ends with reason Misconfigured. Default: all.
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=128
 	// +optional
 	Allow []string `json:"allow,omitempty"`
 
-	// deny names tools of the toolset that the agent may not call.
+	// deny names the tools of a toolset, or of Files, that the agent may not call.
+	// Default: none.
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=128
 	// +optional
 	Deny []string `json:"deny,omitempty"`
 
-	// approval has a person decide on calls before they are made. Rules of
-	// spec.policy come first.
+	// approval is the short form of a rule at the end of spec.policy for the tools of
+	// this entry, with answer: Ask. A rule of spec.policy that matches a call is
+	// applied instead.
 	// +optional
 	Approval *Approval `json:"approval,omitempty"`
 
@@ -69,41 +78,95 @@ type Tool struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// mode is where another agent works: Pod, in the pod of the Run, on the same
-	// files and within the same limits; or Run, in a child Run of its own, with its
-	// own pod, files and sandbox, of which this one waits for the result. What the
-	// child uses counts against limits.tokens and limits.cost of this one; it may use
-	// what its own limits say, or a quarter of these. What it is
-	// given has at most 4 KiB. Default Pod.
-	// +kubebuilder:validation:Enum=Pod;Run
-	// +optional
-	Mode AgentMode `json:"mode,omitempty"`
-
 	// timeout bounds one call. Default 120s, at most 6h; an agent has none.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('6h')",message="must be more than 0s and at most 6h"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
-	// hosts are the only ones that HTTPRequest and Browse reach, at most 32: exact,
-	// or *.example.com for all below. Default: every public one. Hosts inside the
-	// cluster are reached only when they are listed.
+	// httpRequest holds what only the built-in tool HTTPRequest has.
+	// +optional
+	HTTPRequest *HTTPRequestTool `json:"httpRequest,omitempty"`
+
+	// browse holds what only the built-in tool Browse has.
+	// +optional
+	Browse *BrowseTool `json:"browse,omitempty"`
+
+	// webSearch holds what only the built-in tool WebSearch has.
+	// +optional
+	WebSearch *WebSearchTool `json:"webSearch,omitempty"`
+
+	// delegation says how another Agent works for this one.
+	// +optional
+	Delegation *Delegation `json:"delegation,omitempty"`
+
+	// settings are passed to a custom tool.
+	// +optional
+	Settings *CustomToolSettings `json:"settings,omitempty"`
+}
+
+// HTTPRequestTool holds what only the built-in tool HTTPRequest has.
+type HTTPRequestTool struct {
+	// hosts are the only hosts that the tool reaches, at most 32: exact names, or
+	// *.example.com for every host below example.com. Default: every public host. A
+	// host inside the cluster is reached only if it is listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Hosts []Host `json:"hosts,omitempty"`
+}
 
-	// endpoint is the base URL of the search, or what a custom tool makes of it.
-	// Default: that of Tavily, whose API the search speaks.
+// BrowseTool holds what only the built-in tool Browse has.
+type BrowseTool struct {
+	// hosts are the only hosts that the tool reaches, at most 32: exact names, or
+	// *.example.com for every host below example.com. Default: every public host. A
+	// host inside the cluster is reached only if it is listed.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Hosts []Host `json:"hosts,omitempty"`
+}
+
+// WebSearchTool holds what only the built-in tool WebSearch has.
+type WebSearchTool struct {
+	// endpoint is the base URL of a search API that is compatible with that of
+	// Tavily. Default: the URL of Tavily.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// apiKeySecretRef names the key of a Secret that holds the API key of the search,
-	// or of a custom tool. While the Secret or the key is missing, a Run waits with
-	// reason SecretMissing.
+	// apiKeySecretRef names the key of a Secret that holds the API key of the search.
+	// Default: requests carry no API key. While the Secret or the key is missing, a
+	// Run waits with reason SecretMissing.
 	// +optional
 	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
+}
+
+// CustomToolSettings are passed to a custom tool, which decides what they mean.
+type CustomToolSettings struct {
+	// endpoint is a base URL.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// apiKeySecretRef names the key of a Secret that holds an API key. While the
+	// Secret or the key is missing, a Run waits with reason SecretMissing.
+	// +optional
+	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
+}
+
+// Delegation says how another Agent works for this one.
+type Delegation struct {
+	// mode is where the other Agent works. Pod: in the pod of the Run, on the same
+	// files and within the same limits. Run: in a child Run with its own pod, files
+	// and sandbox; this Run waits for its result. The tokens and the cost of the
+	// child count against limits.tokens and limits.cost of this Run; the child may
+	// use what its own limits say, or a quarter of these. Its input has at most
+	// 4 KiB. Default Pod.
+	// +kubebuilder:validation:Enum=Pod;Run
+	// +optional
+	Mode AgentMode `json:"mode,omitempty"`
 }
 
 // BuiltinTool names a tool that comes with Deckhand.

@@ -126,7 +126,7 @@ func TestFromAgent(t *testing.T) {
 func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 	n := team("agent a uses m calls b", "agent b uses m calls c a gone", "agent c uses n calls d", "agent d uses n", "model m", "model n")
 	for i := range n.agents["b"].Spec.Tools {
-		n.agents["b"].Spec.Tools[i].Mode = v1alpha1.AgentModeRun
+		n.agents["b"].Spec.Tools[i].Delegation = &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}
 	}
 	o, err := reach.FromAgent(t.Context(), n, n.agents["a"])
 	if err != nil {

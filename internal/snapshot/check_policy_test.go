@@ -17,6 +17,13 @@ func ruled(rules ...v1alpha1.PolicyRule) *v1alpha1.Agent {
 	return a
 }
 
+// readOnly is a ruled Agent that only reads files.
+func readOnly(rules ...v1alpha1.PolicyRule) *v1alpha1.Agent {
+	a := ruled(rules...)
+	a.Spec.Tools[0].Allow = []string{"Read", "Ls", "Glob", "Grep"}
+	return a
+}
+
 func rule(name, when string) v1alpha1.PolicyRule {
 	return v1alpha1.PolicyRule{Name: name, When: when, Answer: v1alpha1.PolicyAsk}
 }
@@ -50,6 +57,8 @@ func TestPoliciesAreCompiled(t *testing.T) {
 	}{
 		"good rules":                        {ruled(rule("a", `shell.runs("git", "push")`), rule("b", `tool == "Write" && args.file_path.startsWith("/workspace/docs")`), rule("c", "")), ""},
 		"a tool that a server may offer":    {ruled(rule("a", `tool == "hub__create_issue"`)), ""},
+		"a tool that allow leaves out":      {readOnly(rule("a", `tool == "Write"`)), `there is no tool "Write"; the agent has`},
+		"a tool that allow names":           {readOnly(rule("a", `tool == "Read"`)), ""},
 		"a request":                         {ruled(rule("a", `tool == "api__get"`)), ""},
 		"a request that is not there":       {ruled(rule("a", `tool == "api__put"`)), `spec.policy: rule 1 "a": when, column 9: there is no tool "api__put"; the agent has`},
 		"a tool of an agent that it calls":  {ruled(rule("a", `tool == "Browse"`)), ""},

@@ -118,6 +118,13 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			v1alpha1.ReasonInstructionsInvalid, "file",
 		},
 		"a custom tool called like a file tool": {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
+		"a hook of a tool that deny leaves out": {
+			bent(func(s *v1alpha1.AgentSpec) {
+				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles, Deny: []string{"Write", "Edit"}}}
+				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"Write"}}}
+			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
+			"spec.hooks: veto is for the tool Write, which the agent does not have; the model calls its tools finish, reject, Read, Ls, Glob, Grep",
+		},
 		"a hook of a tool that is called otherwise": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}, {Builtin: v1alpha1.BuiltinAsk}}

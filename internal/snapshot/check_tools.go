@@ -104,7 +104,9 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 func namesOf(t v1alpha1.Tool) []string {
 	switch {
 	case t.Builtin != "":
-		return called[t.Builtin]
+		return slices.DeleteFunc(slices.Clone(called[t.Builtin]), func(name string) bool {
+			return len(t.Allow) > 0 && !slices.Contains(t.Allow, name) || slices.Contains(t.Deny, name)
+		})
 	case t.Toolset != "":
 		return nil // each begins with the name of the Toolset, and no other does
 	case t.Name != "":

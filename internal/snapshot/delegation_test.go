@@ -17,7 +17,7 @@ import (
 func asking(name string, others ...string) *v1alpha1.Agent {
 	a := named(name, others...)
 	for i := range a.Spec.Tools {
-		a.Spec.Tools[i].Mode = v1alpha1.AgentModeRun
+		a.Spec.Tools[i].Delegation = &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}
 	}
 	return a
 }
@@ -91,7 +91,7 @@ func TestAgentsInRunsOfTheirOwnTakeNoPlace(t *testing.T) {
 	last := all[len(all)-1]
 	others := agents{}
 	for _, name := range []string{"p", "q", "r", "s", "t"} {
-		last.Spec.Tools = append(last.Spec.Tools, v1alpha1.Tool{Agent: v1alpha1.ObjectName(name), Mode: v1alpha1.AgentModeRun})
+		last.Spec.Tools = append(last.Spec.Tools, v1alpha1.Tool{Agent: v1alpha1.ObjectName(name), Delegation: &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}})
 		others = append(others, named(name))
 	}
 	v, err := snapshot.Of(named("fixer", "a00"), with(append(all, others...)))

@@ -45,10 +45,10 @@ func agentsOf(spec v1alpha1.AgentSpec, mode v1alpha1.AgentMode) []string {
 
 // modeOf is where an agent as a tool works.
 func modeOf(t v1alpha1.Tool) v1alpha1.AgentMode {
-	if t.Mode == "" {
+	if t.Delegation == nil || t.Delegation.Mode == "" {
 		return v1alpha1.AgentModePod
 	}
-	return t.Mode
+	return t.Delegation.Mode
 }
 
 // ToolsetsOf are the names of the Toolsets whose tools an Agent may call, each

@@ -146,11 +146,24 @@ func toolForRunner(t v1alpha1.Tool) task.Tool {
 		Custom:         t.Custom,
 		Name:           t.Name,
 		TimeoutSeconds: seconds(t.Timeout),
-		Endpoint:       t.Endpoint,
-		SecretKey:      keyForRunner(t.APIKeySecretRef),
 	}
-	for _, h := range t.Hosts {
-		out.Hosts = append(out.Hosts, string(h))
+	switch {
+	case t.HTTPRequest != nil:
+		out.Hosts = hostsForRunner(t.HTTPRequest.Hosts)
+	case t.Browse != nil:
+		out.Hosts = hostsForRunner(t.Browse.Hosts)
+	case t.WebSearch != nil:
+		out.Endpoint, out.SecretKey = t.WebSearch.Endpoint, keyForRunner(t.WebSearch.APIKeySecretRef)
+	case t.Settings != nil:
+		out.Endpoint, out.SecretKey = t.Settings.Endpoint, keyForRunner(t.Settings.APIKeySecretRef)
+	}
+	return out
+}
+
+func hostsForRunner(hosts []v1alpha1.Host) []string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, string(h))
 	}
 	return out
 }

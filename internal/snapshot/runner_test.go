@@ -25,8 +25,11 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		a.Spec.Workspace.Instructions = v1alpha1.InstructionsIgnore
 		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
 		a.Spec.Tools = []v1alpha1.Tool{
-			{Builtin: v1alpha1.BuiltinHTTPRequest, Hosts: []v1alpha1.Host{"*.example.com"}, Timeout: &timeout},
-			{Builtin: v1alpha1.BuiltinWebSearch, Endpoint: "https://search.example", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "tavily", Key: "key"}},
+			{Builtin: v1alpha1.BuiltinHTTPRequest, HTTPRequest: &v1alpha1.HTTPRequestTool{Hosts: []v1alpha1.Host{"*.example.com"}}, Timeout: &timeout},
+			{Builtin: v1alpha1.BuiltinBrowse, Browse: &v1alpha1.BrowseTool{Hosts: []v1alpha1.Host{"wiki"}}},
+			{Builtin: v1alpha1.BuiltinFiles, Allow: []string{"Read", "Grep"}},
+			{Custom: "crm", Settings: &v1alpha1.CustomToolSettings{Endpoint: "https://crm.example", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "crm", Key: "token"}}},
+			{Builtin: v1alpha1.BuiltinWebSearch, WebSearch: &v1alpha1.WebSearchTool{Endpoint: "https://search.example", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "tavily", Key: "key"}}},
 			{Agent: "reviewer", Name: "review"},
 			{Custom: "lint"},
 		}
@@ -42,6 +45,9 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		Models: []string{"sonnet", "gpt"}, Routes: map[string][]string{"Repair": {"small", "gpt"}},
 		Tools: []task.Tool{
 			{Builtin: "HTTPRequest", Hosts: []string{"*.example.com"}, TimeoutSeconds: 120},
+			{Builtin: "Browse", Hosts: []string{"wiki"}},
+			{Builtin: "Files", Allow: []string{"Read", "Grep"}},
+			{Custom: "crm", Endpoint: "https://crm.example", SecretKey: task.SecretKey{Secret: "crm", Key: "token"}},
 			{Builtin: "WebSearch", Endpoint: "https://search.example", SecretKey: task.SecretKey{Secret: "tavily", Key: "key"}},
 			{Agent: "reviewer", Name: "review"},
 			{Custom: "lint"},
@@ -60,7 +66,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 	if diff := cmp.Diff(want, got.Agent); diff != "" {
 		t.Errorf("the Agent -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]snapshot.Secret{{Name: "hooks", Keys: []string{"token"}}, {Name: "sonnet", Keys: []string{"api-key"}}, {Name: "tavily", Keys: []string{"key"}}}, snapshot.Secrets(got)); diff != "" {
+	if diff := cmp.Diff([]snapshot.Secret{{Name: "crm", Keys: []string{"token"}}, {Name: "hooks", Keys: []string{"token"}}, {Name: "sonnet", Keys: []string{"api-key"}}, {Name: "tavily", Keys: []string{"key"}}}, snapshot.Secrets(got)); diff != "" {
 		t.Errorf("Secrets -want +got:\n%s", diff)
 	}
 }

@@ -36,9 +36,7 @@ func sandboxForRunner(s *v1alpha1.Sandbox) *task.Sandbox {
 		out.Processes = int(*s.Processes)
 	}
 	if s.Egress != nil {
-		for _, h := range s.Egress.Hosts {
-			out.Hosts = append(out.Hosts, string(h))
-		}
+		out.Hosts = hostsForRunner(s.Egress.Hosts)
 	}
 	return out
 }

@@ -78,7 +78,6 @@ var policyCases = map[string]ruleCase{
 	"a toolset is listed once":               {agent, `spec: {tools: [{toolset: github}, {toolset: github}]}`, "give one of the two another name"},
 	"a toolset has its own name":             {agent, `spec: {tools: [{toolset: github, name: gh}]}`, "name is for agent and custom"},
 	"a toolset has its own timeout":          {agent, `spec: {tools: [{toolset: github, timeout: 5s}]}`, "set spec.timeout of the Toolset"},
-	"only a toolset has tools":               {agent, `spec: {tools: [{builtin: Files, allow: [Read]}]}`, "allow and deny are for toolset"},
 	"allow and deny are not for both":        {agent, `spec: {tools: [{toolset: github, allow: [a], deny: [b]}]}`, "use one of the two"},
 }
 

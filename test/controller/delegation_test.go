@@ -25,7 +25,7 @@ func newDelegatingBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
 	b.Create(t, gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Namespace, a.UID, a.Spec.Tools = "reviewer", b.namespace, "", nil }))
 	b.update(func(a *v1alpha1.Agent) {
 		a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume
-		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "reviewer", Mode: v1alpha1.AgentModeRun})
+		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "reviewer", Delegation: &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}})
 	})
 	return b
 }

@@ -24,7 +24,7 @@ func (s *scene) captain(name, model string, mates []string, mods ...func(*v1alph
 	a := counterAgent(name)
 	a.Spec.Model, a.Spec.Workspace = model, v1alpha1.Workspace{}
 	for _, mate := range mates {
-		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: v1alpha1.ObjectName(mate), Mode: v1alpha1.AgentModeRun})
+		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: v1alpha1.ObjectName(mate), Delegation: &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}})
 	}
 	for _, mod := range mods {
 		mod(a)

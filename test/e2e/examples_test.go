@@ -164,7 +164,8 @@ func (s *scene) search(o *unstructured.Unstructured) {
 	}
 	for _, entry := range tools {
 		if tool, ok := entry.(map[string]any); ok && tool["builtin"] == "WebSearch" {
-			tool["endpoint"] = "http://search"
+			settings, _ := tool["webSearch"].(map[string]any)
+			settings["endpoint"] = "http://search"
 		}
 	}
 	s.set(o, tools, "spec", "tools")

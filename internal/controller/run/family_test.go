@@ -81,7 +81,7 @@ func withReviewer(o snapshot.Objects) snapshot.Objects {
 // delegatesTo makes an Agent one that gives the reviewer work in Runs of its own.
 func delegatesTo(mods ...func(*v1alpha1.Agent)) func(*v1alpha1.Agent) {
 	return func(a *v1alpha1.Agent) {
-		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "reviewer", Mode: v1alpha1.AgentModeRun})
+		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "reviewer", Delegation: &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}})
 		for _, mod := range mods {
 			mod(a)
 		}

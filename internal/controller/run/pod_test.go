@@ -70,7 +70,7 @@ func TestPodOfManyAgents(t *testing.T) {
 	fixer := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Spec.Tools = []v1alpha1.Tool{
 			{Agent: "reviewer"},
-			{Builtin: v1alpha1.BuiltinWebSearch, APIKeySecretRef: key(strings.Repeat("long-", 20)+"name", "api-key")},
+			{Builtin: v1alpha1.BuiltinWebSearch, WebSearch: &v1alpha1.WebSearchTool{APIKeySecretRef: key(strings.Repeat("long-", 20)+"name", "api-key")}},
 		}
 	})
 	o := gen.Objects(gen.Model(), small)
