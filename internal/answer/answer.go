@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Verdict is what becomes of a Decision: Unknown while it is on its way.
-type Verdict struct {
+// An Outcome is what becomes of a Decision: Unknown while it is on its way.
+type Outcome struct {
 	Applied metav1.ConditionStatus
 	Message string
 	// Deliver is set where the runner waits for it; Request is then what it
@@ -26,12 +26,12 @@ type Verdict struct {
 	Request string
 }
 
-func waiting(format string, args ...any) Verdict {
-	return Verdict{Applied: metav1.ConditionUnknown, Message: fmt.Sprintf(format, args...)}
+func waiting(format string, args ...any) Outcome {
+	return Outcome{Applied: metav1.ConditionUnknown, Message: fmt.Sprintf(format, args...)}
 }
 
-func refused(format string, args ...any) Verdict {
-	return Verdict{Applied: metav1.ConditionFalse, Message: fmt.Sprintf(format, args...)}
+func refused(format string, args ...any) Outcome {
+	return Outcome{Applied: metav1.ConditionFalse, Message: fmt.Sprintf(format, args...)}
 }
 
 // Final says whether it is known for good what became of a Decision.
@@ -60,7 +60,7 @@ func Protected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
 
 // Judge says what becomes of a Decision on a Run; nil: there is none of that
 // name.
-func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
+func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
 		return refused("Run %q not found in namespace %s", d.Spec.Run, d.Namespace)
 	}
@@ -88,7 +88,7 @@ func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 // toRequests judges a Decision that answers what the Run asks. Where the journal
 // died with the pod the next attempt may ask something else under the same id, so
 // what was said to one that is gone is not for it.
-func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
+func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	switch {
 	case durable(run) && run.Status.Progress != nil:
 	case !reported(run):
@@ -141,8 +141,8 @@ func released(run *v1alpha1.Run) bool {
 	return reported(run) && p.Result != nil && !p.Result.Committed && p.Result.Reason == string(task.ReasonWaiting)
 }
 
-func onItsWay(request string) Verdict {
-	return Verdict{Applied: metav1.ConditionUnknown, Message: underway, Deliver: true, Request: request}
+func onItsWay(request string) Outcome {
+	return Outcome{Applied: metav1.ConditionUnknown, Message: underway, Deliver: true, Request: request}
 }
 
 const underway = "On its way to the runner"
@@ -155,9 +155,9 @@ func told(d *v1alpha1.Decision) bool {
 }
 
 // actedOn is what the runner says that it did with a Decision.
-func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Verdict, bool) {
+func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
 	if run.Status.Progress == nil {
-		return Verdict{}, false
+		return Outcome{}, false
 	}
 	for _, done := range run.Status.Progress.Decided {
 		switch {
@@ -165,12 +165,12 @@ func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Verdict, bool) {
 		case done.Refused != "":
 			return refused("The runner refused it: %s", untrusted.Quote(done.Refused, task.MaxRefused)), true
 		case run.Spec.Workflow != "":
-			return Verdict{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s goes on with it", run.Name)}, true
+			return Outcome{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s goes on with it", run.Name)}, true
 		default:
-			return Verdict{Applied: metav1.ConditionTrue, Message: "The runner acted on it"}, true
+			return Outcome{Applied: metav1.ConditionTrue, Message: "The runner acted on it"}, true
 		}
 	}
-	return Verdict{}, false
+	return Outcome{}, false
 }
 
 // reported says whether what the Run asks is known: an attempt that has not
@@ -181,7 +181,7 @@ func reported(run *v1alpha1.Run) bool {
 }
 
 // toTheOnly judges a Decision that names no request.
-func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
+func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	var found []v1alpha1.PendingRequest
 	var ids []string
 	for _, p := range run.Status.Progress.Pending {
@@ -193,7 +193,7 @@ func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 	case len(ids) == 1:
 		return toRequest(run, found[0], d)
 	case len(ids) > 1 && told(d):
-		return Verdict{Applied: metav1.ConditionUnknown, Message: underway}
+		return Outcome{Applied: metav1.ConditionUnknown, Message: underway}
 	case len(ids) == 0 && goesOn(run):
 		return waiting("Waiting for Run %s to make its requests again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes", run.Name, run.Status.Attempt.Number)
 	case len(ids) == 0:
@@ -212,7 +212,7 @@ var fitting = map[string][]v1alpha1.DecisionType{
 
 // toRequest judges a Decision about one request: who made it, on what, and
 // whether it is an answer at all.
-func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
+func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Outcome {
 	want, known := fitting[p.Kind]
 	switch {
 	case p.Kind == task.PendingDelegation:

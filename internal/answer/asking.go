@@ -13,10 +13,10 @@ import (
 // maxQuoted is how much of a question stands in a message.
 const maxQuoted = 400
 
-// Asking quotes the first thing that a Run asks people and says how to answer it.
+// PendingMessage quotes the first thing that a Run asks people and says how to answer it.
 // What it asks of the operator is not for them.
 // The Decision that it names is not among taken.
-func Asking(run string, pending []v1alpha1.PendingRequest, taken []string) string {
+func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []string) string {
 	people := forPeople(pending)
 	if len(people) == 0 {
 		return "The runner waits for a person"

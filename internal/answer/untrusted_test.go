@@ -51,7 +51,7 @@ func TestAskingContainsNoRawText(t *testing.T) {
 	for _, kind := range []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit} {
 		p := v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Groups: []string{"g"}}
 		untrustedtest.EachString(&p, kind, func(path string) {
-			if text := answer.Asking("x", []v1alpha1.PendingRequest{p}, nil); untrustedtest.IsRaw(text) {
+			if text := answer.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); untrustedtest.IsRaw(text) {
 				t.Errorf("%s: %+q", path, text)
 			}
 		})
@@ -66,7 +66,7 @@ func TestAskingContainsNoRawText(t *testing.T) {
 // messagesAbout are all that is said of a Run that asks, and of Decisions on it.
 func messagesAbout(run *v1alpha1.Run) []string {
 	pending := run.Status.Progress.Pending
-	out := []string{answer.Asking(run.Name, pending, nil)}
+	out := []string{answer.PendingMessage(run.Name, pending, nil)}
 	for _, kind := range []v1alpha1.DecisionType{v1alpha1.DecisionAnswer, v1alpha1.DecisionApprove, v1alpha1.DecisionDeny, v1alpha1.DecisionGrant, v1alpha1.DecisionMessage} {
 		for _, request := range []string{"s2c1", "s9c9", ""} {
 			for _, value := range []string{"", `"x"`, `{}`, "no JSON"} {

@@ -9,7 +9,7 @@ import (
 // toWorkflow judges a Decision on the Run of a workflow. It has no runner: what it
 // asks stands in its status from when a node of kind approval is reached until it
 // is decided, and the operator itself hears the answer.
-func toWorkflow(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
+func toWorkflow(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if d.Spec.Type == v1alpha1.DecisionMessage {
 		return refused("Run %s is of a workflow, which has no agent to speak to: speak to the Run of a node (kubectl get runs -l %s=%s)", run.Name, v1alpha1.LabelWorkflowRun, run.Name)
 	}
@@ -28,7 +28,7 @@ func toWorkflow(run *v1alpha1.Run, d *v1alpha1.Decision) Verdict {
 }
 
 // toApproval judges a Decision on an approval of a workflow.
-func toApproval(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Verdict {
+func toApproval(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Outcome {
 	if d.Spec.Scope == v1alpha1.ScopeRun {
 		return refused("%s is asked once, so scope: Run means nothing: remove spec.scope", p.ID)
 	}

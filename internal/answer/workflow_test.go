@@ -132,19 +132,19 @@ func TestADelegationIsForNobody(t *testing.T) {
 	if got := answer.Judge(asking(child, question), decision(v1alpha1.DecisionAnswer, "s9c9")); !strings.HasSuffix(got.Message, "it waits for s3c1") {
 		t.Errorf("Judge() says %q", got.Message)
 	}
-	if got := answer.Asking("x", []v1alpha1.PendingRequest{child, question}, nil); !strings.Contains(got, "It asks: “Which?”") || strings.Contains(got, "more in status") {
-		t.Errorf("Asking() = %q", got)
+	if got := answer.PendingMessage("x", []v1alpha1.PendingRequest{child, question}, nil); !strings.Contains(got, "It asks: “Which?”") || strings.Contains(got, "more in status") {
+		t.Errorf("PendingMessage() = %q", got)
 	}
-	if got := answer.Asking("x", []v1alpha1.PendingRequest{child}, nil); got != "The runner waits for a person" {
-		t.Errorf("Asking() = %q", got)
+	if got := answer.PendingMessage("x", []v1alpha1.PendingRequest{child}, nil); got != "The runner waits for a person" {
+		t.Errorf("PendingMessage() = %q", got)
 	}
 }
 
 func TestAWorkflowAsksAndSaysHow(t *testing.T) {
-	got := answer.Asking("x", []v1alpha1.PendingRequest{gate(withSchema, ofLeads)}, nil)
+	got := answer.PendingMessage("x", []v1alpha1.PendingRequest{gate(withSchema, ofLeads)}, nil)
 	want := "It asks: “Deploy to the harbor?” To answer, kubectl create a Decision named x.approval-gate with spec {run: x, request: approval-gate, type: Approve, value: '<JSON for the schema in status.progress.pending>' (or type: Deny), groups: [<one of leads>], by: <your user name>}"
 	if got != want {
-		t.Errorf("Asking() = %q, want %q", got, want)
+		t.Errorf("PendingMessage() = %q, want %q", got, want)
 	}
 }
 

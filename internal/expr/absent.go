@@ -11,10 +11,10 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// unguarded finds the first plain selection of a field that may be absent: CEL
+// uncheckedSelection finds the first plain selection of a field that may be absent: CEL
 // accepts it, and evaluation would fail. It is fine where has() or hasValue() has
 // found the field present, as in has(x.f) && x.f > 3.
-func (s *source) unguarded() *Error {
+func (s *source) uncheckedSelection() *Error {
 	g := &guards{source: s}
 	at := forValue
 	if s.want.kind == optionalKind {

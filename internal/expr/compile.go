@@ -96,7 +96,7 @@ func (s *source) check() *Error {
 	var errs *celcommon.Errors
 	s.checked, errs = checker.Check(parsed.NativeRep(), parsed.Source(), s.checker)
 	s.index()
-	absent := s.unguarded()
+	absent := s.uncheckedSelection()
 	if all := errs.GetErrors(); len(all) > 0 {
 		wrong := s.explain(all[0])
 		if absent == nil || wrong.Line < absent.Line || wrong.Line == absent.Line && wrong.Column < absent.Column {

@@ -46,7 +46,7 @@ func (p *piece) free() bool {
 // been asked before.
 func (w *walk) weigh(p *piece) {
 	if p.Conditional && p.Reason == "" {
-		yes, err := w.oracle.When(p.Name)
+		yes, err := w.evaluator.When(p.Name)
 		if err != nil {
 			w.problem(p, err)
 			return
@@ -64,7 +64,7 @@ func (w *walk) weigh(p *piece) {
 
 // itemize asks how many items a node has.
 func (w *walk) itemize(p *piece) {
-	n, err := w.oracle.Items(p.Name)
+	n, err := w.evaluator.Items(p.Name)
 	room := w.room(p)
 	switch {
 	case err != nil:
@@ -146,7 +146,7 @@ func (w *walk) launch(p *piece) {
 		return
 	}
 	if p.Kind == Approval {
-		if err := w.oracle.Input(p.Name, 0); err != nil {
+		if err := w.evaluator.Input(p.Name, 0); err != nil {
 			w.problem(p, err)
 		}
 		return
@@ -178,7 +178,7 @@ func (w *walk) admit(p *piece) (string, error) {
 	if w.room(p) < 1 {
 		return "", tooMany("no room for one more: a Run has at most %d", MaxChildren)
 	}
-	if err := w.oracle.Input(p.Name, number); err != nil {
+	if err := w.evaluator.Input(p.Name, number); err != nil {
 		return "", err
 	}
 	if w.seen.Admit == nil {

@@ -1,7 +1,7 @@
 // Package graph says what comes next in a workflow. It is arithmetic over names,
 // states and numbers: what was recorded and which children there are go in; what
 // starts, what is asked, what is stopped and how it ends come out. It knows no
-// cluster and no clock, and expressions only as questions (Oracle).
+// cluster and no clock, and expressions only as questions (Evaluator).
 //
 //	                     false
 //	           ┌──────────────────────────▶ Skipped

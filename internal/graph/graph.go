@@ -31,7 +31,7 @@ type Node struct {
 	Kind  Kind
 	Waits []string // names of nodes; a final one waits for all that are not
 
-	Conditional bool // it has a condition, asked by Oracle.When
+	Conditional bool // it has a condition, asked by Evaluator.When
 	Continue    bool // the Run goes on when it fails
 	Final       bool // it is one of finally
 

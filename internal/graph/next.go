@@ -8,7 +8,7 @@ import (
 // Next is what comes next. It changes nothing of what it is given. What it says,
 // recorded and asked about again with the same children, says the same and starts
 // nothing.
-func (g *Graph) Next(s Seen, o Oracle) Next {
+func (g *Graph) Next(s Seen, o Evaluator) Next {
 	w := g.walk(s, o)
 	w.watched()
 	for _, i := range g.order { // what expressions read is known before they are asked
@@ -40,13 +40,13 @@ func (g *Graph) Missing(s Seen) []Start {
 
 // A walk is one look while it is worked out.
 type walk struct {
-	seen     Seen
-	oracle   Oracle
-	pieces   []*piece // in the order of the nodes
-	main     []*piece // those that are not final
-	finals   []*piece
-	left     int // of Seen.Room
-	problems map[string]string
+	seen      Seen
+	evaluator Evaluator
+	pieces    []*piece // in the order of the nodes
+	main      []*piece // those that are not final
+	finals    []*piece
+	left      int // of Seen.Room
+	problems  map[string]string
 }
 
 // A piece is a node and how it stands.
@@ -62,8 +62,8 @@ type piece struct {
 }
 
 // walk gathers what is known of each node.
-func (g *Graph) walk(s Seen, o Oracle) *walk {
-	w := &walk{seen: s, oracle: o, left: s.Room, problems: map[string]string{}}
+func (g *Graph) walk(s Seen, o Evaluator) *walk {
+	w := &walk{seen: s, evaluator: o, left: s.Room, problems: map[string]string{}}
 	for _, n := range g.nodes {
 		p := &piece{Node: n, Status: recorded(s.Nodes[n.Name])}
 		p.was = p.Status
@@ -190,7 +190,7 @@ func (w *walk) problem(p *piece, err error) {
 	p.fail(reasonOf(err))
 }
 
-// reasonOf is the reason of a node that an error of an Oracle fails.
+// reasonOf is the reason of a node that an error of an Evaluator fails.
 func reasonOf(err error) string {
 	if e, ok := errors.AsType[*ReasonError](err); ok && e.Reason != "" {
 		return e.Reason

@@ -52,7 +52,7 @@ func TestAdmitIsAskedInOrder(t *testing.T) {
 		asked = append(asked, at)
 		return at != "c/1", ""
 	}
-	next := c.graph.Next(s, c.oracle)
+	next := c.graph.Next(s, c.evaluator)
 	if diff := cmp.Diff([]string{"b/0", "b/1", "a/0", "c/0", "c/1"}, asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
@@ -71,11 +71,11 @@ func TestExpressionsAreAskedOnce(t *testing.T) {
 	clear(c.refuses)
 	c.moves()
 	for _, question := range []string{"when a", "when b", "items b"} {
-		if n := c.oracle.asked[question]; n != 1 {
+		if n := c.evaluator.asked[question]; n != 1 {
 			t.Errorf("%q was asked %d times", question, n)
 		}
 	}
-	if n := c.oracle.asked["when c"] + c.oracle.asked["items a"]; n > 0 {
+	if n := c.evaluator.asked["when c"] + c.evaluator.asked["items a"]; n > 0 {
 		t.Error("a node was asked for what it does not have")
 	}
 }
@@ -189,7 +189,7 @@ func TestNextChangesNothing(t *testing.T) {
 	c.ends("a/0", "")
 	s := c.seen()
 	nodes, children := maps.Clone(s.Nodes), slices.Clone(s.Children)
-	c.graph.Next(s, c.oracle)
+	c.graph.Next(s, c.evaluator)
 	if !maps.Equal(nodes, s.Nodes) || !slices.Equal(children, s.Children) {
 		t.Error("it changed what it was given")
 	}
@@ -227,7 +227,7 @@ func TestNonsenseIsBorne(t *testing.T) {
 func settles(t *testing.T, r *chance, s graph.Seen) {
 	t.Helper()
 	for range 1000 {
-		next := r.graph.Next(s, r.oracle)
+		next := r.graph.Next(s, r.evaluator)
 		if next.Ended {
 			return
 		}
@@ -238,9 +238,9 @@ func settles(t *testing.T, r *chance, s graph.Seen) {
 		for _, start := range next.Start {
 			s.Children = append(s.Children, graph.Child{Node: start.Node, Number: start.Number, Done: true, Succeeded: true})
 		}
-		s.Verdicts = map[string]graph.Verdict{}
+		s.Approvals = map[string]graph.ApprovalState{}
 		for _, n := range next.Ask {
-			s.Verdicts[n] = graph.Denied
+			s.Approvals[n] = graph.Denied
 		}
 	}
 	t.Fatalf("it does not end: %v", s.Nodes)
@@ -293,7 +293,7 @@ func BenchmarkNextStarts(b *testing.B) {
 	}
 }
 
-// silent is an Oracle that costs nothing.
+// silent is an Evaluator that costs nothing.
 type silent struct{}
 
 func (silent) When(string) (bool, error)       { return true, nil }

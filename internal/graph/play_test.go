@@ -14,7 +14,7 @@ import (
 
 var errTest = errors.New("no such key: score (nodes.a.output.score)")
 
-// expressions are what an Oracle says: of each node whether its condition holds,
+// expressions are what an Evaluator says: of each node whether its condition holds,
 // how many items it has, the iteration that is good, and what fails, by the
 // question and the node ("when a").
 type expressions struct {
@@ -47,15 +47,15 @@ func (e *expressions) Input(node string, number int) error {
 // A cluster is where a graph is played: it makes what starts, once, and remembers
 // what is recorded.
 type cluster struct {
-	t        *testing.T
-	nodes    []graph.Node
-	graph    *graph.Graph
-	oracle   *expressions
-	recorded map[string]graph.Status
-	children map[graph.Start]*graph.Child
-	made     map[graph.Start]bool // ever
-	verdicts map[string]graph.Verdict
-	refuses  map[string]string // place or node → why it is not admitted
+	t         *testing.T
+	nodes     []graph.Node
+	graph     *graph.Graph
+	evaluator *expressions
+	recorded  map[string]graph.Status
+	children  map[graph.Start]*graph.Child
+	made      map[graph.Start]bool // ever
+	verdicts  map[string]graph.ApprovalState
+	refuses   map[string]string // place or node → why it is not admitted
 
 	end, finallyEnd string
 	paused          bool
@@ -73,16 +73,16 @@ func set(t *testing.T, nodes []graph.Node, e expressions) *cluster {
 	}
 	e.asked = map[string]int{}
 	return &cluster{
-		t: t, nodes: nodes, graph: g, oracle: &e, room: graph.MaxChildren,
+		t: t, nodes: nodes, graph: g, evaluator: &e, room: graph.MaxChildren,
 		children: map[graph.Start]*graph.Child{}, made: map[graph.Start]bool{},
-		verdicts: map[string]graph.Verdict{}, refuses: map[string]string{},
+		verdicts: map[string]graph.ApprovalState{}, refuses: map[string]string{},
 	}
 }
 
 // seen is what there is to see.
 func (c *cluster) seen() graph.Seen {
 	s := graph.Seen{
-		Nodes: c.recorded, Verdicts: c.verdicts, End: c.end, FinallyEnd: c.finallyEnd,
+		Nodes: c.recorded, Approvals: c.verdicts, End: c.end, FinallyEnd: c.finallyEnd,
 		Paused: c.paused, Room: c.room - len(c.made), Admit: c.admit,
 	}
 	for _, child := range c.children {
@@ -101,7 +101,7 @@ func (c *cluster) admit(node string, number int) (bool, string) {
 }
 
 // look asks what comes next.
-func (c *cluster) look() graph.Next { return c.graph.Next(c.seen(), c.oracle) }
+func (c *cluster) look() graph.Next { return c.graph.Next(c.seen(), c.evaluator) }
 
 // makes makes the first few of what starts.
 func (c *cluster) makes(starts []graph.Start) {

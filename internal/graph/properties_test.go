@@ -66,7 +66,7 @@ func (r *chance) befalls() {
 		r.ends(place(s), r.reason(s.Node))
 	}
 	if open := r.next.Ask; len(open) > 0 && (len(working) == 0 || r.percent(30)) {
-		r.verdicts[open[r.IntN(len(open))]] = []graph.Verdict{graph.Approved, graph.Approved, graph.Denied, graph.Expired, graph.Open}[r.IntN(5)]
+		r.verdicts[open[r.IntN(len(open))]] = []graph.ApprovalState{graph.Approved, graph.Approved, graph.Denied, graph.Expired, graph.Open}[r.IntN(5)]
 	}
 	if !r.calm {
 		r.meddles(working)
@@ -167,7 +167,7 @@ func (r *chance) counts(n graph.Node, s graph.Status) {
 	if (s.State == graph.Skipped || s.State == graph.NotReached) && s.Total > 0 {
 		r.t.Fatalf("%s had Runs and is %s", n.Name, s.State)
 	}
-	if yes := !n.Conditional || !slices.Contains(r.oracle.not, n.Name); yes && s.State == graph.Skipped {
+	if yes := !n.Conditional || !slices.Contains(r.evaluator.not, n.Name); yes && s.State == graph.Skipped {
 		r.t.Fatalf("%s is skipped, which its condition does not say", n.Name)
 	}
 }
@@ -293,10 +293,10 @@ func crashed(t *testing.T, seed uint64, at int) (states map[string]graph.State, 
 		if nodes[i].Kind == graph.Approval {
 			nodes[i].Kind = graph.Single
 		}
-		r.oracle.items[nodes[i].Name]++
+		r.evaluator.items[nodes[i].Name]++
 	}
-	r.oracle.fails = nil
-	r.graph = set(t, nodes, *r.oracle).graph
+	r.evaluator.fails = nil
+	r.graph = set(t, nodes, *r.evaluator).graph
 	r.play(func() {
 		before := r.recorded
 		r.moves()

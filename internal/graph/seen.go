@@ -65,15 +65,15 @@ type Start struct {
 	Number int
 }
 
-// Verdict is what a person said to an Approval that was asked.
-type Verdict string
+// ApprovalState is what a user decided about an approval.
+type ApprovalState string
 
-// The verdicts. Expired counts as Denied.
+// The states of an approval. Expired counts as Denied.
 const (
-	Open     Verdict = "Open"
-	Approved Verdict = "Approved"
-	Denied   Verdict = "Denied"
-	Expired  Verdict = "Expired"
+	Open     ApprovalState = "Open"
+	Approved ApprovalState = "Approved"
+	Denied   ApprovalState = "Denied"
+	Expired  ApprovalState = "Expired"
 )
 
 // Seen is all that one look depends on.
@@ -83,8 +83,8 @@ type Seen struct {
 	// Children are those that exist, in any order. Of one that began and is not
 	// among them the node fails: look again before (Missing).
 	Children []Child
-	// Verdicts are those of approvals.
-	Verdicts map[string]Verdict
+	// Approvals are the states of approvals, by node.
+	Approvals map[string]ApprovalState
 
 	// End is why nothing may start any more but final nodes ("Stopped", "TokenLimit",
 	// …); empty: it may. Once it is set it stays. It is not how the Run ends where
@@ -105,10 +105,10 @@ type Seen struct {
 	Admit func(node string, number int) (ok bool, reason string)
 }
 
-// Oracle reads expressions. Its answers depend on nothing but what the nodes that
+// Evaluator evaluates expressions. Its results depend on nothing but what the nodes that
 // a node waits for said, so that asking again changes nothing. An error fails the
 // node, with the reason of a ReasonError if it is one.
-type Oracle interface {
+type Evaluator interface {
 	// When is the condition of a node.
 	When(node string) (bool, error)
 	// Items is how many items a node has.
@@ -119,7 +119,7 @@ type Oracle interface {
 	Input(node string, number int) error
 }
 
-// A ReasonError is an error of an Oracle with the reason of the node that it
+// A ReasonError is an error of an Evaluator with the reason of the node that it
 // fails.
 type ReasonError struct {
 	Reason string

@@ -33,7 +33,7 @@ func (w *walk) answered(p *piece) {
 	if p.State != Running {
 		return
 	}
-	switch v := w.seen.Verdicts[p.Name]; {
+	switch v := w.seen.Approvals[p.Name]; {
 	case v == Approved, p.Lenient && (v == Denied || v == Expired):
 		p.State, p.Reason = Succeeded, ""
 	case v == Denied, v == Expired:
@@ -67,7 +67,7 @@ func (w *walk) settleLoop(p *piece) {
 		p.fail(p.cause())
 		return
 	}
-	met, err := w.oracle.Until(p.Name, p.Started)
+	met, err := w.evaluator.Until(p.Name, p.Started)
 	switch {
 	case err != nil:
 		w.problem(p, err)
@@ -109,7 +109,7 @@ func (p *piece) good() bool {
 
 // recount asks how many items there are; false: that failed the node.
 func (w *walk) recount(p *piece) bool {
-	n, err := w.oracle.Items(p.Name)
+	n, err := w.evaluator.Items(p.Name)
 	if err != nil {
 		w.problem(p, err)
 		return false

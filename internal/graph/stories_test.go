@@ -46,7 +46,7 @@ func deleted(at string) beat {
 	})
 }
 
-func says(node string, v graph.Verdict) beat {
+func says(node string, v graph.ApprovalState) beat {
 	return does(fmt.Sprintf("%s: %s", node, v), func(c *cluster) { c.verdicts[node] = v })
 }
 

@@ -1,15 +1,15 @@
 package graph
 
-// A Watcher is an Oracle that reads how nodes stand while it is asked: in one look
+// A Watcher is an Evaluator that reads how nodes stand while it is asked: in one look
 // a node may end and another, which reads that, begin. Next calls it once, before
 // it asks anything; what it is given holds after Next too.
 type Watcher interface {
 	Watch(stands func(node string) Status)
 }
 
-// watched lets an Oracle that wants to look on.
+// watched lets an Evaluator that wants to look on.
 func (w *walk) watched() {
-	watcher, wants := w.oracle.(Watcher)
+	watcher, wants := w.evaluator.(Watcher)
 	if !wants {
 		return
 	}

@@ -127,21 +127,21 @@ func (w *walk) explain(p *piece) {
 // again is the first error of the expressions of a node.
 func (w *walk) again(p *piece) error {
 	if p.Conditional && p.Started == 0 {
-		if _, err := w.oracle.When(p.Name); err != nil {
+		if _, err := w.evaluator.When(p.Name); err != nil {
 			return err
 		}
 	}
 	switch {
 	case p.Kind == Items:
-		if n, err := w.oracle.Items(p.Name); err != nil || n > MaxItems {
+		if n, err := w.evaluator.Items(p.Name); err != nil || n > MaxItems {
 			return cmp.Or(err, tooManyItems(n))
 		}
 	case p.Kind == Loop && p.Started > 0 && p.Failed == 0:
-		if _, err := w.oracle.Until(p.Name, p.Started); err != nil {
+		if _, err := w.evaluator.Until(p.Name, p.Started); err != nil {
 			return err
 		}
 	}
-	return w.oracle.Input(p.Name, p.number(p.Started))
+	return w.evaluator.Input(p.Name, p.number(p.Started))
 }
 
 // counted counts nodes by their states, and names a few that did not do all.

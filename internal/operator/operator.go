@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/controller/decision"
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
@@ -36,7 +37,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/guard"
 	"github.com/deckhand-dev/deckhand/internal/identity"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
 )
 
 // Supply is what all runner pods are given.
@@ -104,7 +104,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                              scheme,
-		Logger:                              quiet.Log(o.Log),
+		Logger:                              conflict.Log(o.Log),
 		Cache:                               cacheOptions(o.Namespaces),
 		Client:                              client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		NewClient:                           newClient,

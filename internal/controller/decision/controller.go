@@ -18,8 +18,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -53,7 +53,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Decision{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.ofRun), builder.WithPredicates(runSpoke)).
-		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // byRun is the index of Decisions by their Run.

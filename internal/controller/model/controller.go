@@ -15,7 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/reach"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
@@ -41,7 +41,7 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Model{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.leadingTo), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile reports on one Model. There is nothing to look at but itself and

@@ -139,7 +139,7 @@ func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, 
 		p.create = &pod
 		return r.accept(ctx, w, p, asked)
 	}
-	return conflict(w), "", nil
+	return podNameConflict(w), "", nil
 }
 
 func (r *Reconciler) signal(ctx context.Context, pod *corev1.Pod, say task.Signals) error {

@@ -236,5 +236,5 @@ func outlived(w world) (done bool, left time.Duration) {
 	if w.claim == nil || w.shares() {
 		return false, 0
 	}
-	return Outlived(w.run, w.claim, w.now)
+	return RetentionExpired(w.run, w.claim, w.now)
 }

@@ -172,7 +172,7 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 		if ours(other, c.run) {
 			return p, string(other.UID)
 		}
-		return conflict(w), ""
+		return podNameConflict(w), ""
 	}
 	if w.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
 		c.claim = claimOf(w)

@@ -38,7 +38,7 @@ func waitsFor(w world) (reason, message string) {
 	case v1alpha1.ReasonAwaitingChild:
 		return p.State, awaited(w)
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
-		return p.State, answer.Asking(w.run.Name, p.Pending, w.taken)
+		return p.State, answer.PendingMessage(w.run.Name, p.Pending, w.taken)
 	}
 	return "", ""
 }

@@ -62,8 +62,8 @@ func retriedCreate(w world, reason, message string) plan {
 // maxConflicts is how many names held by others are skipped.
 const maxConflicts = 10
 
-// conflict skips a pod name that somebody else holds.
-func conflict(w world) plan {
+// podNameConflict skips a pod name that another object holds.
+func podNameConflict(w world) plan {
 	name := w.run.Status.Attempt.Pod
 	skipped := w.attempt() - w.run.Status.Failures - w.run.Status.Disruptions
 	if skipped > maxConflicts {

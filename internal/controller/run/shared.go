@@ -27,10 +27,10 @@ func SharedClaim(parent *v1alpha1.Run, root string) string {
 	return claimNamed(parent.Name, string(parent.UID)+"/"+root)
 }
 
-// Outlived says whether a claim that belongs to a finished Run has stayed long
+// RetentionExpired says whether a claim that belongs to a finished Run has stayed long
 // enough, or else how long it stays yet. Who frees it waits until it is not
 // [Occupied] any more.
-func Outlived(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (done bool, left time.Duration) {
+func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (done bool, left time.Duration) {
 	if claim.DeletionTimestamp != nil {
 		return false, 0
 	}

@@ -210,11 +210,11 @@ func TestOutlived(t *testing.T) {
 	w.claim.Annotations = map[string]string{v1alpha1.AnnotationRetain: "Never"}
 	ended := metav1.NewTime(gen.Noon)
 	w.run.Status.CompletionTime = &ended
-	if done, _ := Outlived(w.run, w.claim, gen.Noon); !done {
+	if done, _ := RetentionExpired(w.run, w.claim, gen.Noon); !done {
 		t.Error("its parent has finished, and it stays")
 	}
 	w.claim.DeletionTimestamp = &ended
-	if done, left := Outlived(w.run, w.claim, gen.Noon); done || left != 0 {
+	if done, left := RetentionExpired(w.run, w.claim, gen.Noon); done || left != 0 {
 		t.Errorf("one that goes: %t, %s", done, left)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -50,7 +50,7 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 		For(&v1alpha1.Schedule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(runEnded)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile moves one Schedule a single step: look, decide, act, report.

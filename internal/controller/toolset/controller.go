@@ -13,7 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
@@ -36,7 +36,7 @@ func New(c client.Client, now func() time.Time) *Reconciler {
 func Setup(mgr ctrl.Manager, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Toolset{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), New(mgr.GetClient(), now))))
+		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), New(mgr.GetClient(), now))))
 }
 
 // Reconcile reports on one Toolset. There is nothing to look at but itself, and

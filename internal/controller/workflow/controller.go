@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
@@ -49,7 +49,7 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), changed).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(workflowOfRun), builder.WithPredicates(sweep.RunFinished)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(sweep.WorkflowGone)).
-		Complete(quiet.Conflicts(r))
+		Complete(conflict.Requeue(r))
 }
 
 // Reconcile reports on one Workflow and removes what it left behind: look,

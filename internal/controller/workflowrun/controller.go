@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/backlog"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/internal/quiet"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -85,7 +85,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal, answer.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(quiet.Conflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile moves one Run a single step: look, decide, act, report. What the

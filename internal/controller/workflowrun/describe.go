@@ -25,7 +25,7 @@ func (t *turn) describe(next graph.Next, p *progress) outcome.Outcome {
 	case t.wantsPause() && t.end == "":
 		return say(v1alpha1.ReasonPaused, toldPaused)
 	case len(p.pending) > 0:
-		return say(v1alpha1.ReasonAwaitingApproval, answer.Asking(t.run.Name, p.pending, answer.FinalNames(t.decisions)))
+		return say(v1alpha1.ReasonAwaitingApproval, answer.PendingMessage(t.run.Name, p.pending, answer.FinalNames(t.decisions)))
 	case p.result != nil:
 		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Winding up, to end with reason %s: %s", p.result.Reason, at))
 	}

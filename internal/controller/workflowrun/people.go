@@ -25,8 +25,8 @@ const defaultExpiry = 168 * time.Hour
 
 // verdicts are what became of the approvals that were asked, with what is decided
 // by now.
-func verdicts(w world) (map[string]graph.Verdict, []v1alpha1.DecidedRequest) {
-	out, decided := map[string]graph.Verdict{}, w.decided()
+func verdicts(w world) (map[string]graph.ApprovalState, []v1alpha1.DecidedRequest) {
+	out, decided := map[string]graph.ApprovalState{}, w.decided()
 	for _, n := range w.nodes() {
 		if n.Approval == nil {
 			continue

@@ -58,7 +58,7 @@ func underway(w world) (plan, bool) {
 
 // next asks the graph: once, and where something ends the Run that is still to be
 // ended, once more.
-func (t *turn) next(verdicts map[string]graph.Verdict) graph.Next {
+func (t *turn) next(verdicts map[string]graph.ApprovalState) graph.Next {
 	if r := t.recorded(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
 		t.end, t.told = r.Reason, r.Message
 		return t.ask(verdicts)
@@ -75,17 +75,17 @@ func (t *turn) next(verdicts map[string]graph.Verdict) graph.Next {
 
 // ask is one question to the graph, with all that is used and set aside counted
 // anew.
-func (t *turn) ask(verdicts map[string]graph.Verdict) graph.Next {
+func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 	t.mind = newMind(t.world, t.end, t.told)
 	t.grants, t.more = map[place]amounts{}, false
 	t.main, t.finally = purses(t.world)
 	seen := graph.Seen{
-		Nodes:    map[string]graph.Status{},
-		Verdicts: verdicts,
-		End:      t.end,
-		Paused:   t.wantsPause() && t.end == "",
-		Room:     graph.MaxChildren - made(t.world),
-		Admit:    t.admit,
+		Nodes:     map[string]graph.Status{},
+		Approvals: verdicts,
+		End:       t.end,
+		Paused:    t.wantsPause() && t.end == "",
+		Room:      graph.MaxChildren - made(t.world),
+		Admit:     t.admit,
 	}
 	if d, empty := t.finally.empty(); empty {
 		seen.FinallyEnd = usedUp[d]

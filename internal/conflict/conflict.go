@@ -1,7 +1,7 @@
-// Package quiet keeps out of the log what is no error: a controller that acted on an
+// Package conflict keeps out of the log what is no error: a controller that acted on an
 // old copy just looks again, and one that is told to stop takes the step that is under
 // way to its end.
-package quiet
+package conflict
 
 import (
 	"context"
@@ -21,9 +21,10 @@ const soon = 100 * time.Millisecond
 // the manager waits for its controllers (30 s).
 const stopGrace = 10 * time.Second
 
-// Conflicts requeues in silence what ended in a conflict. A step that is under way
-// when the operator is told to stop goes on, so that what was created is recorded.
-func Conflicts(inner reconcile.Reconciler) reconcile.Reconciler {
+// Requeue wraps a reconciler so that a conflict is requeued without an error in the
+// log. A reconciliation that runs when the operator is told to stop goes on, so that
+// what was created is recorded.
+func Requeue(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		step, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()

@@ -1,4 +1,4 @@
-package quiet_test
+package conflict_test
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/deckhand-dev/deckhand/internal/quiet"
+	"github.com/deckhand-dev/deckhand/internal/conflict"
 )
 
 func TestWhatIsLogged(t *testing.T) {
 	broken := errors.New("broken") //nolint:err113 // of this test
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "runs"}, "x", broken)
+	errConflict := apierrors.NewConflict(schema.GroupResource{Resource: "runs"}, "x", broken)
 	cases := map[string]struct {
 		err     error
 		stopped bool
 		want    error
 	}{
-		"a conflict":                         {err: fmt.Errorf("patching: %w", conflict)},
+		"a conflict":                         {err: fmt.Errorf("patching: %w", errConflict)},
 		"a failure":                          {err: broken, want: broken},
 		"a failure while the operator stops": {err: broken, stopped: true, want: broken},
 		"a request that was cut off by that": {err: fmt.Errorf("patching: %w", context.Canceled), stopped: true},
@@ -34,7 +34,7 @@ func TestWhatIsLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := quiet.Conflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			_, err := conflict.Requeue(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 				if tc.stopped {
 					cancel()
 				}
@@ -59,7 +59,7 @@ func TestAStepGoesOnForAWhileWhenTheOperatorStops(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				begun := time.Now()
-				_, err := quiet.Conflicts(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+				_, err := conflict.Requeue(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 					cancel()
 					select {
 					case <-time.After(tc.takes):

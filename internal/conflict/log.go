@@ -1,4 +1,4 @@
-package quiet
+package conflict
 
 import "github.com/go-logr/logr"
 
