@@ -107,7 +107,7 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	w.shutIn(built.Hands.Sandbox)
+	w.shutIn(built.SandboxTools.Sandbox)
 	w.takeDown(ctx)
 	w.copies = copying(w.journal, built.Sessions, w.row())
 	return w.engage(ctx, built)
@@ -218,7 +218,7 @@ func (w *work) close() {
 	if w.copies != nil {
 		w.copies.close(copyFor, w.log)
 	}
-	w.built.Hands.Close()
+	w.built.SandboxTools.Close()
 	w.boxes.close()
 	if w.reporter != nil {
 		w.reporter.Close()

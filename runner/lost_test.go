@@ -155,7 +155,7 @@ func TestAMessageHasNoControlCharacters(t *testing.T) {
 
 // A pod that is shut down has said all before it is killed.
 func TestTheEndFitsTheGrace(t *testing.T) {
-	if needs := grace - reserve + engine.Patience + partFor + closeFor; needs > grace-2*time.Second {
+	if needs := grace - reserve + engine.CancelTimeout + partFor + closeFor; needs > grace-2*time.Second {
 		t.Errorf("the end takes %s of %s", needs, grace)
 	}
 	begun := make(chan struct{})

@@ -85,7 +85,7 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 // untilTold ends a wait when somebody stops or pauses the Run.
 func (w *work) untilTold(wait context.Context, end func()) {
 	for {
-		turned := w.operator.Turned()
+		turned := w.operator.Changed()
 		if w.operator.Paused() && w.task.Durable {
 			end()
 			return

@@ -107,15 +107,15 @@ func (o *operator) Said() <-chan struct{} {
 	return o.said
 }
 
-// Paused implements [engine.Brake].
+// Paused implements [engine.Pauser].
 func (o *operator) Paused() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.paused
 }
 
-// Turned implements [engine.Brake].
-func (o *operator) Turned() <-chan struct{} {
+// Changed implements [engine.Pauser].
+func (o *operator) Changed() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.turned

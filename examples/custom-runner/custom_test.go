@@ -276,7 +276,7 @@ func TestSlowCallsAreTold(t *testing.T) {
 	for _, p := range []events.Payload{
 		events.CallFinished{Name: "Quick", DurationMs: slow - 1}, events.CallFinished{Name: "Slow", DurationMs: slow}, events.Nudged{},
 	} {
-		tellSlow(events.Happening{Payload: p})
+		tellSlow(events.Event{Payload: p})
 	}
 	if got := told.String(); !strings.Contains(got, `"tool":"Slow"`) || strings.Contains(got, "Quick") {
 		t.Errorf("it tells %q", got)

@@ -13,7 +13,7 @@ const slow = 10_000 // milliseconds
 var warnings = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 
 // tellSlow hears of everything that happens, and tells of slow calls.
-func tellSlow(h events.Happening) {
+func tellSlow(h events.Event) {
 	if call, ok := h.Payload.(events.CallFinished); ok && call.DurationMs >= slow {
 		warnings.Warn("A call was slow", "tool", call.Name, "milliseconds", call.DurationMs)
 	}

@@ -59,9 +59,9 @@ type Built struct {
 	Files *files.Toolset
 	// Sessions is where sessions are copied to.
 	Sessions session.Store
-	// Hands are what the agents share beside files. They are to be closed, though
+	// SandboxTools are what the agents share beside files. They are to be closed, though
 	// the rest could not be built.
-	Hands *Hands
+	SandboxTools *SandboxTools
 }
 
 // Build makes what follows from the task. What cannot work is a *task.EndError
@@ -70,31 +70,31 @@ type Built struct {
 func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	b, err := r.builder(ctx, p)
 	if err != nil {
-		return Built{Hands: b.hands}, err
+		return Built{SandboxTools: b.hands}, err
 	}
 	in, err := inputOf(p.Task, p.Snapshot.Agent)
 	if err != nil {
-		return Built{Hands: b.hands}, err
+		return Built{SandboxTools: b.hands}, err
 	}
 	if err := b.rehearse(); err != nil {
-		return Built{Hands: b.hands}, err
+		return Built{SandboxTools: b.hands}, err
 	}
 	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), values: in.values})
 	if err != nil {
-		return Built{Hands: b.hands}, err
+		return Built{SandboxTools: b.hands}, err
 	}
 	t := p.Task
 	t.Prompt = in.prompt
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: b.child,
-			Opening: b.opening(), Evict: b.evict, Digest: digest.Call,
+			BuildPrompt: b.opening(), Evict: b.evict, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), LostFiles: b.places.lost, Captured: b.hands.Captured,
 			Unavailable: b.hands.Unavailable(),
 		},
-		Files:    b.files,
-		Sessions: b.sessions,
-		Hands:    b.hands,
+		Files:        b.files,
+		Sessions:     b.sessions,
+		SandboxTools: b.hands,
 	}, nil
 }
 
@@ -107,7 +107,7 @@ type builder struct {
 	places   places
 	files    *files.Toolset // of the Run's own session
 	sessions session.Store
-	hands    *Hands
+	hands    *SandboxTools
 	evict    func(ctx context.Context, call step.Call, text string) string
 }
 

@@ -90,17 +90,17 @@ func subagents(s ToolSpec) ([]tool.Tool, error) {
 }
 
 func commands(s ToolSpec) ([]tool.Tool, error) {
-	if s.Hands == nil || s.Hands.shells == nil {
+	if s.SandboxTools == nil || s.SandboxTools.shells == nil {
 		return nil, errNoSandbox
 	}
-	return s.Hands.shells.Tools(shell.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second}), nil
+	return s.SandboxTools.shells.Tools(shell.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second}), nil
 }
 
 func code(s ToolSpec) ([]tool.Tool, error) {
-	if s.Hands == nil || s.Hands.pythons == nil {
+	if s.SandboxTools == nil || s.SandboxTools.pythons == nil {
 		return nil, errNoSandbox
 	}
-	return []tool.Tool{s.Hands.pythons.Tool(python.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second})}, nil
+	return []tool.Tool{s.SandboxTools.pythons.Tool(python.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second})}, nil
 }
 
 var errNoSandbox = errors.New("there is no sandbox; the Agent needs one: sandbox: {image: debian:stable-slim}")

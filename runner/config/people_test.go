@@ -183,12 +183,12 @@ func TestTheWorkspaceSaysHowWorkIsDoneThere(t *testing.T) {
 				p.Snapshot.Agent.IgnoreInstructions = ignore
 			})
 			if ignore {
-				if built.Engine.Opening != nil {
+				if built.Engine.BuildPrompt != nil {
 					t.Error("it is read all the same")
 				}
 				return
 			}
-			if got := built.Engine.Opening(t.Context(), "go", nothingDenied); !strings.HasPrefix(got, "go\n") || !strings.Contains(got, "Use tabs.") {
+			if got := built.Engine.BuildPrompt(t.Context(), "go", nothingDenied); !strings.HasPrefix(got, "go\n") || !strings.Contains(got, "Use tabs.") {
 				t.Errorf("the first that the agent is told is %q", got)
 			}
 		})

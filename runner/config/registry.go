@@ -46,8 +46,8 @@ type ToolSpec struct {
 	Files    *files.Toolset
 	Memories backend.Backend
 	Sessions session.Store
-	// Hands are what runs in the sandbox.
-	Hands *Hands
+	// SandboxTools are what runs in the sandbox.
+	SandboxTools *SandboxTools
 	// Key reads the key of the entry; nil where it names none.
 	Key KeyFunc
 }
@@ -71,7 +71,7 @@ type BackendSpec struct {
 type BackendFactory func(BackendSpec) (backend.Backend, error)
 
 // A Listener is told of each event as it happens, in order.
-type Listener func(events.Happening)
+type Listener func(events.Event)
 
 // A StoreFactory opens the store that sessions are copied to.
 type StoreFactory func(ctx context.Context, run task.Run) (session.Store, error)

@@ -58,7 +58,7 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 	made, err := factory(ToolSpec{
 		Entry: entry, Agent: agent, Agents: b.agents, Run: b.Task.Run, User: b.Task.User,
 		Files: of, Memories: b.places.memories, Sessions: b.sessions, Key: b.key(entry.SecretKey),
-		Hands: b.hands,
+		SandboxTools: b.hands,
 	})
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)

@@ -8,7 +8,7 @@ import (
 )
 
 // Notes are what the model is told of servers that are not there.
-func (h *Hands) Notes() []string {
+func (h *SandboxTools) Notes() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
 		if note := h.servers[name].Note(); note != "" {
@@ -19,7 +19,7 @@ func (h *Hands) Notes() []string {
 }
 
 // Unavailable returns the optional servers that are not there.
-func (h *Hands) Unavailable() []journal.Remote {
+func (h *SandboxTools) Unavailable() []journal.Remote {
 	var out []journal.Remote
 	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
 		if why := h.servers[name].Absent(); why != nil {

@@ -166,5 +166,5 @@ func (p pausedBehind) Paused() bool {
 	return n >= p.at
 }
 
-// Turned implements [Brake].
-func (pausedBehind) Turned() <-chan struct{} { return nil }
+// Changed implements [Pauser].
+func (pausedBehind) Changed() <-chan struct{} { return nil }

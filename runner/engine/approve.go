@@ -93,7 +93,7 @@ func (j *job) consent(ctx context.Context, q *request) (*tool.Error, error) {
 }
 
 // requestOfCall is what a person is asked about a call, as it is shown.
-func (j *job) requestOfCall(c step.Call, sum string, v Verdict, from journal.Source) (*request, error) {
+func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*request, error) {
 	s := j.session
 	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from}
 	if j.written != "" {
@@ -206,7 +206,7 @@ func approves(d journal.Decision, sum string) bool {
 }
 
 // denial is what the model reads of a call that the policy denies.
-func denial(v Verdict) *tool.Error {
+func denial(v PolicyResult) *tool.Error {
 	if v.Rule == "" {
 		return refusal(because(resultForbidden, v.Reason))
 	}

@@ -20,13 +20,13 @@ import (
 )
 
 // A rulebook is a Policy with one rule for a tool, by its name.
-type rulebook map[string]Verdict
+type rulebook map[string]PolicyResult
 
-func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) Verdict {
+func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyResult {
 	if v, ok := b[c.Name]; ok {
 		return v
 	}
-	return Verdict{Answer: Allow}
+	return PolicyResult{Answer: Allow}
 }
 
 // asksBefore is a rule that asks before Bash.

@@ -213,5 +213,5 @@ func (s *session) noted() string {
 		s.warned = true
 		s.notes = append(s.notes, noteLowSpace)
 	}
-	return strings.Join(append(slices.Clone(s.read().Owed), s.notes...), "\n")
+	return strings.Join(append(slices.Clone(s.read().Notices), s.notes...), "\n")
 }

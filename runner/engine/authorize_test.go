@@ -11,15 +11,15 @@ import (
 )
 
 // byTarget is a Policy that decides by what the arguments name.
-type byTarget map[string]Verdict
+type byTarget map[string]PolicyResult
 
-func (b byTarget) Decide(_ context.Context, c step.Call, _ step.Scope) Verdict {
+func (b byTarget) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyResult {
 	for target, v := range b {
 		if strings.Contains(string(c.Args), target) {
 			return v
 		}
 	}
-	return Verdict{Answer: Allow}
+	return PolicyResult{Answer: Allow}
 }
 
 // The target of a redirect, which nobody knew when the call was allowed, is

@@ -19,8 +19,8 @@ import (
 // An undecided policy asks about every call, and could not decide about one.
 type undecided string
 
-func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) Verdict {
-	return Verdict{Answer: Ask, Rule: "commands", Once: string(c.Args) == string(u)}
+func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyResult {
+	return PolicyResult{Answer: Ask, Rule: "commands", Once: string(c.Args) == string(u)}
 }
 
 // What a rule, a person and a tool may each read in another way is not made.
@@ -139,12 +139,12 @@ func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 // A rota is a policy whose groups change each time, up to the last.
 type rota [][]string
 
-func (r *rota) Decide(context.Context, step.Call, step.Scope) Verdict {
+func (r *rota) Decide(context.Context, step.Call, step.Scope) PolicyResult {
 	groups := (*r)[0]
 	if len(*r) > 1 {
 		*r = (*r)[1:]
 	}
-	return Verdict{Answer: Ask, Rule: "commands", Groups: groups}
+	return PolicyResult{Answer: Ask, Rule: "commands", Groups: groups}
 }
 
 // One approval is good for one call, however often a layer makes it.

@@ -12,9 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Patience is how long a cancelled call may take to notice. After that its
-// result is written without it.
-const Patience = 2 * time.Second
+// CancelTimeout is how long a cancelled call may take to return. After that its
+// result is recorded without it.
+const CancelTimeout = 2 * time.Second
 
 var errTimeout = errors.New("the call took too long")
 
@@ -70,7 +70,7 @@ func (j *job) late(ctx context.Context, came <-chan answer) answer {
 	select {
 	case a := <-came:
 		return a
-	case <-time.After(Patience):
+	case <-time.After(CancelTimeout):
 	}
 	j.mu.Lock()
 	j.over = j.inside == 0

@@ -171,7 +171,7 @@ type judging struct {
 	chaos *chaos
 }
 
-func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) Verdict {
+func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) PolicyResult {
 	p.chaos.mu.Lock()
 	p.chaos.judged[call.ID] = string(call.Args)
 	p.chaos.mu.Unlock()

@@ -146,7 +146,7 @@ type Config struct {
 	// therefore stays; nil: nothing does.
 	Busy func() bool
 	// Pause has the work hold at its next safe point; nil: nobody can.
-	Pause Brake
+	Pause Pauser
 	// Lost is what an earlier runner had running and this one has not, a line each:
 	// a session that is taken up is told.
 	Lost []string
@@ -160,10 +160,10 @@ type Config struct {
 	// known.
 	Captured func(callID string) string
 
-	// Opening adds what is read at the start to the prompt of the Run's own
+	// BuildPrompt adds what is read at the start to the prompt of the Run's own
 	// session; nil: nothing. It shows only what allows lets the agent Read; see
 	// tool.Session.Allows.
-	Opening func(ctx context.Context, prompt string, allows Allows) string
+	BuildPrompt func(ctx context.Context, prompt string, allows Allows) string
 	// Evict puts the text of a result elsewhere where it is too large, and returns
 	// what stands for it; nil: nowhere. It is called once for each result, behind
 	// the redaction and before the record; its context ends with the Run.

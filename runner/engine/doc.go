@@ -20,7 +20,7 @@
 // one meter (meter.go), in which each has an account that counts into those
 // above it, and one room in which people are asked (people.go, decide.go), and
 // whoever makes child Runs is (child.go). While all of them wait for people or
-// child Runs the clock stands still (crew.go, clock.go).
+// child Runs the clock stands still (activity.go, clock.go).
 //
 // Around each model call and each tool call stand the layers of the session
 // (middleware.Stack); innermost is the engine's own function, so what is

@@ -59,7 +59,7 @@ func TestAVeto(t *testing.T) {
 			task.ReasonDenied, "user: go",
 		},
 		"of the start ends the Run": {
-			middleware.Layer{Start: func(context.Context, *middleware.Opening) error { return veto }},
+			middleware.Layer{Start: func(context.Context, *middleware.SessionStart) error { return veto }},
 			task.ReasonDenied, "",
 		},
 	}
@@ -85,7 +85,7 @@ func TestAVeto(t *testing.T) {
 func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 	hooks := []step.Hook{{Name: "h", Did: step.HookChanged}}
 	s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
-		Start: func(_ context.Context, o *middleware.Opening) error {
+		Start: func(_ context.Context, o *middleware.SessionStart) error {
 			o.Prompt, o.Hooks = o.Prompt+"!", hooks
 			return nil
 		},
@@ -110,7 +110,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 			}
 		},
 	})
-	s.Opening = func(_ context.Context, prompt string, _ Allows) string { return prompt + "\n(read at the start)" }
+	s.BuildPrompt = func(_ context.Context, prompt string, _ Allows) string { return prompt + "\n(read at the start)" }
 	s.run(t)
 	want := "user: go!\n(read at the start)\nuser: mind the gap\nassistant:  Bash{\"n\":1}\ntool: Bash{\"n\":2} seen\nassistant: ok"
 	if got := s.told(t); got != want {
@@ -199,8 +199,8 @@ func TestLayersStartOnceAndStopAtEachEnd(t *testing.T) {
 	started, stopped := 0, []string{}
 	around := func(s *stage) *stage {
 		return layered(t, s, middleware.Layer{
-			Start: func(context.Context, *middleware.Opening) error { started++; return nil },
-			Stop: func(_ context.Context, c middleware.Closing) error {
+			Start: func(context.Context, *middleware.SessionStart) error { started++; return nil },
+			Stop: func(_ context.Context, c middleware.SessionEnd) error {
 				stopped = append(stopped, c.Reason+" "+c.Text)
 				return errors.New("nobody is there")
 			},
@@ -225,7 +225,7 @@ func TestLayersStartOnceAndStopAtEachEnd(t *testing.T) {
 func TestALayerThatDoesNotStopIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := layered(t, newStage(nil, says("done")), middleware.Layer{
-			Stop: func(context.Context, middleware.Closing) error { time.Sleep(time.Hour); return nil },
+			Stop: func(context.Context, middleware.SessionEnd) error { time.Sleep(time.Hour); return nil },
 		})
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || time.Since(began) != stopFor {

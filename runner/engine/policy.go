@@ -14,7 +14,7 @@ import (
 // where in the tree of agents the call is made. It must answer the same for the
 // same call.
 type Policy interface {
-	Decide(ctx context.Context, c step.Call, by step.Scope) Verdict
+	Decide(ctx context.Context, c step.Call, by step.Scope) PolicyResult
 }
 
 // Answer is what a Policy says of a call.
@@ -27,8 +27,8 @@ const (
 	Ask   Answer = "Ask"   // a person decides
 )
 
-// A Verdict is what a Policy says of a call, and why.
-type Verdict struct {
+// A PolicyResult is what a Policy decides about a call, and why.
+type PolicyResult struct {
 	Answer Answer
 	// Rule names the rule that decided, Reason is what people and the model are told.
 	Rule, Reason string
@@ -55,8 +55,8 @@ func (s *session) governed() bool {
 // approved already, for this call or for the rest of the Run, does not ask again.
 // Of several that ask the first is what people are shown; they decide for all,
 // as far as the groups are the same. A rule with other groups asks in its turn.
-func (s *session) judge(ctx context.Context, c step.Call, sum string) (Verdict, journal.Source) {
-	strictest, source := Verdict{Answer: Allow}, journal.Source{}
+func (s *session) judge(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
+	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
 	for at := s; at != nil; at = at.parent {
 		if at.Policy == nil {
 			continue

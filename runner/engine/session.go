@@ -198,7 +198,7 @@ func (s *session) end(ctx context.Context, out Outcome) Outcome {
 		return out
 	}
 	if s.opened {
-		s.stopLayers(ctx, middleware.Closing{Scope: s.scope, Reason: string(out.Reason), Text: out.Text})
+		s.stopLayers(ctx, middleware.SessionEnd{Scope: s.scope, Reason: string(out.Reason), Text: out.Text})
 	}
 	// Only the next attempt reads it; without it, that one begins with the same
 	// question, which is no harm.
@@ -207,7 +207,7 @@ func (s *session) end(ctx context.Context, out Outcome) Outcome {
 }
 
 // stopLayers lets the layers see the end, for no longer than stopFor.
-func (s *session) stopLayers(ctx context.Context, c middleware.Closing) {
+func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
 	defer cancel()
 	done := make(chan error, 1)

@@ -33,7 +33,7 @@ func TestOneCallOfATurnThatHangsHoldsUpNoOther(t *testing.T) {
 		if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "ok" {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
-		if took := time.Since(began); took > time.Minute+Patience {
+		if took := time.Since(began); took > time.Minute+CancelTimeout {
 			t.Errorf("it took %s", took)
 		}
 		var got []string

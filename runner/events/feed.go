@@ -7,10 +7,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Happening is one event on its way to those who listen: in words, with its
+// An Event is one event on its way to its readers: its message with its
 // payload, and before it is numbered. What streams from a model is as the model
 // wrote it; it is for the Writer to keep secrets out of what people read.
-type Happening struct {
+type Event struct {
 	At time.Time
 	// Scope is where in the tree of sessions it happened.
 	Scope   step.Scope
@@ -20,23 +20,23 @@ type Happening struct {
 
 // A Feed carries what happens to those who listen. Nothing waits for them.
 type Feed struct {
-	bus *bus.Bus[Happening]
+	bus *bus.Bus[Event]
 	now func() time.Time
 }
 
 // NewFeed is a Feed that nobody listens to yet.
 func NewFeed(now func() time.Time) *Feed {
-	return &Feed{bus: bus.New[Happening](), now: now}
+	return &Feed{bus: bus.New[Event](), now: now}
 }
 
 // Emit tells everybody what happened; message says it in words. It never
 // blocks.
 func (f *Feed) Emit(scope step.Scope, message string, p Payload) {
-	f.bus.Publish(Happening{At: f.now().UTC(), Scope: scope, Message: message, Payload: p})
+	f.bus.Publish(Event{At: f.now().UTC(), Scope: scope, Message: message, Payload: p})
 }
 
-// Subscribe opens a queue for as many happenings as size; keep says which are
+// Subscribe opens a queue for as many events as size; keep says which are
 // wanted, nil wants all.
-func (f *Feed) Subscribe(size int, keep func(Happening) bool) *bus.Subscription[Happening] {
+func (f *Feed) Subscribe(size int, keep func(Event) bool) *bus.Subscription[Event] {
 	return f.bus.Subscribe(size, keep)
 }

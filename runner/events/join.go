@@ -44,7 +44,7 @@ type joiner struct {
 
 // A growing text is what came of one source and was not shown yet.
 type growing struct {
-	last   Happening // the newest delta
+	last   Event // the newest delta
 	delta  delta
 	since  time.Time
 	stream *redact.Stream
@@ -52,12 +52,12 @@ type growing struct {
 }
 
 // add takes a happening and returns those that are due, in order.
-func (j *joiner) add(it Happening) []Happening {
+func (j *joiner) add(it Event) []Event {
 	d, ok := it.Payload.(delta)
 	if !ok {
 		return append(j.end(it), it)
 	}
-	var due []Happening
+	var due []Event
 	g := j.of(it.Scope.Parent, d.source())
 	if g == nil {
 		due = show(j.open)
@@ -87,8 +87,8 @@ func (j *joiner) of(session, source string) *growing {
 
 // end shows what is open before another event, and closes the texts that the
 // event is the end of.
-func (j *joiner) end(by Happening) []Happening {
-	var due []Happening
+func (j *joiner) end(by Event) []Event {
+	var due []Event
 	var still []*growing
 	for _, g := range j.open {
 		if endsWith(g.last, by) {
@@ -103,7 +103,7 @@ func (j *joiner) end(by Happening) []Happening {
 }
 
 // endsWith says whether an event is the end of a text.
-func endsWith(text, by Happening) bool {
+func endsWith(text, by Event) bool {
 	output, isOutput := text.Payload.(CallOutput)
 	switch p := by.Payload.(type) {
 	case CallFinished:
@@ -117,7 +117,7 @@ func endsWith(text, by Happening) bool {
 }
 
 // ripe shows what has waited long enough.
-func (j *joiner) ripe(now time.Time) []Happening {
+func (j *joiner) ripe(now time.Time) []Event {
 	var old []*growing
 	for _, g := range j.open {
 		if now.Sub(g.since) >= joinFor {
@@ -127,8 +127,8 @@ func (j *joiner) ripe(now time.Time) []Happening {
 	return show(old)
 }
 
-func show(texts []*growing) []Happening {
-	var due []Happening
+func show(texts []*growing) []Event {
+	var due []Event
 	for _, g := range texts {
 		due = append(due, g.take()...)
 	}
@@ -136,7 +136,7 @@ func show(texts []*growing) []Happening {
 }
 
 // flush shows everything: nothing more will come.
-func (j *joiner) flush() []Happening {
+func (j *joiner) flush() []Event {
 	for _, g := range j.open {
 		g.safe += g.stream.Flush()
 	}
@@ -144,8 +144,8 @@ func (j *joiner) flush() []Happening {
 }
 
 // take is what may be shown, in pieces of bounded size.
-func (g *growing) take() []Happening {
-	var out []Happening
+func (g *growing) take() []Event {
+	var out []Event
 	for g.safe != "" {
 		end := min(len(g.safe), maxBytes)
 		for end < len(g.safe) && end > 1 && !utf8.RuneStart(g.safe[end]) {

@@ -52,7 +52,7 @@ const queueSize = 1024
 type Writer struct {
 	*Feed
 	opts Options
-	in   *bus.Subscription[Happening]
+	in   *bus.Subscription[Event]
 	lost int64 // how many of those dropped are announced
 	done chan struct{}
 }
@@ -63,7 +63,7 @@ func New(o Options) *Writer {
 		o.Feed = NewFeed(o.Now)
 	}
 	w := &Writer{Feed: o.Feed, opts: o, done: make(chan struct{})}
-	w.in = o.Feed.Subscribe(queueSize, func(h Happening) bool { return o.Mode.shows(h.Payload) })
+	w.in = o.Feed.Subscribe(queueSize, func(h Event) bool { return o.Mode.shows(h.Payload) })
 	go w.loop()
 	return w
 }
@@ -99,7 +99,7 @@ func (w *Writer) loop() {
 	p := &printer{opts: w.opts, n: w.opts.After}
 	j := &joiner{redact: w.opts.Redact}
 	if w.opts.After > 0 {
-		p.print(Happening{At: w.opts.Now().UTC(), Message: "Events of an earlier runner may be missing", Payload: Dropped{From: 1, To: p.n}})
+		p.print(Event{At: w.opts.Now().UTC(), Message: "Events of an earlier runner may be missing", Payload: Dropped{From: 1, To: p.n}})
 	}
 	timer := time.NewTimer(joinFor)
 	for {
@@ -117,7 +117,7 @@ func (w *Writer) loop() {
 	}
 }
 
-func (w *Writer) write(p *printer, j *joiner, it Happening) {
+func (w *Writer) write(p *printer, j *joiner, it Event) {
 	dropped := w.in.Dropped()
 	p.gap(dropped-w.lost, it.At)
 	w.lost = dropped
@@ -130,7 +130,7 @@ type printer struct {
 	n    int64
 }
 
-func (p *printer) printAll(items []Happening) {
+func (p *printer) printAll(items []Event) {
 	for _, it := range items {
 		p.print(it)
 	}
@@ -143,11 +143,11 @@ func (p *printer) gap(count int64, at time.Time) {
 	}
 	first := p.n + 1
 	p.n += count
-	p.print(Happening{At: at, Message: "The reader was too slow; events are missing", Payload: Dropped{From: first, To: p.n}})
+	p.print(Event{At: at, Message: "The reader was too slow; events are missing", Payload: Dropped{From: first, To: p.n}})
 }
 
 // print writes one line. A reader that has gone away is no reason to stop.
-func (p *printer) print(it Happening) {
+func (p *printer) print(it Event) {
 	p.n++
 	data, err := json.Marshal(it.Payload)
 	if err != nil {

@@ -438,8 +438,8 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	l := hook.Layer(hooks, hook.Options{Redact: func(text string) string { return strings.ReplaceAll(text, secret, "‹secret›") }})
 	r, _ := call(t, l, tool.Call{Args: json.RawMessage(`{"key":"` + secret + `"}`)})
-	_ = l.Start(t.Context(), &middleware.Opening{Prompt: secret})
-	_ = l.Stop(t.Context(), middleware.Closing{Text: secret})
+	_ = l.Start(t.Context(), &middleware.SessionStart{Prompt: secret})
+	_ = l.Stop(t.Context(), middleware.SessionEnd{Text: secret})
 	user := step.Step{Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: secret}}}
 	_, _ = l.Model(func(context.Context, *middleware.Turn) (model.Response, error) {
 		return model.Response{Parts: user.Parts, Calls: []model.Call{{Name: secret, Args: secret}, {Args: `{"key":"\u0073\u0033cr3t-value"}`}}}, nil

@@ -138,7 +138,7 @@ func TestATextWhereThereWasNone(t *testing.T) {
 func pass(t *testing.T, l middleware.Layer, point string) ([]step.Hook, error) {
 	t.Helper()
 	if point == hook.BeforeSession {
-		var o middleware.Opening
+		var o middleware.SessionStart
 		err := l.Start(t.Context(), &o)
 		return o.Hooks, err
 	}
@@ -223,14 +223,14 @@ func TestHooksAroundASession(t *testing.T) {
 		s.hook("a", hook.BeforeSession, `{"prompt":"do it well"}`), s.hook("b", hook.BeforeSession, ""),
 		s.hook("c", hook.AfterSession, `{"allow":false}`), s.hook("d", hook.AfterSession, `nonsense`), s.hook("e", hook.AfterSession, ""),
 	)
-	o := middleware.Opening{Scope: step.Scope{Agent: "a"}, Prompt: "do it"}
+	o := middleware.SessionStart{Scope: step.Scope{Agent: "a"}, Prompt: "do it"}
 	if err := l.Start(t.Context(), &o); err != nil {
 		t.Fatalf("Start: %v", err)
 	}
 	expect(t, "the prompt", "do it well", o.Prompt)
 	expect(t, "what hooks did", []string{"a BeforeSession Changed", "b BeforeSession Allowed"}, did(o.Hooks))
 
-	err := l.Stop(t.Context(), middleware.Closing{Scope: step.Scope{Agent: "a"}, Reason: "Finished", Text: "done"})
+	err := l.Stop(t.Context(), middleware.SessionEnd{Scope: step.Scope{Agent: "a"}, Reason: "Finished", Text: "done"})
 	if err == nil || err.Error() != "the hook d could not be asked at AfterSession: its answer is no JSON object" {
 		t.Errorf("Stop() = %v", err)
 	}
@@ -245,7 +245,7 @@ func TestHooksAroundASession(t *testing.T) {
 
 func TestAnEmptyPromptIsNone(t *testing.T) {
 	s := serve(t)
-	o := middleware.Opening{Prompt: "do it"}
+	o := middleware.SessionStart{Prompt: "do it"}
 	err := layer(s.hook("h", hook.BeforeSession, `{"prompt":""}`)).Start(t.Context(), &o)
 	if _, ok := errors.AsType[*hook.UnavailableError](err); !ok || o.Prompt != "do it" {
 		t.Errorf("Start() = %v, the prompt is %q", err, o.Prompt)

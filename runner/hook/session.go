@@ -21,7 +21,7 @@ type afterSession struct {
 }
 
 // start asks the hooks of BeforeSession.
-func (a *asker) start(ctx context.Context, o *middleware.Opening) error {
+func (a *asker) start(ctx context.Context, o *middleware.SessionStart) error {
 	for _, h := range a.hooks[BeforeSession] {
 		did, err := a.consult(ctx, h, beforeSession{a.head(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
 			var change struct {
@@ -53,7 +53,7 @@ func forbidden(h task.Hook, did step.Hook, err error) error {
 }
 
 // stop asks the hooks of AfterSession, all of them.
-func (a *asker) stop(ctx context.Context, c middleware.Closing) error {
+func (a *asker) stop(ctx context.Context, c middleware.SessionEnd) error {
 	var errs []error
 	for _, h := range a.hooks[AfterSession] {
 		question := afterSession{a.head(h, c.Scope), c.Reason, a.Redact(c.Text)}

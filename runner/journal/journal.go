@@ -133,5 +133,5 @@ type MarkType string
 const (
 	MarkRestarted MarkType = "restarted" // the same attempt runs again, in the same pod
 	MarkEnded     MarkType = "ended"     // the attempt ended, for the reason in the text
-	MarkOwed      MarkType = "owed"      // what the runner has to say to the model before its next turn
+	MarkNotice    MarkType = "owed"      // what the runner has to say to the model before its next turn
 )

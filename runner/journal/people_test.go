@@ -31,7 +31,7 @@ func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 	approved := Decision{Name: "d", By: "ann", Request: "s2c1", Type: "Approve", Digest: "d-s2c1", Scope: "Run", Reason: "fine", Source: rule}
 	records := []Record{
 		speaks("", 1, ""), calling("", 2, 2), asking("s2c1", "s2c1", 1), asking("s2c2", "s2c2", 2), deciding(approved), beginning("s2c1"), asking("s2c1", "s2c1-2", 3),
-		{Kind: KindMark, Mark: &Mark{Type: MarkOwed, Text: "a job is gone"}},
+		{Kind: KindMark, Mark: &Mark{Type: MarkNotice, Text: "a job is gone"}},
 	}
 	d := open(t, options(t.TempDir(), 1))
 	for _, r := range records {
@@ -57,7 +57,7 @@ func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 	if diff := cmp.Diff(map[string]Decision{"s2c1": approved}, s.Answers); diff != "" {
 		t.Errorf("answers -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a job is gone"}, s.Owed); diff != "" || !b.Acted("d") {
+	if diff := cmp.Diff([]string{"a job is gone"}, s.Notices); diff != "" || !b.Acted("d") {
 		t.Errorf("owed -want +got:\n%s", diff)
 	}
 	// With the results of the turn nobody is asked about its calls any more.
@@ -115,19 +115,19 @@ func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
 func TestWhatIsOwedToASession(t *testing.T) {
 	b := page(t, speaks("", 1, ""))
 	for n := range 2 * maxOwed {
-		if err := b.Apply(Record{Kind: KindMark, Mark: &Mark{Type: MarkOwed, Text: fmt.Sprint(n)}}); err != nil {
+		if err := b.Apply(Record{Kind: KindMark, Mark: &Mark{Type: MarkNotice, Text: fmt.Sprint(n)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := b.Session(""); len(s.Owed) != maxOwed || s.Owed[0] != "8" {
-		t.Errorf("owed %v", s.Owed)
+	if s := b.Session(""); len(s.Notices) != maxOwed || s.Notices[0] != "8" {
+		t.Errorf("owed %v", s.Notices)
 	}
 	for seq, note := range []step.Note{step.NoteMessage, step.NoteRunner} {
 		if err := b.Apply(speaks("", int64(2+seq), note)); err != nil {
 			t.Fatal(err)
 		}
-		if s := b.Session(""); (len(s.Owed) == 0) != (note == step.NoteRunner) {
-			t.Errorf("behind %s it is owed %v", note, s.Owed)
+		if s := b.Session(""); (len(s.Notices) == 0) != (note == step.NoteRunner) {
+			t.Errorf("behind %s it is owed %v", note, s.Notices)
 		}
 	}
 }

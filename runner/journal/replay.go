@@ -208,7 +208,7 @@ func (b *Book) mark(r Record) {
 	case r.Mark.Type == MarkEnded:
 		s := b.Session(r.Session)
 		s.Ended, s.Nudged = r.Mark.Text, false // who goes on from an end begins afresh
-	case r.Mark.Type == MarkOwed:
+	case r.Mark.Type == MarkNotice:
 		b.Session(r.Session).owe(r.Mark.Text)
 	}
 }

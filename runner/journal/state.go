@@ -39,9 +39,9 @@ type State struct {
 	Ending *Ending
 	// Ended is the reason for which the session ended, when nothing came after.
 	Ended string
-	// Owed is what the runner has to say to the model before its next turn, oldest
+	// Notices is what the runner has to say to the model before its next turn, oldest
 	// first.
-	Owed []string
+	Notices []string
 	// Nudged says that the model was told that it goes round in circles, and no
 	// person has spoken since.
 	Nudged bool
@@ -96,8 +96,8 @@ func (s *State) Canonical(call, written string) (json.RawMessage, bool) {
 const maxOwed = 8
 
 func (s *State) owe(text string) {
-	s.Owed = append(slices.Clip(s.Owed), text)
-	s.Owed = s.Owed[max(len(s.Owed)-maxOwed, 0):]
+	s.Notices = append(slices.Clip(s.Notices), text)
+	s.Notices = s.Notices[max(len(s.Notices)-maxOwed, 0):]
 }
 
 func (s *State) answer(d Decision) {
@@ -151,7 +151,7 @@ func (s *State) step(r Record) error {
 	case r.Step.Role == step.RoleAssistant:
 		s.Asked = nil
 	case r.Step.Note == step.NoteRunner:
-		s.Owed = nil
+		s.Notices = nil
 	case r.Step.Note == step.NoteStuck:
 		s.Nudged = true
 	case r.Step.Note == "", r.Step.Note == step.NoteMessage:

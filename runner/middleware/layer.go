@@ -21,26 +21,26 @@ type Layer struct {
 	Instructions string
 	// Start runs before the first turn of a session, outer layers first; not when
 	// a session is resumed. It may change the opening.
-	Start func(ctx context.Context, o *Opening) error
+	Start func(ctx context.Context, o *SessionStart) error
 	// Model and Tool wrap the model call and the tool call.
 	Model func(next ModelFunc) ModelFunc
 	Tool  func(next ToolFunc) ToolFunc
 	// Stop runs when a session has ended, inner layers first. It may change
 	// nothing; its error is logged.
-	Stop func(ctx context.Context, c Closing) error
+	Stop func(ctx context.Context, c SessionEnd) error
 }
 
-// An Opening is how a session is about to begin.
-type Opening struct {
+// A SessionStart describes a session that is about to begin.
+type SessionStart struct {
 	Scope step.Scope
-	// Prompt is the first that the agent is told.
+	// Prompt is the first user message.
 	Prompt string
 	// Hooks is what hooks did.
 	Hooks []step.Hook
 }
 
-// A Closing is how a session ended.
-type Closing struct {
+// A SessionEnd describes how a session ended.
+type SessionEnd struct {
 	Scope step.Scope
 	// Reason is that of the end, Text the last that the agent said.
 	Reason, Text string

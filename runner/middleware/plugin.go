@@ -14,8 +14,8 @@ import (
 //	Instructions() string
 //	WrapModelCall(ctx context.Context, t *Turn, next ModelFunc) (model.Response, error)
 //	WrapToolCall(ctx context.Context, c *tool.Call, next ToolFunc) (tool.Result, error)
-//	OnAgentStart(ctx context.Context, o *Opening) error
-//	OnAgentStop(ctx context.Context, c Closing) error
+//	OnAgentStart(ctx context.Context, o *SessionStart) error
+//	OnAgentStop(ctx context.Context, c SessionEnd) error
 type Plugin interface {
 	Name() string
 	Priority() int
@@ -46,12 +46,12 @@ func Of(p Plugin) Layer {
 		}
 	}
 	if p, ok := p.(interface {
-		OnAgentStart(ctx context.Context, o *Opening) error
+		OnAgentStart(ctx context.Context, o *SessionStart) error
 	}); ok {
 		l.Start = p.OnAgentStart
 	}
 	if p, ok := p.(interface {
-		OnAgentStop(ctx context.Context, c Closing) error
+		OnAgentStop(ctx context.Context, c SessionEnd) error
 	}); ok {
 		l.Stop = p.OnAgentStop
 	}

@@ -27,9 +27,12 @@ func (w whole) WrapToolCall(ctx context.Context, c *tool.Call, next middleware.T
 	return next(ctx, c)
 }
 
-func (w whole) OnAgentStart(context.Context, *middleware.Opening) error { w.note("start"); return nil }
+func (w whole) OnAgentStart(context.Context, *middleware.SessionStart) error {
+	w.note("start")
+	return nil
+}
 
-func (w whole) OnAgentStop(context.Context, middleware.Closing) error { w.note("stop"); return nil }
+func (w whole) OnAgentStop(context.Context, middleware.SessionEnd) error { w.note("stop"); return nil }
 
 // bare is one with none of them.
 type bare struct{}
@@ -40,7 +43,7 @@ func (bare) Priority() int { return 700 }
 func TestOf(t *testing.T) {
 	var d diary
 	s := build(t, middleware.Of(whole{&d}))
-	_ = s.Start(t.Context(), &middleware.Opening{})
+	_ = s.Start(t.Context(), &middleware.SessionStart{})
 	_, _ = s.Model(func(context.Context, *middleware.Turn) (model.Response, error) {
 		d.note("model's core")
 		return model.Response{}, nil
@@ -49,7 +52,7 @@ func TestOf(t *testing.T) {
 		d.note("tool's core")
 		return tool.Result{}, nil
 	})(t.Context(), nil)
-	_ = s.Stop(t.Context(), middleware.Closing{})
+	_ = s.Stop(t.Context(), middleware.SessionEnd{})
 	expect(t, []string{"start", "model", "model's core", "tool", "tool's core", "stop"}, d)
 	if l := middleware.Of(whole{&d}); l.Priority != 600 || len(l.Tools) != 1 || l.Instructions != "Do it." {
 		t.Errorf("Of(whole) = %+v", l)

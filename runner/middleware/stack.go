@@ -133,9 +133,9 @@ func caught(err *error) {
 }
 
 // Start starts the layers, outer ones first. When one fails, those that have
-// started are stopped with a Closing that has no Reason, and the error is the
+// started are stopped with a SessionEnd that has no Reason, and the error is the
 // one that failed, with what stopping added.
-func (s *Stack) Start(ctx context.Context, o *Opening) error {
+func (s *Stack) Start(ctx context.Context, o *SessionStart) error {
 	if s == nil {
 		return nil
 	}
@@ -144,21 +144,21 @@ func (s *Stack) Start(ctx context.Context, o *Opening) error {
 			continue
 		}
 		if err := guard("starting", l.Name, func() error { return l.Start(ctx, o) }); err != nil {
-			return errors.Join(err, stop(ctx, s.layers[:i], Closing{Scope: o.Scope}))
+			return errors.Join(err, stop(ctx, s.layers[:i], SessionEnd{Scope: o.Scope}))
 		}
 	}
 	return nil
 }
 
 // Stop stops the layers, inner ones first: all of them, whatever one does.
-func (s *Stack) Stop(ctx context.Context, c Closing) error {
+func (s *Stack) Stop(ctx context.Context, c SessionEnd) error {
 	if s == nil {
 		return nil
 	}
 	return stop(ctx, s.layers, c)
 }
 
-func stop(ctx context.Context, layers []Layer, c Closing) error {
+func stop(ctx context.Context, layers []Layer, c SessionEnd) error {
 	var errs []error
 	for _, l := range slices.Backward(layers) {
 		if l.Stop != nil {

@@ -32,8 +32,8 @@ func (d *diary) note(format string, args ...any) { *d = append(*d, fmt.Sprintf(f
 func (d *diary) layer(name string, priority int) middleware.Layer {
 	return middleware.Layer{
 		Name: name, Priority: priority,
-		Start: func(context.Context, *middleware.Opening) error { d.note("start %s", name); return nil },
-		Stop: func(_ context.Context, c middleware.Closing) error {
+		Start: func(context.Context, *middleware.SessionStart) error { d.note("start %s", name); return nil },
+		Stop: func(_ context.Context, c middleware.SessionEnd) error {
 			d.note("stop %s %s", name, c.Reason)
 			return nil
 		},
@@ -102,13 +102,13 @@ func TestLayersStandInTheirOrder(t *testing.T) {
 	expect(t, around, d)
 
 	d = nil
-	if err := s.Start(t.Context(), &middleware.Opening{}); err != nil {
+	if err := s.Start(t.Context(), &middleware.SessionStart{}); err != nil {
 		t.Errorf("Start: %v", err)
 	}
 	expect(t, start, d)
 
 	d = nil
-	if err := s.Stop(t.Context(), middleware.Closing{Reason: "Finished"}); err != nil {
+	if err := s.Stop(t.Context(), middleware.SessionEnd{Reason: "Finished"}); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
 	expect(t, stop, d)
@@ -127,7 +127,7 @@ func TestManyLayersOfOnePriorityKeepTheirOrder(t *testing.T) {
 			want = append(want, fmt.Sprintf("start %d", i))
 		}
 	}
-	if err := build(t, layers...).Start(t.Context(), &middleware.Opening{}); err != nil {
+	if err := build(t, layers...).Start(t.Context(), &middleware.SessionStart{}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, want, d)
@@ -213,7 +213,7 @@ func TestNoLayersAreFine(t *testing.T) {
 				called++
 				return tool.Result{}, nil
 			})(t.Context(), nil)
-			err := errors.Join(s.Start(t.Context(), &middleware.Opening{}), s.Stop(t.Context(), middleware.Closing{}))
+			err := errors.Join(s.Start(t.Context(), &middleware.SessionStart{}), s.Stop(t.Context(), middleware.SessionEnd{}))
 			if asked != 1 || called != 1 || err != nil || len(s.Tools()) != 0 || s.Instructions() != "" {
 				t.Errorf("asked %d, called %d, error %v, tools %v, instructions %q", asked, called, err, s.Tools(), s.Instructions())
 			}
@@ -230,9 +230,9 @@ func TestAFailedStartStopsWhatHadStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var d diary
 			broken := d.layer("d", 4)
-			broken.Start = func(context.Context, *middleware.Opening) error { return fail() }
+			broken.Start = func(context.Context, *middleware.SessionStart) error { return fail() }
 			s := build(t, d.layer("a", 1), middleware.Layer{Name: "b", Priority: 2}, d.layer("c", 3), broken, d.layer("e", 5))
-			err := s.Start(t.Context(), &middleware.Opening{})
+			err := s.Start(t.Context(), &middleware.SessionStart{})
 			if err == nil || !strings.HasPrefix(err.Error(), `starting the layer "d": `) {
 				t.Errorf("Start() = %v", err)
 			}
@@ -248,10 +248,10 @@ func TestAStopThatFailsKeepsNoOtherFromStopping(t *testing.T) {
 	var d diary
 	failed, panicked := d.layer("failed", 2), d.layer("panicked", 3)
 	cause := errors.New("disk gone")
-	failed.Stop = func(context.Context, middleware.Closing) error { return cause }
-	panicked.Stop = func(context.Context, middleware.Closing) error { panic("oh") }
+	failed.Stop = func(context.Context, middleware.SessionEnd) error { return cause }
+	panicked.Stop = func(context.Context, middleware.SessionEnd) error { panic("oh") }
 	s := build(t, d.layer("a", 1), failed, panicked, d.layer("z", 4))
-	err := s.Stop(t.Context(), middleware.Closing{Reason: "Finished"})
+	err := s.Stop(t.Context(), middleware.SessionEnd{Reason: "Finished"})
 	expect(t, []string{"stop z Finished", "stop a Finished"}, d)
 	if !errors.Is(err, cause) || !strings.Contains(err.Error(), `stopping the layer "panicked": panic in a layer: oh`) {
 		t.Errorf("Stop() = %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// A Verdict is what a policy says to one call.
-type Verdict struct {
+// A Result is what a policy decides about one call.
+type Result struct {
 	Answer Answer
 	// Rule is the name of the rule that decided; empty: none did.
 	Rule string
@@ -27,9 +27,9 @@ type Verdict struct {
 // Decide gives the answer of the first rule that applies to a call, and Allow
 // when none does. A rule that cannot be decided, since the call lacks what it
 // reads or it costs too much, asks a person.
-func (p *Policy) Decide(ctx context.Context, call Call) Verdict {
+func (p *Policy) Decide(ctx context.Context, call Call) Result {
 	if p == nil {
-		return Verdict{Answer: Allow}
+		return Result{Answer: Allow}
 	}
 	in := newInput(call)
 	for _, r := range p.rules {
@@ -41,7 +41,7 @@ func (p *Policy) Decide(ctx context.Context, call Call) Verdict {
 			return r.verdict(in)
 		}
 	}
-	return Verdict{Answer: Allow}
+	return Result{Answer: Allow}
 }
 
 // applies reports whether a rule is about a call.
@@ -63,8 +63,8 @@ func (r *compiled) applies(ctx context.Context, in *input) (bool, error) {
 	return bool(holds), nil
 }
 
-func (r *compiled) verdict(in *input) Verdict {
-	v := Verdict{Answer: r.Answer, Rule: r.Name, Reason: r.Reason}
+func (r *compiled) verdict(in *input) Result {
+	v := Result{Answer: r.Answer, Rule: r.Name, Reason: r.Reason}
 	if r.Answer == Allow {
 		return v
 	}
@@ -75,7 +75,7 @@ func (r *compiled) verdict(in *input) Verdict {
 	return v
 }
 
-func (r *compiled) undecided(err error, in *input) Verdict {
+func (r *compiled) undecided(err error, in *input) Result {
 	message := err.Error()
 	switch {
 	case strings.Contains(message, "no such key"):
@@ -85,7 +85,7 @@ func (r *compiled) undecided(err error, in *input) Verdict {
 	case strings.Contains(message, "actual cost limit exceeded"):
 		message = "its condition costs too much to decide for this call"
 	}
-	return Verdict{
+	return Result{
 		Answer: Ask, Rule: r.Name, Failed: true, Hidden: in.line.hidden(),
 		Reason: fmt.Sprintf("The rule %q of the policy could not be decided: %s.", r.Name, shorten(message)),
 	}

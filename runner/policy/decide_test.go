@@ -69,21 +69,21 @@ func TestTheFirstRuleDecides(t *testing.T) {
 	)
 	cases := map[string]struct {
 		call policy.Call
-		want policy.Verdict
+		want policy.Result
 	}{
-		"allowed by a rule": {call("git log"), policy.Verdict{Answer: policy.Allow, Rule: "look"}},
-		"denied":            {call("ls && git push -f"), policy.Verdict{Answer: policy.Deny, Rule: "no force", Reason: "Push without force."}},
-		"asked":             {call("git push"), policy.Verdict{Answer: policy.Ask, Rule: "git", Reason: "Is this branch right?"}},
-		"asked, with what is hidden": {call("./x.sh"), policy.Verdict{
+		"allowed by a rule": {call("git log"), policy.Result{Answer: policy.Allow, Rule: "look"}},
+		"denied":            {call("ls && git push -f"), policy.Result{Answer: policy.Deny, Rule: "no force", Reason: "Push without force."}},
+		"asked":             {call("git push"), policy.Result{Answer: policy.Ask, Rule: "git", Reason: "Is this branch right?"}},
+		"asked, with what is hidden": {call("./x.sh"), policy.Result{
 			Answer: policy.Ask, Rule: "hidden", Reason: `The policy has a rule for this, "hidden".`, Hidden: []string{"runs the file ./x.sh"},
 		}},
-		"no rule":                       {call("ls"), policy.Verdict{Answer: policy.Allow}},
-		"a rule without a condition":    {policy.Call{Tool: "Write"}, policy.Verdict{Answer: policy.Deny, Rule: "writes", Reason: `The policy has a rule for this, "writes".`}},
-		"a rule for tools of a name":    {policy.Call{Tool: "hub__push"}, policy.Verdict{Answer: policy.Deny, Rule: "writes", Reason: `The policy has a rule for this, "writes".`}},
-		"a tool of another name":        {policy.Call{Tool: "hub"}, policy.Verdict{Answer: policy.Allow}},
-		"a tool that is no shell":       {policy.Call{Tool: "Read", Args: json.RawMessage(`{"command":"./x.sh"}`)}, policy.Verdict{Answer: policy.Allow}},
-		"a line for a plain sh":         {policy.Call{Tool: "shell", Shell: `echo $'\'; git push; #'`, Dialect: "sh"}, policy.Verdict{Answer: policy.Ask, Rule: "git", Reason: "Is this branch right?"}},
-		"the same line, as bash has it": {policy.Call{Tool: "shell", Shell: `echo $'\'; git push; #'`}, policy.Verdict{Answer: policy.Allow}},
+		"no rule":                       {call("ls"), policy.Result{Answer: policy.Allow}},
+		"a rule without a condition":    {policy.Call{Tool: "Write"}, policy.Result{Answer: policy.Deny, Rule: "writes", Reason: `The policy has a rule for this, "writes".`}},
+		"a rule for tools of a name":    {policy.Call{Tool: "hub__push"}, policy.Result{Answer: policy.Deny, Rule: "writes", Reason: `The policy has a rule for this, "writes".`}},
+		"a tool of another name":        {policy.Call{Tool: "hub"}, policy.Result{Answer: policy.Allow}},
+		"a tool that is no shell":       {policy.Call{Tool: "Read", Args: json.RawMessage(`{"command":"./x.sh"}`)}, policy.Result{Answer: policy.Allow}},
+		"a line for a plain sh":         {policy.Call{Tool: "shell", Shell: `echo $'\'; git push; #'`, Dialect: "sh"}, policy.Result{Answer: policy.Ask, Rule: "git", Reason: "Is this branch right?"}},
+		"the same line, as bash has it": {policy.Call{Tool: "shell", Shell: `echo $'\'; git push; #'`}, policy.Result{Answer: policy.Allow}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestARuleThatFailsAsks(t *testing.T) {
 		for _, answer := range []policy.Answer{policy.Allow, policy.Deny, policy.Ask} {
 			t.Run(name+", "+string(answer), func(t *testing.T) {
 				p := compiled(t, policy.Rule{Name: "r", When: tc.when, Answer: answer}, policy.Rule{Name: "rest", Answer: policy.Allow})
-				want := policy.Verdict{Answer: policy.Ask, Rule: "r", Failed: true, Reason: `The rule "r" of the policy could not be decided: ` + tc.want + "."}
+				want := policy.Result{Answer: policy.Ask, Rule: "r", Failed: true, Reason: `The rule "r" of the policy could not be decided: ` + tc.want + "."}
 				if diff := cmp.Diff(want, p.Decide(t.Context(), policy.Call{Tool: "x", Args: json.RawMessage(tc.args)})); diff != "" {
 					t.Errorf("-want +got:\n%s", diff)
 				}

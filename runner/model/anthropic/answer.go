@@ -112,7 +112,7 @@ func (a *answer) document() error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &model.IncompleteError{Cause: err}
 	case err == nil && (whole.Type == typeError || endpoint.IsError(whole.Error)):
-		return a.exchange.Told(data)
+		return a.exchange.BodyError(data)
 	case err != nil || whole.Type != typeMessage || whole.Content == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0:
 		return a.exchange.answer.Strange(data)
 	}
@@ -164,7 +164,7 @@ func (a *answer) failed(raw json.RawMessage) error {
 	if finishes[strings.ToLower(a.reason)] == step.FinishLength {
 		return endpoint.ErrEnd
 	}
-	return a.exchange.Told(raw)
+	return a.exchange.BodyError(raw)
 }
 
 // take takes an event that is no error.

@@ -43,8 +43,8 @@ type report struct {
 	names   []string // code, type and status, as they are written
 }
 
-// Told is the error that a body or an event with HTTP 200 holds.
-func (x *Call) Told(raw json.RawMessage) error {
+// BodyError returns the error in a body or an event with HTTP 200.
+func (x *Call) BodyError(raw json.RawMessage) error {
 	r := read(raw)
 	x.failure = x.classify(r.status(), http.Header{}, r)
 	return x.failure

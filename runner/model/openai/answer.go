@@ -82,7 +82,7 @@ func (a *answer) failed(raw []byte) error {
 	if a.finish == step.FinishLength {
 		return endpoint.ErrEnd
 	}
-	return a.exchange.Told(raw)
+	return a.exchange.BodyError(raw)
 }
 
 func (a *answer) choose(c *choice) error {

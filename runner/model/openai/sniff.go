@@ -53,7 +53,7 @@ func (x *exchange) wholeDocument() (source, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &model.IncompleteError{Cause: err}
 	case err == nil && endpoint.IsError(answer.Error):
-		return nil, x.Told(answer.Error)
+		return nil, x.BodyError(answer.Error)
 	case err != nil || answer.Choices == nil || len(rest) > 0:
 		return nil, x.answer.Strange(data)
 	}

@@ -31,7 +31,7 @@ func reachable(t *testing.T, h http.Handler, change ...func(*Options)) (*Server,
 	t.Helper()
 	web := httptest.NewServer(h)
 	t.Cleanup(web.Close)
-	o := Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), Patience: 5 * time.Second}
+	o := Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), ConnectTimeout: 5 * time.Second}
 	for _, c := range change {
 		c(&o)
 	}
@@ -257,7 +257,7 @@ func TestAServerThatComesUpLate(t *testing.T) {
 func TestAServerThatIsGoneAndComesBack(t *testing.T) {
 	p := &peer{}
 	s, web := reachable(t, p, func(o *Options) {
-		o.Patience = time.Second
+		o.ConnectTimeout = time.Second
 		o.Client.Transport.(*http.Transport).DisableKeepAlives = true
 	})
 	addr := web.Listener.Addr().String()
@@ -283,7 +283,7 @@ func TestWhereAToolsetMayNotLead(t *testing.T) {
 		"http://user:secret@api.example/mcp": "put them into a Secret",
 		"ftp://api.example/mcp":              "http or https URL",
 	} {
-		_, err := Connect(t.Context(), Options{Toolset: remoteAt(url), Patience: 100 * time.Millisecond})
+		_, err := Connect(t.Context(), Options{Toolset: remoteAt(url), ConnectTimeout: 100 * time.Millisecond})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}

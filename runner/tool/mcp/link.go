@@ -194,7 +194,7 @@ func safely(f func() error) (err error) {
 
 // reach begins a session, and tries again as long as that may help.
 func (s *Server) reach(ctx context.Context, use func(context.Context, *link) error) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
 	defer cancel()
 	wait := firstPause
 	var last error

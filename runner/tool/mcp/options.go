@@ -27,15 +27,15 @@ type Options struct {
 	// Log is told, in one line, what is worth knowing of a server that works
 	// nevertheless. It may be called by several goroutines. May be nil.
 	Log func(text string)
-	// Patience is how long a server may take to come up, or to come back. Zero:
-	// DefaultPatience.
-	Patience time.Duration
+	// ConnectTimeout is how long a server may take to come up, or to come back. Zero:
+	// DefaultConnectTimeout.
+	ConnectTimeout time.Duration
 	// Now is the time; nil: that of the machine.
 	Now func() time.Time
 }
 
-// DefaultPatience is how long a server may take to come up.
-const DefaultPatience = 30 * time.Second
+// DefaultConnectTimeout is how long a server may take to come up.
+const DefaultConnectTimeout = 30 * time.Second
 
 // What is taken from a server.
 const (
@@ -69,7 +69,7 @@ const (
 const maxFailures = 5
 
 func (o Options) withDefaults() Options {
-	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, DefaultConnectTimeout)
 	if o.Now == nil {
 		o.Now = clock
 	}

@@ -49,7 +49,7 @@ func TestRefusedClientCredentialsAreTriedOnce(t *testing.T) {
 			ts := remoteAt(aliased(web.URL))
 			ts.HTTP.Auth = &task.Auth{Type: task.AuthOAuth, Secret: "s", TokenURL: aliased(web.URL) + "/token", Scopes: []string{"a"}}
 			_, err := Connect(t.Context(), Options{
-				Toolset: ts, Client: local(web), Patience: 5 * time.Second,
+				Toolset: ts, Client: local(web), ConnectTimeout: 5 * time.Second,
 				Key: secretOf(map[string]string{"client-id": "me", "client-secret": "geheim"}),
 			})
 			var unavailable *UnavailableError
@@ -155,7 +155,7 @@ func TestTheOldTransportIsNamed(t *testing.T) {
 			}))
 			t.Cleanup(web.Close)
 			t.Cleanup(web.CloseClientConnections)
-			_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), Patience: 5 * time.Second})
+			_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), ConnectTimeout: 5 * time.Second})
 			var unavailable *UnavailableError
 			if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "HTTP+SSE transport of 2024-11-05, which is not supported") {
 				t.Errorf("got %v", err)
@@ -171,7 +171,7 @@ func TestTheOldTransportIsNamed(t *testing.T) {
 func TestAServerThatIsNoneIsNotTakenForTheOldTransport(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), Patience: time.Second})
+	_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), ConnectTimeout: time.Second})
 	if err == nil || strings.Contains(err.Error(), "2024-11-05") {
 		t.Errorf("got %v", err)
 	}

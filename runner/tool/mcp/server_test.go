@@ -303,7 +303,7 @@ func TestAnOptionalServerThatIsNotThere(t *testing.T) {
 		}
 		has(t, err.Error(), "the MCP server (spec.stdio) is not available: it ended with exit code 1; its last words: cannot find module")
 		if n := broken.started.Load(); n < 5 || n > 10 {
-			t.Errorf("it was started %d times within %v", n, DefaultPatience)
+			t.Errorf("it was started %d times within %v", n, DefaultConnectTimeout)
 		}
 		ts := stdio()
 		ts.Optional = true

@@ -131,7 +131,7 @@ func (s *Server) offer(o offer) *remote {
 // spec is what is said of a tool of a server. The time that a call may take is
 // watched here, where progress is heard of; the bound is for what goes wrong.
 func (s *Server) spec(t step.Tool, effect tool.Effect) tool.Spec {
-	spec := tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.Patience, Foreign: true}
+	spec := tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.ConnectTimeout, Foreign: true}
 	if s.Toolset.HTTP != nil {
 		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
 	}

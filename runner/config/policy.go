@@ -66,7 +66,7 @@ func dialect(program string) policyshell.Dialect {
 }
 
 // Decide implements [engine.Policy].
-func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) engine.Verdict {
+func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) engine.PolicyResult {
 	call := policy.Call{
 		Tool: c.Name, Args: c.Args, Run: g.run, Dialect: g.dialect,
 		Agent: policy.Agent{Name: by.Agent, Depth: by.Depth},
@@ -84,5 +84,5 @@ func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) engine
 	if len(v.Hidden) > 0 && v.Answer == policy.Ask {
 		reason += " (it does not show what it runs: " + strings.Join(v.Hidden, "; ") + ")"
 	}
-	return engine.Verdict{Answer: engine.Answer(v.Answer), Rule: v.Rule, Reason: reason, Groups: slices.Clone(g.groups[v.Rule]), Once: v.Failed}
+	return engine.PolicyResult{Answer: engine.Answer(v.Answer), Rule: v.Rule, Reason: reason, Groups: slices.Clone(g.groups[v.Rule]), Once: v.Failed}
 }

@@ -102,7 +102,7 @@ func (s *session) takeUp(ctx context.Context) error {
 
 // open begins a session: the layers see its prompt first.
 func (s *session) open(ctx context.Context) error {
-	o := middleware.Opening{Scope: s.scope, Prompt: s.prompt}
+	o := middleware.SessionStart{Scope: s.scope, Prompt: s.prompt}
 	if err := s.Stack.Start(ctx, &o); err != nil {
 		return denied(err)
 	}
@@ -118,8 +118,8 @@ func (s *session) open(ctx context.Context) error {
 
 // opening is what is added to the prompt of the Run's own session.
 func (s *session) opening(ctx context.Context, prompt string) string {
-	if s.Opening != nil {
-		prompt = s.Opening(ctx, prompt, s.allows)
+	if s.BuildPrompt != nil {
+		prompt = s.BuildPrompt(ctx, prompt, s.allows)
 	}
 	if s.Task.Retry == "" {
 		return prompt

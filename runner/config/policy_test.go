@@ -17,7 +17,7 @@ import (
 // Each name that a rule may read has a value: one that never has would let calls
 // pass that the rule forbids.
 func TestRulesReadTheRun(t *testing.T) {
-	b := &builder{hands: &Hands{}, Parts: Parts{Task: task.Task{
+	b := &builder{hands: &SandboxTools{}, Parts: Parts{Task: task.Task{
 		Run: task.Run{Namespace: "team-a", Name: "fix-1"}, User: "ann", Labels: map[string]string{"tier": "prod"},
 	}}}
 	for name, tc := range map[string]struct {
@@ -53,7 +53,7 @@ func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
 		{Name: "docs", When: `tool == "Write" && args.path.startsWith("/workspace/docs/")`, Answer: string(policy.Allow)},
 		{Name: "ci", When: `tool == "Write" && args.path.startsWith("/workspace/ci/")`, Answer: string(policy.Deny)},
 	}
-	b := &builder{hands: &Hands{}}
+	b := &builder{hands: &SandboxTools{}}
 	short, err := b.govern(task.Agent{
 		Policy: first, Tools: []task.Tool{{Builtin: "Files", Approval: &task.Approval{When: `has(args.path) && args.path != "/workspace/a"`, Groups: groups}}},
 	}, tools)

@@ -8,13 +8,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Brake says whether the work is to hold at its next safe point: nothing new
+// A Pauser says whether the work pauses at its next safe point: nothing new
 // begins, and what runs goes on to its end.
-type Brake interface {
-	// Paused says whether it is to hold.
+type Pauser interface {
+	// Paused reports whether it pauses.
 	Paused() bool
-	// Turned returns a channel that is closed when that changes.
-	Turned() <-chan struct{}
+	// Changed returns a channel that is closed when Paused changes.
+	Changed() <-chan struct{}
 }
 
 const (
@@ -79,7 +79,7 @@ func (r *run) turned() <-chan struct{} {
 	if r.Pause == nil {
 		return nil
 	}
-	return r.Pause.Turned()
+	return r.Pause.Changed()
 }
 
 // depart has the runner leave, unless it does already. The room is locked: what

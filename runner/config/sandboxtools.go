@@ -27,10 +27,10 @@ const (
 	builtinPython = "Python"
 )
 
-// Hands are what the agents of a Run share beside files: the sandbox with its
+// SandboxTools are what the agents of a Run share beside files: the sandbox with its
 // shells and interpreters, and the servers of their Toolsets. What no agent uses
 // is nil.
-type Hands struct {
+type SandboxTools struct {
 	// Sandbox is what the sandbox is; nil: there is none.
 	Sandbox *sandbox.Description
 
@@ -44,8 +44,8 @@ type Hands struct {
 
 // grasp takes up what the agents of a Run use. It waits for the sandbox and for
 // the servers.
-func (b *builder) grasp(ctx context.Context) (*Hands, error) {
-	h := &Hands{servers: map[string]*mcp.Server{}, sets: map[string]task.Toolset{}}
+func (b *builder) grasp(ctx context.Context) (*SandboxTools, error) {
+	h := &SandboxTools{servers: map[string]*mcp.Server{}, sets: map[string]task.Toolset{}}
 	if b.State != "" {
 		h.state = filepath.Join(b.State, "hands")
 	}
@@ -56,7 +56,7 @@ func (b *builder) grasp(ctx context.Context) (*Hands, error) {
 }
 
 // enter makes what runs in the sandbox, where anything does.
-func (b *builder) enter(ctx context.Context, h *Hands) error {
+func (b *builder) enter(ctx context.Context, h *SandboxTools) error {
 	want := b.Snapshot.Sandbox
 	switch {
 	case want == nil:
@@ -80,7 +80,7 @@ func (b *builder) enter(ctx context.Context, h *Hands) error {
 	return b.enterPython(box, h)
 }
 
-func (b *builder) enterShells(box sandbox.Sandbox, h *Hands) error {
+func (b *builder) enterShells(box sandbox.Sandbox, h *SandboxTools) error {
 	if !b.uses(builtinShell) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (b *builder) enterShells(box sandbox.Sandbox, h *Hands) error {
 	return nil
 }
 
-func (b *builder) enterPython(box sandbox.Sandbox, h *Hands) error {
+func (b *builder) enterPython(box sandbox.Sandbox, h *SandboxTools) error {
 	if !b.uses(builtinPython) {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (b *builder) uses(builtin string) bool {
 }
 
 // connect connects to all servers at once.
-func (b *builder) connect(ctx context.Context, h *Hands) error {
+func (b *builder) connect(ctx context.Context, h *SandboxTools) error {
 	var all sync.WaitGroup
 	failed := make([]error, len(b.Snapshot.Toolsets))
 	for i, t := range b.Snapshot.Toolsets {
@@ -174,7 +174,7 @@ func (b *builder) connect(ctx context.Context, h *Hands) error {
 	return errors.Join(failed...)
 }
 
-func (b *builder) connectOne(ctx context.Context, h *Hands, t task.Toolset) error {
+func (b *builder) connectOne(ctx context.Context, h *SandboxTools, t task.Toolset) error {
 	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Now: b.Now}
 	if b.Log != nil {
 		o.Log = func(text string) { b.Log("Toolset " + t.Name + ": " + text) }
@@ -244,7 +244,7 @@ func namesOf(tools []tool.Tool) string {
 }
 
 // Lost are what an earlier runner had running, in words for the model.
-func (h *Hands) Lost() []string {
+func (h *SandboxTools) Lost() []string {
 	var out []string
 	if h.shells != nil {
 		out = append(out, h.shells.Lost()...)
@@ -256,7 +256,7 @@ func (h *Hands) Lost() []string {
 }
 
 // Captured is what a call printed before its runner was lost.
-func (h *Hands) Captured(call string) string {
+func (h *SandboxTools) Captured(call string) string {
 	if h.state == "" {
 		return ""
 	}
@@ -264,10 +264,10 @@ func (h *Hands) Captured(call string) string {
 }
 
 // Busy says whether a command still runs in the background.
-func (h *Hands) Busy() bool { return h.shells != nil && h.shells.Running() > 0 }
+func (h *SandboxTools) Busy() bool { return h.shells != nil && h.shells.Running() > 0 }
 
 // Close ends everything that still runs.
-func (h *Hands) Close() {
+func (h *SandboxTools) Close() {
 	if h == nil {
 		return
 	}

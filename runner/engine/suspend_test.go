@@ -20,7 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A lever is a Brake that a test turns.
+// A lever is a Pauser that a test turns.
 type lever struct {
 	mu     sync.Mutex
 	on     bool
@@ -43,7 +43,7 @@ func (l *lever) Paused() bool {
 	return l.on
 }
 
-func (l *lever) Turned() <-chan struct{} {
+func (l *lever) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.turned

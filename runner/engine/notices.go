@@ -60,10 +60,10 @@ func (s *session) news() string {
 // owe records what the model is to be told before its next turn, which may be in
 // another attempt.
 func (s *session) owe(news string) error {
-	if news == "" || slices.Contains(s.read().Owed, news) {
+	if news == "" || slices.Contains(s.read().Notices, news) {
 		return nil
 	}
-	if err := s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkOwed, Text: news}}); err != nil {
+	if err := s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
 		return fmt.Errorf("recording what the model is to be told: %w", err)
 	}
 	return nil

@@ -15,7 +15,7 @@ const heard = 1024
 // An audience are the listeners that a runner was built with, each with a queue
 // and a goroutine of its own.
 type audience struct {
-	seats []*bus.Subscription[events.Happening]
+	seats []*bus.Subscription[events.Event]
 	all   sync.WaitGroup
 }
 
