@@ -88,7 +88,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: b.child,
-			BuildPrompt: b.opening(), Evict: b.evict, Digest: digest.Call,
+			BuildPrompt: b.opening(), Offload: b.evict, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), LostFiles: b.places.lost, Captured: b.hands.Captured,
 			Unavailable: b.hands.Unavailable(),
 		},

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/runner/agentsmd"
 	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/evict"
-	"github.com/deckhand-dev/deckhand/runner/guide"
+	"github.com/deckhand-dev/deckhand/runner/offload"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool/files"
@@ -29,13 +29,13 @@ const (
 // what has more than an eighth of the smallest window: the last few results of
 // a session are never hidden, and must fit.
 func (b *builder) evictor() func(ctx context.Context, call step.Call, text string) string {
-	bytes := int64(evict.DefaultBytes)
+	bytes := int64(offload.DefaultBytes)
 	for _, t := range b.models.targets {
 		if t.Window > 0 {
 			bytes = min(bytes, max(t.Window/8*bytesPerToken, leastEvicted))
 		}
 	}
-	e := evict.New(evict.To(b.places.results), evict.Options{
+	e := offload.New(offload.ToBackend(b.places.results), offload.Options{
 		Bytes: int(bytes),
 		Keep:  func(tool string) bool { return slices.Contains(pagers, tool) },
 	})
@@ -51,7 +51,7 @@ func (b *builder) opening() func(ctx context.Context, prompt string, allows engi
 	}
 	return func(ctx context.Context, prompt string, allows engine.Allows) string {
 		ctx = context.WithoutCancel(ctx) // a session opens once: a resumed one would not have it
-		text, err := guide.Read(ctx, b.places.all, task.Workspace[1:], func(at string) bool {
+		text, err := agentsmd.Read(ctx, b.places.all, task.Workspace[1:], func(at string) bool {
 			args, err := json.Marshal(map[string]string{"path": "/" + at})
 			return err == nil && allows(ctx, files.NameRead, args)
 		})
@@ -59,7 +59,7 @@ func (b *builder) opening() func(ctx context.Context, prompt string, allows engi
 			b.logLeftOut(err)
 			return prompt
 		}
-		return guide.Attach(prompt, text)
+		return agentsmd.Attach(prompt, text)
 	}
 }
 
@@ -69,8 +69,8 @@ func (b *builder) logLeftOut(err error) {
 		return
 	}
 	why := err.Error() + ". Correct the file"
-	if denied, is := errors.AsType[*guide.NotAllowedError](err); is {
+	if denied, is := errors.AsType[*agentsmd.NotAllowedError](err); is {
 		why = fmt.Sprintf("its policy does not allow Read of /%s. Allow Read of this file", denied.Path)
 	}
-	b.Log(guide.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.instructions to Ignore.")
+	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.instructions to Ignore.")
 }

@@ -164,10 +164,10 @@ type Config struct {
 	// session; nil: nothing. It shows only what allows lets the agent Read; see
 	// tool.Session.Allows.
 	BuildPrompt func(ctx context.Context, prompt string, allows Allows) string
-	// Evict puts the text of a result elsewhere where it is too large, and returns
+	// Offload puts the text of a result elsewhere where it is too large, and returns
 	// what stands for it; nil: nowhere. It is called once for each result, behind
 	// the redaction and before the record; its context ends with the Run.
-	Evict func(ctx context.Context, call step.Call, text string) string
+	Offload func(ctx context.Context, call step.Call, text string) string
 
 	// Interrupted is closed when nothing new may begin; what runs may go on until
 	// the context ends.

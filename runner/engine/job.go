@@ -248,8 +248,8 @@ func (j *job) settle(res tool.Result, began time.Time) error {
 // never empty.
 func (j *job) text(res tool.Result) string {
 	text := j.session.Redact.String(res.Render())
-	if j.session.Evict != nil {
-		text = j.session.Evict(context.Background(), j.call, text) // also of a call that was cut
+	if j.session.Offload != nil {
+		text = j.session.Offload(context.Background(), j.call, text) // also of a call that was cut
 	}
 	if len(text) > maxResult {
 		text = task.Cut(text, maxResult) + fmt.Sprintf(resultTooLarge, len(text))

@@ -238,7 +238,7 @@ func TestALayerThatDoesNotStopIsLeftBehind(t *testing.T) {
 func TestLargeResultsArePutAsideOnce(t *testing.T) {
 	var evicted []string
 	s := newStage(box{echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`), calls(`Read {"n":2}`), says("ok"))
-	s.Evict = func(_ context.Context, c step.Call, text string) string {
+	s.Offload = func(_ context.Context, c step.Call, text string) string {
 		evicted = append(evicted, c.ID+" "+text)
 		return "elsewhere " + c.ID
 	}

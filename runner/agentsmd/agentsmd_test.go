@@ -1,4 +1,4 @@
-package guide
+package agentsmd
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package evict
+package offload
 
 import (
 	"cmp"
@@ -40,24 +40,24 @@ type Options struct {
 // A Write puts a text in a file of that name, in place of what was there.
 type Write func(ctx context.Context, name, text string) error
 
-// An Evictor puts results aside.
-type Evictor struct {
+// An Offloader puts results aside.
+type Offloader struct {
 	write Write
 	opts  Options
 }
 
-// New makes an Evictor.
-func New(write Write, o Options) *Evictor {
+// New makes an Offloader.
+func New(write Write, o Options) *Offloader {
 	o.Bytes = cmp.Or(o.Bytes, DefaultBytes)
 	o.Dir = cmp.Or(o.Dir, DefaultDir)
 	if o.Keep == nil {
 		o.Keep = func(string) bool { return false }
 	}
-	return &Evictor{write: write, opts: o}
+	return &Offloader{write: write, opts: o}
 }
 
-// To writes to the root of a backend.
-func To(b backend.Backend) Write {
+// ToBackend writes to the root of a backend.
+func ToBackend(b backend.Backend) Write {
 	return func(ctx context.Context, name, text string) error {
 		_, err := b.Write(ctx, name, []byte(text), backend.Any)
 		return err
@@ -66,7 +66,7 @@ func To(b backend.Backend) Write {
 
 // Text is what the model reads of the result of a call: the text itself, unless
 // it is too large.
-func (e *Evictor) Text(ctx context.Context, call step.Call, text string) string {
+func (e *Offloader) Text(ctx context.Context, call step.Call, text string) string {
 	if len(text) <= e.opts.Bytes || e.opts.Keep(call.Name) {
 		return text
 	}
@@ -105,7 +105,7 @@ func preview(at, text string) string {
 
 // cut is a result that could not be put aside: its beginning, as far as it may
 // go, and why there is no more.
-func (e *Evictor) cut(text string, err error) string {
+func (e *Offloader) cut(text string, err error) string {
 	note := fmt.Sprintf("\n\n[The result is cut here: it has %d bytes, of which at most %d are shown, and the rest could not be kept: %s. "+
 		"Ask for less at once.]", len(text), e.opts.Bytes, shorten(err.Error()))
 	return clip(text, max(0, e.opts.Bytes-len(note))) + note

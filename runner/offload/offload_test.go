@@ -1,4 +1,4 @@
-package evict
+package offload
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func TestAResultThatCannotBeKeptIsCut(t *testing.T) {
 // was in it.
 func TestWhatIsPutAsideIsText(t *testing.T) {
 	b := state.New(state.Options{Now: func() time.Time { return time.Time{} }})
-	New(To(b), Options{}).Text(t.Context(), step.Call{ID: "s1c1"}, "\x00\xff\n"+numbered(100_000))
+	New(ToBackend(b), Options{}).Text(t.Context(), step.Call{ID: "s1c1"}, "\x00\xff\n"+numbered(100_000))
 	page, err := b.Read(t.Context(), "s1c1", backend.Window{Limit: 2})
 	if diff := cmp.Diff([]string{"\ufffd\ufffd", "line 1"}, page.Lines); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
