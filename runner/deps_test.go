@@ -42,9 +42,9 @@ var mayImport = map[string][]string{
 	"runner/schema":     {},
 	"runner/tool":       {"runner/step", "runner/schema"},
 	"runner/backend":    {},
-	"runner/journal":    {"runner/step", "runner/window"},
-	"runner/window":     {"runner/step", "runner/model"},
-	"runner/stuck":      {"runner/step"},
+	"runner/journal":    {"runner/step", "runner/compaction"},
+	"runner/compaction": {"runner/step", "runner/model"},
+	"runner/loopdetect": {"runner/step"},
 	"runner/task":       {"runner/step", "runner/model"},
 	"runner/redact":     {},
 	"runner/bus":        {},
@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"runner/report":     {"runner/task"},
 	"runner/engine": {
 		"runner/step", "runner/model", "runner/tool", "runner/journal",
-		"runner/task", "runner/events", "runner/redact", "runner/middleware", "runner/window", "runner/stuck", "runner/digest",
+		"runner/task", "runner/events", "runner/redact", "runner/middleware", "runner/compaction", "runner/loopdetect", "runner/digest",
 	},
 }
 

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // A marathon is a model that goes on and on: each turn reads another file, and
@@ -33,7 +33,7 @@ func (m *marathon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if bytes.Contains(body, []byte(window.SummaryPrompt[:60])) {
+	if bytes.Contains(body, []byte(compaction.SummaryPrompt[:60])) {
 		answer(w, `{"content":"I read files, one after the other."}`, "stop")
 		return
 	}

@@ -117,6 +117,6 @@ var tables = map[string][]row{
 		{what: "redaction", of: metric{"runner/redact", "String", "MB/s"}, as: "MB/s"},
 		{what: "Grep over 5,000 files of 4 KiB, an expression", of: metric{"runner/backend/disk", "Grep/expression", "ns/op"}, as: "ns"},
 		{what: "a page of the web as Markdown", of: metric{"runner/tool/web/page", "Read", "MB/s"}, as: "MB/s"},
-		{what: "looking for circles", of: metric{"runner/stuck", "Find", "ns/op"}, as: "ns"},
+		{what: "looking for circles", of: metric{"runner/loopdetect", "Find", "ns/op"}, as: "ns"},
 	},
 }

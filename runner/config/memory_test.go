@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -20,7 +21,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // pageBytes is what each of an endless session's steps brings.
@@ -40,7 +40,7 @@ type endless struct {
 func (e *endless) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		usage := step.Usage{OutputTokens: 20}
-		if req.Steps[len(req.Steps)-1].Text() == window.SummaryPrompt {
+		if req.Steps[len(req.Steps)-1].Text() == compaction.SummaryPrompt {
 			e.cuts++
 			yield(model.Delta{Text: fmt.Sprintf("Summary %d.", e.cuts), Usage: &usage, Finish: step.FinishStop}, nil)
 			return

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // An exchange is one turn of the model under way.
@@ -120,7 +120,7 @@ func (s *session) consult(ctx context.Context, m *Model, req *model.Request) (mo
 		s.emit("The model is asked again", events.Reset{Step: s.turn.number})
 	}
 	name, _, _ := m.next()
-	s.turn.used = window.Used(req)
+	s.turn.used = compaction.Used(req)
 	s.account.add(func(used *step.Meter) { used.ModelCalls++ })
 	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: s.turn.used}})
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // maxSqueezes is how many compactions in a row may be too little.
@@ -21,9 +21,9 @@ const maxSqueezes = 3
 // asked.
 func (s *session) trigger() int64 {
 	_, size, maxOutput := s.Model.next()
-	trigger := window.Trigger(size, maxOutput)
+	trigger := compaction.Trigger(size, maxOutput)
 	if s.overflow != nil && s.overflow.Window > 0 {
-		trigger = min(trigger, window.Trigger(s.overflow.Window, maxOutput))
+		trigger = min(trigger, compaction.Trigger(s.overflow.Window, maxOutput))
 	}
 	return trigger
 }
@@ -31,7 +31,7 @@ func (s *session) trigger() int64 {
 // crowding is how much of the model's window a request takes, and from where on
 // that is too much.
 func (s *session) crowding(steps []step.Step) (used, trigger int64) {
-	used, trigger = window.Used(s.requestOf(steps)), s.trigger()
+	used, trigger = compaction.Used(s.requestOf(steps)), s.trigger()
 	if s.overflow != nil {
 		// Where we think that it fits, the provider counts more than we do.
 		trigger = min(trigger, used/4*3)
@@ -40,7 +40,7 @@ func (s *session) crowding(steps []step.Step) (used, trigger int64) {
 }
 
 // compact takes steps out of the model's sight. The journal keeps them.
-func (s *session) compact(ctx context.Context, v view, cut window.Cut) error {
+func (s *session) compact(ctx context.Context, v view, cut compaction.Cut) error {
 	hide := journal.Hide{Through: cut.Through}
 	if !cut.Clear {
 		summary, err := s.summarize(ctx, v.Steps)
@@ -53,7 +53,7 @@ func (s *session) compact(ctx context.Context, v view, cut window.Cut) error {
 	if err := s.record(journal.Record{Kind: journal.KindHide, Hide: &hide}); err != nil {
 		return fmt.Errorf("recording a compaction: %w", err)
 	}
-	after := window.Used(s.request())
+	after := compaction.Used(s.request())
 	if after < v.used {
 		s.overflow = nil // the provider is asked again
 	}
@@ -104,11 +104,11 @@ func (s *session) summarize(ctx context.Context, steps []step.Step) (string, err
 // summary asks for it, with less and less of the session until it fits.
 func (s *session) summary(ctx context.Context, m *Model, steps []step.Step) (model.Response, error) {
 	for level := 0; ; level++ {
-		req := s.requestOf(window.Shrink(steps, level))
+		req := s.requestOf(compaction.Shrink(steps, level))
 		req.Params = m.Params
-		req.Steps = append(req.Steps, s.said(window.SummaryPrompt, step.NoteRunner))
+		req.Steps = append(req.Steps, s.said(compaction.SummaryPrompt, step.NoteRunner))
 		resp, err := s.consult(ctx, m, req)
-		if !isTooLong(err) || level == window.ShrinkLevels-1 {
+		if !isTooLong(err) || level == compaction.ShrinkLevels-1 {
 			return resp, err
 		}
 	}

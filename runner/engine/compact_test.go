@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // A reader is a model that reads so many pages, one a turn, and sums up what it
@@ -34,7 +34,7 @@ type reader struct {
 
 // asksForSummary says whether a request is one for a summary.
 func asksForSummary(req *model.Request) bool {
-	return req.Steps[len(req.Steps)-1].Text() == window.SummaryPrompt
+	return req.Steps[len(req.Steps)-1].Text() == compaction.SummaryPrompt
 }
 
 func (r *reader) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
@@ -150,7 +150,7 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 		t.Errorf("%d requests begin anew after %d compactions", breaks, compactions)
 	}
 	for i, req := range r.asked {
-		if used := window.Used(req); used > window.Trigger(20_000, 1000)+500 {
+		if used := compaction.Used(req); used > compaction.Trigger(20_000, 1000)+500 {
 			t.Errorf("request %d has %d tokens", i, used)
 		}
 	}

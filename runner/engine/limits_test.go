@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/stuck"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -103,7 +103,7 @@ func same(n int) []turn {
 func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
 	s := newStage(box{echo("Read", tool.ReadOnly)}, same(20)...)
 	out := s.run(t)
-	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(stuck.SameResult)) {
+	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(loopdetect.SameResult)) {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
 	var told []string

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/stuck"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // A view is everything that one decision may depend on.
@@ -57,7 +57,7 @@ type action struct {
 	text     string          // to say to the model
 	note     step.Note       // why
 	messages []task.Decision // to listen to
-	cut      window.Cut      // to take out of the model's sight
+	cut      compaction.Cut  // to take out of the model's sight
 	outcome  Outcome         // of the end
 }
 
@@ -197,7 +197,7 @@ func nudged(steps []step.Step) bool {
 // circling tells the model once that it goes round in circles. Found again, it
 // is Stuck.
 func circling(v view) (action, bool) {
-	f, found := stuck.Find(v.Steps)
+	f, found := loopdetect.Find(v.Steps)
 	if !found {
 		return action{}, false
 	}
@@ -221,7 +221,7 @@ func crowded(v view) (action, bool) {
 	if v.overflow == nil && v.used <= v.trigger {
 		return action{}, false
 	}
-	cut, ok := window.Plan(v.Steps, v.used, v.trigger)
+	cut, ok := compaction.Plan(v.Steps, v.used, v.trigger)
 	switch {
 	case ok && v.squeezes < maxSqueezes:
 		return action{kind: compact, cut: cut}, true

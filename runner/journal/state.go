@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 // A State is what a session was when its journal stopped.
@@ -165,7 +165,7 @@ func (s *State) hide(r Record) error {
 	if r.Hide == nil || len(s.Open()) > 0 {
 		return fmt.Errorf("replaying the journal: record %d hides nothing, or what is still open", r.Seq)
 	}
-	s.Steps = window.Apply(s.Steps, window.Cut{Through: r.Hide.Through, Clear: r.Hide.Summary == ""}, r.Hide.Summary)
+	s.Steps = compaction.Apply(s.Steps, compaction.Cut{Through: r.Hide.Through, Clear: r.Hide.Summary == ""}, r.Hide.Summary)
 	s.Asked = nil
 	return nil
 }

@@ -1,4 +1,4 @@
-package stuck_test
+package loopdetect_test
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/stuck"
 )
 
 // A talk is a session under construction.
@@ -291,7 +291,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var k talk
 			tc.build(&k)
-			f, found := stuck.Find(k)
+			f, found := loopdetect.Find(k)
 			got := ""
 			if found {
 				got = fmt.Sprint(f.Rule, " ", f.Times)
@@ -322,7 +322,7 @@ func TestAFindingIsInWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var k talk
 			tc.build(&k)
-			f, _ := stuck.Find(k)
+			f, _ := loopdetect.Find(k)
 			if diff := cmp.Diff(tc.want, f.What); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -339,6 +339,6 @@ func BenchmarkFind(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = stuck.Find(k)
+		_, _ = loopdetect.Find(k)
 	}
 }

@@ -1,4 +1,4 @@
-package window_test
+package compaction_test
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
-func planned(c window.Cut, ok bool) string {
+func planned(c compaction.Cut, ok bool) string {
 	switch {
 	case !ok:
 		return "nothing"
@@ -50,14 +50,14 @@ func TestApplyClears(t *testing.T) {
 	for _, i := range []int{2, 5} {
 		want[i].Parts = []step.Part{{Kind: step.PartText, Text: clearedText}}
 	}
-	if diff := cmp.Diff([]step.Step(want), window.Apply(k, window.Cut{Through: 6, Clear: true}, "")); diff != "" {
+	if diff := cmp.Diff([]step.Step(want), compaction.Apply(k, compaction.Cut{Through: 6, Clear: true}, "")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 func TestApplySummarizes(t *testing.T) {
 	k := example()
-	got := window.Apply(k, window.Cut{Through: 6}, "read two files")
+	got := compaction.Apply(k, compaction.Cut{Through: 6}, "read two files")
 	want := []string{
 		"1 user  do it",
 		"6 user summary (The steps that were here are removed to make room. This is a summary of them, which you wrote yourself.)\n\nread two files",
@@ -73,7 +73,7 @@ func TestApplySummarizes(t *testing.T) {
 }
 
 func TestApplyNeverPartsACallFromItsResults(t *testing.T) {
-	got := window.Apply(example(), window.Cut{Through: 5}, "x") // through the call, not its result
+	got := compaction.Apply(example(), compaction.Cut{Through: 5}, "x") // through the call, not its result
 	if diff := cmp.Diff([]int64{1, 5, 7, 8}, seqs(got)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -81,7 +81,7 @@ func TestApplyNeverPartsACallFromItsResults(t *testing.T) {
 
 func TestApplyHidesNothingWhereThereIsNothing(t *testing.T) {
 	for name, steps := range map[string][]step.Step{"none": nil, "the first alone": example()[:1], "later ones": append(example()[:1:1], example()[4:]...)} {
-		got := window.Apply(steps, window.Cut{Through: 2}, "x")
+		got := compaction.Apply(steps, compaction.Cut{Through: 2}, "x")
 		if diff := cmp.Diff(seqs(steps), seqs(got)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
@@ -109,7 +109,7 @@ func TestShrinkBeginsInTheMiddle(t *testing.T) {
 	} {
 		for _, l := range []int{level, level + 100*(level/4), level - 100*((4-level)/4)} { // beyond the ends too
 			var got strings.Builder
-			for _, s := range window.Shrink(k, l) {
+			for _, s := range compaction.Shrink(k, l) {
 				switch {
 				case s.Text() == clearedText:
 					got.WriteByte('#')
@@ -122,7 +122,7 @@ func TestShrinkBeginsInTheMiddle(t *testing.T) {
 			}
 		}
 	}
-	if got := window.Shrink(k[:3], 1); got[2].Text() != clearedText {
+	if got := compaction.Shrink(k[:3], 1); got[2].Text() != clearedText {
 		t.Error("a tenth of one result is none: the level did nothing")
 	}
 }
@@ -168,15 +168,15 @@ func TestCompactingKeepsWhatMustStay(t *testing.T) {
 		trigger := int64(1 + r.IntN(60_000))
 		for round := 0; ; round++ {
 			before := slices.Clone(steps)
-			cut, ok := window.Plan(steps, model.EstimateInput(&model.Request{Steps: steps}), trigger)
+			cut, ok := compaction.Plan(steps, model.EstimateInput(&model.Request{Steps: steps}), trigger)
 			if !ok {
 				break
 			}
-			after := window.Apply(steps, cut, "summary")
+			after := compaction.Apply(steps, cut, "summary")
 			if diff := cmp.Diff(before, steps); diff != "" {
 				t.Fatalf("seed %d: the session was changed in place:\n%s", seed, diff)
 			}
-			if diff := cmp.Diff(after, window.Apply(after, cut, "summary")); diff != "" {
+			if diff := cmp.Diff(after, compaction.Apply(after, cut, "summary")); diff != "" {
 				t.Fatalf("seed %d: the cut changes something when it is applied again:\n%s", seed, diff)
 			}
 			checkCut(t, before, after)
@@ -185,8 +185,8 @@ func TestCompactingKeepsWhatMustStay(t *testing.T) {
 			}
 			steps = after
 		}
-		for level := range window.ShrinkLevels {
-			checkPairs(t, window.Shrink(steps, level))
+		for level := range compaction.ShrinkLevels {
+			checkPairs(t, compaction.Shrink(steps, level))
 		}
 	}
 }
@@ -255,7 +255,7 @@ func BenchmarkUsed(b *testing.B) {
 			req := &model.Request{System: "You are an agent.", Steps: steps}
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = window.Used(req)
+				_ = compaction.Used(req)
 			}
 		})
 	}

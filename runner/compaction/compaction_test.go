@@ -1,4 +1,4 @@
-package window_test
+package compaction_test
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/compaction"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/window"
 )
 
 const clearedText = "(old result removed to make room; call again if it is needed)"
@@ -57,7 +57,7 @@ func TestTrigger(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := window.Trigger(tc.window, tc.maxOutput); got != tc.want {
+			if got := compaction.Trigger(tc.window, tc.maxOutput); got != tc.want {
 				t.Errorf("Trigger(%d, %d) = %d, want %d", tc.window, tc.maxOutput, got, tc.want)
 			}
 		})
@@ -102,7 +102,7 @@ func TestUsed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			req := &model.Request{System: tokens(2000), Steps: tc.steps, Tools: []step.Tool{{Name: "read"}}}
-			if got, want := window.Used(req), tc.want(req); got != want {
+			if got, want := compaction.Used(req), tc.want(req); got != want {
 				t.Errorf("Used() = %d, want %d", got, want)
 			}
 		})
@@ -120,14 +120,14 @@ func TestWhatWasToldBeforeACutIsForgotten(t *testing.T) {
 			k[i].Usage = step.Usage{InputTokens: int64(i+1) * 5000, OutputTokens: 10}
 		}
 	}
-	before := window.Used(&model.Request{Steps: k})
+	before := compaction.Used(&model.Request{Steps: k})
 	for name, after := range map[string][]step.Step{
-		"cleared":    window.Apply(k, window.Cut{Through: 15, Clear: true}, ""),
-		"summarized": window.Apply(k, window.Cut{Through: 15}, "it went well"),
-		"shrunk":     window.Shrink(k, 4),
+		"cleared":    compaction.Apply(k, compaction.Cut{Through: 15, Clear: true}, ""),
+		"summarized": compaction.Apply(k, compaction.Cut{Through: 15}, "it went well"),
+		"shrunk":     compaction.Shrink(k, 4),
 	} {
 		req := &model.Request{Steps: after}
-		if got := window.Used(req); got != model.EstimateInput(req) || got >= before {
+		if got := compaction.Used(req); got != model.EstimateInput(req) || got >= before {
 			t.Errorf("%s: Used() = %d, the estimate is %d, before it was %d", name, got, model.EstimateInput(req), before)
 		}
 	}
@@ -160,7 +160,7 @@ func TestPlan(t *testing.T) {
 			build: func(k *talk) {
 				turns(k, 3, 12_000)
 				turns(k, 3, 10)
-				*k = window.Apply(*k, window.Cut{Through: 7, Clear: true}, "")
+				*k = compaction.Apply(*k, compaction.Cut{Through: 7, Clear: true}, "")
 			},
 			used: 100_000, trigger: 100_000, want: "hide through 7",
 		},
@@ -185,7 +185,7 @@ func TestPlan(t *testing.T) {
 		"so it is behind a summary": {
 			build: func(k *talk) {
 				turns(k, 3, 10)
-				*k = window.Apply(*k, window.Cut{Through: 7}, "so far so good")
+				*k = compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good")
 				(*k)[1].Seq = 2
 				k.turn(slices.Repeat([]string{tokens(16_000)}, 10)...)
 			},
@@ -202,14 +202,14 @@ func TestPlan(t *testing.T) {
 		"only a summary is left": {
 			build: func(k *talk) {
 				turns(k, 6, 10)
-				*k = window.Apply(*k, window.Cut{Through: 7}, "so far so good")
+				*k = compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good")
 			},
 			used: 100_000, trigger: 10, want: "nothing",
 		},
 		"a summary and what came after it": {
 			build: func(k *talk) {
 				turns(k, 6, 10)
-				cut := talk(window.Apply(*k, window.Cut{Through: 7}, "so far so good"))
+				cut := talk(compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good"))
 				tail := cut[2:]
 				for len(*k) < 17 {
 					k.turn("more")
@@ -225,14 +225,14 @@ func TestPlan(t *testing.T) {
 			var k talk
 			k.user("do it")
 			tc.build(&k)
-			cut, ok := window.Plan(k, tc.used, tc.trigger)
+			cut, ok := compaction.Plan(k, tc.used, tc.trigger)
 			if diff := cmp.Diff(tc.want, planned(cut, ok)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 	for _, steps := range [][]step.Step{nil, {{Seq: 1, Role: step.RoleUser}}} {
-		if cut, ok := window.Plan(steps, 10, 1); ok {
+		if cut, ok := compaction.Plan(steps, 10, 1); ok {
 			t.Errorf("Plan() of %d steps = %+v", len(steps), cut)
 		}
 	}

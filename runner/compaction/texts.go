@@ -1,4 +1,4 @@
-package window
+package compaction
 
 // What stands in a session for what was taken out of it. The texts are part of
 // recorded sessions: with a word changed here, a session that is taken up again

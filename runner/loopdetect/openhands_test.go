@@ -1,12 +1,12 @@
-package stuck_test
+package loopdetect_test
 
 import (
 	"bytes"
 	"slices"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/stuck"
 )
 
 // What the StuckDetector of OpenHands flags, this package flags too, and the
@@ -125,7 +125,7 @@ func TestComparedWithOpenHands(t *testing.T) {
 	for name, tc := range samples() {
 		var k talk
 		tc.build(&k)
-		_, ours := stuck.Find(k)
+		_, ours := loopdetect.Find(k)
 		theirs := openHands(k)
 		reason, differs := differences[name]
 		used[name] = true

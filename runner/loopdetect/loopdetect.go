@@ -1,4 +1,4 @@
-package stuck
+package loopdetect
 
 import (
 	"fmt"

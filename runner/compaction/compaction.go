@@ -1,4 +1,4 @@
-package window
+package compaction
 
 import (
 	"github.com/deckhand-dev/deckhand/runner/model"

@@ -1,4 +1,4 @@
-// Package stuck finds out whether an agent goes round in circles.
+// Package loopdetect finds out whether an agent repeats itself.
 //
 // It looks at the last turns of a session, back to where a person spoke or the
 // agent was last told that it is stuck. Two calls are the same when the tool
@@ -11,4 +11,4 @@
 // the limits of the Run end. A call may fail again after something else was
 // achieved: a test is run between edits. And calls may fail with other arguments
 // each time: an agent guesses names, up to twelve times.
-package stuck
+package loopdetect
