@@ -8,12 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // messageDirs hold the messages that users and models read.
 var messageDirs = []string{"api", "cmd", "internal", "runner"}
+
+// godocDirs are the packages whose doc comments people read who do not change Deckhand: the API, and what a custom
+// runner is built of. Doc comments of other packages are for those who change their code.
+var godocDirs = []string{
+	"api/v1alpha1", "runner", "runner/backend", "runner/events", "runner/hook", "runner/middleware", "runner/model",
+	"runner/session", "runner/step", "runner/task", "runner/tool",
+}
 
 // manifestDirs hold YAML whose messages and comments users read.
 var manifestDirs = []string{"config/policy", "examples", "charts/deckhand"}
@@ -26,6 +34,10 @@ func extractProse(root, out string) error {
 		file, err := parser.ParseFile(fset, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
+		}
+		if !slices.Contains(godocDirs, filepath.ToSlash(filepath.Dir(path))) {
+			file.Comments, file.Doc = nil, nil
+			ast.Inspect(file, dropDocs)
 		}
 		return writeLines(filepath.Join(out, path+".txt"), goProse(fset, file))
 	})
@@ -62,9 +74,13 @@ type prose map[int][]string
 
 func (p prose) add(line int, text string) {
 	text = strings.Join(strings.Fields(text), " ")
-	if text != "" {
-		p[line] = append(p[line], text)
+	if text == "" {
+		return
 	}
+	if !strings.ContainsAny(text[len(text)-1:], ".!?") {
+		text += "." // so that Vale does not read on
+	}
+	p[line] = append(p[line], text)
 }
 
 // goProse is the doc comments of exported declarations, and the string literals that read as sentences.
@@ -111,6 +127,22 @@ func goProse(fset *token.FileSet, file *ast.File) prose {
 	})
 	p.addDoc(line, file.Doc)
 	return p
+}
+
+func dropDocs(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.Field:
+		n.Doc = nil
+	case *ast.TypeSpec:
+		n.Doc = nil
+	case *ast.ValueSpec:
+		n.Doc = nil
+	case *ast.GenDecl:
+		n.Doc = nil
+	case *ast.FuncDecl:
+		n.Doc = nil
+	}
+	return true
 }
 
 func exported(d *ast.GenDecl) bool {
@@ -161,9 +193,13 @@ func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
 	flush()
 }
 
-// isSentence tells messages from code: some words with blanks between them.
+var sentenceEnd = regexp.MustCompile(`[a-z][.] `)
+
+// isSentence tells messages from code and from lists of words.
 func isSentence(text string) bool {
-	return len(strings.Fields(text)) >= 4 && !strings.ContainsAny(text[:1], "{<") && !strings.Contains(text, "self.")
+	words := len(strings.Fields(text))
+	list := words > 20 && !strings.ContainsAny(text, ",;") && !sentenceEnd.MatchString(text)
+	return words >= 4 && !list && !strings.ContainsAny(text[:1], "{<") && !strings.Contains(text, "self.")
 }
 
 // manifestMessage is what a manifest says to people: a comment, or a message of an admission policy.

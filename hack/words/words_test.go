@@ -98,9 +98,9 @@ func helper() error { return errors.New("The Run has failed: create another") }
 	got := goProse(fset, file)
 	want := prose{
 		3:  {"Agent runs tools. It has a model."},
-		6:  {"x must be positive"},
+		6:  {"x must be positive."},
 		8:  {"model is the name."},
-		15: {"The Run has failed: create another"},
+		15: {"The Run has failed: create another."},
 	}
 	if len(got) != len(want) {
 		t.Errorf("prose is %v, want %v", got, want)
@@ -115,7 +115,7 @@ func helper() error { return errors.New("The Run has failed: create another") }
 func TestProseOfManifests(t *testing.T) {
 	t.Parallel()
 	got := manifestProse("# Two lines\n# of one comment.\nspec:\n  x: 1 # beside a value\n  message: \"must be one\"\n  name: a\n")
-	for line, text := range map[int]string{1: "Two lines of one comment.", 4: "beside a value", 5: `"must be one"`} {
+	for line, text := range map[int]string{1: "Two lines of one comment.", 4: "beside a value.", 5: `"must be one".`} {
 		if strings.Join(got[line], "|") != text {
 			t.Errorf("line %d is %q, want %q", line, got[line], text)
 		}
