@@ -138,7 +138,7 @@ func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*works
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, context.Cause(ctx)
 			}
-			return nil, task.End(task.ReasonSecretMissing, "Secret %s is not there, or empty, in namespace %s; create it (kubectl create secret generic %s --type=kubernetes.io/basic-auth --from-literal=username=… --from-literal=password=…); once it is there, the Run goes on by itself within two minutes",
+			return nil, task.End(task.ReasonSecretMissing, "Secret %s does not exist, or is empty, in namespace %s; create it (kubectl create secret generic %s --type=kubernetes.io/basic-auth --from-literal=username=… --from-literal=password=…); the Run continues within two minutes after it exists",
 				g.Secret, t.Run.Namespace, g.Secret)
 		}
 	}

@@ -39,7 +39,7 @@ func (w *work) takeOver(ctx context.Context) error {
 		select {
 		case <-poll.C:
 		case <-given.C:
-			return task.End(task.ReasonRunnerFailed, "The runner of an earlier attempt does not end, and still holds the files of the Run: see what became of its pod and its node (%w)", err)
+			return task.End(task.ReasonRunnerFailed, "The runner of an earlier attempt does not end, and still holds the files of the Run: look at its pod and its cluster node (%w)", err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

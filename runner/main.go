@@ -17,11 +17,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Main is the program of a runner pod, and, told so by its one argument, of the
-// container that prepares the workspace and of the liveness probe. It takes no
-// flags, and but for the probe it only runs as the first process of its
-// container: whoever may exec into the pod must not be able to start a second one
-// with a task of their own.
+// Main is the program of a runner pod. With one argument it is also the program of the
+// container that prepares the workspace, and of the liveness probe. It takes no flags.
+// Except for the probe it runs only as the first process of its container: a user who may
+// exec into the pod must not be able to start a second runner with another task.
 func Main(options ...Option) int {
 	if len(os.Args) == 2 && os.Args[1] == task.LivenessMode {
 		return probe(task.TerminationLog, clock())

@@ -31,8 +31,8 @@ func WithStore(f config.StoreFactory) Option {
 	return func(r *config.Registry) { r.Store(f) }
 }
 
-// WithListener is told of each event as it happens, in order. One that is slow
-// misses some; nothing waits for it.
+// WithListener adds a listener that receives each event as it happens, in order. A slow
+// listener misses some; nothing waits for it.
 func WithListener(f config.Listener) Option {
 	return func(r *config.Registry) { r.Listener(f) }
 }

@@ -23,7 +23,7 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	}
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("%w; the syntax is that of RE2, without look-around and back-references", err)
+		return nil, fmt.Errorf("%w; the syntax is RE2, without look-around and back-references", err)
 	}
 	return compiled, nil
 }

@@ -52,7 +52,7 @@ func replace(ctx context.Context, c client.Client, live client.Reader, want *cor
 		return fmt.Errorf("deleting ConfigMap %s, which is not the version that its name says: %w", want.Name, err)
 	}
 	if err := c.Create(ctx, want.DeepCopy()); err != nil {
-		return fmt.Errorf("creating ConfigMap %s in place of one that %s wrote, which must not write ConfigMaps of this name: %w", want.Name, writer(&found), err)
+		return fmt.Errorf("creating ConfigMap %s in place of a ConfigMap that %s wrote, which must not write ConfigMaps of this name: %w", want.Name, writer(&found), err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 		}
 	}
 	if path := circle(m.Name, models); len(path) > 0 {
-		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks lead in a circle: %s; remove one of them", strings.Join(path, " -> "))}
+		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks are a cycle: %s; remove one of them", strings.Join(path, " -> "))}
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
 			"spec.hooks: veto is for the tool Ask, which the agent does not have; the model calls its tools finish, reject, Read, Write, Edit, Ls, Glob, Grep, ask",
 		},
-		"a custom tool called like everybody's":  {tools(v1alpha1.Tool{Custom: "finish"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "as is one that every agent has"},
+		"a custom tool called like everybody's":  {tools(v1alpha1.Tool{Custom: "finish"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "as is a tool that every agent has"},
 		"an Agent that is not there":             {named("fixer", "b"), gen.Objects(), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by fixer)`},
 		"an Agent of an Agent that is not there": {named("fixer", "b"), with(agents{named("b", "c")}), v1alpha1.ReasonAgentNotFound, `Agent "c" not found in namespace team-a (named by fixer -> b); create it, or remove it from spec.tools of b`},
 		"an Agent that is not ready": {
@@ -206,7 +206,7 @@ func TestFallbacksOfAModel(t *testing.T) {
 		"one":                       {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b")}, ""},
 		"one that is not there":     {[]*v1alpha1.Model{modelNamed("a", "b")}, `FallbackNotFound Model "b" not found`},
 		"two that share one":        {[]*v1alpha1.Model{modelNamed("a", "b", "c"), modelNamed("b", "d"), modelNamed("c", "d"), modelNamed("d")}, ""},
-		"a circle":                  {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "a")}, "FallbackCycle The fallbacks lead in a circle: a -> b -> a; remove one of them"},
+		"a circle":                  {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "a")}, "FallbackCycle The fallbacks are a cycle: a -> b -> a; remove one of them"},
 		"a circle of three":         {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "c"), modelNamed("c", "a")}, "a -> b -> c -> a"},
 		"a way into a circle":       {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "c"), modelNamed("c", "b")}, "a -> b -> c -> b"},
 		"a dead end, then a circle": {[]*v1alpha1.Model{modelNamed("a", "d", "b"), modelNamed("d"), modelNamed("b", "a")}, "a -> b -> a"},

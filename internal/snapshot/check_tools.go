@@ -33,7 +33,7 @@ var everybodys = []string{"finish", "reject"}
 func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 	taken := map[string]string{}
 	for _, name := range everybodys {
-		taken[strings.ToLower(name)] = "one that every agent has"
+		taken[strings.ToLower(name)] = "a tool that every agent has"
 	}
 	for _, t := range tools {
 		for _, name := range namesOf(t) {

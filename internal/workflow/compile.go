@@ -251,7 +251,7 @@ func (c *compiler) graph() *graph.Graph {
 	}
 	g, err := graph.New(nodes)
 	if circle, is := errors.AsType[*graph.CycleError](err); is {
-		c.fail(v1alpha1.ReasonGraphInvalid, "The nodes wait for each other in a circle: %s; let one of them not wait", c.circle(circle.Path))
+		c.fail(v1alpha1.ReasonGraphInvalid, "The nodes wait for each other in a cycle: %s; remove one of these dependencies", c.circle(circle.Path))
 	} else if err != nil {
 		c.fail(v1alpha1.ReasonGraphInvalid, "%v", err)
 	}

@@ -102,9 +102,9 @@ func (o *Objects) nesting(name string) *snapshot.NotReadyError {
 	chain, circle := d.from(name)
 	switch {
 	case len(circle) > 0:
-		return notReady(v1alpha1.ReasonWorkflowCycle, "The Workflows lead in a circle: %s; let a node of one of them name another", strings.Join(circle, " -> "))
+		return notReady(v1alpha1.ReasonWorkflowCycle, "Workflow reference cycle: %s; remove one of these references", strings.Join(circle, " -> "))
 	case len(chain) > MaxDepth:
-		return notReady(v1alpha1.ReasonWorkflowCycle, "%d Workflows are in each other: %s; at most %d may be. Put the nodes of one into the one that names it", len(chain), strings.Join(chain, " -> "), MaxDepth)
+		return notReady(v1alpha1.ReasonWorkflowCycle, "Workflows are nested %d deep: %s; the maximum is %d. Move the nodes of one into the Workflow that names it", len(chain), strings.Join(chain, " -> "), MaxDepth)
 	}
 	return o.checkExpressions(sortedKeys(d.below))
 }
@@ -120,7 +120,7 @@ func (o *Objects) checkExpressions(names []string) *snapshot.NotReadyError {
 	if total <= MaxExpressions {
 		return nil
 	}
-	return notReady(v1alpha1.ReasonTooLarge, "With the Workflows in it, it has %d expressions; at most %d are allowed. Let an expression make the whole of a longer text", total, MaxExpressions)
+	return notReady(v1alpha1.ReasonTooLarge, "Together with nested Workflows it has %d expressions; at most %d are allowed. Combine several into one expression", total, MaxExpressions)
 }
 
 // expressions is how many expressions a Workflow has, at least.

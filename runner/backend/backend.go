@@ -9,16 +9,16 @@ import (
 // slash-separated, and "." is the root itself. A path that leads outside is
 // ErrEscapes.
 //
-// Only Resolve follows symbolic links. All other methods refuse a path that is a
-// link or leads through one with ErrLink: what a policy allowed is what is
-// opened, though somebody swapped in a link meanwhile.
+// Only Resolve follows symbolic links. All other methods refuse a path that is a link or
+// leads through one with ErrLink: what a policy allowed is what is opened, even if a link
+// was created in between.
 //
 // Every method stops soon after its context ends, with the context's error.
 type Backend interface { //nolint:interfacebloat // links belong to the tree: what cannot resolve them cannot be judged
-	// Resolve returns the one path of what a path leads to when the links on its
-	// way and at its end are followed. What is not there yet has the path of the
-	// deepest directory that is there, resolved, and the rest as it is. A link
-	// that leads out of the root is ErrEscapes.
+	// Resolve returns the canonical path: with all links followed, at the end of the path
+	// too. A file that does not exist yet has the resolved path of its deepest existing
+	// directory, followed by the rest unchanged. A link that leads out of the root is
+	// ErrEscapes.
 	Resolve(ctx context.Context, path string) (string, error)
 	// List returns the entries of a directory, sorted by name.
 	List(ctx context.Context, dir string) ([]Info, error)
@@ -30,16 +30,14 @@ type Backend interface { //nolint:interfacebloat // links belong to the tree: wh
 	// given, except that writing what is there already always succeeds: a
 	// repeated Write is harmless.
 	Write(ctx context.Context, path string, data []byte, when Version) (Written, error)
-	// Edit replaces text in a file atomically, keeping its mode, byte order mark,
-	// line ends and bytes that are not UTF-8. Edits of one file follow one another,
-	// whoever asks.
+	// Edit replaces text in a file atomically, keeping its mode, byte order mark, line ends
+	// and bytes that are not UTF-8. Edits of one file run one after the other.
 	Edit(ctx context.Context, path string, e Edit) (Edited, error)
-	// Grep finds lines in text files of at most MaxSearch bytes, Glob finds
-	// files. Both are bounded, ordered as a tree is read (see Compare), never
-	// follow a link to a directory, and pass over what is in a directory named
-	// ".git" unless they are told to start inside one.
-	// Glob leaves out the files for which skip returns true, before its bound; nil
-	// leaves out none. skip may be called from several goroutines at once.
+	// Grep finds lines in text files of at most MaxSearch bytes, Glob finds files. Both are
+	// bounded, ordered as a tree is read (see Compare), never follow a link to a directory,
+	// and pass over what is in a directory named ".git" unless they start inside one. Glob
+	// leaves out the files for which skip returns true, before its bound; nil leaves out
+	// none. skip may be called from several goroutines at once.
 	Grep(ctx context.Context, q Query) (Matches, error)
 	Glob(ctx context.Context, pattern, dir string, skip func(Info) bool) (Found, error)
 }

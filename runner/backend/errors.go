@@ -73,14 +73,13 @@ func (e *EncodingError) Error() string { return "is " + e.Encoding + " text, not
 // Is makes the error ErrBinary.
 func (*EncodingError) Is(target error) bool { return target == ErrBinary }
 
-// An OutsideError means that a path is in none of the places that there are. It
-// is ErrNotFound.
+// An OutsideError means that a path is outside of all places. It is ErrNotFound.
 type OutsideError struct {
 	Places []string // sorted
 }
 
 func (e *OutsideError) Error() string {
-	return "is in none of the places that there are: " + strings.Join(e.Places, ", ")
+	return "is outside of the places for files: " + strings.Join(e.Places, ", ")
 }
 
 // Is makes the error ErrNotFound.

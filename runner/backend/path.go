@@ -13,12 +13,12 @@ const (
 	maxName = 255
 )
 
-// Clean returns the path as backends use it, relative and without detours, or
-// the error of one that no backend accepts. It looks at the text alone; links
-// are followed, and watched, by the backend.
+// Clean returns the path as backends use it, relative, without "." and empty segments. The
+// error says why no backend accepts the path. It looks at the text alone; links are
+// followed, and watched, by the backend.
 //
-// ".." is refused even where it would stay inside, since what it means depends
-// on links; so is a leading "~", which somebody expects to be a home.
+// ".." is refused even where it would stay inside, since what it means depends on links; so
+// is a leading "~", which models use for a home directory.
 func Clean(name string) (string, error) {
 	switch {
 	case len(name) > maxPath:

@@ -12,7 +12,7 @@ const (
 // the summary that will stand for it.
 const SummaryPrompt = `The session is about to become too long. Everything between the first message and the last few steps will be removed and replaced by what you answer now. You, or another model, will go on from it and will know nothing else of what was removed. If there is an earlier summary, it is removed too: carry over what still matters.
 
-Answer with the summary only, as text. Do not call a tool, do not go on with the work and do not address anybody.
+Answer with the summary only, as text. Do not call a tool, do not go on with the work and do not address anyone.
 
 Write under these headings, in short sentences, and leave out a heading that has nothing under it:
 

@@ -195,7 +195,7 @@ func TestRulesJudgeTheFileAndNotHowItsPathIsWritten(t *testing.T) {
 	}
 	for answer, want := range map[string]string{
 		"Deny": "Error: Denied by policy rule ci-is-ours: the pipelines are not yours\n",
-		"Ask":  "Error: Denied: it needs the approval of a person, and nobody can be asked.\n",
+		"Ask":  "Error: Denied: it needs the approval of a user, and there is no way to ask one.\n",
 	} {
 		for _, calls := range [][]string{
 			each(`Write {"path":%q,"content":"on: evil"}`, evil),

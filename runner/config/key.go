@@ -60,7 +60,7 @@ func keysMissing(keys []task.SecretKey, namespace string) error {
 	k := keys[0]
 	if len(keys) == 1 {
 		return task.End(task.ReasonSecretMissing,
-			"Secret %s has no key %s in namespace %s; %s; once it is there, the Run goes on by itself within two minutes",
+			"Secret %s has no key %s in namespace %s; %s; the Run continues within two minutes after it exists",
 			k.Secret, k.Key, namespace, howToAdd(k))
 	}
 	names := make([]string, 0, len(keys))
@@ -68,7 +68,7 @@ func keysMissing(keys []task.SecretKey, namespace string) error {
 		names = append(names, fmt.Sprintf("key %s of Secret %s", k.Key, k.Secret))
 	}
 	return task.End(task.ReasonSecretMissing,
-		"%d keys of Secrets are missing in namespace %s: %s; for the first, %s; once it is there, the Run goes on by itself within two minutes",
+		"%d keys of Secrets are missing in namespace %s: %s; for the first, %s; the Run continues within two minutes after it exists",
 		len(keys), namespace, strings.Join(names, ", "), howToAdd(k))
 }
 

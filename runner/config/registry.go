@@ -39,7 +39,7 @@ type ToolSpec struct {
 	// Agents are those of the Run that this one may call, by name.
 	Agents map[string]task.Agent
 	Run    task.Run
-	// User is who the Run is for, where somebody said.
+	// User is the spec.user of the Run.
 	User string
 	// Files are the file tools of the session, Memories and Sessions what is
 	// remembered.

@@ -100,7 +100,7 @@ func (b *builder) enterPython(box sandbox.Sandbox, h *SandboxTools) error {
 	}
 	program, err := python.Find(*h.Sandbox)
 	if err != nil {
-		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another in sandbox.image, python:3 for one", b.Snapshot.Sandbox.Image)
+		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another image in sandbox.image, for example python:3", b.Snapshot.Sandbox.Image)
 	}
 	if h.pythons, err = python.New(box, python.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}); err != nil {
 		return fmt.Errorf("making the interpreters: %w", err)

@@ -202,7 +202,7 @@ func (s *session) nudge(text string, note step.Note) error {
 	if note == step.NoteRunner {
 		s.notes = nil
 	} else {
-		s.emit("The model was told: "+text, events.Nudged{Text: text})
+		s.emit("Notice to the model: "+text, events.Nudged{Text: text})
 	}
 	return s.tell(text, note)
 }

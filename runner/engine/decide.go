@@ -15,7 +15,7 @@ const maxRefused = 128
 
 // Why the runner does not act on a decision.
 const (
-	refusedLate    = "nobody decided in time"
+	refusedLate    = "no Decision was made in time"
 	refusedUnknown = "nothing waits for %q any more; see status.progress.pending"
 	refusedNone    = "nothing is asked"
 	refusedMany    = "several things are asked; name one of them as its request"

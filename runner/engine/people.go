@@ -38,7 +38,7 @@ type request struct {
 	shown   bool          // a report has shown it
 	done    chan struct{} // closed once it is decided
 	said    journal.Decision
-	expired bool // nobody decided in time
+	expired bool // no Decision was made in time
 	// Of the approval of a call: what wants it, its arguments in whole, and whether
 	// it is good for this call alone.
 	source journal.Source
@@ -178,7 +178,7 @@ func (q *request) announce() {
 	if q.Kind == task.PendingApproval {
 		p.Args, p.ArgsTruncated = q.args, false
 	}
-	q.session.emit("A person is asked: "+task.Cut(q.Question, task.MaxSummary), p)
+	q.session.emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), p)
 }
 
 // drop takes away a request that nobody waits for any more. When the runner
@@ -209,7 +209,7 @@ func (r *run) expire(q *request) {
 	}
 	q.expired = true
 	r.room.close(q)
-	q.session.emit("Nobody decided in time", events.Decided{Request: q.ID, Refused: refusedLate})
+	q.session.emit("No Decision was made in time", events.Decided{Request: q.ID, Refused: refusedLate})
 }
 
 // listen tells the model what people said to it, each with the decision that it

@@ -27,7 +27,7 @@ const (
 
 // Why a runner leaves while the work is to go on.
 var (
-	errWaiting = task.End(task.ReasonWaiting, "Waiting for a person or a child Run; the work goes on from here when somebody has decided, or it has ended")
+	errWaiting = task.End(task.ReasonWaiting, "Waiting for a Decision or a child Run; another attempt resumes the work then")
 	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work goes on from here when it is Running")
 )
 

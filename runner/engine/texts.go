@@ -15,7 +15,7 @@ const (
 	nudgeSilent = "Your answer was empty. Go on with the work, or say what came of it."
 	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
 
-	nudgeStuck = "You are going round in circles: %s. Do something else: look at what you know, try another way, or say what stands in yours."
+	nudgeStuck = "You are repeating yourself: %s. Change your approach: review what you know, try another way, or say what blocks you."
 
 	noteLowSpace  = "The disk is full. Delete what is not needed; when it is full again, the work ends."
 	noteAttempt   = "The attempt before this one ended: %s. This is attempt %d; the work goes on from here. Look at what is already done before you do it again."
@@ -48,11 +48,11 @@ const (
 	resultForbidden   = "Denied by the policy"
 	resultForbiddenBy = "Denied by policy rule %s"
 	resultDenied      = "Denied by %s"
-	resultUndecided   = "Denied: nobody decided in time."
-	resultNobody      = "Denied: it needs the approval of a person, and nobody can be asked."
+	resultUndecided   = "Denied: no user decided in time."
+	resultNobody      = "Denied: it needs the approval of a user, and there is no way to ask one."
 	adviceDenied      = "Do not try to get the same in another way. Go on without it, or say in your result what stands in the way."
 	resultUnapproved  = "it needs the approval of a person"
-	adviceUnapproved  = "Call the tool with that target itself: then a person is asked."
+	adviceUnapproved  = "Call the tool with that target directly: then an approval is requested."
 
 	resultEmpty       = "(no output)"
 	resultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
@@ -61,7 +61,7 @@ const (
 
 // What people are told of an end.
 const (
-	endStuck    = "The agent goes round in circles, and went on after it was told so: %s (%s, %d times); change its instructions or tools, or give it another Model"
+	endStuck    = "The agent repeated itself, also after a notice: %s (%s, %d times). Change its instructions or tools, or use another Model"
 	endCrowded  = "The session does not fit the model: %d summaries in a row left %d tokens where %d may be used; give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 	endOverflow = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 )

@@ -10,7 +10,7 @@ import (
 type vigil struct {
 	*session
 	q *request
-	// late rings when nobody decided in time, settled when all have waited for a
+	// late rings when no Decision was made in time, settled when all have waited for a
 	// moment, away when the runner might leave.
 	late, settled, away *time.Timer
 }

@@ -73,7 +73,7 @@ func TestGolden(t *testing.T) {
 		{"", CallOutput{ID: "s2c1", Text: "reading"}},
 		{"Read: a.go", CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
 		{"Used 25 of 30 steps", LimitNear{Limit: "steps", Used: 25, Max: 30}},
-		{"The model was told: go on", Nudged{Text: "go on"}},
+		{"Notice to the model: go on", Nudged{Text: "go on"}},
 		{"Steps through 8 are hidden: 90000 tokens become 12000", Compacted{Through: 8, Before: 90_000, After: 12_000}},
 		{"Asks: which branch?", Pending{ID: "s4c1", Kind: task.PendingQuestion, Question: "which branch?", AskedAt: "2026-01-02T03:04:05Z"}},
 		{"Decided by ann: fix-1.s4c1", Decided{Name: "fix-1.s4c1", Request: "s4c1", Type: task.DecisionAnswer, By: "ann"}},

@@ -35,8 +35,8 @@ var Payloads = []Payload{
 	RunFinished{},
 }
 
-// RunStarted opens the events of a runner that begins its work. One that cannot, for
-// example because a Toolset is not available, has only run.finished.
+// RunStarted opens the events of a runner that begins its work. A runner that cannot begin,
+// for example because a Toolset is not available, emits only run.finished.
 type RunStarted struct {
 	Agent string `json:"agent"`
 	Model string `json:"model"`
@@ -97,8 +97,8 @@ type CallFinished struct {
 	DurationMs int64  `json:"durationMs"`
 }
 
-// StepFinished carries a step of the session, whole: whoever reads these may
-// ignore the deltas.
+// StepFinished carries a complete step of the session: readers of these may ignore the
+// deltas.
 type StepFinished struct {
 	Step step.Step `json:"step"`
 }
@@ -109,7 +109,7 @@ type Reset struct {
 	Step int64 `json:"step"`
 }
 
-// Nudged says that the model was told how to go on.
+// Nudged says that the model got a notice on how to continue.
 type Nudged struct {
 	Text string `json:"text"`
 }
@@ -142,14 +142,14 @@ type Pending struct {
 	Digest        string   `json:"digest,omitempty"`
 	Rule          string   `json:"rule,omitempty"`
 	Groups        []string `json:"groups,omitempty"`
-	// Schema is that of the answer to a Question.
+	// Schema is the JSON Schema of the answer to a Question.
 	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
-// Decided says what became of what a person decided, or that nobody decided in
-// time.
+// Decided says how a request ended: the Decision and whether it applied, or that none was
+// made in time.
 type Decided struct {
 	// Name is the name of the Decision.
 	Name    string `json:"name,omitempty"`

@@ -34,10 +34,9 @@ type Options struct {
 	Feed *Feed
 }
 
-// First is After for an attempt that was restarted so many times. It needs to
-// know nothing of what was written before, because each attempt and each
-// restart has numbers of its own, ever higher; the step from one to the next
-// is announced as dropped.
+// First is After for an attempt that was restarted so many times. It does not need to know
+// what was written before, because each attempt and each restart has numbers of its own,
+// ever higher; the step from one to the next is announced as dropped.
 func First(attempt, restarts int) int64 {
 	const perAttempt, perRestart = 1_000_000_000, 1_000_000
 	return int64(attempt-1)*perAttempt + int64(restarts)*perRestart

@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Priority is that of the layer of hooks: inside what comes with the runner,
-// outside the user's own layers.
+// Priority is the priority of the layer of hooks: inside what comes with the runner, outside
+// the user's own layers.
 const Priority = 400
 
 // The points at which hooks are asked.
@@ -28,14 +28,14 @@ const (
 type Options struct {
 	// Run is the Run that is worked on.
 	Run task.Run
-	// User is who the Run is for; empty: nobody said.
+	// User is the spec.user of the Run, or empty.
 	User string
 	// Key says how a credential is read. It is read each time, because Secrets
 	// rotate.
 	Key func(task.SecretKey) func() (string, error)
 	// Check says whether arguments that a hook changed fit the tool.
 	Check func(name string, args json.RawMessage) error
-	// Redact takes secrets out of what hooks are told and of what they say.
+	// Redact removes secrets from requests to hooks and from their answers.
 	Redact func(string) string
 	// Transport replaces the network.
 	Transport http.RoundTripper

@@ -24,8 +24,8 @@ func (e *UnauthorizedError) Error() string {
 	return fmt.Sprintf("the model provider refused the credential (HTTP %d): %s", e.Status, e.Message)
 }
 
-// A NoCredentialError means that the credential cannot be read just now. What
-// manages Secrets may delete one and make it anew.
+// A NoCredentialError means that the credential cannot be read just now. A controller that
+// manages Secrets may delete a Secret and create it again.
 type NoCredentialError struct {
 	Message string
 }

@@ -14,7 +14,7 @@ type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
 
-// A Request is everything a model is told for one answer.
+// A Request is the complete input of a model for one answer.
 type Request struct {
 	System string
 	// Steps is the visible session, oldest first. Every call in it is answered.
@@ -73,7 +73,7 @@ type CallDelta struct {
 	Index int
 	Name  string
 	Args  string
-	// Replace says that Args is the whole of the arguments so far.
+	// Replace says that Args holds all of the arguments so far.
 	Replace bool
 }
 

@@ -41,7 +41,7 @@ func TestCompileTells(t *testing.T) {
 		`tool && true`:                     `column 1: expected type 'bool' but found 'string'`,
 		`tool == 1`:                        `column 6: found no matching overload for '_==_' applied to '(string, int)'; compare values of one type: strings need quotes`,
 		`has(args)`:                        `column 5: invalid argument to has() macro; write has(args.x)`,
-		`args.x.matches("(")`:              `column 16: invalid matches argument; the syntax is that of RE2, without look-around and back-references`,
+		`args.x.matches("(")`:              `column 16: invalid matches argument; the syntax is RE2, without look-around and back-references`,
 		"optional.of(1)" + strings.Repeat(".optMap(a, a)", 30) + " == optional.of(1)": `column 100: the condition is too complex; make several rules of it`,
 		`args.x.replace("a", "b") == ""`:                                              `column 15: undeclared reference to 'replace'; the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists, all, map and filter, ` + has,
 		`shell.run("rm")`:                                                             `column 10: undeclared reference to 'run'; ` + has,
@@ -87,7 +87,7 @@ func TestCompileTellsOfRules(t *testing.T) {
 		rule policy.Rule
 		want string
 	}{
-		"no name":             {policy.Rule{Answer: policy.Deny}, `rule 2: name: a rule needs a name, by which people are told what decided`},
+		"no name":             {policy.Rule{Answer: policy.Deny}, `rule 2: name: a rule needs a name, which messages show when it decides`},
 		"a name of two lines": {policy.Rule{Name: "a\nb", Answer: policy.Deny}, "rule 2 \"a\\nb\": name: a name has at most 100 characters, on one line"},
 		"a name too long":     {policy.Rule{Name: strings.Repeat("x", 101), Answer: policy.Deny}, `rule 2 "` + strings.Repeat("x", 100) + `…": name: a name has at most 100 characters, on one line`},
 		"the name of another": {policy.Rule{Name: "first", Answer: policy.Deny}, `rule 2 "first": name: another rule has this name; give each its own`},

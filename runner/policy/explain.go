@@ -71,7 +71,7 @@ var hints = []hint{
 	{message: "no matching overload for '!_'", text: "only a condition can be negated"},
 	{message: "no matching overload for '_==_'", text: "compare values of one type: strings need quotes"},
 	{message: "invalid argument to has()", text: "write has(args.x)"},
-	{message: "invalid matches argument", text: "the syntax is that of RE2, without look-around and back-references"},
+	{message: "invalid matches argument", text: "the syntax is RE2, without look-around and back-references"},
 	{message: "nesting limit", text: "at most two of exists and all go into each other"},
 }
 

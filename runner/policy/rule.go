@@ -82,7 +82,7 @@ func (e *Error) Error() string {
 func (r Rule) wrong() (field, message string) {
 	switch {
 	case strings.TrimSpace(r.Name) == "":
-		return "name", "a rule needs a name, by which people are told what decided"
+		return "name", "a rule needs a name, which messages show when it decides"
 	case len([]rune(r.Name)) > MaxName || strings.ContainsFunc(r.Name, control):
 		return "name", fmt.Sprintf("a name has at most %d characters, on one line", MaxName)
 	case r.Answer != Allow && r.Answer != Deny && r.Answer != Ask:

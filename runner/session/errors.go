@@ -9,13 +9,13 @@ import (
 var (
 	ErrNotFound = errors.New("no such session")
 	ErrConflict = errors.New("the session has gone on")
-	ErrOwner    = errors.New("the session belongs to somebody else")
+	ErrOwner    = errors.New("the session belongs to another owner")
 	ErrFull     = errors.New("the session store is full")
 	ErrInvalid  = errors.New("not valid")
-	ErrCursor   = errors.New("the cursor is not one that a list returned")
+	ErrCursor   = errors.New("the cursor was not returned by List")
 )
 
-// A ConflictError means that the last step of a session is not the one that was
+// A ConflictError means that the last step of a session has another number than the caller
 // named. It is ErrConflict.
 type ConflictError struct {
 	Session string

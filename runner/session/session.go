@@ -12,10 +12,10 @@ import (
 // stops soon after its context ends. A Step that was handed over or returned is
 // not changed by either side.
 type Store interface {
-	// Append adds steps behind the one numbered after, and makes the session when
-	// it is not there and after is 0. Where the last step has another number it is
-	// a *ConflictError. The row's Status replaces the one that is kept, unless it
-	// is empty; to set it alone, append no steps. Who it belongs to never changes.
+	// Append adds steps after the step with the number after, and creates the session if it
+	// does not exist and after is 0. Where the last step has another number it is a
+	// *ConflictError. The row's Status replaces the stored one, unless it is empty; to set
+	// it alone, append no steps. Who it belongs to never changes.
 	Append(ctx context.Context, row Row, after int64, steps ...step.Step) error
 	// Read yields the steps from a number on, in order, a page at a time: what is
 	// added meanwhile may be among them. An error ends it.

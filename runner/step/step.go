@@ -63,7 +63,7 @@ func (s Step) Text() string {
 	return b.String()
 }
 
-// A Note says why somebody else than the user spoke in a user's step.
+// A Note says why a user's step was not written by the user.
 type Note string
 
 // The notes.
@@ -153,7 +153,7 @@ const (
 	FinishOther   Finish = "other"
 )
 
-// A Tool is what a model is told of a tool.
+// A Tool is the description of a tool for a model.
 type Tool struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`

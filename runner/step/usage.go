@@ -14,11 +14,12 @@ type Usage struct {
 	// CostMicroUSD is the price in millionths of a US dollar; it means something
 	// only where Priced is true.
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
-	// Priced is true when the whole of this usage has a known price: an unpriced
-	// cost is shown as empty, never as 0.
+	// Priced is true if the price of this usage is completely known: an unpriced cost is
+	// shown as empty, never as 0.
 	Priced bool `json:"priced,omitempty"`
-	// ContextTokens is how much of the model's window the last of several requests
-	// took with its answer, where the rest is their sum; 0: there was but one, or nobody knows.
+	// ContextTokens is how much of the model's window the last of several requests took with
+	// its answer, while the other fields are their sum. 0 means that there was only one
+	// request, or that it is unknown.
 	ContextTokens int64 `json:"contextTokens,omitempty"`
 	// Estimated is true when some of the counts are our estimate, because a
 	// stream was cut before the provider told.

@@ -26,8 +26,8 @@ func (e *EndError) Error() string { return string(e.Reason) + ": " + e.Message }
 
 func (e *EndError) Unwrap() error { return e.Cause }
 
-// Commits says whether an end for this reason is a result of the attempt. The
-// others leave the Run to be taken up again, or belong to another attempt.
+// Commits says whether an end for this reason is a result of the attempt. Other ends leave
+// the Run to be resumed, or belong to another attempt.
 func (r Reason) Commits() bool {
 	switch r {
 	case ReasonInterrupted, ReasonFenced, ReasonSecretMissing, ReasonWaiting, ReasonPaused:

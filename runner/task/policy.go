@@ -1,6 +1,6 @@
 package task
 
-// Rule says what becomes of the calls that it matches.
+// Rule decides about the calls that it matches.
 type Rule struct {
 	Name string `json:"name"`
 	// When is a CEL expression; empty: every call.

@@ -54,12 +54,12 @@ type Progress struct {
 	Pending []Pending `json:"pending,omitempty"`
 	// Decided are the last Decisions that the runner acted on, oldest first.
 	Decided []Decided `json:"decided,omitempty"`
-	// Confinement is how commands are shut in, as it was tried.
+	// Confinement is how commands are confined, as tested when the sandbox started.
 	Confinement *Confinement `json:"confinement,omitempty"`
 	Result      *Result      `json:"result,omitempty"`
 }
 
-// Confinement is how commands of the sandbox are shut in.
+// Confinement is how commands of the sandbox are confined.
 type Confinement struct {
 	Process     string `json:"process,omitempty"` // Enforced or Unenforced, as Files
 	Files       string `json:"files,omitempty"`
@@ -82,10 +82,10 @@ type Pending struct {
 	Agent string `json:"agent,omitempty"`
 	// Question is what is asked, cut at MaxMessage.
 	Question string `json:"question,omitempty"`
-	// Of an Approval: what would be called, its canonical arguments cut at MaxArgs,
-	// the digest of both, the rule that asks, and the groups whose members may
-	// decide. Of a Delegation: Args are the whole input of the agent as canonical
-	// JSON, at most MaxDelegated bytes, and Digest is that of agent and arguments.
+	// Of an Approval: what would be called, its canonical arguments cut at MaxArgs, the
+	// digest of both, the rule that asks, and the groups whose members may decide. Of a
+	// Delegation: Args are the whole input of the agent as canonical JSON, at most
+	// MaxDelegated bytes, and Digest is the digest of agent and arguments.
 	Tool          string   `json:"tool,omitempty"`
 	Args          string   `json:"args,omitempty"`
 	ArgsTruncated bool     `json:"argsTruncated,omitempty"`
@@ -121,9 +121,9 @@ const (
 type Decided struct {
 	Name    string `json:"name"`
 	Request string `json:"request,omitempty"`
-	// Type is that of the Decision.
+	// Type is the type of the Decision.
 	Type string `json:"type,omitempty"`
-	// Digest is that of the call which was made, or not, for it.
+	// Digest is the digest of the call to which it applied.
 	Digest string `json:"digest,omitempty"`
 	// Refused says why the runner could not act on it, cut at MaxRefused; empty
 	// when it did.
@@ -188,8 +188,8 @@ type Result struct {
 	Reason    Reason `json:"reason"`
 	// Message says, for people, what happened and what to do next.
 	Message string `json:"message,omitempty"`
-	// Warning says what the owner of the Agent should mend though the work ended as
-	// Reason says: endpoints that no call could reach. At most MaxWarning bytes.
+	// Warning says what the owner of the Agent should fix although the work ended as Reason
+	// says: endpoints that no call could reach. At most MaxWarning bytes.
 	Warning string `json:"warning,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Output is JSON, as a string, valid against the Agent's output schema.
@@ -212,9 +212,9 @@ type File struct {
 	Size int64  `json:"size"`
 }
 
-// Termination is the last word of a runner, at most MaxTermination bytes of
-// JSON in its termination message: the second channel of a result, and the
-// only one for an end without a commit (waiting for a Secret, for one).
+// Termination is the termination message of a runner: at most MaxTermination bytes of JSON.
+// It is the second channel of a result, and the only one for an end without a commit, for
+// example while a Secret is missing.
 type Termination struct {
 	Version int    `json:"version"`
 	Attempt int    `json:"attempt"`

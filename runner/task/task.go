@@ -11,8 +11,8 @@ import (
 type Snapshot struct {
 	Version int   `json:"version"`
 	Agent   Agent `json:"agent"`
-	// Agents are those that the Agent may call in its pod, those that they may,
-	// and so on, each once, by name.
+	// Agents are all Agents that the Agent may call in its pod, directly or through others,
+	// each once, by name.
 	Agents []Agent `json:"agents,omitempty"`
 	// Models are all that one of the agents may reach, each once.
 	Models []Model `json:"models"`
@@ -20,7 +20,7 @@ type Snapshot struct {
 	Toolsets []Toolset `json:"toolsets,omitempty"`
 	// Sandbox is where commands run; nil: nowhere.
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
-	// Workspace is what it begins with, and what becomes of it.
+	// Workspace is its initial content, and how it is published.
 	Workspace Source `json:"workspace,omitzero"`
 }
 
@@ -41,8 +41,8 @@ type Agent struct {
 	// Policy decides which calls are made: the first rule that matches.
 	Policy []Rule `json:"policy,omitempty"`
 	Hooks  []Hook `json:"hooks,omitempty"`
-	// InputSchema, a JSON Schema, is that of the input of a Run and of the arguments
-	// of this agent as a tool; empty: {prompt: string}.
+	// InputSchema is the JSON Schema of the input of a Run and of the arguments of this
+	// agent as a tool; empty: {prompt: string}.
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// OutputSchema, a JSON Schema, makes finish the only way to end.
 	OutputSchema  json.RawMessage `json:"outputSchema,omitempty"`
@@ -67,7 +67,7 @@ const (
 // Custom is set.
 type Tool struct {
 	Builtin string `json:"builtin,omitempty"`
-	// Agent names another agent: one of the Snapshot, or, with ModeRun, one that
+	// Agent names another agent: an agent of the Snapshot, or, with ModeRun, an agent that
 	// works in a child Run.
 	Agent string `json:"agent,omitempty"`
 	// Mode is where that agent works: ModeRun, or empty: in the pod.
@@ -164,7 +164,7 @@ type Task struct {
 	Prompt  string `json:"prompt,omitempty"`
 	// Input has the values of the Agent's input, a JSON object.
 	Input json.RawMessage `json:"input,omitempty"`
-	// User is who the Run is for, where somebody said.
+	// User is the spec.user of the Run.
 	User string `json:"user,omitempty"`
 	// Labels are those of the Run, for rules of a policy.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -258,7 +258,7 @@ type Decision struct {
 	// Scope is Call or Run, empty: Call.
 	Digest string `json:"digest,omitempty"`
 	Scope  string `json:"scope,omitempty"`
-	// Reason is why, which the model is told of a Deny.
+	// Reason is why. The model reads the reason of a Deny.
 	Reason string `json:"reason,omitempty"`
 	// Value is the answer or the message.
 	Value string `json:"value,omitempty"`

@@ -35,9 +35,9 @@ func UsageOf(m step.Meter) Usage {
 // a sum of them never overflows.
 const maxCharged = 1 << 50
 
-// Charged is the usage of a child Run as it is charged to whoever waits for it:
-// tokens and cost, never less than nothing. A cost that is absent makes the sum
-// unknown, as that of a model without a price does.
+// Charged is the usage of a child Run as it is charged to its parent: tokens and cost, never
+// less than nothing. A cost that is absent makes the sum unknown, like the cost of a model
+// without a price.
 func (u Usage) Charged() step.Usage {
 	bound := func(n int64) int64 { return min(max(n, 0), maxCharged) }
 	c := step.Usage{

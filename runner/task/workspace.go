@@ -4,7 +4,7 @@ package task
 type Sandbox struct {
 	// Image is its image, for messages.
 	Image string `json:"image"`
-	// Hosts are those that commands may reach, exact or as *.suffix.
+	// Hosts are the hosts that commands may reach, exact or as *.suffix.
 	Hosts []string `json:"hosts,omitempty"`
 	// Required refuses to work unless all of the confinement is Enforced.
 	Required bool `json:"required,omitempty"`
@@ -12,7 +12,7 @@ type Sandbox struct {
 	Processes int `json:"processes,omitempty"`
 }
 
-// Source is what a workspace begins with, and what becomes of it.
+// Source is the initial content of a workspace, and how it is published.
 type Source struct {
 	Git *Git `json:"git,omitempty"`
 	// Files are folders below the workspace, in the order of FilesDir.
@@ -26,6 +26,6 @@ type Git struct {
 	Depth    int    `json:"depth,omitempty"`
 	// Secret names the Secret with its credentials; empty: none.
 	Secret string `json:"secret,omitempty"`
-	// Publish pushes what became of the files to the branch deckhand/<run>.
+	// Publish pushes the resulting files to the branch deckhand/<run>.
 	Publish bool `json:"publish,omitempty"`
 }

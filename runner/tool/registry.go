@@ -58,7 +58,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Specs is what a model is told, sorted by name.
+// Specs are the descriptions for a model, sorted by name.
 func (r *Registry) Specs() []step.Tool { return slices.Clone(r.specs) }
 
 // Find returns the tool of that name.

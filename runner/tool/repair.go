@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// RepairJSON makes JSON of a text that only just is none, and reports whether
-// it could. It is conservative: it corrects how something is written, never
-// guesses what was meant. It takes a fence off; ends what is not ended, but no
-// string, since its rest may be missing; drops a comma or a bracket too many at
-// an end; quotes bare names; and turns single quotes, Python's constants, raw
-// line ends and unknown escapes in strings into what JSON has for them.
+// RepairJSON makes JSON of a text that only just is none, and reports whether it could. It
+// is conservative: it corrects how something is written, never guesses what was meant. It
+// removes a code fence. It closes what is not closed, except strings, whose rest may be
+// missing. It drops a surplus comma or bracket at an end and quotes bare names. In strings
+// it converts single quotes, Python's constants, raw line ends and unknown escapes into
+// JSON.
 //
 // JSON comes out as it went in, but for space between values.
 func RepairJSON(raw string) (json.RawMessage, bool) {

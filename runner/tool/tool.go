@@ -61,10 +61,9 @@ const (
 	Once       Effect = "Once"       // an interrupted call is told to the model, never repeated
 )
 
-// A Classifier is a [Tool] whose calls differ in effect, such as one that both
-// reads and writes. What it says of the arguments of a call, which are valid,
-// goes over the Effect of its Spec. It must answer the same for the same
-// arguments.
+// A Classifier is a [Tool] whose calls differ in effect, such as a tool that both reads and
+// writes. What it says of the arguments of a call, which are valid, goes over the Effect of
+// its Spec. It must answer the same for the same arguments.
 type Classifier interface {
 	EffectOf(args json.RawMessage) Effect
 }
@@ -95,8 +94,7 @@ type Call struct {
 	Args json.RawMessage
 	// Scope says where in the tree of agents the call is made.
 	Scope step.Scope
-	// Emit shows progress to whoever follows the Run. It is never nil and never
-	// blocks.
+	// Emit shows progress to users who follow the Run. It is never nil and never blocks.
 	Emit func(text string)
 	// Session does for the call what only its session can. It is never nil when
 	// the loop calls.
@@ -105,17 +103,16 @@ type Call struct {
 
 // A Session is what a call may ask of the session that it belongs to.
 type Session interface {
-	// Delegate has an agent do a piece of work in a session of its own, named
-	// after the call, or in a child Run; called again for the same call it goes on
-	// where it stood. What the other agent could not do is told in the Result.
+	// Delegate has an agent do a piece of work in a session of its own, named after the
+	// call, or in a child Run; called again for the same call it resumes. The Result says
+	// what the other agent could not do.
 	Delegate(ctx context.Context, d Delegation) (Result, error)
 	// Ask puts a question to a person and waits for the answer.
 	Ask(ctx context.Context, q Question) (Answer, error)
-	// Authorize has the policy judge the call with other arguments, in canonical
-	// form, that were not known when it was allowed: those that request the target of
-	// a redirect. It returns nil if the policy allows them, and otherwise what the
-	// model reads. It does not ask a person: arguments that need an approval are
-	// refused.
+	// Authorize has the policy judge the call with other arguments, in canonical form, that
+	// were not known when it was allowed, for example the target of a redirect. It returns
+	// nil if the policy allows them, and otherwise what the model reads. It does not ask a
+	// person: arguments that need an approval are refused.
 	Authorize(ctx context.Context, args json.RawMessage) *Error
 	// Allows reports whether the policies of the session, its agent's and those of
 	// all agents above, let it make a call without a person: for tools whose result
@@ -139,12 +136,12 @@ type Delegation struct {
 	// Run says that the agent works in a child Run, which is given Input and nothing
 	// else.
 	Run bool
-	// Prompt is the first that it is told; Input the values of its instructions.
+	// Prompt is its first message, Input the values of its instructions.
 	Prompt string
 	Input  json.RawMessage
 }
 
-// A Question is what a person is asked.
+// A Question is a question to a user.
 type Question struct {
 	// Call is the id of the call that asks.
 	Call string
@@ -152,12 +149,12 @@ type Question struct {
 	// Schema, a JSON Schema, is what people are shown of how to answer; empty: in
 	// any words.
 	Schema json.RawMessage
-	// Fits says what is wrong with an answer, to whoever gave it, who is then asked
-	// to give another; nil: any answer will do.
+	// Fits says what is wrong with an answer; the user who gave it may then give another.
+	// Nil accepts any answer.
 	Fits func(answer string) error
 }
 
-// An Answer is what a person said. Expired says that nobody did in time.
+// An Answer is the answer of a user. Expired says that none was given in time.
 type Answer struct {
 	Text    string
 	By      string

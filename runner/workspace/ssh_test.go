@@ -158,7 +158,7 @@ func TestSSHIsRefused(t *testing.T) {
 		change func(*workspace.Git)
 		says   string
 	}{
-		"no known_hosts":                   {map[string]string{"known_hosts": ""}, nil, `has no key "known_hosts", so nobody could tell the server from another: add to it what "ssh-keyscan 127.0.0.1" prints`},
+		"no known_hosts":                   {map[string]string{"known_hosts": ""}, nil, `has no key "known_hosts", so the server cannot be verified: add to it what "ssh-keyscan 127.0.0.1" prints`},
 		"known_hosts without the host":     {map[string]string{"known_hosts": knownhosts.Line([]string{"example.com"}, other.PublicKey())}, nil, "does not have the host"},
 		"known_hosts that nobody can read": {map[string]string{"known_hosts": "x y z"}, nil, "cannot be read as such"},
 		"another key of the host":          {map[string]string{"known_hosts": knownhosts.Line([]string{s.address}, other.PublicKey())}, nil, "shows another key"},

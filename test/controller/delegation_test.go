@@ -247,7 +247,7 @@ func TestRunsAreNoDeeperThanMayBe(t *testing.T) {
 	b.crank()
 	b.crank()
 	got := told(t, b.onlyPod())
-	if len(got) != 1 || got[0].Run != "" || !strings.HasPrefix(got[0].Message, "Agents may give work to agents 1 deep (limits.depth), and this Run is 1 deep already") {
+	if len(got) != 1 || got[0].Run != "" || !strings.HasPrefix(got[0].Message, "Delegation is limited to a depth of 1 (limits.depth), and this Run has depth 1") {
 		t.Errorf("the runner is told %+v", got)
 	}
 	if b.get().Status.Internal.Delegated != nil {

@@ -160,7 +160,7 @@ func TestAnAgentGivesWorkToItself(t *testing.T) {
 	s.run("diver", func(r *v1alpha1.Run) { r.Name = "other" })
 	for _, name := range append(first, "other") {
 		text := s.settles(s.named(name), "True Finished").Status.Progress.Result.Text
-		if strings.Count(text, "Below: ") != 3 || !strings.Contains(text, "2 deep (limits.depth), and this Run is 2 deep already") {
+		if strings.Count(text, "Below: ") != 3 || !strings.Contains(text, "a depth of 2 (limits.depth), and this Run has depth 2") {
 			t.Errorf("Run %s says %s", name, text)
 		}
 		s.ends(s.named(name+"-s2c1"), "True Finished")

@@ -55,8 +55,8 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 	}{
 		"nothing is in the way":           {said(`{"prompt":"x"}`), nil, ""},
 		"nor as deep as it may be":        {said(`{"prompt":"x"}`), []func(*world){deep(2)}, ""},
-		"it is one deeper":                {said(`{"prompt":"x"}`), []func(*world){deep(3)}, "Agents may give work to agents 3 deep (limits.depth), and this Run is 3 deep already"},
-		"not at all":                      {said(`{"prompt":"x"}`), []func(*world){depth(0)}, "0 deep (limits.depth)"},
+		"it is one deeper":                {said(`{"prompt":"x"}`), []func(*world){deep(3)}, "Delegation is limited to a depth of 3 (limits.depth), and this Run has depth 3"},
+		"not at all":                      {said(`{"prompt":"x"}`), []func(*world){depth(0)}, "a depth of 0 (limits.depth)"},
 		"deeper than anything may be":     {said(`{"prompt":"x"}`), []func(*world){deep(5)}, "and this Run is 5 deep"},
 		"an agent that is not listed":     {review("s2c1", func(p *v1alpha1.PendingRequest) { p.Agent = "fixer" }), nil, "Agent fixer is not among those"},
 		"no JSON":                         {said(`{`), nil, "is no JSON object"},

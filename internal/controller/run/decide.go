@@ -162,7 +162,7 @@ func unresolved(w world) (plan, bool) {
 }
 
 // byItself ends what is said of something that is waited for.
-const byItself = "; once it is there, the Run goes on by itself"
+const byItself = "; the Run continues when it exists"
 
 // patiently waits for something outside the Run, limits.pending at most, and as
 // long as it takes while it is paused.
@@ -174,7 +174,7 @@ func patiently(w world, reason, message string) plan {
 	left := limit - w.now.Sub(w.pendingSince())
 	if left <= 0 {
 		message, _, _ = strings.Cut(message, byItself) // not any more
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: %s", limit, message))
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, message))
 	}
 	return waiting(reason, message, left)
 }

@@ -44,7 +44,7 @@ func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error
 	return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are taken by Runs that are not of this one; delete these", strings.Join(childNames(w.run, p.asked.ID), " and ")), maxRefusedWait), nil
 }
 
-var errTaken = errors.New("somebody else's Run has the name")
+var errTaken = errors.New("another Run has the name")
 
 // createChild makes a child Run, or finds that it is there.
 func (r *Reconciler) createChild(ctx context.Context, w world, child *v1alpha1.Run) error {

@@ -62,9 +62,9 @@ func refusal(w world, d delegation) string {
 	case d.child != nil || d.gone:
 		return ""
 	case offer == nil:
-		return fmt.Sprintf("Agent %s is not among those that may be given work in a Run of their own", name)
+		return fmt.Sprintf("Agent %s is not listed in spec.tools with delegation: {mode: Run}", name)
 	case int64(len(w.above))+1 > depth:
-		return fmt.Sprintf("Agents may give work to agents %d deep (limits.depth), and this Run is %d deep already: do the work yourself", depth, len(w.above))
+		return fmt.Sprintf("Delegation is limited to a depth of %d (limits.depth), and this Run has depth %d: do the work yourself", depth, len(w.above))
 	case len(w.run.Status.Internal.Delegated) >= maxChildren:
 		return fmt.Sprintf("This Run has asked for %d Runs already, which is the most: do the rest yourself", maxChildren)
 	}

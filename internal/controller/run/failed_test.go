@@ -229,7 +229,7 @@ func TestAConfigMapThatCannotBeReplacedIsNamedInTheCondition(t *testing.T) {
 			t.Error("it is not tried again")
 		}
 	}
-	want := "Creating ConfigMap " + other.Name + " in place of one that another client wrote, which must not write ConfigMaps of this name: an object of this name exists already. The operator tries again"
+	want := "Creating ConfigMap " + other.Name + " in place of a ConfigMap that another client wrote, which must not write ConfigMaps of this name: an object of this name exists already. The operator tries again"
 	if got := messageOf(s.get()); !strings.Contains(got, want) {
 		t.Errorf("the message is %q, want %q", got, want)
 	}

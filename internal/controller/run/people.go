@@ -32,7 +32,7 @@ func awaitsOthers(w world) bool {
 func waitsFor(w world) (reason, message string) {
 	switch p := w.progress(); p.State {
 	case v1alpha1.ReasonRateLimited:
-		return p.State, "The provider of the model asks to wait; the Run goes on by itself"
+		return p.State, "The provider of the model asks to wait; the Run continues automatically"
 	case v1alpha1.ReasonPaused:
 		return p.State, toldPaused
 	case v1alpha1.ReasonAwaitingChild:

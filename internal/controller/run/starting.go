@@ -26,7 +26,7 @@ func starting(w world) (plan, bool) {
 	case s != nil && s.State.Running != nil:
 		return waiting(reason, begins, overrunIn(w)), true
 	case gated(pod):
-		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates: whoever set them decides when it starts", 0), true
+		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates; the controller that set them decides when it starts", 0), true
 	}
 	if p, lost := volumeLostBeforeStart(w); lost {
 		return p, true

@@ -150,7 +150,7 @@ func TestGivenUpPromisesNothing(t *testing.T) {
 		t.Errorf("while it waits, it says: %s", got)
 	}
 	w.now = w.now.Add(w.limits().pending)
-	want := "Waited 10m0s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: " + missing
+	want := "Timed out after 10m0s (limits.pending) waiting for: " + missing + ". Fix the cause and create a new Run"
 	if got := patiently(w, v1alpha1.ReasonSecretMissing, missing+byItself+" within two minutes").message; got != want {
 		t.Errorf("at the end it says: %s", got)
 	}

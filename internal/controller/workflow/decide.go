@@ -91,5 +91,5 @@ func unheeded(v *workflow.Version) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; no node waits for the approval %s: name it in dependsOn of those that it is to hold back", strings.Join(names, ", "))
+	return fmt.Sprintf("; no node waits for the approval %s: add it to dependsOn of the nodes that must wait for it", strings.Join(names, ", "))
 }

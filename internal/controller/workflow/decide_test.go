@@ -68,7 +68,7 @@ func TestReady(t *testing.T) {
 	}{
 		"everything is there":            {reaching(release()), "True Ready: 2 nodes"},
 		"one node":                       {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes = w.Spec.Nodes[:1] })), "True Ready: 1 node"},
-		"an approval holds nothing back": {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes = append(w.Spec.Nodes, consent) })), "True Ready: 3 nodes; no node waits for the approval consent: name it in dependsOn of those that it is to hold back"},
+		"an approval holds nothing back": {reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes = append(w.Spec.Nodes, consent) })), "True Ready: 3 nodes; no node waits for the approval consent: add it to dependsOn of the nodes that must wait for it"},
 		"{{ }} in a prompt": {
 			reaching(release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[0].Prompt = "Fix {{ parameters.file }}." })),
 			"True Ready: 2 nodes; node fix: prompt: column 5: {{ parameters.file }} is sent to the model as text; write ${{ input.file }}",

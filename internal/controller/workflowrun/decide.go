@@ -165,7 +165,7 @@ func unresolved(w world) (plan, bool) {
 	limit := pendingLimit(w)
 	left := limit - w.now.Sub(pendingSince(w))
 	if left <= 0 {
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Waited %s, as limits.pending says, and this Run does not go on: mend it and create another. It waited for this: %s", limit, w.obstacle)), true
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, w.obstacle)), true
 	}
 	return waiting(v1alpha1.ReasonPending, w.obstacle, left), true
 }

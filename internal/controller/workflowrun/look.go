@@ -143,7 +143,7 @@ func (r *Reconciler) version(ctx context.Context, parent *v1alpha1.Run) (*workfl
 	if v, _, err = r.current(ctx, parent); err != nil || v != nil && v.Hash == hash {
 		return v, "", err // stored again before the next child is made
 	}
-	return nil, fmt.Sprintf("The version of Workflow %s that this Run runs is gone, or somebody changed it (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
+	return nil, fmt.Sprintf("The revision of Workflow %s that this Run uses was deleted or changed (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
 }
 
 // pinned is the version that a Run is made for by another; empty: none. The

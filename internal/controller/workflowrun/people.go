@@ -162,7 +162,7 @@ func (m *mind) ruling(node string) json.RawMessage {
 		Reason   string          `json:"reason"`
 		Input    json.RawMessage `json:"input,omitempty"`
 	}
-	out := output{At: m.now.UTC().Format(time.RFC3339), Reason: "nobody decided in time"}
+	out := output{At: m.now.UTC().Format(time.RFC3339), Reason: "no Decision was made in time"}
 	if ended := nodeStatus(m.run.Status.Nodes, node); ended != nil && ended.FinishedAt != nil {
 		out.At = ended.FinishedAt.UTC().Format(time.RFC3339)
 	}
@@ -204,7 +204,7 @@ func (m *mind) denied(node string) string {
 	d := m.decision(node)
 	switch {
 	case d == nil:
-		return "nobody decided in time"
+		return "no Decision was made in time"
 	case d.Spec.Reason == "":
 		return "denied by " + d.Spec.By
 	}

@@ -174,7 +174,7 @@ func testVersions(t *testing.T, b backend.Backend) {
 		_, err := b.Write(t.Context(), "f", []byte(content), when)
 		return err
 	}
-	wantError(t, "Write to a version of a file that is not there", write("x", "0123"), backend.ErrChanged)
+	wantError(t, "Write to a version of a file that does not exist", write("x", "0123"), backend.ErrChanged)
 	wantError(t, "Write of a new file", write("one", backend.Absent), nil)
 	wantError(t, "Write of a new file, repeated", write("one", backend.Absent), nil)
 	wantError(t, "Write of another new file", write("two", backend.Absent), backend.ErrExists)

@@ -80,7 +80,7 @@ func testLarge(t *testing.T, b backend.Backend) {
 	}
 	got, err := b.Edit(t.Context(), "f", backend.Edit{Old: "a", New: "b", All: true, When: before})
 	if err != nil || got.Replaced != many {
-		t.Errorf("Edit after one that was too large: %+v, error %v", got, err)
+		t.Errorf("Edit after an edit that was too large: %+v, error %v", got, err)
 	}
 	var several *backend.NotUniqueError
 	_, err = b.Edit(t.Context(), "f", backend.Edit{Old: "b", New: "c"})
@@ -146,7 +146,7 @@ func testWriters(t *testing.T, b backend.Backend) {
 				made.Add(1)
 				return
 			}
-			wantError(t, "Write of a file that somebody made", err, backend.ErrExists)
+			wantError(t, "Write of a file that another client created", err, backend.ErrExists)
 		})
 	}
 	all.Wait()

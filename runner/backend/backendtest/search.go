@@ -62,7 +62,7 @@ func testGlob(t *testing.T, b backend.Backend) {
 		"a file is no directory":               {"a.py/**", ".", nil},
 		"nor where a pattern means it":         {"*.py/**", ".", nil},
 		"directories are not files":            {"nested", ".", nil},
-		"a place that is not there":            {"none/*.py", ".", nil},
+		"a place that does not exist":          {"none/*.py", ".", nil},
 		"trees are read in order":              {"s*/**", ".", []string{"sub/b.py", "sub/nested/c.py", "sub-b/d.txt"}},
 	}
 	for name, tc := range cases {
@@ -144,7 +144,7 @@ func testGlobErrors(t *testing.T, b backend.Backend) {
 		}
 	}
 	_, err := b.Glob(t.Context(), "*", "none", nil)
-	wantError(t, "Glob in a place that is not there", err, backend.ErrNotFound)
+	wantError(t, "Glob in a place that does not exist", err, backend.ErrNotFound)
 	_, err = b.Glob(t.Context(), "*", "f", nil)
 	wantError(t, "Glob in a file", err, backend.ErrNotDir)
 }
@@ -266,7 +266,7 @@ func testGrepErrors(t *testing.T, b backend.Backend) {
 		}
 	}
 	_, err := b.Grep(t.Context(), backend.Query{Pattern: "a", Dir: "none"})
-	wantError(t, "Grep in a place that is not there", err, backend.ErrNotFound)
+	wantError(t, "Grep in a place that does not exist", err, backend.ErrNotFound)
 	_, err = b.Grep(t.Context(), backend.Query{Pattern: "a", Dir: "binary"})
 	wantError(t, "Grep in a binary file", err, backend.ErrBinary)
 	_, err = b.Grep(t.Context(), backend.Query{Pattern: "a", Glob: "../*"})

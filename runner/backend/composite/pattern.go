@@ -14,7 +14,7 @@ import (
 // search of its own.
 const maxPatterns = 16
 
-var errTooBroad = errors.New("it says too many ways to the places that there are; look in one of them")
+var errTooBroad = errors.New("it says too many ways to the existing places; search one of them")
 
 // below returns the patterns that, in a mount at a path below the place where a
 // search starts, find what the pattern finds there; none when it finds nothing.

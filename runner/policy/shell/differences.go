@@ -257,7 +257,7 @@ func (r *reader) switches(name string, args []word) {
 		case !w.known:
 			r.hide("options of the shell that are only known when it runs: " + name + " " + w.show())
 		case listed(reading, w.text), strings.HasPrefix(w.text, "compat"), strings.ContainsRune(letters, 'k'):
-			r.hide("the shell is told to read commands differently: " + name + " " + w.show())
+			r.hide("a setting changes how the shell reads commands: " + name + " " + w.show())
 		}
 	}
 }

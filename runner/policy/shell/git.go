@@ -20,7 +20,7 @@ func (r *reader) git(args []word) {
 		case w.known && w.text == "-c" && len(rest) > 0:
 			r.setting(rest[0])
 		case strings.HasPrefix(w.text, "--config-env"), strings.HasPrefix(w.text, "--exec-path="), strings.HasPrefix(w.text, "-O"), strings.HasPrefix(w.text, "--template"):
-			r.hide("git is told to run what is not shown: " + w.show())
+			r.hide("git runs what is not shown: " + w.show())
 		case strings.HasPrefix(w.text, "--config="):
 			r.setting(word{text: w.text[len("--config="):], known: w.known})
 		case w.known && w.text == "--config" && len(rest) > 0:

@@ -16,7 +16,7 @@ import (
 
 const usage = `usage:
   sandbox install DIR…   put this program into DIR/bin and make DIR/run, of each
-  sandbox serve [flags]  run commands for whoever connects to the socket
+  sandbox serve [flags]  run commands for clients of the socket
 `
 
 // Main is the program, whose arguments are without its own name.

@@ -124,7 +124,7 @@ func testAppend(t *testing.T, g ground) {
 		}
 	}
 	err := g.Append(t.Context(), row("none"), 7, steps(8, "x")...)
-	wantError(t, "Append to a session that is not there", err, session.ErrConflict)
+	wantError(t, "Append to a session that does not exist", err, session.ErrConflict)
 	wantTold(t, g, "a", "1:one 2:two 3:three")
 }
 
@@ -166,7 +166,7 @@ func testOwner(t *testing.T, g ground) {
 		{ID: "a", App: "app", Agent: "agent"},
 	} {
 		err := g.Append(t.Context(), theirs, 1, steps(2, "two")...)
-		wantError(t, "Append to a session of somebody else", err, session.ErrOwner)
+		wantError(t, "Append to a session of another owner", err, session.ErrOwner)
 	}
 	wantTold(t, g, "a", "1:one")
 }

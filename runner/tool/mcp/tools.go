@@ -51,7 +51,7 @@ func (s *Server) Tools(allow, deny []string) ([]tool.Tool, error) {
 			continue
 		}
 		if len(tools) == maxTools {
-			s.Log(fmt.Sprintf("it offers more than %d tools; the rest is left out; name those that are needed in allow", maxTools))
+			s.Log(fmt.Sprintf("it offers more than %d tools; the rest is left out; list the tools that you need in allow", maxTools))
 			break
 		}
 		tools = append(tools, t)
@@ -81,7 +81,7 @@ func (s *Server) all() []*remote {
 	tools := own
 	for _, o := range s.offered.tools {
 		if slices.ContainsFunc(own, func(t *remote) bool { return t.home == o.name }) {
-			s.Log(fmt.Sprintf("the tool %q is left out: it has the name of one that reads resources or prompts", o.name))
+			s.Log(fmt.Sprintf("the tool %q is left out: it has the name of a tool that reads resources or prompts", o.name))
 			continue
 		}
 		home = append(home, o.name)

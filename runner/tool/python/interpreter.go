@@ -169,7 +169,7 @@ func (i *interpreter) ended() string {
 		return i.err.Error()
 	}
 	if i.err != nil {
-		return fmt.Sprintf("nobody knows how: %v", i.err)
+		return fmt.Sprintf("for an unknown reason: %v", i.err)
 	}
 	if killed := output.Killed(i.exit, 0); killed != "" {
 		return killed

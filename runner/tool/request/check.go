@@ -58,7 +58,7 @@ func compile(ts task.Toolset) ([]*plan, error) {
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("requests.tools[%d]", i)
 		if seen[t.Name] {
-			return nil, wrong(at+".name", "is %q, as that of another; give each a name of its own", t.Name)
+			return nil, wrong(at+".name", "is %q, and so is another; use different names", t.Name)
 		}
 		seen[t.Name] = true
 		p := &plan{tool: t, base: base, input: input(t), media: media(r.Headers)}

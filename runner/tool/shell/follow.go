@@ -97,5 +97,5 @@ func (s *Shells) unknown(id string) tool.Result {
 	if all := s.list(); all != "" {
 		there = "There are: " + all + "."
 	}
-	return tool.Fail(fmt.Sprintf("There is no background command %q. One that ran when the runner was restarted is lost; one that ended long ago is forgotten.", id), there)
+	return tool.Fail(fmt.Sprintf("There is no background command %q. Commands that ran when the runner was restarted are lost; commands that ended long ago are forgotten.", id), there)
 }

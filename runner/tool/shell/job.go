@@ -100,7 +100,7 @@ func (j *job) status() string {
 		return "still running"
 	}
 	if j.err != nil {
-		return fmt.Sprintf("ended, nobody knows how: %v", j.err)
+		return fmt.Sprintf("ended for an unknown reason: %v", j.err)
 	}
 	if killed := output.Killed(j.exit, j.timeout); killed != "" {
 		return killed

@@ -141,7 +141,7 @@ func TestJobsThatARestartLost(t *testing.T) {
 		}
 	}
 	got := k.call(shell.NameOutput, map[string]any{"id": "job-2"})
-	want := "Error: There is no background command \"job-2\". One that ran when the runner was restarted is lost; one that ended long ago is forgotten.\n- There is none now."
+	want := "Error: There is no background command \"job-2\". Commands that ran when the runner was restarted are lost; commands that ended long ago are forgotten.\n- There is none now."
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

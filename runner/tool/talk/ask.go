@@ -24,7 +24,7 @@ type askIn struct {
 	Schema   map[string]any `json:"schema,omitempty" jsonschema:"the JSON Schema, of type object, that the answer must fit; leave it out for an answer in words"`
 }
 
-const unanswered = "Nobody answered in time. Go on with what is most sensible without an answer, and say in the result what you assumed."
+const unanswered = "No user answered in time. Go on with what is most sensible without an answer, and say in the result what you assumed."
 
 // Ask puts a question to a person and waits for the answer.
 func Ask() tool.Tool {

@@ -194,7 +194,7 @@ func afterStatus(a *answer) []string {
 	case a.code == http.StatusNotFound, a.code == http.StatusGone:
 		return []string{"Check how the address is written, or find the page from the start of the site."}
 	case a.code == http.StatusUnauthorized, a.code == http.StatusForbidden:
-		return []string{"The page is not open to everybody, or not to programs. Use another source."}
+		return []string{"The page is not public, or refuses programs. Use another source."}
 	case a.code == http.StatusTooManyRequests:
 		return []string{"Do something else before you try it again" + wait(a.header) + "."}
 	case a.code >= http.StatusInternalServerError:

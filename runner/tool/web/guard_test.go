@@ -53,7 +53,7 @@ func TestARefusedAddressSaysWhatToDo(t *testing.T) {
 		"Error: http://meta.example/latest/ was not requested: the address 169.254.169.254 may not be reached", "the owner of this agent")
 	has(t, get(t, o, "http://nobody.example/"), "there is no host nobody.example", "Check how the host is written")
 	has(t, get(t, Options{Hosts: []string{"a.example", "*.b.example"}}, "http://c.example/"),
-		"the host c.example is not one that this tool may reach", "It may reach: a.example, *.b.example")
+		"this tool may not reach the host c.example", "It may reach: a.example, *.b.example")
 }
 
 // A name that leads elsewhere the second time is judged the second time.

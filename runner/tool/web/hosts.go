@@ -37,7 +37,7 @@ type hostError struct {
 }
 
 func (e *hostError) Error() string {
-	return fmt.Sprintf("the host %s is not one that this tool may reach", e.host)
+	return fmt.Sprintf("this tool may not reach the host %s", e.host)
 }
 
 // check holds a name in canonical form to the list.

@@ -46,7 +46,7 @@ func TestTarget(t *testing.T) {
 		"a listed address":              {some, "http://10.1.2.3/", "http://10.1.2.3/"},
 		"a listed address of IPv6":      {some, "http://[FD12:0::1]/", "http://[fd12::1]/"},
 		"listed in another script":      {some, "http://xn--mnchen-3ya.example/", "http://xn--mnchen-3ya.example/"},
-		"not listed":                    {some, "https://example.com/", "the host example.com is not one that this tool may reach"},
+		"not listed":                    {some, "https://example.com/", "this tool may not reach the host example.com"},
 		"below one that is listed only": {some, "https://x.api.example.com/", "is not one"},
 		"the suffix itself":             {some, "https://cluster.local/", "is not one"},
 		"a name that ends like it":      {some, "https://evilcluster.local/", "is not one"},

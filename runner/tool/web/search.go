@@ -189,7 +189,7 @@ func (f found) show(in searchIn) tool.Result {
 	return tool.Result{Text: strings.TrimSpace(out.String()), Summary: summary}
 }
 
-const ownerMends = "This is for the owner of the agent to mend, in the credentials and the endpoint of WebSearch. Go on without searching, and say so in the result."
+const ownerMends = "The owner of the agent must fix the API key or the endpoint of WebSearch. Continue without searching, and say so in the result."
 
 // The statuses by which Tavily says that a plan is used up.
 const (

@@ -118,7 +118,7 @@ func sshCredentials(dir string, at location) (credentials, error) {
 	case len(key) == 0:
 		return credentials{}, Refused("The Secret for %s has no key %q, which an ssh URL needs: use a Secret of type kubernetes.io/ssh-auth, or an https URL.", at.text, keyPrivateKey)
 	case len(strings.TrimSpace(string(hosts))) == 0:
-		return credentials{}, Refused("The Secret for %s has no key %q, so nobody could tell the server from another: add to it what \"ssh-keyscan %s\" prints, once you have compared it with what the provider publishes.", at.text, keyKnownHosts, hostOnly(at))
+		return credentials{}, Refused("The Secret for %s has no key %q, so the server cannot be verified: add to it what \"ssh-keyscan %s\" prints, once you have compared it with what the provider publishes.", at.text, keyKnownHosts, hostOnly(at))
 	}
 	return credentials{username: firstOf(at.user, "git"), privateKey: key, knownHosts: dir + "/" + keyKnownHosts}, nil
 }

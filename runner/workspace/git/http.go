@@ -65,7 +65,7 @@ func (w *httpWire) open(ctx context.Context, s service) (talk, error) {
 	}
 	defer res.Body.Close()
 	if want := "application/x-" + string(s) + "-advertisement"; res.Header.Get("Content-Type") != want {
-		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is that of a repository, as one would clone it.", w.at.text, words(res.Header.Get("Content-Type")))
+		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is the clone URL of a repository.", w.at.text, words(res.Header.Get("Content-Type")))
 	}
 	advertised, err := readRefs(res.Body)
 	if err != nil {

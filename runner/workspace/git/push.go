@@ -126,7 +126,7 @@ func (r *Remote) verdict(request *packp.ReferenceUpdateRequest, answer io.Reader
 	told := &complaints{}
 	report := packp.NewReportStatus()
 	if err := report.Decode(banded(request.Capabilities, answer, told)); err != nil {
-		return said(fmt.Errorf("reading what became of the branch: %w", errors.Join(err, telling(told))))
+		return said(fmt.Errorf("reading the state of the branch: %w", errors.Join(err, telling(told))))
 	}
 	if report.UnpackStatus != "ok" {
 		return Refused("%s did not take the commit (%s).", r.at.text, because(report.UnpackStatus, told))
@@ -137,7 +137,7 @@ func (r *Remote) verdict(request *packp.ReferenceUpdateRequest, answer io.Reader
 		}
 	}
 	if len(report.CommandStatuses) == 0 {
-		return fmt.Errorf("%s did not say what became of the branch", r.at.text)
+		return fmt.Errorf("%s did not report the state of the branch", r.at.text)
 	}
 	return nil
 }

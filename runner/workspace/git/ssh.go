@@ -23,7 +23,7 @@ type sshWire struct {
 func overSSH(at location, c credentials) (wire, error) {
 	key, err := ssh.ParsePrivateKey(c.privateKey)
 	if _, locked := errors.AsType[*ssh.PassphraseMissingError](err); locked {
-		return nil, Refused("The key %q of the Secret for %s has a passphrase, and nobody is there to type it: make a deploy key without one.", keyPrivateKey, at.text)
+		return nil, Refused("The key %q of the Secret for %s has a passphrase, which cannot be typed: create a deploy key without one.", keyPrivateKey, at.text)
 	}
 	if err != nil { // its text may quote the key
 		return nil, Refused("The key %q of the Secret for %s is no private key of ssh: it begins with -----BEGIN OPENSSH PRIVATE KEY----- or the like, and ends with a line break.", keyPrivateKey, at.text)
@@ -105,7 +105,7 @@ func (w *sshWire) denied(err error) error {
 	case knownhosts.IsHostUnknown(err):
 		return unknownHost(w.at)
 	case knownhosts.IsHostKeyChanged(err):
-		return Refused("The host %s shows another key than the one in %q of the Secret: if its provider has changed it, write the new one into the Secret; else somebody else answers there.", w.at.host, keyKnownHosts)
+		return Refused("The host %s shows another key than the one in %q of the Secret: if its provider has changed it, write the new one into the Secret; otherwise another server answers there.", w.at.host, keyKnownHosts)
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return Refused("%s does not accept the key of the Secret for the user %q: add its public half as a deploy key, with the right to write if branches are to be published.", w.at.text, w.config.User)
 	default:

@@ -154,7 +154,7 @@ func (s *Store) abbreviated(name string) (plumbing.Hash, error) {
 	}
 	switch len(found) {
 	case 0:
-		return plumbing.ZeroHash, Refused("The repository has no branch, tag or commit %q: name one that is there.", name)
+		return plumbing.ZeroHash, Refused("The repository has no branch, tag or commit %q: use an existing one.", name)
 	case 1:
 		return found[0], nil
 	default:

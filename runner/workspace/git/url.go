@@ -52,7 +52,7 @@ func locate(raw string) (location, error) {
 
 func fromURL(u *url.URL, scheme string) (location, error) {
 	if _, has := u.User.Password(); has {
-		return location{}, Refused("The URL of the git repository has a password in it, where everybody can read it: take it out and put it into a Secret of type kubernetes.io/basic-auth.")
+		return location{}, Refused("The URL of the git repository has a password in it, which every reader of the Agent can see: remove it and put it into a Secret of type kubernetes.io/basic-auth.")
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
 		return location{}, Refused("The URL of the git repository has more in it than a host and a path: %s.", urlForms)

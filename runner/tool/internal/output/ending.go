@@ -63,7 +63,7 @@ func Dropped(e sandbox.Exit) string {
 	if e.Dropped == 0 {
 		return ""
 	}
-	return fmt.Sprintf("[It printed %d bytes more, which nobody looked at.]", e.Dropped)
+	return fmt.Sprintf("[It printed %d more bytes, which were not read.]", e.Dropped)
 }
 
 // Seconds is a duration as the arguments of calls have them.
