@@ -18,21 +18,6 @@ func TestWorkflowsOfThePageAreReady(t *testing.T) {
 	ready(t, shown(t, filepath.Join("docs", "workflows.md")))
 }
 
-// The Workflow of the first page is Ready beside Agents as its comments say.
-func TestWorkflowOfTheFirstPageIsReady(t *testing.T) {
-	o := shown(t, "README.md")
-	gather(t, o, `
-kind: Agent
-metadata: {name: historian}
-spec:
-  instructions: You know what changed.
-  model: gpt
-  output: {schema: {type: object, required: [changes], properties: {changes: {type: array, items: {type: string}}}}}
-`)
-	gather(t, o, `{kind: Agent, metadata: {name: publisher}, spec: {instructions: You publish., model: gpt}}`)
-	ready(t, o)
-}
-
 // shown are the objects of a page.
 func shown(t *testing.T, page string) workflow.Objects {
 	t.Helper()
