@@ -37,7 +37,7 @@ func TestCodingAgent(t *testing.T) {
 	if len(blocks) != 5 {
 		t.Fatalf("the page has %d blocks to type", len(blocks))
 	}
-	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "mend-tide"}}
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "fix-tide"}}
 	reasons := p.watchReasons(run)
 
 	shell(blocks[0]) // apply
@@ -47,7 +47,7 @@ func TestCodingAgent(t *testing.T) {
 	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(asked, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
 		t.Fatalf("it asks %+v, and the terminal shows %s", request, asked)
 	}
-	p.noCanary("mend-tide-1")
+	p.noCanary("fix-tide-1")
 
 	shell(blocks[2]) // the pod goes
 	again := p.await(run, "asks again", func(r *v1alpha1.Run) bool {
@@ -70,10 +70,10 @@ func TestCodingAgent(t *testing.T) {
 		chain = chain[at:]
 	}
 	decided := ended.Status.Progress.Decided
-	if len(decided) != 1 || decided[0].Name != "mend-tide."+request.ID || decided[0].Digest != request.Digest || decided[0].Refused != "" {
+	if len(decided) != 1 || decided[0].Name != "fix-tide."+request.ID || decided[0].Digest != request.Digest || decided[0].Refused != "" {
 		t.Errorf("it acted on %+v", decided)
 	}
-	for _, pod := range []string{"mend-tide-1", "mend-tide-2"} {
+	for _, pod := range []string{"fix-tide-1", "fix-tide-2"} {
 		if strings.Contains(p.log(t.Context(), pod), demoPassword) {
 			t.Errorf("the log of %s holds the password", pod)
 		}
@@ -85,11 +85,11 @@ func TestCodingAgent(t *testing.T) {
 func (p *place) published(run *v1alpha1.Run, shown string) {
 	p.t.Helper()
 	result := run.Status.Progress.Result
-	if result.Published == nil || result.Published.Branch != "deckhand/mend-tide" || len(result.Published.Commit) != 40 {
+	if result.Published == nil || result.Published.Branch != "deckhand/fix-tide" || len(result.Published.Commit) != 40 {
 		p.t.Fatalf("it published %+v", result.Published)
 	}
 	for _, want := range []string{
-		result.Published.Commit, "Work of Run " + p.name + "/mend-tide", "the remainder has the sign of the dividend",
+		result.Published.Commit, "Work of Run " + p.name + "/fix-tide", "the remainder has the sign of the dividend",
 		"-\treturn (high - hour) % 12", "+\treturn ((high-hour)%12 + 12) % 12", "1 file changed, 1 insertion(+), 1 deletion(-)",
 	} {
 		if !strings.Contains(shown, want) {
@@ -104,7 +104,7 @@ func (p *place) published(run *v1alpha1.Run, shown string) {
 		p.t.Errorf("its files are %q", files)
 	}
 	said := p.gitLog()
-	if len(said.Pushes) != 1 || said.Pushes[0].Ref != "refs/heads/deckhand/mend-tide" || said.Pushes[0].New != result.Published.Commit {
+	if len(said.Pushes) != 1 || said.Pushes[0].Ref != "refs/heads/deckhand/fix-tide" || said.Pushes[0].New != result.Published.Commit {
 		p.t.Errorf("the git server says %+v", said)
 	}
 }
