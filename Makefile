@@ -44,6 +44,7 @@ generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Make deep copies, C
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
 		output:crd:dir=config/crd output:rbac:dir=config/rbac
+	go run ./hack/crddocs config/crd/deckhand.dev_*.yaml
 	hack/chart-files
 	go run ./hack/eventsdoc
 	go run ./hack/reference
