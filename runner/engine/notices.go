@@ -64,7 +64,7 @@ func (s *session) owe(news string) error {
 		return nil
 	}
 	if err := s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
-		return fmt.Errorf("recording what the model is to be told: %w", err)
+		return fmt.Errorf("recording a notice to the model: %w", err)
 	}
 	return nil
 }

@@ -18,19 +18,18 @@ type Event struct {
 	Payload Payload
 }
 
-// A Feed carries what happens to those who listen. Nothing waits for them.
+// A Feed delivers events to listeners. Nothing waits for them.
 type Feed struct {
 	bus *bus.Bus[Event]
 	now func() time.Time
 }
 
-// NewFeed is a Feed that nobody listens to yet.
+// NewFeed returns a Feed without listeners.
 func NewFeed(now func() time.Time) *Feed {
 	return &Feed{bus: bus.New[Event](), now: now}
 }
 
-// Emit tells everybody what happened; message says it in words. It never
-// blocks.
+// Emit delivers an event to all listeners; message says it in words. It never blocks.
 func (f *Feed) Emit(scope step.Scope, message string, p Payload) {
 	f.bus.Publish(Event{At: f.now().UTC(), Scope: scope, Message: message, Payload: p})
 }

@@ -42,7 +42,7 @@ type SessionStart struct {
 // A SessionEnd describes how a session ended.
 type SessionEnd struct {
 	Scope step.Scope
-	// Reason is that of the end, Text the last that the agent said.
+	// Reason is why the session ended, Text the last text of the agent.
 	Reason, Text string
 }
 
@@ -55,8 +55,8 @@ type ToolFunc func(ctx context.Context, c *tool.Call) (tool.Result, error)
 // A Turn is a model call about to be made.
 type Turn struct {
 	Scope step.Scope
-	// Request is what is sent. Whoever changes what was sent before, and does not
-	// only add to its end, voids the provider's cache.
+	// Request is what is sent. A change of what was sent before, other than an addition at
+	// its end, invalidates the provider's cache.
 	Request *model.Request
 	// Say adds a user's step to the session and to the Request.
 	Say func(text string, note step.Note) error

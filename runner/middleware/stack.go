@@ -82,9 +82,8 @@ func (s *Stack) Instructions() string {
 	return s.instructions
 }
 
-// Model puts the layers around core. It composes anew each time it is called:
-// call it once a session and keep what it returns. A panic in a layer is an
-// error.
+// Model puts the layers around core. It composes the layers each time it is called: call it
+// once for each session and keep what it returns. A panic in a layer is an error.
 func (s *Stack) Model(core ModelFunc) ModelFunc {
 	if s == nil {
 		return core
@@ -132,9 +131,9 @@ func caught(err *error) {
 	}
 }
 
-// Start starts the layers, outer ones first. When one fails, those that have
-// started are stopped with a SessionEnd that has no Reason, and the error is the
-// one that failed, with what stopping added.
+// Start starts the layers, outer ones first. If a layer fails, the layers that have started
+// are stopped with a SessionEnd without a Reason. The error of the failed layer is joined
+// with errors of stopping.
 func (s *Stack) Start(ctx context.Context, o *SessionStart) error {
 	if s == nil {
 		return nil

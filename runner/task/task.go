@@ -78,9 +78,8 @@ type Tool struct {
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// Toolset names a Toolset of the Snapshot.
 	Toolset string `json:"toolset,omitempty"`
-	// Allow names the only tools of a Toolset or a Builtin that the agent may call,
-	// Deny those that it may not. Tools of a Toolset are named as its server names
-	// them.
+	// Allow names the only tools of a Toolset or a Builtin that the agent may call, Deny the
+	// tools that it may not. Tools of a Toolset are named as its server names them.
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 	// Approval has a person decide on its calls.
