@@ -64,6 +64,6 @@ func compare(t *testing.T, name string, v *workflow.Version) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("a stored revision means something else than it did: Runs in flight change when their operator is upgraded. Take the change back, or convert the old version as the documentation of package stored says (-was +is):\n%s", diff)
+		t.Errorf("a stored revision means something else than it did: Runs in flight change when their operator is upgraded. Take the change back, or convert the old version as the documentation of package stored says. If only a field of the API was renamed, run the test with -update (-was +is):\n%s", diff)
 	}
 }
