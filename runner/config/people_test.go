@@ -55,6 +55,21 @@ func TestInputReachesInstructionsAndPrompt(t *testing.T) {
 	}
 }
 
+// A Run need not give a value that has a default.
+func TestDefaultsOfInputReachInstructionsAndPrompt(t *testing.T) {
+	built := build(t, func(p *config.Parts) {
+		p.Snapshot.Agent.InputSchema = json.RawMessage(`{"type":"object","properties":{"topic":{"type":"string","default":"tides"}},"required":["topic"]}`)
+		p.Snapshot.Agent.Instructions = "You know ${{ input.topic }}."
+		p.Task.Prompt, p.Task.Input = "Write about ${{ input.topic }}.", nil
+	})
+	if got := built.Engine.Task.Prompt; got != "Write about tides." {
+		t.Errorf("the prompt is %q", got)
+	}
+	if got := built.Engine.Actor.Agent.Instructions; !strings.HasPrefix(got, "You know tides.") {
+		t.Errorf("the instructions are %q", got)
+	}
+}
+
 // An agent without a schema takes a prompt, said either way, and may be given
 // more beside it.
 func TestThePromptIsAnInputOfAnAgentWithoutASchema(t *testing.T) {

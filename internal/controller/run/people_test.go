@@ -12,6 +12,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -227,6 +229,24 @@ var peopleStories = map[string]story{
 			r.Spec.Prompt = "Fix line ${{ input.line }}."
 		},
 	},
+}
+
+// A Run need not give what has a default, however its Agent declares that.
+func TestInputHasTheDefaultsOfItsAgent(t *testing.T) {
+	fields := &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "file"}, {Name: "lines", Type: v1alpha1.FieldInteger, Default: &runtime.RawExtension{Raw: []byte("3")}}}}
+	for name, in := range map[string]*v1alpha1.Input{
+		"fields": fields,
+		"schema": {Schema: &runtime.RawExtension{Raw: inputs.Schema(fields)}},
+	} {
+		w := world{run: gen.Run(givenOnly(`{"file":"a.go"}`)), version: &snapshot.Version{}}
+		w.version.Snapshot.Agent.InputSchema = inputs.Schema(in)
+		if got := string(given(w.run.Spec, w.version.Snapshot.Agent)); got != `{"file":"a.go","lines":3}` {
+			t.Errorf("%s: given() = %s", name, got)
+		}
+		if p, misfit := unfit(w); misfit {
+			t.Errorf("%s: the Run is refused: %s", name, p.message)
+		}
+	}
 }
 
 func TestStoriesOfPeople(t *testing.T) { tellAll(t, peopleStories) }

@@ -66,11 +66,16 @@ func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 		return nil, fmt.Errorf("using the input schema of the agent %s: %w", a.Name, err)
 	}
 	spec.Input = a.InputSchema
-	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in json.RawMessage) (tool.Result, error) {
+	// Policies and approvers see the defaults that the agent is given.
+	fill := func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+		return schema.Fill(a.InputSchema, args), nil
+	}
+	return tool.WithCanonical(tool.Typed(spec, func(ctx context.Context, call tool.Call, in json.RawMessage) (tool.Result, error) {
 		d := d
-		d.Prompt, d.Input = prompt(in), in
+		d.Input = schema.Fill(a.InputSchema, in)
+		d.Prompt = prompt(d.Input)
 		return hand(ctx, call, d)
-	}), nil
+	}), fill), nil
 }
 
 // checkInput holds a schema to what the arguments of a tool can be: an object.

@@ -54,6 +54,7 @@ func TestCalls(t *testing.T) {
 	reviewer := agent(t, agents[0], "")
 	fixer := agent(t, task.Agent{Name: "fixer", InputSchema: json.RawMessage(typed)}, "fix")
 	far := remote(t, task.Agent{Name: "reviewer"})
+	filled := agent(t, task.Agent{Name: "filler", InputSchema: json.RawMessage(`{"type":"object","properties":{"file":{"type":"string"},"lines":{"type":"integer","default":3}}}`)}, "")
 	farTyped := remote(t, task.Agent{Name: "fixer", InputSchema: json.RawMessage(typed)})
 	const result = "Done."
 	cases := map[string]struct {
@@ -76,6 +77,7 @@ func TestCalls(t *testing.T) {
 		"a typed agent in a Run":        {farTyped, `{"file":"a.go"}`, &tool.Delegation{Agent: "fixer", Run: true, Prompt: `{"file":"a.go"}`, Input: json.RawMessage(`{"file":"a.go"}`)}, result},
 		"an agent in a Run, of nothing": {far, `{"prompt":""}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
 		"a prompt that is empty":        {fixer, `{"file":"a.go","prompt":""}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","prompt":""}`, Input: json.RawMessage(`{"file":"a.go","prompt":""}`)}, result},
+		"an agent with a default":       {filled, `{"file":"a.go"}`, &tool.Delegation{Agent: "filler", Prompt: `{"file":"a.go","lines":3}`, Input: json.RawMessage(`{"file":"a.go","lines":3}`)}, result},
 		"arguments that do not fit":     {fixer, `{"file":1}`, nil, "Error: Invalid arguments for fix: `file` must be a string; got an integer."},
 	}
 	for name, tc := range cases {

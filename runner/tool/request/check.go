@@ -136,7 +136,7 @@ func (p *plan) template(at, text string, a absence) (*binding.Template, error) {
 		return t, nil
 	}
 	for _, path := range t.Paths() {
-		if !path.Certain(p.input) {
+		if !path.Certain(schema.Filled(p.input)) {
 			return nil, wrong(at, "%s may not be given, and then there is nothing to write there; list it in required of input%s", path, alternative(a))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -44,7 +45,7 @@ func (p *plan) effect() tool.Effect {
 
 // bind makes the request for the arguments of a call.
 func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, error) {
-	in, err := binding.NewInput(args)
+	in, err := binding.NewInput(schema.Fill(p.input, args))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -84,14 +85,14 @@ type sender struct {
 }
 
 // canonical implements [tool.Canonicalizer]. Each value has one spelling in a
-// request, which different values do not share, so arguments are canonical as they
-// are. Those that no request can be made of are refused before anything judges
-// them.
+// request, which different values do not share, so arguments with their defaults
+// are canonical. Those that no request can be made of are refused before anything
+// judges them.
 func (s *sender) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	if _, err := s.plan.bind(ctx, args); err != nil {
 		return nil, unbound(err).Error
 	}
-	return args, nil
+	return schema.Fill(s.plan.input, args), nil
 }
 
 func (s *sender) call(ctx context.Context, call tool.Call, args json.RawMessage) (tool.Result, error) {

@@ -103,6 +103,8 @@ func TestWhereValuesGo(t *testing.T) {
 		"a body that is not given":     {task.RequestTool{Method: "POST", Path: "/a", Body: json.RawMessage(`"${{ input.o }}"`)}, `{"x":""}`, "POST /v1/a", ``},
 		"nothing":                      {task.RequestTool{Method: "DELETE", Path: "/a/", Input: json.RawMessage(`null`)}, `{}`, "DELETE /v1/a/", ``},
 		"a path that is the root":      {task.RequestTool{Method: "GET", Path: "/"}, `{"x":""}`, "GET /v1/", ``},
+		"a default in a path":          {task.RequestTool{Method: "GET", Path: "/a/${{ input.n }}", Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3}}}`)}, `{}`, "GET /v1/a/3", ""},
+		"a default that is not used":   {task.RequestTool{Method: "GET", Path: "/a/${{ input.n }}", Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3}}}`)}, `{"n":4}`, "GET /v1/a/4", ""},
 		"a value within another value": {task.RequestTool{Method: "GET", Path: "/${{ input.o.p }}", Input: json.RawMessage(`{"type":"object","properties":{"o":{"type":"object","properties":{"p":{"type":"string"}},"required":["p"]}},"required":["o"]}`)}, `{"o":{"p":"q"}}`, "GET /v1/q", ``},
 	}
 	for name, tc := range cases {
@@ -118,6 +120,18 @@ func TestWhereValuesGo(t *testing.T) {
 				t.Errorf("the model reads %s", result.Render())
 			}
 		})
+	}
+}
+
+// A policy and an approver see the values that are sent, defaults included.
+func TestDefaultsAreAmongTheCanonicalArguments(t *testing.T) {
+	tools, err := New(one(task.RequestTool{Method: "GET", Path: "/a/${{ input.n }}", Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3}}}`)}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, refused := tool.Canonical(t.Context(), tools[0], json.RawMessage(`{}`))
+	if refused != nil || string(args) != `{"n":3}` {
+		t.Errorf("Canonical() = %s, %v", args, refused)
 	}
 }
 
