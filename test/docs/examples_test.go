@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -109,6 +110,48 @@ func TestExamplesAreListedAndRun(t *testing.T) {
 	for _, m := range link.FindAllStringSubmatch(page, -1) {
 		if _, err := os.Stat(filepath.Join(root, "examples", m[1])); err != nil {
 			t.Errorf("examples/README.md links to %s, which is not there", m[1])
+		}
+	}
+}
+
+// Manifests can be applied side by side: none changes an object of another.
+func TestExamplesHaveNamesOfTheirOwn(t *testing.T) {
+	type object struct {
+		Kind     string
+		Metadata struct{ Name string }
+	}
+	owners := map[object]string{}
+	for _, file := range found(t, ".yaml", "examples", "config/samples") {
+		reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(read(t, file))))
+		for {
+			doc, err := reader.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			var o object
+			if err != nil || syaml.Unmarshal(doc, &o) != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if other := owners[o]; o.Metadata.Name != "" && other != "" {
+				t.Errorf("%s and %s both have the %s %s", other, file, o.Kind, o.Metadata.Name)
+			}
+			owners[o] = file
+		}
+	}
+}
+
+// flowPrompt is a prompt of a Run within {}, where YAML ends it at the first comma.
+var flowPrompt = regexp.MustCompile(`(?m)^ *spec: *\{.*\bprompt:`)
+
+// A prompt is a block of text: in other styles YAML cuts it at a comma, or refuses a
+// colon in it.
+func TestPromptsOfRunsAreBlocks(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^  prompt: *[^| ]`)
+	for _, file := range append(found(t, ".md", "docs"), found(t, ".yaml", "examples", "config/samples")...) {
+		for doc := range strings.SplitSeq(read(t, file), "\n---\n") {
+			if flowPrompt.MatchString(doc) || strings.Contains(doc, "kind: Run\n") && line.MatchString(doc) {
+				t.Errorf("%s: write prompt: | and the text below it, instead of %q", file, strings.TrimSpace(flowPrompt.FindString(doc)+line.FindString(doc)))
+			}
 		}
 	}
 }
