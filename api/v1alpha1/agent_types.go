@@ -200,19 +200,19 @@ type Limits struct {
 
 	// duration is the longest time that runners may be alive, over all attempts;
 	// waiting does not count. Default 1h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
 	// pending is the longest single wait for a pod to start. Default 10m. An image
 	// that cannot be pulled is given up after 5m.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`
 
 	// wait is the longest wait for a person, and all waits of one attempt together
 	// get no more; then a question counts as not answered. Default 168h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Wait *Duration `json:"wait,omitempty"`
 
@@ -225,7 +225,7 @@ type Limits struct {
 
 	// deadline is the longest time from the creation of the Run to its end,
 	// whatever it waits for. Default: none.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }

@@ -217,10 +217,10 @@ const (
 	ReasonNodeFailed = "NodeFailed"
 	// ReasonIterationLimit: a loop did not reach its end.
 	ReasonIterationLimit = "IterationLimit"
-	// ReasonAttemptsExhausted: the work failed more often than spec.retries.
+	// ReasonAttemptsExhausted: more attempts failed than spec.maxRetries allows.
 	ReasonAttemptsExhausted = "AttemptsExhausted"
-	// ReasonDisruptionsExhausted: the ground failed more often than
-	// spec.disruptions.
+	// ReasonDisruptionsExhausted: more attempts were lost to infrastructure than
+	// spec.maxDisruptions allows.
 	ReasonDisruptionsExhausted = "DisruptionsExhausted"
 	// ReasonPodLost: the pod was lost after it had begun to change things, and
 	// its journal with it.

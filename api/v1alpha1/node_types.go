@@ -8,8 +8,8 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
-// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.input) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.retries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, input, forEach, loop, limits, retries and workspace"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.retries) || has(self.workspace))",message="a workflow takes input and no prompt: write input, and remove prompt, retries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.input) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.maxRetries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, input, forEach, loop, limits, maxRetries and workspace"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.maxRetries) || has(self.workspace))",message="a workflow takes input and no prompt: write input, and remove prompt, maxRetries and workspace"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what the agent is to do: write prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="items work side by side, each in a workspace of its own: remove workspace or forEach"
 type Node struct {
@@ -79,11 +79,11 @@ type Node struct {
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 
-	// retries of the Runs of this node, as Run.spec.retries. Default 1.
+	// maxRetries of the Runs of this node, as Run.spec.maxRetries. Default 1.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +optional
-	Retries *int32 `json:"retries,omitempty"`
+	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
 	// limits lower those of the Agent for each Run of this node.
 	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
@@ -166,17 +166,12 @@ type ApprovalNode struct {
 	// +required
 	Message string `json:"message"`
 
-	// groups are those whose members may decide. Default: whoever may create
-	// Decisions.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=128
+	// approvers narrow who may decide. Default: every user who may create Decisions.
 	// +optional
-	Groups []string `json:"groups,omitempty"`
+	Approvers *Approvers `json:"approvers,omitempty"`
 
 	// expiresAfter is how long it waits; then it counts as denied. Default 168h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be at least 1s and at most 720h"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) >= duration('1s') && duration(string(self)) <= duration('720h'))",message="must be at least 1s and at most 720h"
 	// +optional
 	ExpiresAfter Duration `json:"expiresAfter,omitempty"`
 

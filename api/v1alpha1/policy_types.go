@@ -54,15 +54,24 @@ type Approval struct {
 	Approvers *Approvers `json:"approvers,omitempty"`
 }
 
-// Approvers are those who may decide.
+// Approvers are the users who may decide.
 type Approvers struct {
-	// groups are groups as the API server knows them. A Decision must name one of
-	// them in spec.groups, and its author must be in it.
+	// groups are names of groups as the API server knows them. A Decision must name
+	// one of them in spec.groups, and its author must be a member.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +required
 	Groups []string `json:"groups"`
+}
+
+// Names returns the names of the groups. A nil Approvers has none.
+func (a *Approvers) Names() []string {
+	if a == nil {
+		return nil
+	}
+	return a.Groups
 }

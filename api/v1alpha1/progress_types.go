@@ -55,7 +55,7 @@ type RunProgress struct {
 	// <run>.<id>.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.groups) ? p.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="questions, arguments, schemas and groups have more than 6 KiB in total"
+	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.approvers) ? p.approvers.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="questions, arguments, schemas and groups have more than 6 KiB in total"
 	// +optional
 	Pending []PendingRequest `json:"pending,omitempty"`
 	// decided are the last Decisions that the Run acted on or refused, at most 20,
@@ -241,14 +241,10 @@ type PendingRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// groups are the groups whose members may decide. If empty, every user who may
-	// create Decisions may.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MaxLength=128
-	// +kubebuilder:validation:items:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
+	// approvers are the users who may decide. If empty, every user who may create
+	// Decisions may.
 	// +optional
-	Groups []string `json:"groups,omitempty"`
+	Approvers *Approvers `json:"approvers,omitempty"`
 	// schema is the JSON Schema of spec.value of the Decision. If empty, an answer is
 	// any text.
 	// +kubebuilder:validation:MaxLength=1024
@@ -286,8 +282,8 @@ type DecidedRequest struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// refused says why the Decision was refused; empty if the Run acted on it.
-	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
+	// +kubebuilder:validation:MaxLength=124
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 124",message="must be at most 124 bytes"
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }

@@ -34,7 +34,7 @@ type Run struct {
 
 	// spec is the work. But for desiredState and ttlSecondsAfterFinished it is
 	// fixed.
-	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.disruptions) == has(oldSelf.disruptions) && (!has(self.disruptions) || self.disruptions == oldSelf.disruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.maxRetries) == has(oldSelf.maxRetries) && (!has(self.maxRetries) || self.maxRetries == oldSelf.maxRetries) && has(self.maxDisruptions) == has(oldSelf.maxDisruptions) && (!has(self.maxDisruptions) || self.maxDisruptions == oldSelf.maxDisruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
 	// +required
 	Spec RunSpec `json:"spec"`
 
@@ -50,7 +50,7 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what to do: write a prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes input and no prompt: write input as the Workflow declares it, and remove prompt"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="of a workflow steps, tokens, cost, duration, pending and deadline are limited: remove modelCalls, toolCalls, depth, wait and whenReached, or set them on the Agents"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.retries) || self.retries == 1) && (!has(self.disruptions) || self.disruptions == 10)",message="retries and disruptions are for agents: set retries on the nodes of the Workflow"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are for agents: set maxRetries on the nodes of the Workflow"
 type RunSpec struct {
 	// agent names the Agent, in the same namespace, that does the work. While it
 	// does not exist, or is not Ready, the Run waits with Succeeded=Unknown,
@@ -104,20 +104,21 @@ type RunSpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// retries is how often the work may fail and be tried again. Default 1.
+	// maxRetries is how many failed attempts are retried before the Run fails.
+	// Default 1.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +kubebuilder:default=1
 	// +optional
-	Retries *int32 `json:"retries,omitempty"`
+	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
-	// disruptions is how often the ground may fail under the work (an eviction,
-	// a lost node, a deleted pod) and it be taken up again. Default 10.
+	// maxDisruptions is how many attempts may be lost to infrastructure (eviction,
+	// node loss, pod deletion) before the Run fails. Default 10.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +kubebuilder:default=10
 	// +optional
-	Disruptions *int32 `json:"disruptions,omitempty"`
+	MaxDisruptions *int32 `json:"maxDisruptions,omitempty"`
 
 	// desiredState is Running, Paused to hold the Run at its next safe point until
 	// it is Running again (with durability: Volume its pod goes meanwhile; without,
@@ -175,13 +176,13 @@ type RunStatus struct {
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`
 
-	// failures counts attempts that the work itself ended, against spec.retries.
+	// failures is how many attempts failed; spec.maxRetries limits it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
-	// disruptions counts attempts that the ground ended, against
-	// spec.disruptions.
+	// disruptions is how many attempts were lost to infrastructure;
+	// spec.maxDisruptions limits it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Disruptions int32 `json:"disruptions,omitempty"`

@@ -72,13 +72,13 @@ type ScheduleSpec struct {
 	// away for one; later the time counts as missed, and is told. Of several times
 	// that passed the last one counts. Default 10m.
 	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="must be at least 10s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('10s')",message="must be at least 10s"
 	// +optional
 	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 
 	// jitter is the most that each time is put off by, always the same for one
 	// Schedule, so that many at one hour do not begin at once. Default 0s.
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('24h')",message="must be at most 24h"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) <= duration('24h')",message="must be at most 24h"
 	// +optional
 	Jitter *Duration `json:"jitter,omitempty"`
 

@@ -79,7 +79,7 @@ type Tool struct {
 	Name string `json:"name,omitempty"`
 
 	// timeout bounds one call. Default 120s, at most 6h; an agent has none.
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('6h')",message="must be more than 0s and at most 6h"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
@@ -236,7 +236,7 @@ type Hook struct {
 	Tools []ToolName `json:"tools,omitempty"`
 
 	// timeout bounds one question. Default 5s, at most 30s.
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('30s')",message="must be more than 0s and at most 30s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('30s'))",message="must be more than 0s and at most 30s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 

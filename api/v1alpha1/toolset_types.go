@@ -86,7 +86,7 @@ type ToolsetSpec struct {
 	TrustHints bool `json:"trustHints,omitempty"`
 
 	// timeout bounds one call. Default 120s, at most 6h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('6h')",message="must be more than 0s and at most 6h"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 

@@ -10,10 +10,13 @@ import (
 )
 
 // Money is an exact amount in US dollars, written with its currency: 1.50USD.
-// In YAML it needs no quotes; a bare number is refused.
+// In YAML it needs no quotes. A number is refused. Its schema admits an integer only
+// so that the message can say what to write.
 //
+// +kubebuilder:validation:Type=""
+// +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",message="must be an amount in US dollars: write 1.50USD"
+// +kubebuilder:validation:XValidation:rule="type(self) == string && string(self).matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",messageExpression="'must be an amount in US dollars: write ' + (type(self) == int && self >= 0 ? string(self) + 'USD' : '1.50USD')"
 type Money string
 
 // MicroUSD is the amount in millionths of a US dollar.
@@ -82,10 +85,13 @@ func (t Tokens) MarshalJSON() ([]byte, error) {
 }
 
 // Duration is a length of time in hours, minutes and seconds: 48h, 1h30m, 90s.
+// A number is refused. Its schema admits an integer only so that the message can say
+// what to write.
 //
-// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:Type=""
+// +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,7}(h|m|s))+$') && duration(self) <= duration('720h')",message="must be a duration of at most 720h: write 48h, 1h30m or 90s"
+// +kubebuilder:validation:XValidation:rule="type(self) == string && string(self).matches('^([0-9]{1,7}(h|m|s))+$') && duration(string(self)) <= duration('720h')",messageExpression="'must be a duration of at most 720h: write ' + (type(self) == int && self > 0 ? string(self) + 's, or 10m for ten minutes' : '48h, 1h30m or 90s')"
 type Duration string
 
 // Value is the duration.

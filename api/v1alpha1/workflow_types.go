@@ -142,13 +142,13 @@ type WorkflowLimits struct {
 
 	// duration is the longest time that runners may be alive, all together.
 	// Default: no limit.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
 	// deadline is the longest time from the creation of the Run to the end of its
 	// nodes, whatever they wait for; finally runs after it. Default: none.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }

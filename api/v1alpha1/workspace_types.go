@@ -6,7 +6,7 @@ import (
 
 // Workspace is where the agent's files live: /workspace.
 //
-// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retainSeconds))",message="storageClassName, accessMode, retain and retainSeconds are for durability: Volume"
+// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are for durability: Volume"
 type Workspace struct {
 	// durability is what a lost pod costs. Pod: its files and its journal, so a
 	// lost Run starts again only if it had changed nothing, and else ends with
@@ -38,18 +38,16 @@ type Workspace struct {
 	// +optional
 	AccessMode AccessMode `json:"accessMode,omitempty"`
 
-	// retain says whose claim stays for retainSeconds after the Run has finished:
+	// retain says when the claim is kept for retention after the Run has finished:
 	// OnFailure, Always or Never. The claim goes with the Run in any case, and its
 	// room is free once the pods are gone too: see podRetention. Default OnFailure.
 	// +kubebuilder:validation:Enum=OnFailure;Always;Never
 	// +optional
 	Retain Retain `json:"retain,omitempty"`
 
-	// retainSeconds is how long it stays. Default 86400, a day.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=31536000
+	// retention is how long the claim is kept. Default 24h.
 	// +optional
-	RetainSeconds *int32 `json:"retainSeconds,omitempty"`
+	Retention *Duration `json:"retention,omitempty"`
 
 	// git is the repository that the workspace begins with. Default: none.
 	// +optional

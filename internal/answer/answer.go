@@ -129,7 +129,7 @@ func goesOn(run *v1alpha1.Run) bool {
 func full(pending []v1alpha1.PendingRequest) bool {
 	size := 0
 	for _, p := range pending {
-		size += len(p.Question) + len(p.Args) + len(p.Schema) + len(strings.Join(p.Groups, ""))
+		size += len(p.Question) + len(p.Args) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
 	}
 	return len(pending) == task.MaxPending || size > task.MaxAsked/2
 }
@@ -221,7 +221,7 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 		return refused("Request %s is of kind %s: use the type %s, not %s", p.ID, p.Kind, either(want), d.Spec.Type)
 	case d.Spec.Type == v1alpha1.DecisionApprove && !Approves(run, d, p.ID, p.Digest):
 		return refused("%s", mismatch(p, d))
-	case len(p.Groups) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
+	case len(p.Approvers.Names()) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Approvers.Names(), g) }):
 		return refused("Request %s can be decided only by members of %s: set spec.groups to one of these groups that you are a member of", p.ID, groupList(p))
 	}
 	if problem := misfit(p, d); problem != "" {
@@ -255,7 +255,7 @@ func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schem
 
 // groupList names the groups whose members may decide a request.
 func groupList(p v1alpha1.PendingRequest) string {
-	return untrusted.Line(strings.Join(p.Groups, ", "), task.MaxArgs/2)
+	return untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxArgs/2)
 }
 
 func either(kinds []v1alpha1.DecisionType) string {

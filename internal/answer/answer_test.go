@@ -155,7 +155,7 @@ func next(run *v1alpha1.Run) *v1alpha1.Run {
 func TestJudgeOfApprovals(t *testing.T) {
 	const onItsWay = "Unknown On its way to the runner"
 	call := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}
-	ofLeads := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Groups: []string{"leads", "owners"}}
+	ofLeads := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Approvers: &v1alpha1.Approvers{Groups: []string{"leads", "owners"}}}
 	bound := v1alpha1.PendingRequest{ID: "s3c1-" + strings.Repeat("d", 32), Kind: "Approval", Digest: strings.Repeat("d", 64)}
 	forged := v1alpha1.PendingRequest{ID: bound.ID, Kind: "Approval", Digest: strings.Repeat("e", 64)}
 	id := func(request string) func(*v1alpha1.DecisionSpec) {

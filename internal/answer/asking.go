@@ -28,8 +28,8 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 	}
 	id := untrusted.Line(p.ID, task.MaxRequest)
 	said := reply(p)
-	if len(p.Groups) > 0 {
-		said += ", groups: [<one of " + untrusted.Line(strings.Join(p.Groups, ", "), task.MaxAsker) + ">]"
+	if len(p.Approvers.Names()) > 0 {
+		said += ", groups: [<one of " + untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxAsker) + ">]"
 	}
 	text := fmt.Sprintf("%s asks: %s To answer, kubectl create a Decision named %s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), FreeName(run, id, taken), run, id, said)
 	if more := len(people) - 1; more > 0 {

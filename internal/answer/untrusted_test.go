@@ -31,7 +31,7 @@ func TestMessagesContainNoRawTextOfARunner(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		run := asking(
-			v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Groups: []string{"g"}},
+			v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}},
 			v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question"},
 		)
 		run.Status.Progress.Decided = []v1alpha1.DecidedRequest{{Name: "d", Request: "s2c1", Type: "Answer", Digest: "d", Refused: "r"}}
@@ -49,7 +49,7 @@ func TestMessagesContainNoRawTextOfARunner(t *testing.T) {
 // What is asked is shown on one visible line even if it was not cleaned before.
 func TestAskingContainsNoRawText(t *testing.T) {
 	for _, kind := range []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit} {
-		p := v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Groups: []string{"g"}}
+		p := v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}}
 		untrustedtest.EachString(&p, kind, func(path string) {
 			if text := answer.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); untrustedtest.IsRaw(text) {
 				t.Errorf("%s: %+q", path, text)

@@ -24,7 +24,9 @@ func gate(mods ...func(*v1alpha1.PendingRequest)) v1alpha1.PendingRequest {
 
 func withSchema(p *v1alpha1.PendingRequest) { p.Schema = envSchema }
 
-func ofLeads(p *v1alpha1.PendingRequest) { p.Groups = []string{"leads"} }
+func ofLeads(p *v1alpha1.PendingRequest) {
+	p.Approvers = &v1alpha1.Approvers{Groups: []string{"leads"}}
+}
 
 // flow is a Run of a workflow that asks for something.
 func flow(pending ...v1alpha1.PendingRequest) *v1alpha1.Run {

@@ -34,11 +34,11 @@ func Run(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 			CreationTimestamp: metav1.NewTime(Noon),
 		},
 		Spec: v1alpha1.RunSpec{
-			Agent:        "fixer",
-			Prompt:       "Fix it.",
-			Retries:      &retries,
-			Disruptions:  &disruptions,
-			DesiredState: v1alpha1.DesiredRunning,
+			Agent:          "fixer",
+			Prompt:         "Fix it.",
+			MaxRetries:     &retries,
+			MaxDisruptions: &disruptions,
+			DesiredState:   v1alpha1.DesiredRunning,
 		},
 		Status: v1alpha1.RunStatus{Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPending, Message: "Waiting for the operator", LastTransitionTime: metav1.Unix(0, 0)},

@@ -84,26 +84,33 @@ func Check(at string, in *v1alpha1.Input) error {
 		return nil
 	}
 	for i, f := range in.Fields {
-		at := fmt.Sprintf("%s.fields[%d]", at, i)
-		if f.Schema != nil {
-			if err := schema.Check(only(f, f.Schema.Raw)); err != nil {
-				return fmt.Errorf("%s.schema: %w", at, err)
-			}
-		}
-		if f.Default == nil {
-			continue
-		}
-		value, err := json.Marshal(map[string]json.RawMessage{f.Name: f.Default.Raw})
-		if err != nil {
-			return fmt.Errorf("%s.default is not JSON", at) //nolint:err113 // for a condition
-		}
-		takes := only(f, typeOf(f))
-		if err := schema.Validate(takes, schema.Fill(takes, value)); err != nil {
-			return fmt.Errorf("%s.default: %w", at, err)
+		if err := checkField(fmt.Sprintf("%s.fields[%d]", at, i), f); err != nil {
+			return err
 		}
 	}
 	if size := len(Schema(in)); size > schema.MaxBytes {
 		return fmt.Errorf("%s.fields: as a JSON Schema they have %d bytes; at most %d are allowed", at, size, schema.MaxBytes) //nolint:err113 // for a condition
+	}
+	return nil
+}
+
+// checkField checks the schema and the default of a field.
+func checkField(at string, f v1alpha1.Field) error {
+	if f.Schema != nil {
+		if err := schema.Check(only(f, f.Schema.Raw)); err != nil {
+			return fmt.Errorf("%s.schema: %w", at, err)
+		}
+	}
+	if f.Default == nil {
+		return nil
+	}
+	value, err := json.Marshal(map[string]json.RawMessage{f.Name: f.Default.Raw})
+	if err != nil {
+		return fmt.Errorf("%s.default is not JSON", at) //nolint:err113 // for a condition
+	}
+	takes := only(f, typeOf(f))
+	if err := schema.Validate(takes, schema.Fill(takes, value)); err != nil {
+		return fmt.Errorf("%s.default: %w", at, err)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func TestDataIsKeptAndMessagesAreLines(t *testing.T) {
 		State: "Awaiting\u202eAnswer",
 		Model: "m\x1b[31m",
 		Pending: []v1alpha1.PendingRequest{{
-			ID: "s3c1", Agent: "fi\u200bxer", Tool: "Ba\nsh", Question: "Line 1\nLine 2", Args: "{\"prompt\":\"a\u200db\"}", Schema: "{}", Groups: []string{"a\tb"},
+			ID: "s3c1", Agent: "fi\u200bxer", Tool: "Ba\nsh", Question: "Line 1\nLine 2", Args: "{\"prompt\":\"a\u200db\"}", Schema: "{}", Approvers: &v1alpha1.Approvers{Groups: []string{"a\tb"}},
 		}},
 		Result: &v1alpha1.Result{Message: "failed:\nrm -rf /", Warning: "Check\nx", Text: "Line 1\nLine 2\u200d", Output: "{}", Files: []v1alpha1.File{{Path: "/workspace/\u202etxt"}}},
 	}
@@ -105,19 +105,19 @@ func TestDataIsKeptAndMessagesAreLines(t *testing.T) {
 func TestOnlyDataStaysRaw(t *testing.T) {
 	stays := []string{
 		".Confinement.Files", ".Confinement.Network", ".Confinement.Process", ".Decided.Type", ".Effects",
-		".Pending.Args", ".Pending.Groups", ".Pending.Question", ".Pending.Schema", ".Result.Output", ".Result.Text",
+		".Pending.Approvers.Groups", ".Pending.Args", ".Pending.Question", ".Pending.Schema", ".Result.Output", ".Result.Text",
 	}
 	isRaw := func(v any) bool { return untrustedtest.IsRaw(fmt.Sprintf("%+v", v)) }
 	p := &v1alpha1.RunProgress{
 		Step: &v1alpha1.CurrentStep{}, Recent: []v1alpha1.RecentStep{{}}, Confinement: &v1alpha1.Confinement{},
-		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Groups: []string{"g"}}},
+		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}}},
 		Decided: []v1alpha1.DecidedRequest{{Name: "x.s3c1", Request: "s3c1"}},
 		Result:  &v1alpha1.Result{Files: []v1alpha1.File{{}}, Published: &v1alpha1.Published{}},
 	}
 	var raw []string
 	untrustedtest.EachString(p, "", func(path string) {
 		got := untrusted.Progress(p)
-		if isRaw(*got) || isRaw(*got.Step) || isRaw(*got.Confinement) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
+		if isRaw(*got) || slices.ContainsFunc(got.Pending, func(p v1alpha1.PendingRequest) bool { return isRaw(p.Approvers.Names()) }) || isRaw(*got.Step) || isRaw(*got.Confinement) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
 			raw = append(raw, path)
 		}
 	})

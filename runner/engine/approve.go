@@ -111,7 +111,7 @@ func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journa
 			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(s.Redact.String(reason)), task.MaxMessage),
 			Tool:     c.Name, Args: task.Middle(task.Cut(args, len(args)), task.MaxArgs), ArgsTruncated: len(args) > task.MaxArgs,
-			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Groups: asked.Groups,
+			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Approvers: task.ApproversOf(asked.Groups),
 		},
 	}, nil
 }

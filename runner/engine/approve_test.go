@@ -188,7 +188,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				synctest.Wait()
 				p := s.desk.last()
 				want := tc.want
-				want.ID, want.Kind, want.Tool, want.Rule, want.Groups = requested("s2c1", "Bash", string(s.steps(t)[1].Calls[0].Args)), task.PendingApproval, "Bash", "commands", []string{"sre"}
+				want.ID, want.Kind, want.Tool, want.Rule, want.Approvers = requested("s2c1", "Bash", string(s.steps(t)[1].Calls[0].Args)), task.PendingApproval, "Bash", "commands", &task.Approvers{Groups: []string{"sre"}}
 				want.Question, want.AskedAt, want.ExpiresAt = "use of ‹secret:s/k›", "2000-01-01T00:00:00Z", "2000-01-08T00:00:00Z"
 				want.Digest = digest.Call("Bash", s.steps(t)[1].Calls[0].Args)
 				if diff := cmp.Diff([]task.Pending{want}, p.Pending); diff != "" || p.State != stateApproval || p.Effects != "" {
@@ -269,7 +269,7 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 				end := s.running(t.Context())
 				var asked []string
 				for n, p := range s.approveAll(c) {
-					asked = append(asked, strings.TrimSpace(p.Rule+" "+strings.Join(p.Groups, ",")))
+					asked = append(asked, strings.TrimSpace(p.Rule+" "+strings.Join(p.Approvers.Names(), ",")))
 					if p.Agent != "b" || p.ID != requestID("s2c1.s2c1", n, p.Digest) {
 						t.Errorf("asked by %q as %s", p.Agent, p.ID)
 					}

@@ -130,7 +130,7 @@ func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 		end := s.running(t.Context())
 		asked := s.approveAll(c)
 		end()
-		if len(asked) != 2 || asked[1].ID != requestID("s2c1", 1, asked[0].Digest) || asked[1].Groups[0] != "sre" || len(s.doneWith("Bash")) != 1 {
+		if len(asked) != 2 || asked[1].ID != requestID("s2c1", 1, asked[0].Digest) || asked[1].Approvers.Names()[0] != "sre" || len(s.doneWith("Bash")) != 1 {
 			t.Errorf("asked %+v", asked)
 		}
 	})

@@ -135,13 +135,13 @@ type Pending struct {
 	Agent    string `json:"agent,omitempty"`
 	Question string `json:"question,omitempty"`
 	// Of an Approval: what would be called, its whole arguments, the digest of both,
-	// the rule that asks and the groups whose members may decide.
-	Tool          string   `json:"tool,omitempty"`
-	Args          string   `json:"args,omitempty"`
-	ArgsTruncated bool     `json:"argsTruncated,omitempty"`
-	Digest        string   `json:"digest,omitempty"`
-	Rule          string   `json:"rule,omitempty"`
-	Groups        []string `json:"groups,omitempty"`
+	// the rule that asks and the users who may decide.
+	Tool          string          `json:"tool,omitempty"`
+	Args          string          `json:"args,omitempty"`
+	ArgsTruncated bool            `json:"argsTruncated,omitempty"`
+	Digest        string          `json:"digest,omitempty"`
+	Rule          string          `json:"rule,omitempty"`
+	Approvers     *task.Approvers `json:"approvers,omitempty"`
 	// Schema is the JSON Schema of the answer to a Question.
 	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`

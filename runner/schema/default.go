@@ -98,30 +98,35 @@ func defaultOf(schema json.RawMessage) json.RawMessage {
 // default is required, because it is never absent. What Filled cannot read it
 // returns as it is.
 func Filled(schema json.RawMessage) json.RawMessage {
-	var members, properties map[string]json.RawMessage
+	var members map[string]json.RawMessage
 	var s defaulted
 	if json.Unmarshal(schema, &members) != nil || json.Unmarshal(schema, &s) != nil {
 		return schema
 	}
-	properties = s.Properties
-	for name, property := range properties {
-		if defaultOf(property) != nil && !slices.Contains(s.Required, name) {
-			s.Required = append(s.Required, name)
-		}
-		properties[name] = Filled(property)
-	}
-	slices.Sort(s.Required)
-	for name, value := range map[string]any{"properties": properties, "required": s.Required} {
-		if raw, err := json.Marshal(value); err == nil && string(raw) != "null" {
-			members[name] = raw
-		}
-	}
 	if len(s.Items) > 0 {
 		members["items"] = Filled(s.Items)
+	}
+	if len(s.Properties) > 0 {
+		members["properties"], members["required"] = s.filled()
 	}
 	out, err := json.Marshal(members)
 	if err != nil {
 		return schema
 	}
 	return out
+}
+
+// filled returns the properties, and the names of those that are never absent.
+func (s *defaulted) filled() (properties, required json.RawMessage) {
+	names := append([]string{}, s.Required...)
+	for name, property := range s.Properties {
+		if defaultOf(property) != nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		s.Properties[name] = Filled(property)
+	}
+	slices.Sort(names)
+	properties, _ = json.Marshal(s.Properties) // JSON already: cannot fail
+	required, _ = json.Marshal(names)
+	return properties, required
 }

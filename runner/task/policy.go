@@ -16,3 +16,25 @@ type Approval struct {
 	When   string   `json:"when,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 }
+
+// Approvers are the users who may decide: the members of the groups.
+type Approvers struct {
+	Groups []string `json:"groups"`
+}
+
+// ApproversOf returns the members of groups; nil, which is everybody who may decide
+// at all, for no group.
+func ApproversOf(groups []string) *Approvers {
+	if len(groups) == 0 {
+		return nil
+	}
+	return &Approvers{Groups: groups}
+}
+
+// Names returns the names of the groups. A nil Approvers has none.
+func (a *Approvers) Names() []string {
+	if a == nil {
+		return nil
+	}
+	return a.Groups
+}

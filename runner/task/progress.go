@@ -22,7 +22,7 @@ const (
 	MaxDelegated   = 4 << 10 // of the Args of a Delegation, which are never cut
 	MaxSchema      = 1 << 10
 	MaxRule        = 128
-	MaxRefused     = 128 // of why a Decision was refused
+	MaxRefused     = 124 // of why a Decision was refused
 	MaxFiles       = 20
 	MaxPath        = 256
 	MaxReason      = 64
@@ -83,15 +83,15 @@ type Pending struct {
 	// Question is what is asked, cut at MaxMessage.
 	Question string `json:"question,omitempty"`
 	// Of an Approval: what would be called, its canonical arguments cut at MaxArgs, the
-	// digest of both, the rule that asks, and the groups whose members may decide. Of a
+	// digest of both, the rule that asks, and the users who may decide. Of a
 	// Delegation: Args are the whole input of the agent as canonical JSON, at most
 	// MaxDelegated bytes, and Digest is the digest of agent and arguments.
-	Tool          string   `json:"tool,omitempty"`
-	Args          string   `json:"args,omitempty"`
-	ArgsTruncated bool     `json:"argsTruncated,omitempty"`
-	Digest        string   `json:"digest,omitempty"`
-	Rule          string   `json:"rule,omitempty"`
-	Groups        []string `json:"groups,omitempty"`
+	Tool          string     `json:"tool,omitempty"`
+	Args          string     `json:"args,omitempty"`
+	ArgsTruncated bool       `json:"argsTruncated,omitempty"`
+	Digest        string     `json:"digest,omitempty"`
+	Rule          string     `json:"rule,omitempty"`
+	Approvers     *Approvers `json:"approvers,omitempty"`
 	// Schema is the JSON Schema of the answer to a Question, at most MaxSchema
 	// bytes; empty: any text.
 	Schema    string `json:"schema,omitempty"`
@@ -102,7 +102,7 @@ type Pending struct {
 // Size is how much of MaxAsked a request takes.
 func (p Pending) Size() int {
 	size := len(p.Question) + len(p.Args) + len(p.Schema)
-	for _, g := range p.Groups {
+	for _, g := range p.Approvers.Names() {
 		size += len(g)
 	}
 	return size

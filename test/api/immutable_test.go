@@ -24,8 +24,8 @@ var values = map[string][2]any{
 	"input":                   {map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}},
 	"user":                    {"ann", "bob"},
 	"limits":                  {map[string]any{"steps": int64(3)}, map[string]any{"steps": int64(4)}},
-	"retries":                 {int64(2), int64(3)},
-	"disruptions":             {int64(2), int64(3)},
+	"maxRetries":              {int64(2), int64(3)},
+	"maxDisruptions":          {int64(2), int64(3)},
 	"desiredState":            {"Running", "Stopped"},
 	"ttlSecondsAfterFinished": {int64(1), int64(2)},
 }

@@ -39,6 +39,7 @@ var ruleCases = map[string]ruleCase{
 	"credentials stand in a Secret, not a header": {model, `spec: {headers: [{name: Authorization, value: x}]}`, "name the Secret in apiKeySecretRef"},
 	"a header is one line":                        {model, `spec: {headers: [{name: X-A, value: "a\nb"}]}`, "must be one line"},
 	"money names its currency":                    {model, `spec: {prices: {input: "3", output: 15USD}}`, "write 1.50USD"},
+	"money is no number":                          {model, `spec: {prices: {input: 3, output: 15USD}}`, "write 3USD"},
 	"money is not negative":                       {model, `spec: {prices: {input: "-3USD", output: 15USD}}`, "write 1.50USD"},
 	"money may be exact":                          {model, `spec: {prices: {input: 0.000001USD, output: 15USD}}`, ``},
 	"tokens may be a number":                      {model, `spec: {contextWindow: 200000}`, ``},
@@ -49,27 +50,30 @@ var ruleCases = map[string]ruleCase{
 	"temperature is bounded":                      {model, `spec: {inference: {temperature: 2.5}}`, "less than or equal to 2"},
 	"extra inference is free":                     {model, `spec: {inference: {extra: {thinking: {type: enabled}}}}`, ``},
 
-	"an Agent has defaults for the rest": {agent, ``, ``},
-	"instructions are not empty":         {agent, `spec: {instructions: ""}`, "spec.instructions"},
-	"instructions are bounded in bytes":  {agent, `spec: {instructions: "` + strings.Repeat("ä", 40000) + `"}`, "move long material into files"},
-	"a tool is one of the list":          {agent, `spec: {tools: [{builtin: Teleport}]}`, `Unsupported value: "Teleport"`},
-	"a tool is listed once":              {agent, `spec: {tools: [{builtin: Files}, {builtin: Files}]}`, "each tool may be listed once"},
-	"a tool's timeout is at most 6h":     {agent, `spec: {tools: [{builtin: Files, timeout: 7h}]}`, "at most 6h"},
-	"a tool's timeout is not zero":       {agent, `spec: {tools: [{builtin: Files, timeout: 0s}]}`, "more than 0s"},
-	"steps are positive":                 {agent, `spec: {limits: {steps: -1}}`, "greater than or equal to 1"},
-	"tokens of a limit are positive":     {agent, `spec: {limits: {tokens: 0}}`, "write 500k or 2M"},
-	"a cost is money":                    {agent, `spec: {limits: {cost: 1.5}}`, "must be of type string"},
-	"a duration has a unit":              {agent, `spec: {limits: {duration: "90"}}`, "write 48h, 1h30m or 90s"},
-	"a duration is not negative":         {agent, `spec: {limits: {duration: "-5m"}}`, "write 48h, 1h30m or 90s"},
-	"a duration is not zero":             {agent, `spec: {limits: {duration: 0s}}`, "at least 1s"},
-	"a pending limit is not zero":        {agent, `spec: {limits: {pending: 0s}}`, "at least 1s"},
-	"a deadline is not zero":             {agent, `spec: {limits: {deadline: 0s}}`, "at least 1s"},
-	"a duration is at most 30 days":      {agent, `spec: {limits: {duration: 721h}}`, "at most 720h"},
-	"parallel tools are bounded":         {agent, `spec: {parallelTools: 33}`, "less than or equal to 32"},
-	"a workspace has room":               {agent, `spec: {workspace: {size: 1Mi}}`, "at least 16Mi"},
-	"a workspace's size is a quantity":   {agent, `spec: {workspace: {size: lots}}`, "spec.workspace.size"},
-	"durability is one of the list":      {agent, `spec: {workspace: {durability: Forever}}`, `supported values: "Pod"`},
-	"an output has a schema":             {agent, `spec: {output: {}}`, "spec.output.schema: Required"},
+	"an Agent has defaults for the rest":  {agent, ``, ``},
+	"instructions are not empty":          {agent, `spec: {instructions: ""}`, "spec.instructions"},
+	"instructions are bounded in bytes":   {agent, `spec: {instructions: "` + strings.Repeat("ä", 40000) + `"}`, "move long material into files"},
+	"a tool is one of the list":           {agent, `spec: {tools: [{builtin: Teleport}]}`, `Unsupported value: "Teleport"`},
+	"a tool is listed once":               {agent, `spec: {tools: [{builtin: Files}, {builtin: Files}]}`, "each tool may be listed once"},
+	"a tool's timeout is at most 6h":      {agent, `spec: {tools: [{builtin: Files, timeout: 7h}]}`, "at most 6h"},
+	"a tool's timeout is not zero":        {agent, `spec: {tools: [{builtin: Files, timeout: 0s}]}`, "more than 0s"},
+	"steps are positive":                  {agent, `spec: {limits: {steps: -1}}`, "greater than or equal to 1"},
+	"tokens of a limit are positive":      {agent, `spec: {limits: {tokens: 0}}`, "write 500k or 2M"},
+	"a cost is money":                     {agent, `spec: {limits: {cost: 2}}`, "spec.limits.cost: Invalid value: 2: must be an amount in US dollars: write 2USD"},
+	"a cost is no number with a fraction": {agent, `spec: {limits: {cost: 1.5}}`, "must be of type integer,string"},
+	"a duration is no number":             {agent, `spec: {limits: {duration: 600}}`, "must be a duration of at most 720h: write 600s, or 10m for ten minutes"},
+	"a duration is written short":         {agent, `spec: {limits: {duration: 10 minutes}}`, "must be a duration of at most 720h: write 48h, 1h30m or 90s"},
+	"a duration has a unit":               {agent, `spec: {limits: {duration: "90"}}`, "write 48h, 1h30m or 90s"},
+	"a duration is not negative":          {agent, `spec: {limits: {duration: "-5m"}}`, "write 48h, 1h30m or 90s"},
+	"a duration is not zero":              {agent, `spec: {limits: {duration: 0s}}`, "at least 1s"},
+	"a pending limit is not zero":         {agent, `spec: {limits: {pending: 0s}}`, "at least 1s"},
+	"a deadline is not zero":              {agent, `spec: {limits: {deadline: 0s}}`, "at least 1s"},
+	"a duration is at most 30 days":       {agent, `spec: {limits: {duration: 721h}}`, "at most 720h"},
+	"parallel tools are bounded":          {agent, `spec: {parallelTools: 33}`, "less than or equal to 32"},
+	"a workspace has room":                {agent, `spec: {workspace: {size: 1Mi}}`, "at least 16Mi"},
+	"a workspace's size is a quantity":    {agent, `spec: {workspace: {size: lots}}`, "spec.workspace.size"},
+	"durability is one of the list":       {agent, `spec: {workspace: {durability: Forever}}`, `supported values: "Pod"`},
+	"an output has a schema":              {agent, `spec: {output: {}}`, "spec.output.schema: Required"},
 
 	"a Run of an agent":                           {run, ``, ``},
 	"a Run names an agent or a workflow":          {run, `spec: {agent: null}`, "name an agent or a workflow, one of the two"},
@@ -77,8 +81,8 @@ var ruleCases = map[string]ruleCase{
 	"a Run of a workflow":                         {run, `spec: {agent: null, prompt: null, workflow: w}`, ``},
 	"a Run of a workflow with input":              {run, `spec: {agent: null, prompt: null, workflow: w, input: {a: 1}, limits: {steps: 9, tokens: 1k, pending: 1m}}`, ``},
 	"a workflow has no prompt":                    {run, `spec: {agent: null, workflow: w}`, "a workflow takes input and no prompt"},
-	"a workflow has no retries":                   {run, `spec: {agent: null, prompt: null, workflow: w, retries: 2}`, "set retries on the nodes"},
-	"a workflow has no disruptions":               {run, `spec: {agent: null, prompt: null, workflow: w, disruptions: 2}`, "retries and disruptions are for agents"},
+	"a workflow has no retries":                   {run, `spec: {agent: null, prompt: null, workflow: w, maxRetries: 2}`, "set maxRetries on the nodes"},
+	"a workflow has no disruptions":               {run, `spec: {agent: null, prompt: null, workflow: w, maxDisruptions: 2}`, "maxRetries and maxDisruptions are for agents"},
 	"a workflow limits what it counts":            {run, `spec: {agent: null, prompt: null, workflow: w, limits: {toolCalls: 3}}`, "of a workflow steps, tokens, cost, duration, pending and deadline are limited"},
 	"a Run names an Agent as it may be called":    {run, `spec: {agent: Fast_X}`, "must be the name of an object"},
 	"a Run names a Workflow as it may be called":  {run, `spec: {agent: null, workflow: Fast_X}`, "must be the name of an object"},
@@ -89,9 +93,9 @@ var ruleCases = map[string]ruleCase{
 	"a prompt says something":                     {run, `spec: {prompt: "  \n"}`, "must say what to do"},
 	"a prompt is bounded":                         {run, `spec: {prompt: "` + strings.Repeat("a", 65537) + `"}`, "65536"},
 	"a prompt is bounded in bytes":                {run, `spec: {prompt: "` + strings.Repeat("ä", 40000) + `"}`, "put long material into files"},
-	"retries are bounded":                         {run, `spec: {retries: 21}`, "less than or equal to 20"},
-	"retries are not negative":                    {run, `spec: {retries: -1}`, "greater than or equal to 0"},
-	"disruptions are not negative":                {run, `spec: {disruptions: -1}`, "greater than or equal to 0"},
+	"retries are bounded":                         {run, `spec: {maxRetries: 21}`, "less than or equal to 20"},
+	"retries are not negative":                    {run, `spec: {maxRetries: -1}`, "greater than or equal to 0"},
+	"disruptions are not negative":                {run, `spec: {maxDisruptions: -1}`, "greater than or equal to 0"},
 	"a desired state is one of the list":          {run, `spec: {desiredState: Dancing}`, `supported values: "Running", "Paused", "Stopped"`},
 	"a TTL is not negative":                       {run, `spec: {ttlSecondsAfterFinished: -1}`, "greater than or equal to 0"},
 	"a name fits a label":                         {run, `metadata: {name: ` + strings.Repeat("r", 64) + `}`, "at most 63 lower-case letters"},
@@ -121,6 +125,12 @@ func holds(t *testing.T, cases map[string]ruleCase) {
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+				return
+			}
+			for _, internal := range []string{"type conversion error", "no such overload", "rule could not be evaluated"} {
+				if strings.Contains(err.Error(), internal) {
+					t.Errorf("the server says %v, which no user can read: a rule fails to evaluate", err)
+				}
 			}
 		})
 	}

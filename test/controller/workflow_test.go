@@ -229,7 +229,7 @@ func TestChildIsWhatItsNodeSays(t *testing.T) {
 	f := newFlow(t, `
 limits: {tokens: 5M, cost: 3USD}
 nodes:
-- {name: a, agent: fixer, prompt: "Begin.", retries: 2, limits: {steps: 7, tokens: 100k}}
+- {name: a, agent: fixer, prompt: "Begin.", maxRetries: 2, limits: {steps: 7, tokens: 100k}}
 `, func(r *v1alpha1.Run) {
 		r.Spec.User = "ann"
 		r.Labels = map[string]string{
@@ -248,7 +248,7 @@ nodes:
 	if l := c.Spec.Limits; l == nil || *l.Steps != 7 || *l.Tokens != "100000" || *l.Cost != "3.00USD" {
 		t.Errorf("the limits are %s", jsonOf(t, c.Spec.Limits))
 	}
-	if c.Spec.User != "ann" || *c.Spec.Retries != 2 || c.Annotations[v1alpha1.AnnotationVersion] == "" || !metav1.IsControlledBy(c, f.get()) {
+	if c.Spec.User != "ann" || *c.Spec.MaxRetries != 2 || c.Annotations[v1alpha1.AnnotationVersion] == "" || !metav1.IsControlledBy(c, f.get()) {
 		t.Errorf("the child is %s", jsonOf(t, c))
 	}
 }

@@ -31,7 +31,7 @@ func TestAnApprovalIsOfWhatWasShownByWhoMay(t *testing.T) {
 	})
 	run := p.run("asker")
 	asked := p.pendingOf(run, 1)
-	if asked.Tool != "shell" || !strings.Contains(asked.Args, "echo sunk") || asked.Digest == "" || len(asked.Groups) != 1 || asked.Groups[0] != masters {
+	if asked.Tool != "shell" || !strings.Contains(asked.Args, "echo sunk") || asked.Digest == "" || len(asked.Approvers.Names()) != 1 || asked.Approvers.Names()[0] != masters {
 		t.Fatalf("it asks %+v", asked)
 	}
 	p.restartOperators()

@@ -72,7 +72,7 @@ func TestBadAnswers(t *testing.T) {
 			}
 			p.create(m, a)
 			none := int32(0)
-			seen := p.ends(p.run(kebab, func(r *v1alpha1.Run) { r.Spec.Retries = &none }), tc.want)
+			seen := p.ends(p.run(kebab, func(r *v1alpha1.Run) { r.Spec.MaxRetries = &none }), tc.want)
 			for _, piece := range tc.says {
 				if !strings.Contains(message(seen), piece) {
 					t.Errorf("the message lacks %q: %s", piece, message(seen))

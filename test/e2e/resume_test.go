@@ -72,7 +72,7 @@ func (p *place) underKills(name string, dice *rand.Rand) {
 	agent := agentOnVolume(name, v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell}, v1alpha1.Tool{Toolset: "counter"})
 	agent.Spec.PodRetention = "0s" // a claim goes with the last pod that used it
 	p.create(modelOf(name, func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName + "/" + name }), agent)
-	run := p.run(name, func(r *v1alpha1.Run) { r.Spec.Disruptions = new(int32(20)) })
+	run := p.run(name, func(r *v1alpha1.Run) { r.Spec.MaxDisruptions = new(int32(20)) })
 	killed := p.killAtRandom(run, dice)
 	if killed < kills/2 {
 		p.t.Errorf("it was killed %d times only", killed)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
@@ -43,7 +42,7 @@ func TestEndpointsThatDoNotExist(t *testing.T) {
 	p.agent("reader", func(a *v1alpha1.Agent) {
 		a.Spec.Hooks = []v1alpha1.Hook{{Name: "guard", Point: v1alpha1.BeforeTool, URL: "http://" + nowhere + "/hook"}}
 	})
-	guarded := p.ends(p.run("reader", func(r *v1alpha1.Run) { r.Spec.Retries = &none }), "False ToolUnavailable")
+	guarded := p.ends(p.run("reader", func(r *v1alpha1.Run) { r.Spec.MaxRetries = &none }), "False ToolUnavailable")
 	if want := "The hook guard could not be asked: lookup " + nowhere + ": no such host"; !strings.Contains(message(guarded), want) {
 		t.Errorf("the message lacks %q: %s", want, message(guarded))
 	}
@@ -68,7 +67,7 @@ func TestServersThatDoNotExist(t *testing.T) {
 			p.agent(tc.script, func(a *v1alpha1.Agent) {
 				a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: v1alpha1.ObjectName(tc.toolset)})
 			})
-			run := p.run(tc.script, func(r *v1alpha1.Run) { r.Spec.Retries = new(int32) })
+			run := p.run(tc.script, func(r *v1alpha1.Run) { r.Spec.MaxRetries = new(int32) })
 			if got := message(p.ends(run, tc.ends)); got != tc.says {
 				t.Errorf("the message is %q, want %q", got, tc.says)
 			}

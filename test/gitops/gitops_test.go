@@ -91,7 +91,7 @@ func (r *repository) manifest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Run",
 		"metadata": map[string]any{"name": "applied", "namespace": r.namespace},
-		"spec":     map[string]any{"agent": "fixer", "prompt": "Fix it.", "retries": int64(0)},
+		"spec":     map[string]any{"agent": "fixer", "prompt": "Fix it.", "maxRetries": int64(0)},
 	}}
 }
 

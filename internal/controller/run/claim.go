@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,16 +46,16 @@ func claimNamed(name, unique string) string {
 
 // Defaults of Workspace, as its godoc promises.
 const (
-	defaultSize                = "1Gi"
-	defaultRetainSeconds int32 = 86400
+	defaultSize           = "1Gi"
+	defaultClaimRetention = 24 * time.Hour
 )
 
 // claimOf is the claim of a Run.
 func claimOf(w world) *corev1.PersistentVolumeClaim {
 	ws := w.version.Agent.Workspace
-	retention := defaultRetainSeconds
+	retention := defaultClaimRetention
 	if ws.Retention != nil {
-		retention = int32(ws.Retention.Seconds())
+		retention = ws.Retention.Duration
 	}
 	mode := cmp.Or(ws.AccessMode, corev1.ReadWriteOnce)
 	owner := holder(w.run)
@@ -73,7 +72,7 @@ func claimOf(w world) *corev1.PersistentVolumeClaim {
 			},
 			Annotations: map[string]string{
 				v1alpha1.AnnotationRetain:    string(ws.Retain),
-				v1alpha1.AnnotationRetention: strconv.Itoa(int(retention)) + "s",
+				v1alpha1.AnnotationRetention: retention.String(),
 			},
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},

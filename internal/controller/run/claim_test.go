@@ -213,7 +213,7 @@ var storiesOfVolumes = map[string]story{
 		},
 	},
 	"volume-of-a-failure": {
-		title: "the volume of a failure stays for retainSeconds, longer than its pod",
+		title: "the volume of a failure stays for its retention, longer than its pod",
 		agent: func(a *v1alpha1.Agent) { durably(a); a.Spec.PodRetention = "10s" },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),

@@ -130,7 +130,7 @@ func TestEndedPodOfAFinishedRunIsDeletedByItsMetadata(t *testing.T) {
 }
 
 func TestEndedPodOfAnUnfinishedRunIsReadInFull(t *testing.T) {
-	s := newSplitCaches(t, gen.Run(func(r *v1alpha1.Run) { r.Spec.Retries = new(int32(0)) }))
+	s := newSplitCaches(t, gen.Run(func(r *v1alpha1.Run) { r.Spec.MaxRetries = new(int32(0)) }))
 	s.end(s.start(), 1)
 	s.reconcileAll(1)
 	if got := reasonOf(s.get()); got != v1alpha1.ReasonRunnerFailed {

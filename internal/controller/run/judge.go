@@ -194,9 +194,9 @@ func exhausted(w world, v verdict) (plan, bool) {
 
 // budget is how often a Run may be charged; the schema sets the defaults.
 func budget(run *v1alpha1.Run, c charge) int32 {
-	of := run.Spec.Retries
+	of := run.Spec.MaxRetries
 	if c == chargeGround {
-		of = run.Spec.Disruptions
+		of = run.Spec.MaxDisruptions
 	}
 	if of == nil {
 		return 0

@@ -48,8 +48,8 @@ type charge int
 
 const (
 	chargeNone    charge = iota // it waited for something outside
-	chargeFailure               // the work failed: spec.retries
-	chargeGround                // the ground failed: spec.disruptions
+	chargeFailure               // the work failed: spec.maxRetries
+	chargeGround                // the ground failed: spec.maxDisruptions
 )
 
 // waiting is a plan that does nothing but say why.

@@ -142,7 +142,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 	if before.CompletionTime != nil && !before.CompletionTime.Equal(c.run.Status.CompletionTime) {
 		t.Fatalf("seed %d: completionTime moved", seed)
 	}
-	if f, d := c.run.Status.Failures, c.run.Status.Disruptions; f > *c.run.Spec.Retries || d > *c.run.Spec.Disruptions {
+	if f, d := c.run.Status.Failures, c.run.Status.Disruptions; f > *c.run.Spec.MaxRetries || d > *c.run.Spec.MaxDisruptions {
 		t.Fatalf("seed %d: %d failures and %d disruptions are over budget", seed, f, d)
 	}
 }

@@ -28,8 +28,8 @@ func coder(a *v1alpha1.Agent) {
 
 // durably has files and journal on a claim.
 func durably(a *v1alpha1.Agent) {
-	class, seconds := "fast", int32(60)
-	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Workspace.RetainSeconds = v1alpha1.DurabilityVolume, &class, &seconds
+	class, retention := "fast", v1alpha1.Duration("60s")
+	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Workspace.Retention = v1alpha1.DurabilityVolume, &class, &retention
 }
 
 // toolsets are what coders may use.

@@ -43,7 +43,7 @@ func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, no
 			return true, 0
 		}
 	}
-	left = retention(claim, time.Duration(defaultRetainSeconds)*time.Second) - outcome.SinceCompletion(run, now)
+	left = retention(claim, defaultClaimRetention) - outcome.SinceCompletion(run, now)
 	return left <= 0, max(left, 0)
 }
 

@@ -185,7 +185,7 @@ func TestNeighbors(t *testing.T) {
 // A Run that shares a claim is durable, and does not free it.
 func TestASharedClaimOutlivesItsRuns(t *testing.T) {
 	c := newCluster(t, gen.Run(partOfRelease), gen.Agent(durably, func(a *v1alpha1.Agent) {
-		a.Spec.Workspace.Retain, a.Spec.Workspace.RetainSeconds = v1alpha1.RetainNever, nil
+		a.Spec.Workspace.Retain, a.Spec.Workspace.Retention = v1alpha1.RetainNever, nil
 	}))
 	c.step()
 	c.step()

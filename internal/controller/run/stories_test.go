@@ -85,7 +85,7 @@ var stories = map[string]story{
 	},
 	"hangs": {
 		title: "a runner that hangs is ended by its liveness probe and tried once more",
-		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
+		run:   func(r *v1alpha1.Run) { *r.Spec.MaxDisruptions = 0 },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner reports", reports(1)),
@@ -97,7 +97,7 @@ var stories = map[string]story{
 	},
 	"no-retries": {
 		title: "without retries the failure itself is the reason",
-		run:   func(r *v1alpha1.Run) { *r.Spec.Retries = 0 },
+		run:   func(r *v1alpha1.Run) { *r.Spec.MaxRetries = 0 },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("ModelUnavailable", "the model endpoint is unavailable (HTTP 503)"))),
@@ -115,8 +115,8 @@ var stories = map[string]story{
 		},
 	},
 	"disrupted-too-often": {
-		title: "the Run gives up when more pods are lost than spec.disruptions allows",
-		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 1 },
+		title: "the Run gives up when more pods are lost than spec.maxDisruptions allows",
+		run:   func(r *v1alpha1.Run) { *r.Spec.MaxDisruptions = 1 },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "x-1 is evicted", isEvicted(1)),
@@ -254,7 +254,7 @@ var stories = map[string]story{
 	},
 	"exit-zero-without-result": {
 		title: "exit code 0 without a committed result is no success",
-		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
+		run:   func(r *v1alpha1.Run) { *r.Spec.MaxDisruptions = 0 },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "x-1 exits 0", exits(1, 0)),
@@ -270,7 +270,7 @@ var stories = map[string]story{
 	},
 	"zombie-word": {
 		title: "the last word of another attempt is no result",
-		run:   func(r *v1alpha1.Run) { *r.Spec.Disruptions = 0 },
+		run:   func(r *v1alpha1.Run) { *r.Spec.MaxDisruptions = 0 },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "x-1 exits 0 with a result of attempt 7", exits(1, 0, says(7, task.Result{Committed: true, Reason: task.ReasonFinished}))),

@@ -25,7 +25,7 @@ func TestConditionsAndEventsContainNoRawTextOfARunner(t *testing.T) {
 	reported := map[string]*v1alpha1.RunProgress{
 		"working": {},
 		"waiting": {State: v1alpha1.ReasonAwaitingApproval, Pending: []v1alpha1.PendingRequest{{
-			ID: "s2c1", Kind: task.PendingApproval, Agent: "a", Tool: "Bash", Args: "{}", Question: "q", Digest: "d", Rule: "r", Schema: "{}", Groups: []string{"g"},
+			ID: "s2c1", Kind: task.PendingApproval, Agent: "a", Tool: "Bash", Args: "{}", Question: "q", Digest: "d", Rule: "r", Schema: "{}", Approvers: &v1alpha1.Approvers{Groups: []string{"g"}},
 		}}},
 		"delegating": {Pending: []v1alpha1.PendingRequest{{ID: "s2c1", Kind: task.PendingDelegation, Agent: "reviewer", Args: `{"prompt":"x"}`}}},
 		"finished":   {Result: &v1alpha1.Result{Committed: true, Reason: "Finished", Message: "m", Warning: "w", Files: []v1alpha1.File{{}}, Published: &v1alpha1.Published{}}},

@@ -90,7 +90,7 @@ func (t *turn) childOf(at place, p *purse) child {
 			Workflow:     string(n.Workflow),
 			Prompt:       in.prompt,
 			User:         t.run.Spec.User,
-			Retries:      n.Retries,
+			MaxRetries:   n.MaxRetries,
 			Limits:       p.limited(n.Limits, t.grants[at]),
 			DesiredState: v1alpha1.DesiredRunning,
 		},

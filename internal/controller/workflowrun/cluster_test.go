@@ -78,7 +78,7 @@ func written(t *testing.T, name, text string) *v1alpha1.Workflow {
 
 // ofWorkflow makes a Run one of the Workflow release.
 func ofWorkflow(r *v1alpha1.Run) {
-	r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow, r.Spec.Retries, r.Spec.Disruptions = "", "", "release", nil, nil
+	r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow, r.Spec.MaxRetries, r.Spec.MaxDisruptions = "", "", "release", nil, nil
 }
 
 func newCluster(v *workflow.Version, mods ...func(*v1alpha1.Run)) *cluster {

@@ -106,7 +106,7 @@ func (m *mind) asked(nodes []string) []v1alpha1.PendingRequest {
 	}
 	room := task.MaxAsked
 	for _, p := range all {
-		size := len(p.Question) + len(p.Schema) + len(strings.Join(p.Groups, ""))
+		size := len(p.Question) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
 		if len(out) < task.MaxPending && size <= room {
 			out, room = append(out, p), room-size
 		}
@@ -132,7 +132,7 @@ func (m *mind) ask(node string) v1alpha1.PendingRequest {
 		Kind:      task.PendingApproval,
 		Tool:      "approval",
 		Question:  task.Cut(text, task.MaxMessage),
-		Groups:    n.Groups,
+		Approvers: n.Approvers,
 		AskedAt:   &at,
 		ExpiresAt: &until,
 	}
@@ -146,7 +146,7 @@ func (m *mind) ask(node string) v1alpha1.PendingRequest {
 // digest is what a Decision repeats: that of all that is asked, here and nowhere
 // else.
 func (m *mind) digest(node, text string, p v1alpha1.PendingRequest) string {
-	all, err := json.Marshal([]any{"approval", m.run.UID, node, text, p.Groups, p.Schema})
+	all, err := json.Marshal([]any{"approval", m.run.UID, node, text, p.Approvers.Names(), p.Schema})
 	if err != nil {
 		return "" // strings always encode
 	}

@@ -1,8 +1,6 @@
 package stored
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,6 +42,7 @@ func workspaceOf(w v1alpha1.Workspace) Workspace {
 		StorageClassName: w.StorageClassName,
 		AccessMode:       corev1.PersistentVolumeAccessMode(w.AccessMode),
 		Retain:           RetainOnFailure,
+		Retention:        durationOf(w.Retention),
 	}
 	switch w.Retain {
 	case v1alpha1.RetainAlways:
@@ -51,9 +50,6 @@ func workspaceOf(w v1alpha1.Workspace) Workspace {
 	case v1alpha1.RetainNever:
 		out.Retain = RetainNever
 	case v1alpha1.RetainOnFailure:
-	}
-	if w.RetainSeconds != nil {
-		out.Retention = &metav1.Duration{Duration: time.Duration(*w.RetainSeconds) * time.Second}
 	}
 	for _, f := range w.Files {
 		out.ConfigMaps = append(out.ConfigMaps, string(f.ConfigMapRef.Name))

@@ -103,11 +103,11 @@ func nodeOf(n v1alpha1.Node) Node {
 		DependsOn:         n.DependsOn,
 		When:              string(n.When),
 		ContinueOnFailure: n.OnFailure == v1alpha1.OnFailureContinue,
-		MaxRetries:        n.Retries,
+		MaxRetries:        n.MaxRetries,
 		Limits:            limitsOf(n.Limits),
 	}
 	if a := n.Approval; a != nil {
-		out.Approval = &Approval{Message: a.Message, Groups: a.Groups, ExpiresAfter: durationOf(&a.ExpiresAfter), Input: inputOf(a.Input)}
+		out.Approval = &Approval{Message: a.Message, Groups: a.Approvers.Names(), ExpiresAfter: durationOf(&a.ExpiresAfter), Input: inputOf(a.Input)}
 	}
 	if f := n.ForEach; f != nil {
 		out.ForEach = &ForEach{Items: string(f.Items), MaxParallel: f.MaxParallel}
@@ -123,22 +123,22 @@ func nodeOf(n v1alpha1.Node) Node {
 
 func (n Node) spec() v1alpha1.Node {
 	out := v1alpha1.Node{
-		Name:      n.Name,
-		Agent:     v1alpha1.ObjectName(n.Agent),
-		Workflow:  v1alpha1.ObjectName(n.Workflow),
-		Prompt:    n.Prompt,
-		Input:     extension(n.Input),
-		DependsOn: n.DependsOn,
-		When:      v1alpha1.Expression(n.When),
-		OnFailure: v1alpha1.OnFailureFail,
-		Retries:   n.MaxRetries,
-		Limits:    n.Limits.spec(),
+		Name:       n.Name,
+		Agent:      v1alpha1.ObjectName(n.Agent),
+		Workflow:   v1alpha1.ObjectName(n.Workflow),
+		Prompt:     n.Prompt,
+		Input:      extension(n.Input),
+		DependsOn:  n.DependsOn,
+		When:       v1alpha1.Expression(n.When),
+		OnFailure:  v1alpha1.OnFailureFail,
+		MaxRetries: n.MaxRetries,
+		Limits:     n.Limits.spec(),
 	}
 	if n.ContinueOnFailure {
 		out.OnFailure = v1alpha1.OnFailureContinue
 	}
 	if a := n.Approval; a != nil {
-		out.Approval = &v1alpha1.ApprovalNode{Message: a.Message, Groups: a.Groups, Input: a.Input.spec()}
+		out.Approval = &v1alpha1.ApprovalNode{Message: a.Message, Approvers: approvers(a.Groups), Input: a.Input.spec()}
 		if a.ExpiresAfter != nil {
 			out.Approval.ExpiresAfter = v1alpha1.Duration(a.ExpiresAfter.Duration.String())
 		}
@@ -263,4 +263,11 @@ func duration(d *metav1.Duration) *v1alpha1.Duration {
 	}
 	v := v1alpha1.Duration(d.Duration.String())
 	return &v
+}
+
+func approvers(groups []string) *v1alpha1.Approvers {
+	if len(groups) == 0 {
+		return nil
+	}
+	return &v1alpha1.Approvers{Groups: groups}
 }
