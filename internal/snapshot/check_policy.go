@@ -128,8 +128,7 @@ func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 
 // kindOfAgent is the kind of the tool that gives work to an Agent.
 func kindOfAgent(a *v1alpha1.Agent) policy.Kind {
-	switch {
-	case a == nil:
+	if a == nil {
 		return policy.Plain
 	}
 	return kindOfInput(a.Spec.Input)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -255,32 +254,6 @@ func setProviderFields(m *task.Model, spec v1alpha1.ModelSpec) {
 	case spec.Custom != nil:
 		m.Driver = spec.Custom.Driver
 	}
-}
-
-func params(p *v1alpha1.Inference) (step.Params, error) {
-	var out step.Params
-	if p == nil {
-		return out, nil
-	}
-	out.Reasoning = step.Reasoning(p.Reasoning)
-	out.MaxOutputTokens = tokens(p.MaxOutputTokens)
-	for _, f := range []struct {
-		from *v1alpha1.Decimal
-		to   **float64
-	}{{p.Temperature, &out.Temperature}, {p.TopP, &out.TopP}} {
-		if f.from == nil {
-			continue
-		}
-		v, err := json.Number(*f.from).Float64()
-		if err != nil {
-			return out, fmt.Errorf("reading %q as a number: %w", *f.from, err)
-		}
-		*f.to = &v
-	}
-	if p.Extra != nil {
-		out.Extra = p.Extra.Raw
-	}
-	return out, nil
 }
 
 func prices(p *v1alpha1.Prices) (*task.Prices, error) {
