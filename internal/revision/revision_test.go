@@ -97,7 +97,7 @@ func TestASquatterThatComesBackIsNamed(t *testing.T) {
 		},
 	}).Build()
 	err := revision.Ensure(t.Context(), c, c, want)
-	if err == nil || !strings.Contains(err.Error(), `in place of one that "kubectl-create" wrote`) || creates != 2 || deletes != 1 {
+	if err == nil || !strings.Contains(err.Error(), `in place of a ConfigMap that "kubectl-create" wrote`) || creates != 2 || deletes != 1 {
 		t.Errorf("%d creates, %d deletes: %v", creates, deletes, err)
 	}
 }

@@ -190,7 +190,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		"cost of a node":                          {"nodes: [{name: a, agent: freeman, prompt: x, limits: {cost: 1USD}}]", `PricesMissing: node a: limits.cost needs to know`},
 		"cost of what is nested":                  {"limits: {cost: 1USD}\nnodes: [{name: a, workflow: unpriced}]", `PricesMissing: limits.cost needs to know what Model "free" of Agent "freeman" costs`},
 		"too much":                                {large(), `TooLarge: With the schemas of its Agents it has 974 KiB; at most 900 fit. Shorten the longest prompts, or put nodes into a Workflow of their own: n0 64 KiB, n1 64 KiB, n2 64 KiB`},
-		"too many expressions":                    {crowded(), `TooLarge: With the Workflows in it, it has 2558 expressions; at most 2000 are allowed`},
+		"too many expressions":                    {crowded(), `TooLarge: Together with nested Workflows it has 2558 expressions; at most 2000 are allowed`},
 		"the first of many":                       {"nodes: [{name: a, agent: talker, when: nodes.z.text == '', prompt: x}, {name: b, agent: talker, when: '1', prompt: x}]\noutput: {x: {cel: y}}", `ExpressionInvalid: node a: when`},
 	}
 	others := map[string]string{

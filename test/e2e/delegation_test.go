@@ -241,7 +241,7 @@ func TestAForgedReportGetsNoRun(t *testing.T) {
 	}
 	said := s.toldOf(run, "s9c4")
 	s.has("what the runner is told", said,
-		"An earlier attempt asked for something else", "Agent hand is not among those", "Say in prompt", "Agent ../hand is not among those", "no JSON object")
+		"An earlier attempt asked for something else", "Agent hand is not listed in spec.tools", "Say in prompt", "Agent ../hand is not listed in spec.tools", "no JSON object")
 	if kids := s.brood("captain"); len(kids) != 1 || kids["Sail on."] == nil {
 		t.Errorf("child Runs are %v", kids)
 	}

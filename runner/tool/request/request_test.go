@@ -200,7 +200,7 @@ func TestCheck(t *testing.T) {
 		"tokens of the machine itself": {with(func(ts *task.Toolset) {
 			ts.Requests.Auth = &task.Auth{Type: task.AuthOAuth, TokenURL: "http://169.254.169.254/token"}
 		}), "requests.auth.oauthClientCredentials.tokenURL: the address 169.254.169.254 may not be reached"},
-		"two tools of a name":           {with(func(ts *task.Toolset) { ts.Requests.Tools = append(ts.Requests.Tools, ts.Requests.Tools[0]) }), `requests.tools[1].name: is "do", as that of another`},
+		"two tools of a name":           {with(func(ts *task.Toolset) { ts.Requests.Tools = append(ts.Requests.Tools, ts.Requests.Tools[0]) }), `requests.tools[1].name: is "do", and so is another`},
 		"another method":                {tooled(func(r *task.RequestTool) { r.Method = "TRACE" }), `requests.tools[0].method: is "TRACE"; write GET,`},
 		"a schema that is none":         {tooled(func(r *task.RequestTool) { r.Input = json.RawMessage(`{"type":"string"}`) }), "requests.tools[0].input: type must be object"},
 		"an unknown value":              {tooled(func(r *task.RequestTool) { r.Path = "/${{ input.z }}" }), "requests.tools[0].path: input.z leads nowhere: by input, input has only list, n, o, x, y"},

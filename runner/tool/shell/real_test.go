@@ -68,7 +68,7 @@ func TestMuchOutput(t *testing.T) {
 	if grown := int64(after.Sys) - int64(before.Sys); grown > 150<<20 { // the test keeps the file in memory, in growing pieces
 		t.Errorf("%d MiB of memory were used", grown>>20)
 	}
-	if got := k.run("yes 0123456789 | head -c 80000000; echo end"); !strings.Contains(got, "which nobody looked at.]\nexit code: 0") {
+	if got := k.run("yes 0123456789 | head -c 80000000; echo end"); !strings.Contains(got, "which were not read.]\nexit code: 0") {
 		t.Errorf("got …%s", got[len(got)-200:])
 	}
 }

@@ -121,7 +121,7 @@ func TestBrowseAPageThatIsTooLong(t *testing.T) {
 func TestBrowseStatuses(t *testing.T) {
 	for code, want := range map[int]string{
 		http.StatusNotFound:            "answered 404 Not Found\n- Check how the address is written",
-		http.StatusForbidden:           "answered 403 Forbidden\n- The page is not open to everybody",
+		http.StatusForbidden:           "answered 403 Forbidden\n- The page is not public",
 		http.StatusTooManyRequests:     "(the server says Retry-After: 120)",
 		http.StatusInternalServerError: "- The server has a problem",
 		http.StatusTeapot:              "- See what the server says with HTTPRequest",

@@ -134,7 +134,7 @@ func TestRedirects(t *testing.T) {
 	})
 	t.Run("only to hosts of the list", func(t *testing.T) {
 		got := get(t, Options{Allow: here, Hosts: []string{"127.0.0.1"}}, s.URL+"/?to=http://example.com/")
-		has(t, got, "the host example.com is not one", "It may reach: 127.0.0.1")
+		has(t, got, "this tool may not reach the host example.com", "It may reach: 127.0.0.1")
 	})
 }
 
