@@ -55,6 +55,10 @@ func stands(o Outcome) bool {
 	return o.Reason == v1alpha1.ReasonPaused || o.Reason == v1alpha1.ReasonQueued || o.Reason == v1alpha1.ReasonRevisionUnsupported
 }
 
+// maxProblem is the most bytes of the message of Reconciling. The schema of Run
+// refuses more.
+const maxProblem = 256
+
 // conditions are the Run's four, from the one reason.
 func (o Outcome) conditions() []metav1.Condition {
 	outcome := o.Status
@@ -72,7 +76,7 @@ func (o Outcome) conditions() []metav1.Condition {
 		return metav1.Condition{Type: kind, Status: condition.When(status), Reason: o.Reason}
 	}
 	reconciling := short(v1alpha1.ConditionReconciling, active)
-	reconciling.Message = task.Cut(o.Problem, task.MaxMessage)
+	reconciling.Message = task.Cut(o.Problem, maxProblem)
 	return []metav1.Condition{
 		say(v1alpha1.ConditionSucceeded, outcome),
 		short(v1alpha1.ConditionFinished, !active),

@@ -25,7 +25,7 @@ import (
 type Op struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"` // null where an operation has none, or tests that there is nothing
 }
 
 // SameObject demands that the object is still the one that was seen, not a
@@ -58,8 +58,9 @@ func Apply(ctx context.Context, c client.Client, o client.Object, had, want any)
 	return nil
 }
 
-// Diff is the patch that makes had into want behind its demands; nil when there
-// is nothing to change. Both are statuses; they are compared field by field.
+// Diff returns the patch that makes had into want behind its demands; nil when there
+// is nothing to change. Both are statuses. They are compared field by field, and
+// conditions type by type: conditions that other controllers set are not touched.
 func Diff(had, want any, demands ...Op) (client.Patch, error) {
 	was, err := encode(had)
 	if err != nil {
@@ -89,7 +90,10 @@ func diff(had, want []byte, demands []Op) (client.Patch, error) {
 	if err := errors.Join(json.Unmarshal(had, &was), json.Unmarshal(want, &now)); err != nil {
 		return nil, fmt.Errorf("decoding a status: %w", err)
 	}
-	ops := slices.Clone(demands)
+	conditions := diffConditions(was[conditionsKey], now[conditionsKey])
+	delete(was, conditionsKey)
+	delete(now, conditionsKey)
+	ops := append(slices.Clone(demands), conditions...)
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if !reflect.DeepEqual(was[key], now[key]) {
 			ops = append(ops, Op{"add", "/status/" + key, now[key]})
@@ -108,6 +112,46 @@ func diff(had, want []byte, demands []Op) (client.Patch, error) {
 		return nil, fmt.Errorf("encoding a patch: %w", err)
 	}
 	return client.RawPatch(types.JSONPatchType, data), nil
+}
+
+const conditionsKey = "conditions"
+
+// diffConditions returns the operations that change one list of conditions into
+// another, each behind a test that the element at its index is of the type that was
+// seen there. Removals are last and go from the end, since each moves what follows it.
+func diffConditions(had, want any) []Op {
+	was, _ := had.([]any)
+	now, _ := want.([]any)
+	const path = "/status/" + conditionsKey
+	if len(was) == 0 {
+		if len(now) == 0 {
+			return nil
+		}
+		return []Op{Same(path, had), {"add", path, now}}
+	}
+	var changed, added, removed []Op
+	for i, old := range was {
+		at := fmt.Sprintf("%s/%d", path, i)
+		next := slices.IndexFunc(now, func(c any) bool { return typeOf(c) == typeOf(old) })
+		switch {
+		case next < 0:
+			removed = append([]Op{Same(at+"/type", typeOf(old)), {"remove", at, nil}}, removed...)
+		case !reflect.DeepEqual(old, now[next]):
+			changed = append(changed, Same(at+"/type", typeOf(old)), Op{"replace", at, now[next]})
+		}
+	}
+	for _, c := range now {
+		if !slices.ContainsFunc(was, func(old any) bool { return typeOf(old) == typeOf(c) }) {
+			added = append(added, Op{"add", path + "/-", c})
+		}
+	}
+	return slices.Concat(changed, added, removed)
+}
+
+// typeOf returns the type of a condition that was decoded from JSON.
+func typeOf(condition any) any {
+	fields, _ := condition.(map[string]any)
+	return fields["type"]
 }
 
 // IsConflict says whether a write failed because the object is not any more

@@ -3,6 +3,7 @@ package statuspatch_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +27,7 @@ func TestDiff(t *testing.T) {
 		},
 		"what is gone is removed": {
 			func(s *v1alpha1.RunStatus) { s.Target = nil },
-			`[{"op":"test","path":"/status/attempt/number","value":1},{"op":"remove","path":"/status/target"}]`,
+			`[{"op":"test","path":"/status/attempt/number","value":1},{"op":"remove","path":"/status/target","value":null}]`,
 		},
 	}
 	for name, tc := range cases {
@@ -44,6 +45,57 @@ func TestDiff(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("Diff() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Conditions are patched type by type, so that those of other controllers survive.
+func TestDiffOfConditions(t *testing.T) {
+	list := func(conditions ...string) map[string]any {
+		out := []any{}
+		for _, c := range conditions {
+			kind, status, _ := strings.Cut(c, "=")
+			out = append(out, map[string]any{"type": kind, "status": status})
+		}
+		return map[string]any{"conditions": out}
+	}
+	cases := map[string]struct {
+		had, want map[string]any
+		ops       string
+	}{
+		"the same in another order": {list("B=1", "A=1"), list("A=1", "B=1"), ``},
+		"one of them changed": {
+			list("Other=1", "A=1"), list("A=2", "Other=1"),
+			`[{"op":"test","path":"/status/conditions/1/type","value":"A"},{"op":"replace","path":"/status/conditions/1","value":{"status":"2","type":"A"}}]`,
+		},
+		"one is new": {
+			list("Other=1"), list("A=1", "Other=1"),
+			`[{"op":"add","path":"/status/conditions/-","value":{"status":"1","type":"A"}}]`,
+		},
+		"two go, the last one first": {
+			list("A=1", "B=1", "C=1"), list("B=1"),
+			`[{"op":"test","path":"/status/conditions/2/type","value":"C"},{"op":"remove","path":"/status/conditions/2","value":null},` +
+				`{"op":"test","path":"/status/conditions/0/type","value":"A"},{"op":"remove","path":"/status/conditions/0","value":null}]`,
+		},
+		"there were none": {
+			nil, list("A=1"),
+			`[{"op":"test","path":"/status/conditions","value":null},{"op":"add","path":"/status/conditions","value":[{"status":"1","type":"A"}]}]`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			patch, err := statuspatch.Diff(tc.had, tc.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if patch != nil {
+				data, _ := patch.Data(nil)
+				got = string(data)
+			}
+			if got != tc.ops {
+				t.Errorf("Diff() = %s, want %s", got, tc.ops)
 			}
 		})
 	}
