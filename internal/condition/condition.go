@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
 // Merge is had with each of want in its place, sorted by type. A condition
@@ -25,6 +27,25 @@ func Merge(had []metav1.Condition, now metav1.Time, generation int64, want ...me
 	}
 	slices.SortFunc(merged, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	return merged
+}
+
+// OfReady returns Ready with the conditions Reconciling and Stalled, from which kstatus
+// (Flux, helm --wait, Argo CD) tells an object that may become ready without a change
+// from one whose own spec must change.
+func OfReady(ready metav1.Condition) []metav1.Condition {
+	waits := ready.Status == metav1.ConditionUnknown || slices.Contains(v1alpha1.WaitingReasons, ready.Reason)
+	return Of(ready, waits)
+}
+
+// Of returns a condition with Reconciling, which is True if it waits, and Stalled, which
+// is True if it is False and does not wait.
+func Of(c metav1.Condition, waits bool) []metav1.Condition {
+	waits = waits && c.Status != metav1.ConditionTrue
+	return []metav1.Condition{
+		c,
+		{Type: v1alpha1.ConditionReconciling, Status: When(waits), Reason: c.Reason},
+		{Type: v1alpha1.ConditionStalled, Status: When(!waits && c.Status == metav1.ConditionFalse), Reason: c.Reason},
+	}
 }
 
 // When is a condition's status where something holds or does not.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/condition"
 )
 
@@ -35,5 +36,29 @@ func TestMerge(t *testing.T) {
 	sorted := condition.Merge(nil, noon, 1, metav1.Condition{Type: "B", Status: "True"}, metav1.Condition{Type: "A", Status: "True"})
 	if sorted[0].Type != "A" {
 		t.Error("conditions are not sorted")
+	}
+}
+
+func TestOfReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status              metav1.ConditionStatus
+		reason              string
+		reconciling, stalls metav1.ConditionStatus
+	}{
+		"an object that is ready":               {metav1.ConditionTrue, v1alpha1.ReasonReady, "False", "False"},
+		"one that was not observed":             {metav1.ConditionUnknown, v1alpha1.ReasonPending, "True", "False"},
+		"one that names what does not exist":    {metav1.ConditionFalse, v1alpha1.ReasonModelNotFound, "True", "False"},
+		"one whose own spec must change":        {metav1.ConditionFalse, v1alpha1.ReasonPolicyInvalid, "False", "True"},
+		"a reason of waiting, but of one ready": {metav1.ConditionTrue, v1alpha1.ReasonModelNotFound, "False", "False"},
+	} {
+		got := condition.OfReady(metav1.Condition{Type: v1alpha1.ConditionReady, Status: tc.status, Reason: tc.reason, Message: "m"})
+		want := []metav1.Condition{
+			{Type: "Ready", Status: tc.status, Reason: tc.reason, Message: "m"},
+			{Type: "Reconciling", Status: tc.reconciling, Reason: tc.reason},
+			{Type: "Stalled", Status: tc.stalls, Reason: tc.reason},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
 	}
 }

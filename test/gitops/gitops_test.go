@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
@@ -265,6 +266,56 @@ func TestKstatusOfARun(t *testing.T) {
 			}
 			if action := r.sync(); action != ssa.UnchangedAction {
 				t.Errorf("after its end Flux has it %s", action)
+			}
+		})
+	}
+}
+
+// What Flux waits for, and what helm --wait and Argo CD show, of the other kinds: an
+// object that names one which does not exist is in progress, since that may still be
+// created; one that its own spec keeps from being ready has failed.
+func TestKstatusOfTheOtherKinds(t *testing.T) {
+	r := newRepository(t)
+	for name, tc := range map[string]struct {
+		kind string
+		spec string
+		want status.Status
+	}{
+		"a Model":                           {"Model", `{provider: OpenAI, modelID: m, fallbacks: [sonnet]}`, status.CurrentStatus},
+		"a Model whose fallback is missing": {"Model", `{provider: OpenAI, modelID: m, fallbacks: [absent]}`, status.InProgressStatus},
+		"an Agent":                          {"Agent", `{model: sonnet, instructions: You fix.}`, status.CurrentStatus},
+		"an Agent whose Model is missing":   {"Agent", `{model: absent, instructions: You fix.}`, status.InProgressStatus},
+		"an Agent that is invalid":          {"Agent", `{model: sonnet, instructions: "You fix ${{ input.absent }}."}`, status.FailedStatus},
+		"a Toolset":                         {"Toolset", `{http: {url: "https://mcp.example.com"}}`, status.CurrentStatus},
+		"a Workflow":                        {"Workflow", `{nodes: [{name: a, agent: fixer, prompt: x}]}`, status.CurrentStatus},
+		"a Workflow whose Agent is missing": {"Workflow", `{nodes: [{name: a, agent: absent, prompt: x}]}`, status.InProgressStatus},
+		"a Workflow with a cycle":           {"Workflow", `{nodes: [{name: a, agent: fixer, prompt: x, dependsOn: [b]}, {name: b, agent: fixer, prompt: x, dependsOn: [a]}]}`, status.FailedStatus},
+		"a Schedule":                        {"Schedule", `{schedule: 30 3 * * *, run: {agent: fixer, prompt: x}}`, status.CurrentStatus},
+		"a Schedule that is invalid":        {"Schedule", `{schedule: 30 3 * * *, timeZone: Europe/Atlantis, run: {agent: fixer, prompt: x}}`, status.FailedStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &unstructured.Unstructured{}
+			text := "{apiVersion: " + v1alpha1.GroupVersion.String() + ", kind: " + tc.kind + ", metadata: {generateName: x-}, spec: " + tc.spec + "}"
+			if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+				t.Fatal(err)
+			}
+			o.SetNamespace(r.namespace)
+			r.Create(t, o)
+			if was, err := status.Compute(o); err != nil || was.Status != status.InProgressStatus {
+				t.Errorf("before the operator has seen it, it is %v (%v)", was, err)
+			}
+			var is *status.Result
+			err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+				if err := r.Admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+					return false, err
+				}
+				seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+				var err error
+				is, err = status.Compute(o)
+				return seen == o.GetGeneration(), err
+			})
+			if err != nil || is.Status != tc.want {
+				t.Errorf("it is %v (%v), want %s: %v", is, err, tc.want, o.Object["status"])
 			}
 		})
 	}

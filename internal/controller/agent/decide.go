@@ -36,7 +36,7 @@ func decide(w world) plan {
 		if err == nil {
 			c.Message = task.Cut(c.Message+foreign(w.agent), task.MaxMessage)
 		}
-		p.conditions = []metav1.Condition{c, durable(w.agent)}
+		p.conditions = append(condition.OfReady(c), durable(w.agent))
 	}
 	p.remove, p.wake = w.versions.Old(current, w.now)
 	return p
@@ -52,7 +52,7 @@ func (p plan) telling(err error) plan {
 }
 
 func ready(err error) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: "Everything it names is there"}
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: "Valid; Runs check Secrets and endpoints"}
 	var problem *snapshot.NotReadyError
 	switch {
 	case errors.As(err, &problem):

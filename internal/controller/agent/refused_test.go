@@ -34,7 +34,7 @@ func TestAnAgentSaysWhichVersionCannotBeRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
-			if said := string(ready.Status) + " " + ready.Message; !strings.HasPrefix(said, "True Everything it names is there. Deleting ConfigMap ") || !strings.Contains(said, f.Want) {
+			if said := string(ready.Status) + " " + ready.Message; !strings.HasPrefix(said, "True Valid; Runs check Secrets and endpoints. Deleting ConfigMap ") || !strings.Contains(said, f.Want) {
 				t.Errorf("Ready is %q, want it to name %q", said, f.Want)
 			}
 		})

@@ -17,7 +17,7 @@ func statusOf(w world, applied metav1.Condition) v1alpha1.DecisionStatus {
 	d := w.decision
 	return v1alpha1.DecisionStatus{
 		ObservedGeneration: d.Generation,
-		Conditions:         condition.Merge(d.Status.Conditions, metav1.NewTime(w.now), d.Generation, applied),
+		Conditions:         condition.Merge(d.Status.Conditions, metav1.NewTime(w.now), d.Generation, condition.Of(applied, applied.Status == metav1.ConditionUnknown)...),
 	}
 }
 

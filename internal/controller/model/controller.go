@@ -74,12 +74,12 @@ func decide(m *v1alpha1.Model, models map[string]*v1alpha1.Model) metav1.Conditi
 	if p := snapshot.CheckModel(m, models); p != nil {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Well formed; its endpoint and Secret are tried by the first Run"}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Valid; Runs check endpoint and Secret"}
 }
 
 func statusOf(m *v1alpha1.Model, ready metav1.Condition, now metav1.Time) v1alpha1.ModelStatus {
 	return v1alpha1.ModelStatus{
 		ObservedGeneration: m.Generation,
-		Conditions:         condition.Merge(m.Status.Conditions, now, m.Generation, ready),
+		Conditions:         condition.Merge(m.Status.Conditions, now, m.Generation, condition.OfReady(ready)...),
 	}
 }

@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"well formed":                      {gen.Model(), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, "first Run"},
+		"well formed":                      {gen.Model(), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, "Valid"},
 		"extra parameters that fit":        {gen.Model(extra(`{"a":1}`)), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
 		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInferenceInvalid, "at most 4096"},
 		"extra parameters that are a list": {gen.Model(extra(`[1]`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInferenceInvalid, "must be an object"},

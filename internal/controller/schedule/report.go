@@ -43,7 +43,7 @@ func statusOf(w world, p plan) v1alpha1.ScheduleStatus {
 		}
 	}
 	p.ready.Message = task.Cut(p.ready.Message, task.MaxMessage)
-	s.Conditions = condition.Merge(s.Conditions, metav1.NewTime(w.now), w.schedule.Generation, p.ready)
+	s.Conditions = condition.Merge(s.Conditions, metav1.NewTime(w.now), w.schedule.Generation, condition.OfReady(p.ready)...)
 	return s
 }
 

@@ -50,12 +50,12 @@ func decide(t *v1alpha1.Toolset) metav1.Condition {
 	if p := snapshot.CheckToolset(t); p != nil {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Well formed; its server and Secrets are tried by the first Run"}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Valid; Runs check server and Secrets"}
 }
 
 func statusOf(t *v1alpha1.Toolset, ready metav1.Condition, now metav1.Time) v1alpha1.ToolsetStatus {
 	return v1alpha1.ToolsetStatus{
 		ObservedGeneration: t.Generation,
-		Conditions:         condition.Merge(t.Status.Conditions, now, t.Generation, ready),
+		Conditions:         condition.Merge(t.Status.Conditions, now, t.Generation, condition.OfReady(ready)...),
 	}
 }

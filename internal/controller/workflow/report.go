@@ -17,6 +17,6 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
 	want := *w.workflow.Status.DeepCopy()
 	want.ObservedGeneration = w.workflow.Generation
 	want.Nodes = p.nodes
-	want.Conditions = condition.Merge(want.Conditions, metav1.NewTime(w.now), w.workflow.Generation, *p.ready)
+	want.Conditions = condition.Merge(want.Conditions, metav1.NewTime(w.now), w.workflow.Generation, condition.OfReady(*p.ready)...)
 	return statuspatch.Apply(ctx, r.client, w.workflow, w.workflow.Status, want)
 }
