@@ -48,20 +48,25 @@ func settled(w world) (plan, bool) {
 	return p, true
 }
 
-// freed gives the claim of a finished Run back, once no pod writes to it and it
-// has stayed as long as it was to.
+// freed deletes the claim of a finished Run once it has stayed as long as it was to and
+// no pod has it. Kubernetes keeps a claim that a pod names, also one that has ended:
+// deleted before its pods it would be Terminating until they are gone.
 func freed(w world, p plan) plan {
 	done, left := outlived(w)
 	switch {
 	case !done:
 		p.wake = sooner(p.wake, left)
-	case len(p.remove) > 0 || slices.ContainsFunc(w.pods, func(pod corev1.Pod) bool { return alive(&pod) }):
+	case len(p.remove) > 0 || slices.ContainsFunc(w.pods, isLeaving):
 		p.wake = sooner(p.wake, time.Second)
+	case len(w.pods) > 0: // they stay for their logs: p.wake is when the first goes
 	default:
 		p.free = w.claim
 	}
 	return p
 }
+
+// isLeaving reports whether a pod is about to go: it is being deleted, or still runs.
+func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || alive(&pod) }
 
 // stays is how long after the end a pod may stay.
 func stays(w world, pod *corev1.Pod) time.Duration {
