@@ -128,13 +128,14 @@ func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	}
 }
 
-// floor keeps numbers from falling, and writes the cost for people.
+// floor keeps numbers from falling, and writes duration and cost for people.
 func floor(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
 	least := numbers(&had)
 	for i, n := range numbers(p) {
 		*n = max(*n, run.Charged(*least[i]))
 	}
 	u := &p.Usage
+	u.Duration = task.Duration(u.DurationSeconds)
 	if u.CostMicroUSD == nil {
 		return
 	}
@@ -161,6 +162,9 @@ func stands(w world, node string) graph.Status {
 		return graph.Status{State: graph.Waiting}
 	}
 	s := graph.Status{State: graph.State(n.State), Reason: n.Reason}
+	if s.State == graph.Running && s.Reason == v1alpha1.ReasonAwaitingApproval {
+		s.Reason = "" // for users: in the graph, the reason of a running node is why it fails
+	}
 	if c := n.Counts; c != nil {
 		s.Total, s.Started = int(c.Total), int(c.Started)
 		s.Succeeded, s.Failed, s.Skipped = int(c.Succeeded), int(c.Failed), int(c.Skipped)
@@ -183,6 +187,10 @@ func (t *turn) nodeStatus(name string, s graph.Status) v1alpha1.NodeStatus {
 	if had != nil {
 		out.StartedAt, out.FinishedAt = had.StartedAt, had.FinishedAt
 	}
+	isApproval := t.program.Node(name).Approval != nil
+	if isApproval && s.State == graph.Running && s.Reason == "" {
+		out.Reason = v1alpha1.ReasonAwaitingApproval
+	}
 	now := metav1.NewTime(t.now)
 	worked := s.State == graph.Running || s.State == graph.Succeeded || s.State == graph.Failed
 	if worked && out.StartedAt == nil {
@@ -191,7 +199,7 @@ func (t *turn) nodeStatus(name string, s graph.Status) v1alpha1.NodeStatus {
 	if worked && s.State != graph.Running && out.FinishedAt == nil {
 		out.FinishedAt = &now
 	}
-	if t.program.Node(name).Approval != nil || s.Total+s.Started+s.Succeeded+s.Failed+s.Skipped == 0 {
+	if isApproval || s.Total+s.Started+s.Succeeded+s.Failed+s.Skipped == 0 {
 		return out
 	}
 	count := func(n int) int32 { return int32(min(max(n, 0), graph.MaxItems)) }

@@ -105,7 +105,7 @@ func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 }
 
 // maxNodeReason is the most bytes of the reason of a node.
-const maxNodeReason = 32
+const maxNodeReason = 24
 
 // made is how many children began.
 func made(w world) int {
