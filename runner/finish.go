@@ -156,7 +156,12 @@ func (w *work) commit(r task.Result, out engine.Outcome) error {
 		return nil
 	}
 	p, patience := out.Progress, partFor
-	if r.Committed || out.Reason == task.ReasonWaiting || out.Reason == task.ReasonPaused {
+	switch {
+	case r.Committed:
+		p.State, p.Pending = "", nil // the schema of Run takes text and files of one that asks nothing
+		p.Result, patience = &r, commitFor
+	case out.Reason == task.ReasonWaiting || out.Reason == task.ReasonPaused:
+		r.Text, r.Files = "", nil
 		p.Result, patience = &r, commitFor
 	}
 	if w.interrupted() {

@@ -1,180 +1,221 @@
 package v1alpha1
 
-// Conditions and reasons: the whole list, each with what it means and what to
-// do. A reason is an answer to "why", in the condition that it stands in.
+// All condition types and reasons. The comment of a reason says in which status of the
+// condition it occurs, what it means, and what to do.
 
 // Conditions of a Run.
 const (
-	// ConditionSucceeded is Unknown while the Run is active, True when its work
-	// is done, False when it is not and never will be. Its reason is what
-	// `kubectl get runs` shows.
+	// ConditionSucceeded is Unknown while the Run is active, True when its work is done,
+	// and False when it failed or was stopped. True and False are final. `kubectl get
+	// runs` shows its reason.
 	ConditionSucceeded = "Succeeded"
 
-	// ConditionFinished is True when the Run is final either way, else False:
-	// `kubectl wait --for=condition=Finished run/x`, then Succeeded says which.
+	// ConditionFinished is True when the Run is final, whether it succeeded or not.
+	// `kubectl wait --for=condition=Finished run/x` waits for it; Succeeded then says how
+	// the Run ended.
 	ConditionFinished = "Finished"
 
-	// ConditionReconciling is True while the operator or a runner is at work, so
-	// that kstatus (Flux, Argo CD, helm --wait) says InProgress. Of a final Run its
-	// message says what the operator could not delete, and why.
+	// ConditionReconciling is True while an object may become ready, or a Run may finish,
+	// without a change of its spec. kstatus (Flux, helm --wait, Argo CD) reports it as
+	// InProgress. On a finished Run its message names what the operator could not delete,
+	// and why.
 	ConditionReconciling = "Reconciling"
 
-	// ConditionStalled is True when the Run ended without success, so that
-	// kstatus says Failed.
+	// ConditionStalled is True when an object cannot become ready until its own spec
+	// changes, when a Decision was refused, or when a Run failed, which is final. kstatus
+	// reports it as Failed.
 	ConditionStalled = "Stalled"
 )
 
 // Conditions of a Model, a Toolset, an Agent, a Workflow and a Schedule.
 const (
-	// ConditionReady is True when the object is well formed and everything it
-	// names exists, False when not, Unknown until the operator has seen it.
-	// Secrets are not looked at: the operator may not read them.
+	// ConditionReady is True when the spec is valid and every object that it names exists,
+	// False when not, and Unknown until the operator has read the object. The operator may
+	// not read Secrets, so it does not check them.
 	ConditionReady = "Ready"
 
-	// ConditionDurable, of an Agent, is False when a lost pod may cost the work:
-	// its message says what.
+	// ConditionDurable is True on an Agent whose Runs continue after their pod was lost,
+	// and False when such a Run may fail. Its message names the reason.
 	ConditionDurable = "Durable"
 )
 
 // Conditions of a Decision.
 const (
-	// ConditionApplied is Unknown until the runner has acted on it, then True, or
-	// False when it is refused; neither ever changes.
+	// ConditionApplied is Unknown until the runner has acted on the Decision, then True,
+	// or False when the Decision was refused. True and False are final.
 	ConditionApplied = "Applied"
 )
 
 // Reasons of Applied.
 const (
-	// ReasonApplied (True): the runner acted on it.
+	// ReasonApplied (True): the runner acted on the Decision.
 	ReasonApplied = "Applied"
-	// ReasonRefused (False): it does not fit what the Run asks; the message says
-	// why, and what to do.
+	// ReasonRefused (False): the Decision does not match a request of the Run, or its
+	// author may not make it. The message names the cause. Remedy: Create another Decision
+	// with the name in the message.
 	ReasonRefused = "Refused"
-	// ReasonWaiting (Unknown): it is on its way to the runner.
+	// ReasonWaiting (Unknown): the runner has not received the Decision yet. Remedy: Wait.
 	ReasonWaiting = "Waiting"
 )
 
 // Reasons of Ready and Durable.
 const (
-	// ReasonReady (True): everything is in place.
+	// ReasonReady (True): the spec is valid and every object that it names exists.
 	ReasonReady = "Ready"
-	// ReasonModelNotFound (False): spec.model, or a route, names a Model that is
-	// not there.
+	// ReasonModelNotFound (False): spec.model, or a route, names a Model that does not
+	// exist in the namespace. Remedy: Create the Model, or correct the name.
 	ReasonModelNotFound = "ModelNotFound"
-	// ReasonModelNotReady (False): a Model that it names is not Ready.
+	// ReasonModelNotReady (False): a Model that it names is not Ready. The message repeats
+	// the cause. Remedy: Correct the Model.
 	ReasonModelNotReady = "ModelNotReady"
-	// ReasonFallbackNotFound (False): a Model names a fallback that is not there.
+	// ReasonFallbackNotFound (False): spec.fallbacks of a Model names a Model that does
+	// not exist in the namespace. Remedy: Create the Model, or correct the name.
 	ReasonFallbackNotFound = "FallbackNotFound"
-	// ReasonFallbackCycle (False): the fallbacks of a Model lead back to it, or to
-	// each other; the message shows the way.
+	// ReasonFallbackCycle (False): the fallbacks of a Model lead back to it. The message
+	// shows the cycle. Remedy: Remove one of the fallbacks in the cycle.
 	ReasonFallbackCycle = "FallbackCycle"
-	// ReasonPricesMissing (False): cost is limited, but a Model that the agent may
-	// reach has no prices.
+	// ReasonPricesMissing (False): limits.cost is set, but a Model that the Agent can use
+	// has no prices. Remedy: Set spec.prices of the Model, or remove limits.cost.
 	ReasonPricesMissing = "PricesMissing"
-	// ReasonAgentNotFound (False): a tool names an Agent that is not there.
+	// ReasonAgentNotFound (False): a tool, a node or a Schedule names an Agent that does
+	// not exist in the namespace. Remedy: Create the Agent, or correct the name.
 	ReasonAgentNotFound = "AgentNotFound"
-	// ReasonAgentNotReady (False): an Agent that it may give work to, itself or
-	// through others, is not Ready.
+	// ReasonAgentNotReady (False): an Agent that it names, itself or through other Agents,
+	// is not Ready. The message repeats the cause. Remedy: Correct that Agent.
 	ReasonAgentNotReady = "AgentNotReady"
-	// ReasonTooManyAgents (False): more Agents can be reached in one pod than it
-	// holds.
+	// ReasonTooManyAgents (False): more Agents can be reached through tools than one pod
+	// may hold. Remedy: Remove Agents from spec.tools, or delegate to some of them with
+	// mode Run.
 	ReasonTooManyAgents = "TooManyAgents"
-	// ReasonTooManySecrets (False): more Secrets are named than one pod mounts.
+	// ReasonTooManySecrets (False): more Secrets are named than one pod may mount. Remedy:
+	// Put several keys into one Secret.
 	ReasonTooManySecrets = "TooManySecrets"
-	// ReasonToolNameTaken (False): two tools would have one name.
+	// ReasonToolNameTaken (False): two tools have the same name. The message names both.
+	// Remedy: Remove or rename one of them.
 	ReasonToolNameTaken = "ToolNameTaken"
-	// ReasonHookToolNotFound (False): a hook is for a tool that the agent does not
-	// have, so it would never be asked.
+	// ReasonHookToolNotFound (False): a hook names a tool that the Agent does not have, so
+	// the hook would never be called. Remedy: Correct the name of the tool in spec.hooks.
 	ReasonHookToolNotFound = "HookToolNotFound"
-	// ReasonToolsetNotFound (False): a tool names a Toolset that is not there.
+	// ReasonToolsetNotFound (False): a tool names a Toolset that does not exist in the
+	// namespace. Remedy: Create the Toolset, or correct the name.
 	ReasonToolsetNotFound = "ToolsetNotFound"
-	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready.
+	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready. The message
+	// repeats the cause. Remedy: Correct the Toolset.
 	ReasonToolsetNotReady = "ToolsetNotReady"
-	// ReasonTooManyToolsets (False): more Toolsets can be reached in one pod than it
-	// holds.
+	// ReasonTooManyToolsets (False): more Toolsets can be reached than one pod may hold.
+	// Remedy: Remove Toolsets from spec.tools.
 	ReasonTooManyToolsets = "TooManyToolsets"
-	// ReasonToolsetInvalid (False): a Toolset cannot work as written; the message
-	// names the field.
+	// ReasonToolsetInvalid (False): the spec of the Toolset is invalid. The message names
+	// the field. Remedy: Correct the field.
 	ReasonToolsetInvalid = "ToolsetInvalid"
-	// ReasonSandboxMissing (False): a tool needs spec.sandbox, which is not there.
+	// ReasonSandboxMissing (False): a tool runs commands, which needs spec.sandbox.
+	// Remedy: Set spec.sandbox, or remove the tool.
 	ReasonSandboxMissing = "SandboxMissing"
-	// ReasonPolicyInvalid (False): an expression of policy, or of an approval, does
-	// not compile; the message says which, where and why.
+	// ReasonPolicyInvalid (False): an expression of spec.policy, or of the approval of a
+	// tool, does not compile. The message names the rule and the position. Remedy: Correct
+	// the expression.
 	ReasonPolicyInvalid = "PolicyInvalid"
-	// ReasonInstructionsInvalid (False): the instructions read a value that
-	// input does not declare.
+	// ReasonInstructionsInvalid (False): spec.instructions name an input that spec.input
+	// does not declare. Remedy: Declare the input, or correct its name in the
+	// instructions.
 	ReasonInstructionsInvalid = "InstructionsInvalid"
-	// ReasonInputInvalid (False): input is not a schema or a list of fields that
-	// Deckhand supports, or a default does not fit its field. The message has the path.
+	// ReasonInputInvalid (False): spec.input is invalid: a schema, field or default that
+	// Deckhand does not support. The message names the path. Remedy: Correct spec.input.
 	ReasonInputInvalid = "InputInvalid"
-	// ReasonOutputSchemaInvalid (False): the same of output.schema.
+	// ReasonOutputSchemaInvalid (False): spec.output.schema is not a JSON Schema that
+	// Deckhand supports. The message names the path. Remedy: Correct the schema.
 	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
-	// ReasonInferenceInvalid (False): inference.extra has more than 4 KiB of JSON, or
-	// is not an object.
+	// ReasonInferenceInvalid (False): inference.extra is too long or not an object.
+	// Remedy: Correct inference.extra of the Agent or Model.
 	ReasonInferenceInvalid = "InferenceInvalid"
-	// ReasonTooLarge (False): the Agent, with all that it may reach, does not fit a
-	// ConfigMap; the message says what takes the most.
+	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with
+	// everything that it names. The message names the largest parts. Remedy: Shorten them.
 	ReasonTooLarge = "TooLarge"
-	// ReasonGraphInvalid (False): the nodes of a Workflow wait in a circle, or for one
-	// that is not there; the message shows which.
+	// ReasonGraphInvalid (False): nodes of a Workflow depend on each other in a cycle, or
+	// on a node that does not exist. The message shows them. Remedy: Correct dependsOn and
+	// the expressions of the nodes.
 	ReasonGraphInvalid = "GraphInvalid"
-	// ReasonNodeInvalid (False): a node cannot work as written.
+	// ReasonNodeInvalid (False): a node of a Workflow is invalid. The message names the
+	// field. Remedy: Correct the node.
 	ReasonNodeInvalid = "NodeInvalid"
-	// ReasonExpressionInvalid (False): an expression does not compile, or has the
-	// wrong type; the message says the node, the field and the column.
+	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong
+	// type. The message names the node, the field and the column. Remedy: Correct the
+	// expression.
 	ReasonExpressionInvalid = "ExpressionInvalid"
-	// ReasonWorkflowNotFound (False): a node, or a Schedule, names a Workflow that is
-	// not there.
+	// ReasonWorkflowNotFound (False): a node or a Schedule names a Workflow that does not
+	// exist in the namespace. Remedy: Create the Workflow, or correct the name.
 	ReasonWorkflowNotFound = "WorkflowNotFound"
-	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready.
+	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready. The
+	// message repeats the cause. Remedy: Correct that Workflow.
 	ReasonWorkflowNotReady = "WorkflowNotReady"
-	// ReasonWorkflowCycle (False): a Workflow leads back to itself, or more than 5
-	// are in each other.
+	// ReasonWorkflowCycle (False): a Workflow contains itself, or Workflows are nested
+	// more than 5 deep. Remedy: Remove a node from the cycle, or nest less.
 	ReasonWorkflowCycle = "WorkflowCycle"
-	// ReasonScheduleInvalid (False): schedule or timeZone of a Schedule is none.
+	// ReasonScheduleInvalid (False): spec.schedule or spec.timeZone of a Schedule is
+	// invalid. Remedy: Correct the field that the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
-	// ReasonSuspended (True): a Schedule is suspended and makes no Runs.
+	// ReasonSuspended (True): spec.suspend of the Schedule is true, so it creates no Runs.
+	// Remedy: Set spec.suspend to false to continue.
 	ReasonSuspended = "Suspended"
-	// ReasonPodDurability (Durable=False): files and journal live in the pod.
+	// ReasonPodDurability (False): files and journal are stored in the pod. A Run whose
+	// pod is lost after it changed something fails with reason PodLost. Remedy: Set
+	// spec.workspace.durability to Volume.
 	ReasonPodDurability = "PodDurability"
-	// ReasonVolumeDurability (Durable=True): they live on a claim of the Run.
+	// ReasonVolumeDurability (True): files and journal are stored in a
+	// PersistentVolumeClaim of the Run.
 	ReasonVolumeDurability = "VolumeDurability"
 )
 
 // Reasons of Succeeded=Unknown: the Run is active.
 const (
-	// ReasonPending: it waits for something to exist; the message names it.
+	// ReasonPending (Unknown): the Run waits for an object that does not exist or is not
+	// Ready. The message names it. Remedy: Create or correct the object. The Run continues
+	// by itself, within limits.pending.
 	ReasonPending = "Pending"
-	// ReasonQueued: it waits for its turn: for other Runs of its Agent to end, where
-	// spec.concurrency is reached, or for whoever gates its pod.
+	// ReasonQueued (Unknown): the Run waits for other Runs of its Agent to finish
+	// (spec.concurrency), or for the controller that set a scheduling gate on its pod.
+	// Remedy: Wait, or raise spec.concurrency of the Agent.
 	ReasonQueued = "Queued"
-	// ReasonUnschedulable: no node takes the pod; the message is the scheduler's.
+	// ReasonUnschedulable (Unknown): no node can run the pod. The message is the
+	// scheduler's. Remedy: Add a node, or lower the resources in the Agent's podTemplate
+	// and sandbox.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonImagePulling: an image of the pod is being pulled, or cannot be yet.
+	// ReasonImagePulling (Unknown): an image of the pod is being pulled, or the last pull
+	// failed. Remedy: Wait. If the message names an error, correct the image or its pull
+	// secret.
 	ReasonImagePulling = "ImagePulling"
-	// ReasonSecretMissing: a Secret, or a key in it, is not there. The Run goes
-	// on by itself once it is.
+	// ReasonSecretMissing (Unknown): a Secret, or a key of it, does not exist. The message
+	// names both. Remedy: Create the Secret. The Run continues by itself, within
+	// limits.pending.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonQuotaExceeded: a ResourceQuota has no room for the pod.
+	// ReasonQuotaExceeded (Unknown): a ResourceQuota of the namespace has no room for the
+	// pod or its volume. Remedy: Raise the quota, or wait until other pods finish.
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonStarting: the pod exists, the runner has not reported yet.
+	// ReasonStarting (Unknown): the pod exists and the runner has not reported yet.
+	// Remedy: Wait.
 	ReasonStarting = "Starting"
-	// ReasonRunning: the runner works.
+	// ReasonRunning (Unknown): the runner works.
 	ReasonRunning = "Running"
-	// ReasonRetrying: an attempt ended; the next is due.
+	// ReasonRetrying (Unknown): an attempt ended without a result and the next one
+	// follows. Remedy: Wait. The message names the cause.
 	ReasonRetrying = "Retrying"
-	// ReasonRateLimited: the provider asks to wait for long.
+	// ReasonRateLimited (Unknown): the provider of the model asks for a long wait before
+	// the next request. Remedy: Wait, or raise the rate limit at the provider.
 	ReasonRateLimited = "RateLimited"
-	// ReasonAwaitingApproval: a person must approve or deny a call.
+	// ReasonAwaitingApproval (Unknown): a tool call, or an approval node of a Workflow,
+	// needs the approval of a person. Remedy: Create the Decision that the message names.
 	ReasonAwaitingApproval = "AwaitingApproval"
-	// ReasonAwaitingAnswer: the agent asked a person something, or asks for more
-	// than a limit allows; the message says how to answer.
+	// ReasonAwaitingAnswer (Unknown): the agent asked a question, or asks for more than a
+	// limit allows. Remedy: Create the Decision that the message names.
 	ReasonAwaitingAnswer = "AwaitingAnswer"
-	// ReasonAwaitingChild: a child Run does a part of the work.
+	// ReasonAwaitingChild (Unknown): the Run waits for the result of a child Run. Remedy:
+	// Wait, or look at the child Run that the message names.
 	ReasonAwaitingChild = "AwaitingChild"
-	// ReasonPaused: spec.desiredState is Paused.
+	// ReasonPaused (Unknown): spec.desiredState is Paused. Remedy: Set spec.desiredState
+	// to Running to continue.
 	ReasonPaused = "Paused"
-	// ReasonStopping: spec.desiredState is Stopped and the runner winds up.
+	// ReasonStopping (Unknown): spec.desiredState is Stopped and the runner is ending its
+	// work. Remedy: Wait.
 	ReasonStopping = "Stopping"
 	// ReasonRevisionUnsupported: a newer operator stored the revision of the Agent or
 	// the Workflow that the Run started with. The Run continues when the operator is
@@ -182,82 +223,124 @@ const (
 	ReasonRevisionUnsupported = "RevisionUnsupported"
 )
 
-// ReasonFinished is the one reason of Succeeded=True: the result is committed.
+// ReasonFinished (True): the work is done and the result is stored.
 const ReasonFinished = "Finished"
 
 // Reasons of Succeeded=False: the Run is final and its work is not done.
 const (
-	// ReasonStepLimit: limits.steps, modelCalls or toolCalls is reached.
+	// ReasonStepLimit (False): limits.steps, limits.modelCalls or limits.toolCalls was
+	// reached. Remedy: Raise the limit, or split the task.
 	ReasonStepLimit = "StepLimit"
-	// ReasonTokenLimit: limits.tokens is reached.
+	// ReasonTokenLimit (False): limits.tokens was reached. Remedy: Raise the limit, or
+	// split the task.
 	ReasonTokenLimit = "TokenLimit"
-	// ReasonCostLimit: limits.cost is reached.
+	// ReasonCostLimit (False): limits.cost was reached. Remedy: Raise the limit, or use a
+	// cheaper Model.
 	ReasonCostLimit = "CostLimit"
-	// ReasonDurationLimit: limits.duration is reached.
+	// ReasonDurationLimit (False): limits.duration was reached. Remedy: Raise the limit,
+	// or split the task.
 	ReasonDurationLimit = "DurationLimit"
-	// ReasonDeadlineExceeded: limits.deadline has passed.
+	// ReasonDeadlineExceeded (False): limits.deadline passed before the Run finished.
+	// Remedy: Raise the limit, or create the Run again when less is queued.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
-	// ReasonContextTooLong: the session does not fit the model's window.
+	// ReasonContextTooLong (False): the conversation does not fit the context window of
+	// the model. Remedy: Use a Model with a larger context window, or split the task.
 	ReasonContextTooLong = "ContextTooLong"
-	// ReasonStuck: the agent repeats itself.
+	// ReasonStuck (False): the agent repeated the same calls without progress. Remedy:
+	// Make the instructions or the prompt more precise.
 	ReasonStuck = "Stuck"
-	// ReasonRejected: the agent declined the work; the message is its own.
+	// ReasonRejected (False): the agent declined the task. The message is the agent's.
+	// Remedy: Change the prompt or the tools.
 	ReasonRejected = "Rejected"
-	// ReasonDenied: a hook did not allow the work; of a node, a person did not.
+	// ReasonDenied (False): a hook denied the work, or a person denied an approval node.
+	// Remedy: Look at the reason in the message.
 	ReasonDenied = "Denied"
-	// ReasonStopped: spec.desiredState was Stopped.
+	// ReasonStopped (False): spec.desiredState was Stopped. Remedy: Nothing. To do the
+	// work, create another Run.
 	ReasonStopped = "Stopped"
-	// ReasonModelUnavailable: the model's endpoint failed, retries included.
+	// ReasonModelUnavailable (False): requests to the model failed, retries included. The
+	// message has the error. Remedy: Correct the endpoint or credentials of the Model, or
+	// add a fallback.
 	ReasonModelUnavailable = "ModelUnavailable"
-	// ReasonToolUnavailable: a tool that the work needs cannot be reached.
+	// ReasonToolUnavailable (False): a tool that the task needs cannot be reached. The
+	// message has the error. Remedy: Correct the endpoint of the Toolset, hook or tool.
 	ReasonToolUnavailable = "ToolUnavailable"
-	// ReasonInvalidOutput: the agent did not answer as output.schema demands.
+	// ReasonInvalidOutput (False): the answer of the agent does not match
+	// spec.output.schema, corrections included. Remedy: Simplify the schema, or use
+	// another Model.
 	ReasonInvalidOutput = "InvalidOutput"
-	// ReasonNodeFailed: a node of the workflow failed.
+	// ReasonNodeFailed (False): a node of the Workflow failed. The message names it.
+	// Remedy: Look at the Run of that node.
 	ReasonNodeFailed = "NodeFailed"
-	// ReasonIterationLimit: a loop did not reach its end.
+	// ReasonIterationLimit (False): a loop reached maxIterations before its condition was
+	// true. Remedy: Raise maxIterations, or correct loop.until.
 	ReasonIterationLimit = "IterationLimit"
-	// ReasonAttemptsExhausted: more attempts failed than spec.maxRetries allows.
+	// ReasonAttemptsExhausted (False): attempts failed more often than spec.maxRetries allows. The message has the last error. Remedy: Correct the cause, then
+	// create another Run.
 	ReasonAttemptsExhausted = "AttemptsExhausted"
-	// ReasonDisruptionsExhausted: more attempts were lost to infrastructure than
-	// spec.maxDisruptions allows.
+	// ReasonDisruptionsExhausted (False): attempts were lost to evictions, node failures
+	// or deleted pods more often than spec.maxDisruptions allows. Remedy:
+	// Create another Run when the cluster is stable.
 	ReasonDisruptionsExhausted = "DisruptionsExhausted"
-	// ReasonPodLost: the pod was lost after it had begun to change things, and
-	// its journal with it.
+	// ReasonPodLost (False): the pod was lost after the Run had begun to change things,
+	// and the journal with it, so another attempt could repeat the changes. Remedy: Check
+	// what was done, then create another Run. Set workspace.durability to Volume to keep
+	// the journal.
 	ReasonPodLost = "PodLost"
-	// ReasonRunnerFailed: the runner itself failed.
+	// ReasonRunnerFailed (False): the runner itself failed. The message has the error.
+	// Remedy: Look at the log of the pod, and report an error of the runner.
 	ReasonRunnerFailed = "RunnerFailed"
-	// ReasonOutOfMemory: the runner was killed for its memory.
+	// ReasonOutOfMemory (False): the runner was killed because it used more memory than
+	// its limit. Remedy: Raise the memory in podTemplate.resources of the Agent.
 	ReasonOutOfMemory = "OutOfMemory"
-	// ReasonStorageFull: the workspace is full.
+	// ReasonStorageFull (False): the workspace is full. Remedy: Raise workspace.size of
+	// the Agent.
 	ReasonStorageFull = "StorageFull"
-	// ReasonPublishFailed: the work could not be published.
+	// ReasonPublishFailed (False): the changes could not be pushed to the Git repository.
+	// The message has the error. Remedy: Correct the repository or its credentials.
 	ReasonPublishFailed = "PublishFailed"
-	// ReasonImagePullFailed: an image of the pod cannot be pulled; the message says
-	// whose.
+	// ReasonImagePullFailed (False): an image of the pod cannot be pulled. The message
+	// names it. Remedy: Correct the image, or add its pull secret.
 	ReasonImagePullFailed = "ImagePullFailed"
-	// ReasonInvalidImage: an image of the pod is no image name.
+	// ReasonInvalidImage (False): an image of the pod is not a valid image name. Remedy:
+	// Correct the image in the Agent or Toolset.
 	ReasonInvalidImage = "InvalidImage"
-	// ReasonPendingTimeout: limits.pending has passed; the message says what it
-	// waited for.
+	// ReasonPendingTimeout (False): limits.pending passed before the Run could start. The
+	// message names what it waited for. Remedy: Correct the cause, then create another
+	// Run.
 	ReasonPendingTimeout = "PendingTimeout"
-	// ReasonAdmissionDenied: the cluster's admission refused the pod.
+	// ReasonAdmissionDenied (False): an admission policy of the cluster refused the pod or
+	// its volume. The message is the policy's. Remedy: Change the Agent so that the policy
+	// admits it, or change the policy.
 	ReasonAdmissionDenied = "AdmissionDenied"
-	// ReasonSandboxAltered: something was injected into the sandbox.
+	// ReasonSandboxAltered (False): another controller changed the sandbox container, or
+	// added to it. Remedy: Exclude pods of Deckhand from that webhook.
 	ReasonSandboxAltered = "SandboxAltered"
-	// ReasonPodNameConflict: other pods hold the names of the attempts.
+	// ReasonPodNameConflict (False): pods of other owners have the names that the attempts
+	// need. Remedy: Delete those pods, or give the Run another name.
 	ReasonPodNameConflict = "PodNameConflict"
-	// ReasonMisconfigured: the Run, its Agent or its Model cannot work as
-	// written; the message says what to change.
+	// ReasonMisconfigured (False): the Run, its Agent or its Model is invalid in a way
+	// that is only found when it runs. The message names the field. Remedy: Correct it,
+	// then create another Run.
 	ReasonMisconfigured = "Misconfigured"
-	// ReasonTaskTooLarge: the task does not fit a pod's annotations.
+	// ReasonTaskTooLarge (False): the prompt and the input do not fit a pod. Remedy:
+	// Shorten them, or put long material into files of the workspace.
 	ReasonTaskTooLarge = "TaskTooLarge"
-	// ReasonDecisionMismatch: a runner acted on a decision that does not exist.
+	// ReasonDecisionMismatch (False): a runner acted on an approval for which no Decision
+	// exists. It may be compromised. Remedy: Look at what the agent did, and at the audit
+	// log of the cluster.
 	ReasonDecisionMismatch = "DecisionMismatch"
-	// ReasonRestored: a backup restored the Run without its status; doing the
-	// work again must be asked for.
+	// ReasonRestored (False): a backup tool created the Run without its status, so its
+	// work may already be done. Remedy: To do the work again, create another Run.
 	ReasonRestored = "Restored"
 )
+
+// WaitingReasons are the reasons of Ready=False that end without a change of the
+// object itself: an object that it names does not exist, or must change.
+var WaitingReasons = []string{
+	ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady,
+	ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonWorkflowNotFound, ReasonWorkflowNotReady,
+}
 
 // ActiveReasons are the reasons of Succeeded=Unknown.
 var ActiveReasons = []string{

@@ -184,7 +184,7 @@ type DecisionStatus struct {
 	// the Decision was refused, Unknown until either is known.
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= 1024)",message="a condition's message is at most 1 KiB"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

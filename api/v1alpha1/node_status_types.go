@@ -4,60 +4,61 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeStatus is how far a node of a workflow Run came. Its Runs are found by
-// their labels deckhand.dev/workflow-run and deckhand.dev/node.
+// NodeStatus is the state of a node of a workflow Run. The labels
+// deckhand.dev/workflow-run and deckhand.dev/node select its Runs.
 type NodeStatus struct {
-	// name of the node.
+	// name is the name of the node.
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 40",message="must be at most 40 bytes"
 	// +required
 	Name string `json:"name"`
-	// state is Waiting, Running, Succeeded, Failed, Skipped (its when was false) or
-	// NotReached (the Run ended first).
+	// state is Waiting, Running, Succeeded, Failed, Skipped (its condition when was
+	// false) or NotReached (the Run ended before the node started).
 	// +kubebuilder:validation:Enum=Waiting;Running;Succeeded;Failed;Skipped;NotReached
 	// +required
 	State NodeState `json:"state"`
-	// reason is why: of what failed the reason of its Run, of what waits what for.
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 32",message="must be at most 32 bytes"
+	// reason is why the node is in that state: the reason of its failed Run, what it
+	// waits for, or AwaitingApproval for an approval that is not decided yet.
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// counts are its Runs; one, where it has neither forEach nor loop.
+	// counts are the numbers of its Runs. Without forEach and loop a node has one.
 	// +optional
 	Counts *NodeCounts `json:"counts,omitempty"`
-	// startedAt is when it began.
+	// startedAt is when the node started.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// finishedAt is when it ended.
+	// finishedAt is when the node finished.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// NodeCounts are the Runs of a node: items, or iterations.
+// NodeCounts are the numbers of Runs of a node: one for each item or iteration.
 type NodeCounts struct {
-	// total is how many there will be, of items; how many there were, of iterations.
+	// total is the number of items, or the number of iterations so far.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Total int32 `json:"total,omitempty"`
-	// started is how many began.
+	// started is the number of Runs that were created.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Started int32 `json:"started,omitempty"`
-	// succeeded is how many did their work.
+	// succeeded is the number of Runs that succeeded.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// failed is how many did not.
+	// failed is the number of Runs that failed.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// skipped is how many items never began because the node failed first.
+	// skipped is the number of items without a Run, because the node failed first.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Skipped int32 `json:"skipped,omitempty"`
 }
 
-// NodeState is how far a node came.
+// NodeState is the state of a node.
 type NodeState string
 
 // The states of a node.
@@ -70,20 +71,19 @@ const (
 	NodeNotReached NodeState = "NotReached"
 )
 
-// Reasons of a node that no Run has.
+// Reasons of a node that are not reasons of a Run.
 const (
-	// NodeReasonLost: a Run of it was deleted before it had ended.
+	// NodeReasonLost: a Run of the node was deleted before it finished.
 	NodeReasonLost = "RunDeleted"
-	// NodeReasonExpression: an expression of it failed; the Run's message says which.
+	// NodeReasonExpression: an expression of the node failed. The Run's message names it.
 	NodeReasonExpression = "ExpressionFailed"
-	// NodeReasonTooManyItems: forEach gave more items than one node, or one Run, may
-	// have.
+	// NodeReasonTooManyItems: forEach has more items than a node, or all nodes of a Run,
+	// may have.
 	NodeReasonTooManyItems = "TooManyItems"
-	// NodeReasonTooLarge: a prompt, an input or an output outgrew its bound.
+	// NodeReasonTooLarge: a prompt, an input or an output is too large.
 	NodeReasonTooLarge = "TooLarge"
-	// NodeReasonCancelled: the Run ended while the node worked, which was then
-	// stopped.
+	// NodeReasonCancelled: the Run ended while the node was running, and stopped it.
 	NodeReasonCancelled = "Cancelled"
-	// NodeReasonRefused: the cluster refused its Run.
+	// NodeReasonRefused: the API server refused to create its Run.
 	NodeReasonRefused = "RunRefused"
 )

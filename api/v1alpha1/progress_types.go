@@ -4,24 +4,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RunProgress is what the runner tells of itself, within bounds: the last
-// steps, exact counts, and in the end a committed result. The transcript is in
-// the pod's log.
+// RunProgress is what the runner reports: the last steps, exact counts, and in the
+// end a committed result. Its size is bounded. The transcript is in the pod's log.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.pending) || size(self.pending) == 0 || !has(self.result) || !(has(self.result.text) || has(self.result.files))",message="a Run that waits for people has no text and files yet"
 type RunProgress struct {
-	// version is that of the protocol between operator and runner. A Run whose
-	// runner speaks a newer one than the operator knows ends Misconfigured.
+	// version is the version of the protocol between operator and runner. If the
+	// runner's is newer than the operator's, the Run fails with reason Misconfigured.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Version int32 `json:"version,omitempty"`
-	// attempt is the number of the attempt that wrote this.
+	// attempt is the number of the attempt that wrote this report.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// sequence grows with each report: milliseconds of the runner's clock.
+	// sequence increases with each report. It is the runner's clock in milliseconds.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// effects is Begun from before the first call that may change something.
+	// effects is set to Begun before the first tool call that may change something.
 	// +kubebuilder:validation:Enum=Begun
 	// +optional
 	Effects Effects `json:"effects,omitempty"`
@@ -35,16 +36,16 @@ type RunProgress struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	Model string `json:"model,omitempty"`
-	// step is the step under way.
+	// step is the current step.
 	// +optional
 	Step *CurrentStep `json:"step,omitempty"`
-	// counts are exact over all attempts.
+	// counts are the numbers of steps, calls and errors of all attempts. They are exact.
 	// +optional
 	Counts Counts `json:"counts,omitempty"`
-	// usage is what the Run used over all attempts.
+	// usage is the tokens, cost and time that all attempts used.
 	// +optional
 	Usage Usage `json:"usage,omitempty"`
-	// recent are the last steps, at most 20, oldest first.
+	// recent is the list of the last steps, at most 20, oldest first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -64,8 +65,8 @@ type RunProgress struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Decided []DecidedRequest `json:"decided,omitempty"`
-	// confinement is how commands of the agent are shut in, as it was tried when the
-	// sandbox started.
+	// confinement is which restrictions of the agent's commands work, as tested when
+	// the sandbox started.
 	// +optional
 	Confinement *Confinement `json:"confinement,omitempty"`
 	// result is how the attempt ended.
@@ -73,15 +74,15 @@ type RunProgress struct {
 	Result *Result `json:"result,omitempty"`
 }
 
-// Effects says whether anything may have been changed.
+// Effects says whether the Run may have changed something.
 type Effects string
 
-// EffectsBegun means that something may have been changed.
+// EffectsBegun means that the Run may have changed something.
 const EffectsBegun Effects = "Begun"
 
-// CurrentStep is the step under way.
+// CurrentStep is the current step.
 type CurrentStep struct {
-	// number of the step, from 1.
+	// number is the number of the step, from 1.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Number int64 `json:"number,omitempty"`
@@ -89,19 +90,19 @@ type CurrentStep struct {
 	// +kubebuilder:validation:Enum=Model;Tool
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// name of the Model or tool.
+	// name is the name of the Model or tool.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// startedAt is when the step began.
+	// startedAt is when the step started.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 }
 
-// Counts are exact, however long the Run.
+// Counts are the numbers of steps, calls and errors. They are exact.
 type Counts struct {
-	// steps is the number of turns of the model.
+	// steps is the number of responses of the model.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Steps int64 `json:"steps,omitempty"`
@@ -119,51 +120,56 @@ type Counts struct {
 	Errors int64 `json:"errors,omitempty"`
 }
 
-// Usage is what the Run used.
+// Usage is the tokens, cost and time that a Run used.
 type Usage struct {
-	// inputTokens is all input, cache included.
+	// inputTokens is the number of input tokens, those read from a cache included.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	InputTokens int64 `json:"inputTokens,omitempty"`
-	// cacheReadTokens is the part of the input read from a prompt cache.
+	// cacheReadTokens is the number of input tokens that were read from a prompt cache.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CacheReadTokens int64 `json:"cacheReadTokens,omitempty"`
-	// cacheWriteTokens is the part of the input written to a prompt cache.
+	// cacheWriteTokens is the number of input tokens that were written to a prompt cache.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
-	// outputTokens is all output, reasoning included.
+	// outputTokens is the number of output tokens, reasoning included.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	OutputTokens int64 `json:"outputTokens,omitempty"`
-	// reasoningTokens is the part of the output spent on reasoning.
+	// reasoningTokens is the number of output tokens that were used for reasoning.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ReasoningTokens int64 `json:"reasoningTokens,omitempty"`
-	// totalTokens is what limits.tokens counts: input not read from a cache plus
-	// output.
+	// totalTokens is what limits.tokens limits: input tokens that were not read from a
+	// cache, plus output tokens.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TotalTokens int64 `json:"totalTokens,omitempty"`
-	// cost is the price of it all; empty where a price is not known.
+	// cost is the cost, for example 0.42USD. It is empty if a Model without prices was used.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
 	// +optional
 	Cost string `json:"cost,omitempty"`
-	// costMicroUSD is the same in millionths of a US dollar.
+	// costMicroUSD is the cost in millionths of a US dollar.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
-	// durationSeconds is how long runners were alive.
+	// duration is how long runners were alive, for example 2m50s.
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
+	// +optional
+	Duration string `json:"duration,omitempty"`
+	// durationSeconds is the duration in seconds.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
 }
 
-// RecentStep is one of the last steps, in a line.
+// RecentStep is one of the last steps.
 type RecentStep struct {
-	// step is its number.
+	// step is the number of the step.
 	// +kubebuilder:validation:Maximum=1000000000
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -172,17 +178,17 @@ type RecentStep struct {
 	// +kubebuilder:validation:Enum=Model;Tool
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// name of the Model or tool.
+	// name is the name of the Model or tool.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// summary says in a line what was said or done.
+	// summary is one line that says what the model answered or the tool did.
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 200",message="must be at most 200 bytes"
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// durationMs is how long it took, in milliseconds.
+	// durationMs is the duration of the step in milliseconds.
 	// +kubebuilder:validation:Maximum=100000000000
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -288,36 +294,36 @@ type DecidedRequest struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// Confinement is how commands of the agent are shut in: what happened when it
-// was tried, not what was asked for.
+// Confinement is which restrictions of the agent's commands work. Each was tested when
+// the sandbox started.
 type Confinement struct {
-	// process is Enforced when commands cannot gain rights and cannot look into the
-	// program that starts them, else Unenforced.
+	// process is Enforced if commands cannot gain privileges and cannot read the memory
+	// of the program that starts them, else Unenforced.
 	// +kubebuilder:validation:Enum=Enforced;Unenforced
 	// +optional
 	Process string `json:"process,omitempty"`
-	// files is Enforced when commands cannot replace what connects the sandbox with
-	// the runner, else Unenforced.
+	// files is Enforced if commands cannot replace the files that connect the sandbox
+	// with the runner, else Unenforced.
 	// +kubebuilder:validation:Enum=Enforced;Unenforced
 	// +optional
 	Files string `json:"files,omitempty"`
-	// network is Enforced when nothing outside the pod was reached; PortsOnly when
-	// ports below 1024 and datagrams were refused but a high port outside answered,
-	// which a NetworkPolicy closes where the cluster enforces one; else Unenforced.
+	// network is Enforced if nothing outside the pod was reached. It is PortsOnly if
+	// ports below 1024 and UDP were refused but a higher port answered: a NetworkPolicy
+	// closes those, if the cluster enforces it. Otherwise it is Unenforced.
 	// +kubebuilder:validation:Enum=Enforced;PortsOnly;Unenforced
 	// +optional
 	Network string `json:"network,omitempty"`
-	// landlockABI is the version of Landlock that the node's kernel has; 0: none.
+	// landlockABI is the version of Landlock in the node's kernel. 0 means none.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	LandlockABI int32 `json:"landlockABI,omitempty"`
 }
 
-// Result is how an attempt ended. It counts only when it is committed; an exit
-// code alone never means success. One that is not committed, with reason Waiting
-// or Paused, says that the runner left on purpose and the next goes on.
+// Result is how an attempt ended. Only a committed result is final: an exit code alone
+// never means success. A result that is not committed, with reason Waiting or Paused,
+// means that the runner exited on purpose and the next attempt continues.
 type Result struct {
-	// committed is true once the runner stands by this result.
+	// committed is true once the result is final.
 	// +optional
 	Committed bool `json:"committed,omitempty"`
 	// reason is why the attempt ended. Of a committed result it is the reason of the
@@ -325,61 +331,61 @@ type Result struct {
 	// +kubebuilder:validation:Enum=Finished;StepLimit;TokenLimit;CostLimit;DurationLimit;ContextTooLong;Stuck;Denied;Rejected;Stopped;ModelUnavailable;ToolUnavailable;InvalidOutput;RunnerFailed;StorageFull;PublishFailed;SecretMissing;Misconfigured;Interrupted;Fenced;Waiting;Paused;DeadlineExceeded;NodeFailed;IterationLimit;AttemptsExhausted;DisruptionsExhausted;PodLost;OutOfMemory;ImagePullFailed;InvalidImage;PendingTimeout;AdmissionDenied;SandboxAltered;PodNameConflict;TaskTooLarge;DecisionMismatch;Restored
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says what happened and what to do next.
+	// message says what happened and what to do.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Message string `json:"message,omitempty"`
-	// warning says what to mend though the work ended as reason says: endpoints of
-	// Toolsets, hooks and tools that no call could reach. It is added to the message
-	// of the Run, and told by an event with reason ToolUnavailable.
+	// warning names endpoints of Toolsets, hooks and tools that no call could reach,
+	// although the work ended. It is added to the message of the Run, and reported by an
+	// event with reason ToolUnavailable.
 	// +kubebuilder:validation:MaxLength=216
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
 	// +optional
 	Warning string `json:"warning,omitempty"`
-	// text is the agent's last word, at most 8 KiB.
+	// text is the last message of the agent, at most 8 KiB.
 	// +kubebuilder:validation:MaxLength=8192
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8192",message="must be at most 8 KiB"
 	// +optional
 	Text string `json:"text,omitempty"`
-	// output is the agent's answer as JSON, valid against output.schema, at most
-	// 16 KiB.
+	// output is the answer of the agent as JSON that is valid against output.schema, at
+	// most 16 KiB.
 	// +kubebuilder:validation:MaxLength=16384
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 16384",message="must be at most 16 KiB"
 	// +optional
 	Output string `json:"output,omitempty"`
-	// files are what the tools made or changed in the workspace, at most 20.
+	// files is the list of files that tools created or changed in the workspace, at most 20.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Files []File `json:"files,omitempty"`
-	// published is the branch that the work was pushed to.
+	// published is the Git branch that the changes were pushed to.
 	// +optional
 	Published *Published `json:"published,omitempty"`
 }
 
-// Published is a branch that work was pushed to.
+// Published is a Git branch that changes were pushed to.
 type Published struct {
 	// branch is deckhand/<run>.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Branch string `json:"branch,omitempty"`
-	// commit is its hash; empty when nothing had changed and nothing was pushed.
+	// commit is the hash of the commit. It is empty if there was no change to push.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Commit string `json:"commit,omitempty"`
 }
 
-// File is a file that the Run made or changed.
+// File is a file that the Run created or changed.
 type File struct {
-	// path as the agent sees it: /workspace/notes/a.txt.
+	// path is the path as the agent sees it, for example /workspace/notes/a.txt.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="must be at most 256 bytes"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// size in bytes.
+	// size is the size in bytes.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Size int64 `json:"size,omitempty"`

@@ -17,11 +17,12 @@ import (
 // +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.progress.counts.steps`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.progress.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.progress.usage.cost`
-// +kubebuilder:printcolumn:name="Node",type=string,priority=1,description="of the workflow that the Run is a part of",JSONPath=`.metadata.labels['deckhand\.dev/node']`
+// +kubebuilder:printcolumn:name="Errors",type=integer,priority=1,description="model calls and tool calls that failed",JSONPath=`.status.progress.counts.errors`
+// +kubebuilder:printcolumn:name="Workflow-Node",type=string,priority=1,description="the node of the workflow that the Run belongs to",JSONPath=`.metadata.labels['deckhand\.dev/node']`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,priority=1,JSONPath=`.status.attempt.number`
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.attempt.pod`
 // +kubebuilder:printcolumn:name="Model",type=string,priority=1,JSONPath=`.status.progress.model`
-// +kubebuilder:printcolumn:name="Duration",type=integer,priority=1,description="seconds that runners were alive",JSONPath=`.status.progress.usage.durationSeconds`
+// +kubebuilder:printcolumn:name="Duration",type=string,priority=1,description="how long runners were alive",JSONPath=`.status.progress.usage.duration`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="the name of a Run is at most 63 lower-case letters, digits and -: it begins the names of its pods and Decisions, and is a label"
@@ -32,13 +33,19 @@ type Run struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the work. But for desiredState and ttlSecondsAfterFinished it is
-	// fixed.
-	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent) && has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow) && has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt) && has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input) && has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user) && has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits) && has(self.maxRetries) == has(oldSelf.maxRetries) && (!has(self.maxRetries) || self.maxRetries == oldSelf.maxRetries) && has(self.maxDisruptions) == has(oldSelf.maxDisruptions) && (!has(self.maxDisruptions) || self.maxDisruptions == oldSelf.maxDisruptions)",message="the work of a Run is fixed: only desiredState and ttlSecondsAfterFinished may change; to do other work create another Run"
+	// spec is the work. Only desiredState and ttlSecondsAfterFinished may change.
+	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent)",message="spec.agent is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow)",message="spec.workflow is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt)",message="spec.prompt is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input)",message="spec.input is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user)",message="spec.user is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits)",message="spec.limits is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.maxRetries) == has(oldSelf.maxRetries) && (!has(self.maxRetries) || self.maxRetries == oldSelf.maxRetries)",message="spec.maxRetries is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.maxDisruptions) == has(oldSelf.maxDisruptions) && (!has(self.maxDisruptions) || self.maxDisruptions == oldSelf.maxDisruptions)",message="spec.maxDisruptions is fixed: create another Run"
 	// +required
 	Spec RunSpec `json:"spec"`
 
-	// status is how far it came.
+	// status is the state of the Run.
 	// +kubebuilder:default={conditions:{{type:"Reconciling",status:"True",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"},{type:"Succeeded",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status RunStatus `json:"status,omitempty"`
@@ -147,15 +154,15 @@ const (
 	DesiredStopped DesiredState = "Stopped"
 )
 
-// RunStatus has two writers: progress is written by the runner, everything
-// else by the operator, which writes progress too where the Run is a workflow's.
-// A finished Run's outcome never changes.
+// RunStatus has two writers. The runner writes progress and the operator everything
+// else; of a workflow Run the operator writes progress too. The conditions Succeeded and
+// Finished of a finished Run never change.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="a Run has nodes, or steps, text and files of its own"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="a finished Run stays finished"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the outcome of a finished Run never changes"
 type RunStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -163,12 +170,15 @@ type RunStatus struct {
 	// +optional
 	Target *RunTarget `json:"target,omitempty"`
 
-	// conditions holds Succeeded, Finished, Reconciling and Stalled.
+	// conditions holds Succeeded, Finished, Reconciling and Stalled, and at most 4
+	// conditions of other controllers, for example of a queue. The operator changes
+	// only its own.
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=4
-	// +kubebuilder:validation:XValidation:rule="self.map(c, size(bytes(c.message))).sum() <= 1152",message="the conditions of a Run have messages of 1 KiB, all together"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.reason) <= 64 && size(c.type) <= 32)",message="a condition's type and reason are words"
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.filter(c, !(c.type in ['Succeeded', 'Finished', 'Reconciling', 'Stalled'])).size() <= 4",message="other controllers may set at most 4 conditions: the others are the operator's"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= (c.type == 'Succeeded' ? 1024 : 256))",message="the message of Succeeded has at most 1 KiB, those of other conditions 256 bytes"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.reason) <= 64 && size(c.type) <= 64)",message="the type and the reason of a condition have at most 64 characters"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
@@ -176,22 +186,22 @@ type RunStatus struct {
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`
 
-	// failures is how many attempts failed; spec.maxRetries limits it.
+	// failures is the number of attempts that failed. spec.maxRetries limits it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
-	// disruptions is how many attempts were lost to infrastructure;
-	// spec.maxDisruptions limits it.
+	// disruptions is the number of attempts that were lost to the infrastructure, for
+	// example to an eviction. spec.maxDisruptions limits it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Disruptions int32 `json:"disruptions,omitempty"`
 
-	// startTime is when the first attempt was claimed.
+	// startTime is when the first attempt started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completionTime is when the Run became final, either way.
+	// completionTime is when the Run finished, whether it succeeded or not.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
@@ -201,14 +211,15 @@ type RunStatus struct {
 	// +optional
 	WorkflowRevision string `json:"workflowRevision,omitempty"`
 
-	// nodes are those of a workflow, in the order of the Workflow.
+	// nodes is the state of each node of a workflow Run, in the order of the Workflow.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
-	// progress is what the runner tells; of a workflow the sum of its children.
+	// progress is what the runner reports. Of a workflow Run it is the sum of its child
+	// Runs.
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
 
@@ -259,9 +270,9 @@ type RunInternal struct {
 	Delegated []string `json:"delegated,omitempty"`
 }
 
-// Attempt is one pod's try at the work.
+// Attempt is one execution of a Run, in a pod of its own.
 type Attempt struct {
-	// number rises by one with each attempt; none is used twice.
+	// number increases by one with each attempt. No number is used twice.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Number int32 `json:"number"`
@@ -269,7 +280,7 @@ type Attempt struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Pod string `json:"pod"`
-	// podUID is the pod's UID. Without it the attempt has had no effect.
+	// podUID is the UID of the pod. It is empty until the pod was created.
 	// +kubebuilder:validation:MaxLength=36
 	// +optional
 	PodUID string `json:"podUID,omitempty"`
@@ -283,7 +294,7 @@ type Attempt struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	VolumeClaim string `json:"volumeClaim,omitempty"`
-	// startedAt is when the attempt was claimed.
+	// startedAt is when the attempt started.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 }

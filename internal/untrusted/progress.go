@@ -30,7 +30,7 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 	p = p.DeepCopy()
 	clampCounts(&p.Counts)
 	clampUsage(&p.Usage)
-	lines(task.MaxMessage, &p.State, &p.Model, &p.Usage.Cost)
+	lines(task.MaxMessage, &p.State, &p.Model, &p.Usage.Cost, &p.Usage.Duration)
 	if p.Step != nil {
 		clamp(&p.Step.Number)
 		lines(task.MaxMessage, &p.Step.Kind, &p.Step.Name)
@@ -78,7 +78,7 @@ func Termination(t task.Termination) task.Termination {
 	counts, usage := v1alpha1.Counts(t.Counts), v1alpha1.Usage(t.Usage)
 	clampCounts(&counts)
 	clampUsage(&usage)
-	lines(task.MaxMessage, &usage.Cost, &t.Result.Message)
+	lines(task.MaxMessage, &usage.Cost, &usage.Duration, &t.Result.Message)
 	lines(task.MaxWarning, &t.Result.Warning)
 	t.Counts, t.Usage = task.Counts(counts), task.Usage(usage)
 	t.Result.Reason = task.Reason(Line(string(t.Result.Reason), task.MaxReason))

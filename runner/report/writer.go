@@ -114,6 +114,7 @@ func (w *Writer) Commit(ctx context.Context, now func() task.Progress) error {
 func (w *Writer) put(p task.Progress) {
 	before, after := w.latest, p
 	before.Usage.DurationSeconds, after.Usage.DurationSeconds = 0, 0
+	before.Usage.Duration, after.Usage.Duration = "", ""
 	w.latest = p
 	if w.version == 0 || !reflect.DeepEqual(before, after) {
 		w.version++

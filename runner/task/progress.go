@@ -168,8 +168,10 @@ type Usage struct {
 	// Cost ("0.42USD") and CostMicroUSD are absent where a price is not known.
 	Cost         string `json:"cost,omitempty"`
 	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
-	// DurationSeconds is how long a runner was alive, over all attempts.
-	DurationSeconds int64 `json:"durationSeconds"`
+	// Duration ("2m50s") and DurationSeconds are how long a runner was alive, over all
+	// attempts.
+	Duration        string `json:"duration,omitempty"`
+	DurationSeconds int64  `json:"durationSeconds"`
 }
 
 // Recent is one of the last steps, in a line.

@@ -27,7 +27,7 @@ func TestMoney(t *testing.T) {
 func TestUsageOf(t *testing.T) {
 	m := step.Meter{Usage: step.Usage{InputTokens: 100, CacheReadTokens: 60, OutputTokens: 5, CostMicroUSD: 420_000, Priced: true}, DurationSeconds: 7}
 	cost := int64(420_000)
-	want := task.Usage{InputTokens: 100, CacheReadTokens: 60, OutputTokens: 5, TotalTokens: 45, Cost: "0.42USD", CostMicroUSD: &cost, DurationSeconds: 7}
+	want := task.Usage{InputTokens: 100, CacheReadTokens: 60, OutputTokens: 5, TotalTokens: 45, Cost: "0.42USD", CostMicroUSD: &cost, Duration: "7s", DurationSeconds: 7}
 	if diff := cmp.Diff(want, task.UsageOf(m)); diff != "" {
 		t.Errorf("UsageOf -want +got:\n%s", diff)
 	}

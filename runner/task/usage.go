@@ -2,7 +2,9 @@ package task
 
 import (
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -22,6 +24,7 @@ func UsageOf(m step.Meter) Usage {
 		OutputTokens:     m.Usage.OutputTokens,
 		ReasoningTokens:  m.Usage.ReasoningTokens,
 		TotalTokens:      m.Usage.Total(),
+		Duration:         Duration(m.DurationSeconds),
 		DurationSeconds:  m.DurationSeconds,
 	}
 	if m.Usage.Priced {
@@ -52,6 +55,17 @@ func (u Usage) Charged() step.Usage {
 	}
 	return c
 }
+
+// Duration writes seconds for people, "2m50s"; none is empty.
+func Duration(seconds int64) string {
+	if seconds <= 0 {
+		return ""
+	}
+	return (time.Duration(min(seconds, maxDuration)) * time.Second).String()
+}
+
+// maxDuration is the most seconds that a time.Duration holds.
+const maxDuration = math.MaxInt64 / int64(time.Second)
 
 // Money writes millionths of a US dollar the way the API reads them: "0.42USD",
 // with two decimals at least and six at most.

@@ -64,10 +64,10 @@ func TestRunsOfAWorkflowShowTheirNodes(t *testing.T) {
 		}
 		return out
 	}
-	if got := cells(v1alpha1.LabelWorkflowRun+"=release", "Node"); !slices.Equal(got, []any{"build"}) {
+	if got := cells(v1alpha1.LabelWorkflowRun+"=release", "Workflow-Node"); !slices.Equal(got, []any{"build"}) {
 		t.Errorf("the nodes are %v", got)
 	}
-	if got := cells("", "Node"); len(got) != 2 || !slices.Contains(got, any("build")) {
+	if got := cells("", "Workflow-Node"); len(got) != 2 || !slices.Contains(got, any("build")) {
 		t.Errorf("the nodes of all are %v", got)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
-// controls are the fields of a Run that may change. Every other field, those
-// added later too, is the work, and fixed.
-var controls = map[string]bool{"desiredState": true, "ttlSecondsAfterFinished": true}
+// free are the fields of a Run that may change. Every other field, those added later
+// too, is fixed.
+var free = map[string]bool{"desiredState": true, "ttlSecondsAfterFinished": true}
 
 // values are two different values for each field of a Run's spec.
 var values = map[string][2]any{
@@ -58,13 +58,13 @@ func changes(t *testing.T, namespace, field string, fromTo [2]any) {
 	put(o, field, fromTo[1])
 	err := s.Admin.Update(t.Context(), o, client.DryRunAll)
 	switch {
-	case controls[field]:
+	case free[field]:
 		if err != nil {
 			t.Errorf("refused: %v", err)
 		}
 	case err == nil && reflect.DeepEqual(was.Object["spec"], o.Object["spec"]):
 		// The same again is no change: a default has filled in what was unset.
-	case err == nil || !strings.Contains(err.Error(), "the work of a Run is fixed"):
+	case err == nil || !strings.Contains(err.Error(), "spec."+field+" is fixed: create another Run"):
 		t.Errorf("the server says %v to %v", err, o.Object["spec"])
 	}
 }

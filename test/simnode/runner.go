@@ -50,7 +50,7 @@ func (p *pod) runner(ctx context.Context) exit {
 func finished(p task.Progress, took time.Duration) task.Progress {
 	cost := int64(1200)
 	p.Counts = task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}
-	p.Usage = task.Usage{InputTokens: 2400, CacheReadTokens: 1100, OutputTokens: 180, TotalTokens: 1480, Cost: task.Money(cost), CostMicroUSD: &cost, DurationSeconds: int64(took.Seconds())}
+	p.Usage = task.Usage{InputTokens: 2400, CacheReadTokens: 1100, OutputTokens: 180, TotalTokens: 1480, Cost: task.Money(cost), CostMicroUSD: &cost, Duration: task.Duration(int64(took.Seconds())), DurationSeconds: int64(took.Seconds())}
 	p.Recent = []task.Recent{
 		{Step: 1, Kind: task.KindModel, Name: "simulated", Summary: "I read the file first.", DurationMs: 900},
 		{Step: 1, Kind: task.KindTool, Name: "Read", Summary: "/workspace/notes.txt", DurationMs: 3},

@@ -85,11 +85,16 @@ func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
 	}
 	if t.Usage.DurationSeconds >= p.Usage.DurationSeconds && t.Usage.InputTokens >= p.Usage.InputTokens {
 		p.Counts, p.Usage = v1alpha1.Counts(t.Counts), v1alpha1.Usage(t.Usage) // a meter never falls
-		p.Usage.Cost = task.Cut(p.Usage.Cost, task.MaxCost)
+		p.Usage.Cost, p.Usage.Duration = task.Cut(p.Usage.Cost, task.MaxCost), task.Duration(p.Usage.DurationSeconds)
 	}
 	result := resultOf(t.Result)
 	if !slices.Contains(task.Reasons, task.Reason(result.Reason)) {
 		result.Reason = v1alpha1.ReasonRunnerFailed // the message of the Run names the unknown one
+	}
+	if result.Committed {
+		p.State, p.Pending = "", nil
+	} else {
+		result.Text, result.Files = "", nil
 	}
 	p.Result = &result
 	return p
