@@ -86,8 +86,17 @@ func TestVolumeIsTheRunsOwn(t *testing.T) {
 	}
 	b.exits(b.onlyPod(), 0, "")
 	b.crank()
-	if n := len(b.claims()); n != 0 {
-		t.Errorf("%d volumes stay", n)
+	if claims := b.claims(); len(claims) != 1 || claims[0].DeletionTimestamp != nil {
+		t.Errorf("the volume is deleted before the pod that has it: %+v", claims)
+	}
+	b.now = b.now.Add(2 * time.Hour) // longer than the pod stays
+	for range 2 {
+		if err := b.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if pods, claims := b.pods(), b.claims(); len(pods)+len(claims) != 0 {
+		t.Errorf("%d pods and %d volumes stay", len(pods), len(claims))
 	}
 }
 

@@ -58,9 +58,9 @@ func TestReady(t *testing.T) {
 
 func TestReadyWarnsOfForeignReferences(t *testing.T) {
 	for instructions, want := range map[string]string{
-		"Work on {{ parameters.file }}.": "True Everything it names is there; spec.instructions: column 9: {{ parameters.file }} is sent to the model as text; write ${{ input.file }}",
-		"Work\non $(params.file).":       "True Everything it names is there; spec.instructions: line 2, column 4: $(params.file) is sent to the model as text; write ${{ input.file }}",
-		"Work on $${{ input.file }}.":    "True Everything it names is there",
+		"Work on {{ parameters.file }}.": "True Valid; Runs check Secrets and endpoints; spec.instructions: column 9: {{ parameters.file }} is sent to the model as text; write ${{ input.file }}",
+		"Work\non $(params.file).":       "True Valid; Runs check Secrets and endpoints; spec.instructions: line 2, column 4: $(params.file) is sent to the model as text; write ${{ input.file }}",
+		"Work on $${{ input.file }}.":    "True Valid; Runs check Secrets and endpoints",
 	} {
 		agent := gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = instructions })
 		c := decide(world{agent: agent, objects: gen.Objects(), now: gen.Noon}).conditions[0]

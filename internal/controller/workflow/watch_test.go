@@ -139,7 +139,7 @@ func TestReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		versions[w.ResourceVersion] = true
-		if w.Status.Nodes != 1 || len(w.Status.Conditions) != 1 || w.Status.Conditions[0].Message != "1 node" || w.Status.ObservedGeneration != 2 {
+		if w.Status.Nodes != 1 || len(w.Status.Conditions) != 3 || w.Status.Conditions[0].Message != "1 node" || w.Status.ObservedGeneration != 2 {
 			t.Errorf("status is %+v", w.Status)
 		}
 	}
