@@ -47,11 +47,10 @@ func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, no
 	return left <= 0, max(left, 0)
 }
 
-// Occupied reports whether a pod has the claim. One that has ended counts: Kubernetes
-// keeps the claim as long as it exists.
+// Occupied says whether a pod that may still do something has the claim.
 func Occupied(claim string, pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
-		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return alive(&pod) && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
 		})
 	})

@@ -229,8 +229,8 @@ func TestOccupied(t *testing.T) {
 	}
 	starts(1)(c)
 	exits(1, 0)(c)
-	if !Occupied(claim, []corev1.Pod{*c.pod(1)}) {
-		t.Error("a pod that has ended does not count")
+	if Occupied(claim, []corev1.Pod{*c.pod(1)}) {
+		t.Error("a pod that has ended counts")
 	}
 }
 

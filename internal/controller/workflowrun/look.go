@@ -222,6 +222,7 @@ func (r *Reconciler) current(ctx context.Context, parent *v1alpha1.Run) (*workfl
 }
 
 // claims are those that the children of a Run share, and which of them a pod may
+// still write to.
 func (r *Reconciler) claims(ctx context.Context, parent *v1alpha1.Run) ([]corev1.PersistentVolumeClaim, map[string]bool, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelRun: parent.Name}); err != nil {

@@ -46,10 +46,8 @@ func freed(w world, p plan) plan {
 		switch {
 		case !done:
 			p.wake = sooner(p.wake, left)
-		case working:
+		case w.busy[claim.Name] || working:
 			p.wake = sooner(p.wake, time.Second)
-		case w.busy[claim.Name]: // at most until the retention of the pods is over
-			p.wake = sooner(p.wake, min(max(outcome.SinceCompletion(w.run, w.now), time.Second), time.Minute))
 		case p.free == nil:
 			p.free = claim
 		default:

@@ -30,7 +30,7 @@ type world struct {
 	// that was acted on and is not there, or says something else.
 	decisions []v1alpha1.Decision
 	unproven  string
-	// claims are what children share, and busy those that a pod has.
+	// claims are what children share, and busy those that a pod still works on.
 	claims []corev1.PersistentVolumeClaim
 	busy   map[string]bool
 	// refused is what the cluster said of children that it did not take.
