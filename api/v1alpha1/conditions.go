@@ -5,44 +5,39 @@ package v1alpha1
 
 // Conditions of a Run.
 const (
-	// ConditionSucceeded is Unknown while the Run is active, True when its work is done,
-	// and False when it failed or was stopped. True and False are final. `kubectl get
-	// runs` shows its reason.
+	// ConditionSucceeded is Unknown while the Run is active, True when its work is done, and False when it failed or was
+	// stopped. True and False are final. `kubectl get runs` shows its reason.
 	ConditionSucceeded = "Succeeded"
 
-	// ConditionFinished is True when the Run is final, whether it succeeded or not.
-	// `kubectl wait --for=condition=Finished run/x` waits for it; Succeeded then says how
-	// the Run ended.
+	// ConditionFinished is True when the Run is final, whether it succeeded or not. `kubectl wait --for=condition=Finished
+	// run/x` waits for it; Succeeded then says how the Run ended.
 	ConditionFinished = "Finished"
 
-	// ConditionReconciling is True while an object may become ready, or a Run may finish,
-	// without a change of its spec. kstatus (Flux, helm --wait, Argo CD) reports it as
-	// InProgress. On a finished Run its message names what the operator could not delete,
-	// and why.
+	// ConditionReconciling is True while an object may become ready, or a Run may finish, without a change of its spec.
+	// kstatus (Flux, helm --wait, Argo CD) reports it as InProgress. On a finished Run its message names what the operator
+	// could not delete, and why.
 	ConditionReconciling = "Reconciling"
 
-	// ConditionStalled is True when an object cannot become ready until its own spec
-	// changes, when a Decision was refused, or when a Run failed, which is final. kstatus
-	// reports it as Failed.
+	// ConditionStalled is True when an object cannot become ready until its own spec changes, when a Decision was refused,
+	// or when a Run failed, which is final. kstatus reports it as Failed.
 	ConditionStalled = "Stalled"
 )
 
 // Conditions of a Model, a Toolset, an Agent, a Workflow and a Schedule.
 const (
-	// ConditionReady is True when the spec is valid and every object that it names exists,
-	// False when not, and Unknown until the operator has read the object. The operator may
-	// not read Secrets, so it does not check them.
+	// ConditionReady is True when the spec is valid and every object that it names exists, False when not, and Unknown
+	// until the operator has read the object. The operator may not read Secrets, so it does not check them.
 	ConditionReady = "Ready"
 
-	// ConditionDurable is True on an Agent whose Runs continue after their pod was lost,
-	// and False when such a Run may fail. Its message names the reason.
+	// ConditionDurable is True on an Agent whose Runs continue after their pod was lost, and False when such a Run may
+	// fail. Its message names the reason.
 	ConditionDurable = "Durable"
 )
 
 // Conditions of a Decision.
 const (
-	// ConditionApplied is Unknown until the runner has acted on the Decision, then True,
-	// or False when the Decision was refused. True and False are final.
+	// ConditionApplied is Unknown until the runner has acted on the Decision, then True, or False when the Decision was
+	// refused. True and False are final.
 	ConditionApplied = "Applied"
 )
 
@@ -50,9 +45,8 @@ const (
 const (
 	// ReasonApplied (True): the runner acted on the Decision.
 	ReasonApplied = "Applied"
-	// ReasonRefused (False): the Decision does not match a request of the Run, or its
-	// author may not make it. The message names the cause. Remedy: Create another Decision
-	// with the name in the message.
+	// ReasonRefused (False): the Decision does not match a request of the Run, or its author may not make it. The message
+	// names the cause. Remedy: Create another Decision with the name in the message.
 	ReasonRefused = "Refused"
 	// ReasonWaiting (Unknown): the runner has not received the Decision yet. Remedy: Wait.
 	ReasonWaiting = "Waiting"
@@ -62,160 +56,144 @@ const (
 const (
 	// ReasonReady (True): the spec is valid and every object that it names exists.
 	ReasonReady = "Ready"
-	// ReasonModelNotFound (False): spec.model, or a route, names a Model that does not
-	// exist in the namespace. Remedy: Create the Model, or correct the name.
+	// ReasonModelNotFound (False): spec.model, or a route, names a Model that does not exist in the namespace. Remedy:
+	// Create the Model, or correct the name.
 	ReasonModelNotFound = "ModelNotFound"
-	// ReasonModelNotReady (False): a Model that it names is not Ready. The message repeats
-	// the cause. Remedy: Correct the Model.
+	// ReasonModelNotReady (False): a Model that it names is not Ready. The message repeats the cause. Remedy: Correct the
+	// Model.
 	ReasonModelNotReady = "ModelNotReady"
-	// ReasonFallbackNotFound (False): spec.fallbacks of a Model names a Model that does
-	// not exist in the namespace. Remedy: Create the Model, or correct the name.
+	// ReasonFallbackNotFound (False): spec.fallbacks of a Model names a Model that does not exist in the namespace.
+	// Remedy: Create the Model, or correct the name.
 	ReasonFallbackNotFound = "FallbackNotFound"
-	// ReasonFallbackCycle (False): the fallbacks of a Model lead back to it. The message
-	// shows the cycle. Remedy: Remove one of the fallbacks in the cycle.
+	// ReasonFallbackCycle (False): the fallbacks of a Model lead back to it. The message shows the cycle. Remedy: Remove
+	// one of the fallbacks in the cycle.
 	ReasonFallbackCycle = "FallbackCycle"
-	// ReasonPricesMissing (False): limits.cost is set, but a Model that the Agent can use
-	// has no prices. Remedy: Set spec.prices of the Model, or remove limits.cost.
+	// ReasonPricesMissing (False): limits.cost is set, but a Model that the Agent can use has no prices. Remedy: Set
+	// spec.prices of the Model, or remove limits.cost.
 	ReasonPricesMissing = "PricesMissing"
-	// ReasonAgentNotFound (False): a tool, a node or a Schedule names an Agent that does
-	// not exist in the namespace. Remedy: Create the Agent, or correct the name.
+	// ReasonAgentNotFound (False): a tool, a node or a Schedule names an Agent that does not exist in the namespace.
+	// Remedy: Create the Agent, or correct the name.
 	ReasonAgentNotFound = "AgentNotFound"
-	// ReasonAgentNotReady (False): an Agent that it names, itself or through other Agents,
-	// is not Ready. The message repeats the cause. Remedy: Correct that Agent.
+	// ReasonAgentNotReady (False): an Agent that it names, itself or through other Agents, is not Ready. The message
+	// repeats the cause. Remedy: Correct that Agent.
 	ReasonAgentNotReady = "AgentNotReady"
-	// ReasonTooManyAgents (False): more Agents can be reached through tools than one pod
-	// may hold. Remedy: Remove Agents from spec.tools, or delegate to some of them with
-	// mode Run.
+	// ReasonTooManyAgents (False): more Agents can be reached through tools than one pod may hold. Remedy: Remove Agents
+	// from spec.tools, or delegate to some of them with mode Run.
 	ReasonTooManyAgents = "TooManyAgents"
-	// ReasonTooManySecrets (False): more Secrets are named than one pod may mount. Remedy:
-	// Put several keys into one Secret.
+	// ReasonTooManySecrets (False): more Secrets are named than one pod may mount. Remedy: Put several keys into one
+	// Secret.
 	ReasonTooManySecrets = "TooManySecrets"
-	// ReasonToolNameTaken (False): two tools have the same name. The message names both.
-	// Remedy: Remove or rename one of them.
+	// ReasonToolNameTaken (False): two tools have the same name. The message names both. Remedy: Remove or rename one of
+	// them.
 	ReasonToolNameTaken = "ToolNameTaken"
-	// ReasonHookToolNotFound (False): a hook names a tool that the Agent does not have, so
-	// the hook would never be called. Remedy: Correct the name of the tool in spec.hooks.
+	// ReasonHookToolNotFound (False): a hook names a tool that the Agent does not have, so the hook would never be called.
+	// Remedy: Correct the name of the tool in spec.hooks.
 	ReasonHookToolNotFound = "HookToolNotFound"
-	// ReasonToolsetNotFound (False): a tool names a Toolset that does not exist in the
-	// namespace. Remedy: Create the Toolset, or correct the name.
+	// ReasonToolsetNotFound (False): a tool names a Toolset that does not exist in the namespace. Remedy: Create the
+	// Toolset, or correct the name.
 	ReasonToolsetNotFound = "ToolsetNotFound"
-	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready. The message
-	// repeats the cause. Remedy: Correct the Toolset.
+	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready. The message repeats the cause. Remedy: Correct
+	// the Toolset.
 	ReasonToolsetNotReady = "ToolsetNotReady"
-	// ReasonTooManyToolsets (False): more Toolsets can be reached than one pod may hold.
-	// Remedy: Remove Toolsets from spec.tools.
+	// ReasonTooManyToolsets (False): more Toolsets can be reached than one pod may hold. Remedy: Remove Toolsets from
+	// spec.tools.
 	ReasonTooManyToolsets = "TooManyToolsets"
-	// ReasonToolsetInvalid (False): the spec of the Toolset is invalid. The message names
-	// the field. Remedy: Correct the field.
+	// ReasonToolsetInvalid (False): the spec of the Toolset is invalid. The message names the field. Remedy: Correct the
+	// field.
 	ReasonToolsetInvalid = "ToolsetInvalid"
-	// ReasonSandboxMissing (False): a tool runs commands, which needs spec.sandbox.
-	// Remedy: Set spec.sandbox, or remove the tool.
+	// ReasonSandboxMissing (False): a tool runs commands, which needs spec.sandbox. Remedy: Set spec.sandbox, or remove
+	// the tool.
 	ReasonSandboxMissing = "SandboxMissing"
-	// ReasonPolicyInvalid (False): an expression of spec.policy, or of the approval of a
-	// tool, does not compile. The message names the rule and the position. Remedy: Correct
-	// the expression.
+	// ReasonPolicyInvalid (False): an expression of spec.policy, or of the approval of a tool, does not compile. The
+	// message names the rule and the position. Remedy: Correct the expression.
 	ReasonPolicyInvalid = "PolicyInvalid"
-	// ReasonInstructionsInvalid (False): spec.instructions name an input that spec.input
-	// does not declare. Remedy: Declare the input, or correct its name in the
-	// instructions.
+	// ReasonInstructionsInvalid (False): spec.instructions name an input that spec.input does not declare. Remedy: Declare
+	// the input, or correct its name in the instructions.
 	ReasonInstructionsInvalid = "InstructionsInvalid"
-	// ReasonInputInvalid (False): spec.input is invalid: a schema, field or default that
-	// Deckhand does not support. The message names the path. Remedy: Correct spec.input.
+	// ReasonInputInvalid (False): spec.input is invalid: a schema, field or default that Deckhand does not support. The
+	// message names the path. Remedy: Correct spec.input.
 	ReasonInputInvalid = "InputInvalid"
-	// ReasonOutputSchemaInvalid (False): spec.output.schema is not a JSON Schema that
-	// Deckhand supports. The message names the path. Remedy: Correct the schema.
+	// ReasonOutputSchemaInvalid (False): spec.output.schema is not a JSON Schema that Deckhand supports. The message names
+	// the path. Remedy: Correct the schema.
 	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
-	// ReasonInferenceInvalid (False): inference.extra is too long or not an object.
-	// Remedy: Correct inference.extra of the Agent or Model.
+	// ReasonInferenceInvalid (False): inference.extra is too long or not an object. Remedy: Correct inference.extra of the
+	// Agent or Model.
 	ReasonInferenceInvalid = "InferenceInvalid"
-	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with
-	// everything that it names. The message names the largest parts. Remedy: Shorten them.
+	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names. The
+	// message names the largest parts. Remedy: Shorten them.
 	ReasonTooLarge = "TooLarge"
-	// ReasonGraphInvalid (False): nodes of a Workflow depend on each other in a cycle, or
-	// on a node that does not exist. The message shows them. Remedy: Correct dependsOn and
-	// the expressions of the nodes.
+	// ReasonGraphInvalid (False): nodes of a Workflow depend on each other in a cycle, or on a node that does not exist.
+	// The message shows them. Remedy: Correct dependsOn and the expressions of the nodes.
 	ReasonGraphInvalid = "GraphInvalid"
-	// ReasonNodeInvalid (False): a node of a Workflow is invalid. The message names the
-	// field. Remedy: Correct the node.
+	// ReasonNodeInvalid (False): a node of a Workflow is invalid. The message names the field. Remedy: Correct the node.
 	ReasonNodeInvalid = "NodeInvalid"
-	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong
-	// type. The message names the node, the field and the column. Remedy: Correct the
-	// expression.
+	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong type. The message names the node,
+	// the field and the column. Remedy: Correct the expression.
 	ReasonExpressionInvalid = "ExpressionInvalid"
-	// ReasonWorkflowNotFound (False): a node or a Schedule names a Workflow that does not
-	// exist in the namespace. Remedy: Create the Workflow, or correct the name.
+	// ReasonWorkflowNotFound (False): a node or a Schedule names a Workflow that does not exist in the namespace. Remedy:
+	// Create the Workflow, or correct the name.
 	ReasonWorkflowNotFound = "WorkflowNotFound"
-	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready. The
-	// message repeats the cause. Remedy: Correct that Workflow.
+	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready. The message repeats the cause. Remedy:
+	// Correct that Workflow.
 	ReasonWorkflowNotReady = "WorkflowNotReady"
-	// ReasonWorkflowCycle (False): a Workflow contains itself, or Workflows are nested
-	// more than 5 deep. Remedy: Remove a node from the cycle, or nest less.
+	// ReasonWorkflowCycle (False): a Workflow contains itself, or Workflows are nested more than 5 deep. Remedy: Remove a
+	// node from the cycle, or nest less.
 	ReasonWorkflowCycle = "WorkflowCycle"
-	// ReasonScheduleInvalid (False): spec.schedule or spec.timeZone of a Schedule is
-	// invalid. Remedy: Correct the field that the message names.
+	// ReasonScheduleInvalid (False): spec.schedule or spec.timeZone of a Schedule is invalid. Remedy: Correct the field
+	// that the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
-	// ReasonSuspended (True): spec.suspend of the Schedule is true, so it creates no Runs.
-	// Remedy: Set spec.suspend to false to continue.
+	// ReasonSuspended (True): spec.suspend of the Schedule is true, so it creates no Runs. Remedy: Set spec.suspend to
+	// false to continue.
 	ReasonSuspended = "Suspended"
-	// ReasonPodDurability (False): files and journal are stored in the pod. A Run whose
-	// pod is lost after it changed something fails with reason PodLost. Remedy: Set
-	// spec.workspace.durability to Volume.
+	// ReasonPodDurability (False): files and journal are stored in the pod. A Run whose pod is lost after it changed
+	// something fails with reason PodLost. Remedy: Set spec.workspace.durability to Volume.
 	ReasonPodDurability = "PodDurability"
-	// ReasonVolumeDurability (True): files and journal are stored in a
-	// PersistentVolumeClaim of the Run.
+	// ReasonVolumeDurability (True): files and journal are stored in a PersistentVolumeClaim of the Run.
 	ReasonVolumeDurability = "VolumeDurability"
 )
 
 // Reasons of Succeeded=Unknown: the Run is active.
 const (
-	// ReasonPending (Unknown): the Run waits for an object that does not exist or is not
-	// Ready. The message names it. Remedy: Create or correct the object. The Run continues
-	// by itself, within limits.pending.
+	// ReasonPending (Unknown): the Run waits for an object that does not exist or is not Ready. The message names it.
+	// Remedy: Create or correct the object. The Run continues by itself, within limits.pending.
 	ReasonPending = "Pending"
-	// ReasonQueued (Unknown): the Run waits for other Runs of its Agent to finish
-	// (spec.concurrency), or for the controller that set a scheduling gate on its pod.
-	// Remedy: Wait, or raise spec.concurrency of the Agent.
+	// ReasonQueued (Unknown): the Run waits for other Runs of its Agent to finish (spec.concurrency), or for the
+	// controller that set a scheduling gate on its pod. Remedy: Wait, or raise spec.concurrency of the Agent.
 	ReasonQueued = "Queued"
-	// ReasonUnschedulable (Unknown): no node can run the pod. The message is the
-	// scheduler's. Remedy: Add a node, or lower the resources in the Agent's podTemplate
-	// and sandbox.
+	// ReasonUnschedulable (Unknown): no node can run the pod. The message is the scheduler's. Remedy: Add a node, or lower
+	// the resources in the Agent's podTemplate and sandbox.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonImagePulling (Unknown): an image of the pod is being pulled, or the last pull
-	// failed. Remedy: Wait. If the message names an error, correct the image or its pull
-	// secret.
+	// ReasonImagePulling (Unknown): an image of the pod is being pulled, or the last pull failed. Remedy: Wait. If the
+	// message names an error, correct the image or its pull secret.
 	ReasonImagePulling = "ImagePulling"
-	// ReasonSecretMissing (Unknown): a Secret, or a key of it, does not exist. The message
-	// names both. Remedy: Create the Secret. The Run continues by itself, within
-	// limits.pending.
+	// ReasonSecretMissing (Unknown): a Secret, or a key of it, does not exist. The message names both. Remedy: Create the
+	// Secret. The Run continues by itself, within limits.pending.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonQuotaExceeded (Unknown): a ResourceQuota of the namespace has no room for the
-	// pod or its volume. Remedy: Raise the quota, or wait until other pods finish.
+	// ReasonQuotaExceeded (Unknown): a ResourceQuota of the namespace has no room for the pod or its volume. Remedy: Raise
+	// the quota, or wait until other pods finish.
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonStarting (Unknown): the pod exists and the runner has not reported yet.
-	// Remedy: Wait.
+	// ReasonStarting (Unknown): the pod exists and the runner has not reported yet. Remedy: Wait.
 	ReasonStarting = "Starting"
 	// ReasonRunning (Unknown): the runner works.
 	ReasonRunning = "Running"
-	// ReasonRetrying (Unknown): an attempt ended without a result and the next one
-	// follows. Remedy: Wait. The message names the cause.
+	// ReasonRetrying (Unknown): an attempt ended without a result and the next one follows. Remedy: Wait. The message
+	// names the cause.
 	ReasonRetrying = "Retrying"
-	// ReasonRateLimited (Unknown): the provider of the model asks for a long wait before
-	// the next request. Remedy: Wait, or raise the rate limit at the provider.
+	// ReasonRateLimited (Unknown): the provider of the model asks for a long wait before the next request. Remedy: Wait,
+	// or raise the rate limit at the provider.
 	ReasonRateLimited = "RateLimited"
-	// ReasonAwaitingApproval (Unknown): a tool call, or an approval node of a Workflow,
-	// needs the approval of a person. Remedy: Create the Decision that the message names.
+	// ReasonAwaitingApproval (Unknown): a tool call, or an approval node of a Workflow, needs the approval of a person.
+	// Remedy: Create the Decision that the message names.
 	ReasonAwaitingApproval = "AwaitingApproval"
-	// ReasonAwaitingAnswer (Unknown): the agent asked a question, or asks for more than a
-	// limit allows. Remedy: Create the Decision that the message names.
+	// ReasonAwaitingAnswer (Unknown): the agent asked a question, or asks for more than a limit allows. Remedy: Create the
+	// Decision that the message names.
 	ReasonAwaitingAnswer = "AwaitingAnswer"
-	// ReasonAwaitingChild (Unknown): the Run waits for the result of a child Run. Remedy:
-	// Wait, or look at the child Run that the message names.
+	// ReasonAwaitingChild (Unknown): the Run waits for the result of a child Run. Remedy: Wait, or look at the child Run
+	// that the message names.
 	ReasonAwaitingChild = "AwaitingChild"
-	// ReasonPaused (Unknown): spec.desiredState is Paused. Remedy: Set spec.desiredState
-	// to Running to continue.
+	// ReasonPaused (Unknown): spec.desiredState is Paused. Remedy: Set spec.desiredState to Running to continue.
 	ReasonPaused = "Paused"
-	// ReasonStopping (Unknown): spec.desiredState is Stopped and the runner is ending its
-	// work. Remedy: Wait.
+	// ReasonStopping (Unknown): spec.desiredState is Stopped and the runner is ending its work. Remedy: Wait.
 	ReasonStopping = "Stopping"
 	// ReasonRevisionUnsupported: a newer operator stored the revision of the Agent or
 	// the Workflow that the Run started with. The Run continues when the operator is
@@ -228,133 +206,95 @@ const ReasonFinished = "Finished"
 
 // Reasons of Succeeded=False: the Run is final and its work is not done.
 const (
-	// ReasonStepLimit (False): limits.steps, limits.modelCalls or limits.toolCalls was
-	// reached. Remedy: Raise the limit, or split the task.
-	ReasonStepLimit = "StepLimit"
-	// ReasonTokenLimit (False): limits.tokens was reached. Remedy: Raise the limit, or
-	// split the task.
-	ReasonTokenLimit = "TokenLimit"
-	// ReasonCostLimit (False): limits.cost was reached. Remedy: Raise the limit, or use a
-	// cheaper Model.
-	ReasonCostLimit = "CostLimit"
-	// ReasonDurationLimit (False): limits.duration was reached. Remedy: Raise the limit,
+	// ReasonStepLimit (False): limits.steps, limits.modelCalls or limits.toolCalls was reached. Remedy: Raise the limit,
 	// or split the task.
+	ReasonStepLimit = "StepLimit"
+	// ReasonTokenLimit (False): limits.tokens was reached. Remedy: Raise the limit, or split the task.
+	ReasonTokenLimit = "TokenLimit"
+	// ReasonCostLimit (False): limits.cost was reached. Remedy: Raise the limit, or use a cheaper Model.
+	ReasonCostLimit = "CostLimit"
+	// ReasonDurationLimit (False): limits.duration was reached. Remedy: Raise the limit, or split the task.
 	ReasonDurationLimit = "DurationLimit"
-	// ReasonDeadlineExceeded (False): limits.deadline passed before the Run finished.
-	// Remedy: Raise the limit, or create the Run again when less is queued.
+	// ReasonDeadlineExceeded (False): limits.deadline passed before the Run finished. Remedy: Raise the limit, or create
+	// the Run again when less is queued.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
-	// ReasonContextTooLong (False): the conversation does not fit the context window of
-	// the model. Remedy: Use a Model with a larger context window, or split the task.
+	// ReasonContextTooLong (False): the conversation does not fit the context window of the model. Remedy: Use a Model
+	// with a larger context window, or split the task.
 	ReasonContextTooLong = "ContextTooLong"
-	// ReasonStuck (False): the agent repeated the same calls without progress. Remedy:
-	// Make the instructions or the prompt more precise.
+	// ReasonStuck (False): the agent repeated the same calls without progress. Remedy: Make the instructions or the prompt
+	// more precise.
 	ReasonStuck = "Stuck"
-	// ReasonRejected (False): the agent declined the task. The message is the agent's.
-	// Remedy: Change the prompt or the tools.
+	// ReasonRejected (False): the agent declined the task. The message is the agent's. Remedy: Change the prompt or the
+	// tools.
 	ReasonRejected = "Rejected"
-	// ReasonDenied (False): a hook denied the work, or a person denied an approval node.
-	// Remedy: Look at the reason in the message.
+	// ReasonDenied (False): a hook denied the work, or a person denied an approval node. Remedy: Look at the reason in the
+	// message.
 	ReasonDenied = "Denied"
-	// ReasonStopped (False): spec.desiredState was Stopped. Remedy: Nothing. To do the
-	// work, create another Run.
+	// ReasonStopped (False): spec.desiredState was Stopped. Remedy: Nothing. To do the work, create another Run.
 	ReasonStopped = "Stopped"
-	// ReasonModelUnavailable (False): requests to the model failed, retries included. The
-	// message has the error. Remedy: Correct the endpoint or credentials of the Model, or
-	// add a fallback.
+	// ReasonModelUnavailable (False): requests to the model failed, retries included. The message has the error. Remedy:
+	// Correct the endpoint or credentials of the Model, or add a fallback.
 	ReasonModelUnavailable = "ModelUnavailable"
-	// ReasonToolUnavailable (False): a tool that the task needs cannot be reached. The
-	// message has the error. Remedy: Correct the endpoint of the Toolset, hook or tool.
+	// ReasonToolUnavailable (False): a tool that the task needs cannot be reached. The message has the error. Remedy:
+	// Correct the endpoint of the Toolset, hook or tool.
 	ReasonToolUnavailable = "ToolUnavailable"
-	// ReasonInvalidOutput (False): the answer of the agent does not match
-	// spec.output.schema, corrections included. Remedy: Simplify the schema, or use
-	// another Model.
+	// ReasonInvalidOutput (False): the answer of the agent does not match spec.output.schema, corrections included.
+	// Remedy: Simplify the schema, or use another Model.
 	ReasonInvalidOutput = "InvalidOutput"
-	// ReasonNodeFailed (False): a node of the Workflow failed. The message names it.
-	// Remedy: Look at the Run of that node.
+	// ReasonNodeFailed (False): a node of the Workflow failed. The message names it. Remedy: Look at the Run of that node.
 	ReasonNodeFailed = "NodeFailed"
-	// ReasonIterationLimit (False): a loop reached maxIterations before its condition was
-	// true. Remedy: Raise maxIterations, or correct loop.until.
+	// ReasonIterationLimit (False): a loop reached maxIterations before its condition was true. Remedy: Raise
+	// maxIterations, or correct loop.until.
 	ReasonIterationLimit = "IterationLimit"
-	// ReasonAttemptsExhausted (False): attempts failed more often than spec.maxRetries allows. The message has the last error. Remedy: Correct the cause, then
-	// create another Run.
+	// ReasonAttemptsExhausted (False): attempts failed more often than the Run's limit of retries allows. The message has
+	// the last error. Remedy: Correct the cause, then create another Run.
 	ReasonAttemptsExhausted = "AttemptsExhausted"
-	// ReasonDisruptionsExhausted (False): attempts were lost to evictions, node failures
-	// or deleted pods more often than spec.maxDisruptions allows. Remedy:
-	// Create another Run when the cluster is stable.
+	// ReasonDisruptionsExhausted (False): attempts were lost to evictions, node failures or deleted pods more often than
+	// the Run's limit of disruptions allows. Remedy: Create another Run when the cluster is stable.
 	ReasonDisruptionsExhausted = "DisruptionsExhausted"
-	// ReasonPodLost (False): the pod was lost after the Run had begun to change things,
-	// and the journal with it, so another attempt could repeat the changes. Remedy: Check
-	// what was done, then create another Run. Set workspace.durability to Volume to keep
-	// the journal.
+	// ReasonPodLost (False): the pod was lost after the Run had begun to change things, and the journal with it, so
+	// another attempt could repeat the changes. Remedy: Check what was done, then create another Run. Set
+	// workspace.durability to Volume to keep the journal.
 	ReasonPodLost = "PodLost"
-	// ReasonRunnerFailed (False): the runner itself failed. The message has the error.
-	// Remedy: Look at the log of the pod, and report an error of the runner.
+	// ReasonRunnerFailed (False): the runner itself failed. The message has the error. Remedy: Look at the log of the pod,
+	// and report an error of the runner.
 	ReasonRunnerFailed = "RunnerFailed"
-	// ReasonOutOfMemory (False): the runner was killed because it used more memory than
-	// its limit. Remedy: Raise the memory in podTemplate.resources of the Agent.
+	// ReasonOutOfMemory (False): the runner was killed because it used more memory than its limit. Remedy: Raise the
+	// memory in podTemplate.resources of the Agent.
 	ReasonOutOfMemory = "OutOfMemory"
-	// ReasonStorageFull (False): the workspace is full. Remedy: Raise workspace.size of
-	// the Agent.
+	// ReasonStorageFull (False): the workspace is full. Remedy: Raise workspace.size of the Agent.
 	ReasonStorageFull = "StorageFull"
-	// ReasonPublishFailed (False): the changes could not be pushed to the Git repository.
-	// The message has the error. Remedy: Correct the repository or its credentials.
+	// ReasonPublishFailed (False): the changes could not be pushed to the Git repository. The message has the error.
+	// Remedy: Correct the repository or its credentials.
 	ReasonPublishFailed = "PublishFailed"
-	// ReasonImagePullFailed (False): an image of the pod cannot be pulled. The message
-	// names it. Remedy: Correct the image, or add its pull secret.
+	// ReasonImagePullFailed (False): an image of the pod cannot be pulled. The message names it. Remedy: Correct the
+	// image, or add its pull secret.
 	ReasonImagePullFailed = "ImagePullFailed"
-	// ReasonInvalidImage (False): an image of the pod is not a valid image name. Remedy:
-	// Correct the image in the Agent or Toolset.
+	// ReasonInvalidImage (False): an image of the pod is not a valid image name. Remedy: Correct the image in the Agent or
+	// Toolset.
 	ReasonInvalidImage = "InvalidImage"
-	// ReasonPendingTimeout (False): limits.pending passed before the Run could start. The
-	// message names what it waited for. Remedy: Correct the cause, then create another
-	// Run.
+	// ReasonPendingTimeout (False): limits.pending passed before the Run could start. The message names what it waited
+	// for. Remedy: Correct the cause, then create another Run.
 	ReasonPendingTimeout = "PendingTimeout"
-	// ReasonAdmissionDenied (False): an admission policy of the cluster refused the pod or
-	// its volume. The message is the policy's. Remedy: Change the Agent so that the policy
-	// admits it, or change the policy.
+	// ReasonAdmissionDenied (False): an admission policy of the cluster refused the pod or its volume. The message is the
+	// policy's. Remedy: Change the Agent so that the policy admits it, or change the policy.
 	ReasonAdmissionDenied = "AdmissionDenied"
-	// ReasonSandboxAltered (False): another controller changed the sandbox container, or
-	// added to it. Remedy: Exclude pods of Deckhand from that webhook.
+	// ReasonSandboxAltered (False): another controller changed the sandbox container, or added to it. Remedy: Exclude pods
+	// of Deckhand from that webhook.
 	ReasonSandboxAltered = "SandboxAltered"
-	// ReasonPodNameConflict (False): pods of other owners have the names that the attempts
-	// need. Remedy: Delete those pods, or give the Run another name.
+	// ReasonPodNameConflict (False): pods of other owners have the names that the attempts need. Remedy: Delete those
+	// pods, or give the Run another name.
 	ReasonPodNameConflict = "PodNameConflict"
-	// ReasonMisconfigured (False): the Run, its Agent or its Model is invalid in a way
-	// that is only found when it runs. The message names the field. Remedy: Correct it,
-	// then create another Run.
+	// ReasonMisconfigured (False): the Run, its Agent or its Model is invalid in a way that is only found when it runs.
+	// The message names the field. Remedy: Correct it, then create another Run.
 	ReasonMisconfigured = "Misconfigured"
-	// ReasonTaskTooLarge (False): the prompt and the input do not fit a pod. Remedy:
-	// Shorten them, or put long material into files of the workspace.
+	// ReasonTaskTooLarge (False): the prompt and the input do not fit a pod. Remedy: Shorten them, or put long material
+	// into files of the workspace.
 	ReasonTaskTooLarge = "TaskTooLarge"
-	// ReasonDecisionMismatch (False): a runner acted on an approval for which no Decision
-	// exists. It may be compromised. Remedy: Look at what the agent did, and at the audit
-	// log of the cluster.
+	// ReasonDecisionMismatch (False): a runner acted on an approval for which no Decision exists. It may be compromised.
+	// Remedy: Look at what the agent did, and at the audit log of the cluster.
 	ReasonDecisionMismatch = "DecisionMismatch"
-	// ReasonRestored (False): a backup tool created the Run without its status, so its
-	// work may already be done. Remedy: To do the work again, create another Run.
+	// ReasonRestored (False): a backup tool created the Run without its status, so its work may already be done. Remedy:
+	// To do the work again, create another Run.
 	ReasonRestored = "Restored"
 )
-
-// WaitingReasons are the reasons of Ready=False that end without a change of the
-// object itself: an object that it names does not exist, or must change.
-var WaitingReasons = []string{
-	ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady,
-	ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonWorkflowNotFound, ReasonWorkflowNotReady,
-}
-
-// ActiveReasons are the reasons of Succeeded=Unknown.
-var ActiveReasons = []string{
-	ReasonPending, ReasonQueued, ReasonUnschedulable, ReasonImagePulling, ReasonSecretMissing, ReasonQuotaExceeded,
-	ReasonStarting, ReasonRunning, ReasonRetrying, ReasonRateLimited, ReasonAwaitingApproval, ReasonAwaitingAnswer,
-	ReasonAwaitingChild, ReasonPaused, ReasonStopping, ReasonRevisionUnsupported,
-}
-
-// FailureReasons are the reasons of Succeeded=False.
-var FailureReasons = []string{
-	ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonDeadlineExceeded, ReasonContextTooLong,
-	ReasonStuck, ReasonRejected, ReasonDenied, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable,
-	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit, ReasonAttemptsExhausted, ReasonDisruptionsExhausted,
-	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
-	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
-	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,
-}

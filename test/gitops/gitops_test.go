@@ -290,8 +290,8 @@ func TestKstatusOfTheOtherKinds(t *testing.T) {
 		"a Workflow":                        {"Workflow", `{nodes: [{name: a, agent: fixer, prompt: x}]}`, status.CurrentStatus},
 		"a Workflow whose Agent is missing": {"Workflow", `{nodes: [{name: a, agent: absent, prompt: x}]}`, status.InProgressStatus},
 		"a Workflow with a cycle":           {"Workflow", `{nodes: [{name: a, agent: fixer, prompt: x, dependsOn: [b]}, {name: b, agent: fixer, prompt: x, dependsOn: [a]}]}`, status.FailedStatus},
-		"a Schedule":                        {"Schedule", `{schedule: 30 3 * * *, run: {agent: fixer, prompt: x}}`, status.CurrentStatus},
-		"a Schedule that is invalid":        {"Schedule", `{schedule: 30 3 * * *, timeZone: Europe/Atlantis, run: {agent: fixer, prompt: x}}`, status.FailedStatus},
+		"a Schedule":                        {"Schedule", `{schedule: 30 3 * * *, runTemplate: {spec: {agent: fixer, prompt: x}}}`, status.CurrentStatus},
+		"a Schedule that is invalid":        {"Schedule", `{schedule: 30 3 * * *, timeZone: Europe/Atlantis, runTemplate: {spec: {agent: fixer, prompt: x}}}`, status.FailedStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &unstructured.Unstructured{}

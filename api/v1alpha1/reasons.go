@@ -1,0 +1,25 @@
+package v1alpha1
+
+// WaitingReasons are the reasons of Ready=False that end without a change of the
+// object itself: an object that it names does not exist, or must change.
+var WaitingReasons = []string{
+	ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady,
+	ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonWorkflowNotFound, ReasonWorkflowNotReady,
+}
+
+// ActiveReasons are the reasons of Succeeded=Unknown.
+var ActiveReasons = []string{
+	ReasonPending, ReasonQueued, ReasonUnschedulable, ReasonImagePulling, ReasonSecretMissing, ReasonQuotaExceeded,
+	ReasonStarting, ReasonRunning, ReasonRetrying, ReasonRateLimited, ReasonAwaitingApproval, ReasonAwaitingAnswer,
+	ReasonAwaitingChild, ReasonPaused, ReasonStopping, ReasonRevisionUnsupported,
+}
+
+// FailureReasons are the reasons of Succeeded=False.
+var FailureReasons = []string{
+	ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonDeadlineExceeded, ReasonContextTooLong,
+	ReasonStuck, ReasonRejected, ReasonDenied, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable,
+	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit, ReasonAttemptsExhausted, ReasonDisruptionsExhausted,
+	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
+	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
+	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,
+}
