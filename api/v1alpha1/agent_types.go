@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Agent is who does the work: instructions, a model, tools and limits.
+// Agent describes an AI agent: its instructions, model, tools and limits.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,7 +23,7 @@ type Agent struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is who does the work.
+	// spec describes the agent.
 	// +required
 	Spec AgentSpec `json:"spec"`
 
@@ -33,17 +33,17 @@ type Agent struct {
 	Status AgentStatus `json:"status,omitempty"`
 }
 
-// AgentSpec is who does the work. It may be changed at any time; a Run under
-// way keeps the version that it started with.
+// AgentSpec describes an agent. You can change it at any time; an active Run keeps the
+// revision with which it started.
 type AgentSpec struct {
-	// description says, for people and other agents, what this one is for.
+	// description says what the agent is for, to people and to other agents.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} stands for
-	// the value x of the input; $${{ is a literal ${{. A name that input does not
-	// declare makes the Agent not Ready, reason InstructionsInvalid.
+	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} is replaced by the
+	// value x of the input; $${{ is a literal ${{. A name that input does not declare makes
+	// the Agent not Ready, reason InstructionsInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long material into files of the workspace"
@@ -77,154 +77,152 @@ type AgentSpec struct {
 	// +optional
 	Input *Input `json:"input,omitempty"`
 
-	// tools are what the agent may do beside finish and reject, which it always
-	// may. Default: none. Two whose names a model could not tell apart make the
-	// Agent not Ready, reason ToolNameTaken.
+	// tools are the tools that the agent may use, in addition to finish and reject, which
+	// every agent has. Default: none. Two tools with the same name make the Agent not Ready,
+	// reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",message="each tool may be listed once: give one of the two another name"
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
 
-	// policy decides which calls are made: the answer of the first rule that a call
-	// matches. No rule: Allow. Approvals of tools are asked after these. A rule
-	// that does not compile makes the Agent not Ready, reason PolicyInvalid. A call
-	// of an agent that this one gave work to must pass that one's policy too.
+	// policy decides which tool calls are made: the first rule that matches a call decides.
+	// If no rule matches, the call is allowed. Approvals of tools come after these rules. A
+	// rule that does not compile makes the Agent not Ready, reason PolicyInvalid. A call of
+	// an agent that this agent called must pass both policies.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Policy []PolicyRule `json:"policy,omitempty"`
 
-	// hooks are asked over HTTP, in the order listed, before or after what the
-	// agent does; each may change it or forbid it.
+	// hooks are HTTP endpoints that the runner calls, in the order listed, before and after
+	// what the agent does. Each can change or refuse it.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Hooks []Hook `json:"hooks,omitempty"`
 
-	// parallelTools is how many calls of one turn run at once, 1 to 32. Default
-	// 10.
+	// parallelTools is how many tool calls of one turn run in parallel, 1 to 32. Default 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	// +kubebuilder:default=10
 	// +optional
 	ParallelTools int32 `json:"parallelTools,omitempty"`
 
-	// limits end a Run that goes too far.
+	// limits bound each Run of the Agent.
 	// +kubebuilder:default={}
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
 
-	// concurrency is how many Runs of this Agent may be active at once, 1 to 1,000;
-	// the others wait in the order of their creation, reason Queued. A Run that
-	// waits for a child does not count, and no Run waits for one that it is a part
-	// of. Default: no limit.
+	// concurrency is how many Runs of this Agent may be active at the same time, 1 to 1,000.
+	// Others wait in the order of their creation, reason Queued. A Run that waits for a
+	// child Run does not count, and no Run waits for a Run that it is a part of. Default: no
+	// limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// output makes the agent answer with a value of a schema.
+	// output makes the agent return a value of a JSON Schema.
 	// +optional
 	Output *Output `json:"output,omitempty"`
 
-	// workspace is where the agent's files live.
+	// workspace says where the agent's files are stored.
 	// +kubebuilder:default={}
 	// +optional
 	Workspace Workspace `json:"workspace,omitempty"`
 
-	// sandbox is where commands of the agent run: a container that holds no
-	// credential. Required where a tool needs one; without such a tool there is
-	// none.
+	// sandbox is the container in which commands of the agent run, without credentials. It
+	// is required if a tool needs it, and not created otherwise.
 	// +optional
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 
-	// events is how much of a Run reaches the pod's log: Full, Steps (no
-	// streamed deltas) or None. Default Full.
+	// events says which events are written to the pod's log: Full, Steps (without streamed
+	// deltas) or None. Default Full.
 	// +kubebuilder:validation:Enum=Full;Steps;None
 	// +kubebuilder:default=Full
 	// +optional
 	Events Events `json:"events,omitempty"`
 
-	// podTemplate is passed through to the runner's pod.
+	// podTemplate sets fields of the runner's pod.
 	// +optional
 	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
 
-	// podRetention is how long the pod, and with it its log, stays after the Run
-	// has finished; 0s deletes it at once. Default 1h.
+	// podRetention is how long the pod and its log are kept after the Run has finished; 0s
+	// deletes it immediately. Default 1h.
 	// +kubebuilder:default="1h"
 	// +optional
 	PodRetention Duration `json:"podRetention,omitempty"`
 }
 
-// Limits end a Run that goes too far. A reached one shows as the reason of
-// Succeeded=False: StepLimit (steps, modelCalls and toolCalls), TokenLimit,
-// CostLimit, DurationLimit, PendingTimeout or DeadlineExceeded. Agents that the
-// agent calls count too, each within its own limits.
+// Limits bound a Run. The reason of Succeeded=False shows which limit was reached: StepLimit
+// (steps, modelCalls and toolCalls), TokenLimit, CostLimit, DurationLimit, PendingTimeout or
+// DeadlineExceeded. Usage of agents that the agent calls counts too, and each has its own
+// limits.
 type Limits struct {
-	// steps is the most turns of the model, 1 to 10,000. Default 30.
+	// steps is the maximum number of turns of the model, 1 to 10,000. Default 30.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
 
-	// modelCalls is the most requests to models, retries included. Default: no
+	// modelCalls is the maximum number of requests to models, retries included. Default: no
 	// limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	ModelCalls *int32 `json:"modelCalls,omitempty"`
 
-	// toolCalls is the most tool calls. Default: no limit.
+	// toolCalls is the maximum number of tool calls. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	ToolCalls *int32 `json:"toolCalls,omitempty"`
 
-	// depth is how deep agents may call agents, 0 to 5; 0: not at all. Default 3.
+	// depth is how deep agents may call agents, 0 (not at all) to 5. Default 3.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	Depth *int32 `json:"depth,omitempty"`
 
-	// tokens is the most tokens, input not read from a cache plus output.
-	// Default 2M.
+	// tokens is the maximum number of tokens: output, and input that was not read from a
+	// prompt cache. Default 2M.
 	// +optional
 	Tokens *Tokens `json:"tokens,omitempty"`
 
-	// cost is the most money. Default: no limit. It needs prices on every Model
-	// that the agent may reach.
+	// cost is the maximum cost. Every Model that the agent can use needs prices. Default: no
+	// limit.
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
-	// duration is the longest time that runners may be alive, over all attempts;
-	// waiting does not count. Default 1h.
+	// duration is how long runners may run, over all attempts together; waiting does not
+	// count. Default 1h.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
-	// pending is the longest single wait for a pod to start. Default 10m. An image
-	// that cannot be pulled is given up after 5m.
+	// pending is how long a Run may wait for its pod to start. Default 10m. If an image
+	// cannot be pulled, the Run ends after 5m.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`
 
-	// wait is the longest wait for a person, and all waits of one attempt together
-	// get no more; then a question counts as not answered. Default 168h.
+	// wait is how long a request waits for a user, also for all waits of an attempt
+	// together. Then a question counts as unanswered and a call as denied. Default 168h.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Wait *Duration `json:"wait,omitempty"`
 
-	// whenReached is what happens when steps, tokens or cost are used up. Stop: the
-	// Run ends. Ask: it asks for more, with reason AwaitingAnswer, and a Decision
-	// of type Grant gives it. Default Stop.
+	// whenReached says what happens when steps, tokens or cost are used up. Stop ends the
+	// Run. Ask waits with reason AwaitingAnswer until a Decision of type Grant raises the
+	// limit. Default Stop.
 	// +kubebuilder:validation:Enum=Stop;Ask
 	// +optional
 	WhenReached WhenReached `json:"whenReached,omitempty"`
 
-	// deadline is the longest time from the creation of the Run to its end,
-	// whatever it waits for. Default: none.
+	// deadline is the maximum time from the creation of the Run to its end, waiting
+	// included. Default: none.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
@@ -239,16 +237,15 @@ const (
 	WhenReachedAsk  WhenReached = "Ask"
 )
 
-// Route names another Model for a use.
+// Route names another Model for one use.
 type Route struct {
-	// for is the use: Summarize (what no longer fits the window), Subagent (those
-	// of the tool Task) or Repair (of arguments that do
-	// not fit their tool).
+	// for is the use: Summarize (compaction), Subagent (sessions of the tool Task) or Repair
+	// (arguments that do not fit their tool).
 	// +kubebuilder:validation:Enum=Summarize;Subagent;Repair
 	// +required
 	For RouteUse `json:"for"`
 
-	// model names the Model, in the same namespace; its fallbacks go with it.
+	// model names the Model in the same namespace; its fallbacks apply too.
 	// +required
 	Model ObjectName `json:"model"`
 }
@@ -263,7 +260,7 @@ const (
 	RouteRepair    RouteUse = "Repair"
 )
 
-// Output is what the agent answers with.
+// Output declares what the agent returns.
 type Output struct {
 	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep,
 	// without $ref, oneOf, anyOf, allOf and not. It becomes the arguments of the
@@ -284,11 +281,11 @@ const (
 	EventsNone  Events = "None"
 )
 
-// PodTemplate is what of a pod may be chosen; everything else is Deckhand's.
+// PodTemplate has the fields of a runner's pod that you can set.
 type PodTemplate struct {
-	// runnerImage replaces the runner, for runners built with extensions of your
-	// own. One that cannot be pulled ends a Run with reason ImagePullFailed, one
-	// that is no image name with InvalidImage.
+	// runnerImage is the image of a custom runner, built with your extensions. If it cannot
+	// be pulled, a Run ends with reason ImagePullFailed; if it is not an image name, with
+	// InvalidImage.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -301,7 +298,7 @@ type PodTemplate struct {
 	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
-	// labels are set on the pod, beside those of its Run.
+	// labels are added to the pod, in addition to the labels of its Run.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="labels of deckhand.dev are Deckhand's own: choose another prefix"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63"
@@ -315,9 +312,9 @@ type PodTemplate struct {
 	// +optional
 	CABundleConfigMapRef *ConfigMapKeyRef `json:"caBundleConfigMapRef,omitempty"`
 
-	// proxy is the HTTP proxy by which the runner reaches models, Toolsets and Git.
-	// HTTPRequest, Browse and sandbox.egress.hosts do not use it.
-	// Default: the chart's runner.proxy.
+	// proxy is the HTTP proxy through which the runner reaches models, Toolsets and Git.
+	// HTTPRequest, Browse and sandbox.egress.hosts do not use it. Default: the chart's
+	// runner.proxy.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`
 
@@ -329,7 +326,7 @@ type PodTemplate struct {
 	// +optional
 	ImageMirror string `json:"imageMirror,omitempty"`
 
-	// imagePullSecrets are for the images of the pod, beside the chart's
+	// imagePullSecrets are used for the images of the pod, in addition to the chart's
 	// runner.imagePullSecrets.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -341,18 +338,18 @@ type PodTemplate struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// nodeSelector chooses nodes by label.
+	// nodeSelector selects cluster nodes by label.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations let the pod onto tainted nodes.
+	// tolerations let the pod run on tainted cluster nodes.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// runtimeClassName chooses a container runtime, gVisor for one.
+	// runtimeClassName selects a container runtime, for example gVisor.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`

@@ -65,7 +65,7 @@ const (
 	// ReasonFallbackNotFound (False): spec.fallbacks of a Model names a Model that does not exist in the namespace.
 	// Remedy: Create the Model, or correct the name.
 	ReasonFallbackNotFound = "FallbackNotFound"
-	// ReasonFallbackCycle (False): the fallbacks of a Model lead back to it. The message shows the cycle. Remedy: Remove
+	// ReasonFallbackCycle (False): the fallbacks of a Model form a cycle. The message shows the cycle. Remedy: Remove
 	// one of the fallbacks in the cycle.
 	ReasonFallbackCycle = "FallbackCycle"
 	// ReasonPricesMissing (False): limits.cost is set, but a Model that the Agent can use has no prices. Remedy: Set
@@ -246,11 +246,11 @@ const (
 	// ReasonIterationLimit (False): a loop reached maxIterations before its condition was true. Remedy: Raise
 	// maxIterations, or correct loop.until.
 	ReasonIterationLimit = "IterationLimit"
-	// ReasonAttemptsExhausted (False): attempts failed more often than the Run's limit of retries allows. The message has
+	// ReasonAttemptsExhausted (False): more attempts failed than spec.maxRetries allows. The message has
 	// the last error. Remedy: Correct the cause, then create another Run.
 	ReasonAttemptsExhausted = "AttemptsExhausted"
-	// ReasonDisruptionsExhausted (False): attempts were lost to evictions, node failures or deleted pods more often than
-	// the Run's limit of disruptions allows. Remedy: Create another Run when the cluster is stable.
+	// ReasonDisruptionsExhausted (False): more attempts were lost to evictions, node failures or deleted pods than
+	// spec.maxDisruptions allows. Remedy: Create another Run when the cluster is stable.
 	ReasonDisruptionsExhausted = "DisruptionsExhausted"
 	// ReasonPodLost (False): the pod was lost after the Run had begun to change things, and the journal with it, so
 	// another attempt could repeat the changes. Remedy: Check what was done, then create another Run. Set

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Model says how to reach a language model.
+// Model says how to reach a language model: provider, model ID, credentials and prices.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -76,9 +76,9 @@ type ModelSpec struct {
 	// +optional
 	Custom *CustomModel `json:"custom,omitempty"`
 
-	// endpoint is the base URL of the API. Default: the provider's own; Azure and
-	// the compatible ones have none. One that answers something else than a model
-	// ends a Run with reason Misconfigured.
+	// endpoint is the base URL of the API. Default: the provider's own; Azure and the
+	// compatible ones have none. An endpoint that does not answer like a model ends a Run
+	// with reason Misconfigured.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/v1"
 	// +optional
@@ -106,10 +106,10 @@ type ModelSpec struct {
 	// +optional
 	Inference *Inference `json:"inference,omitempty"`
 
-	// fallbacks name up to 8 other Models, in the same namespace, that answer in
-	// this one's place, in order, while it is unavailable. Fallbacks of fallbacks
-	// are not followed. One that does not exist makes the Model not Ready, reason
-	// FallbackNotFound; a circle of them, FallbackCycle.
+	// fallbacks name up to 8 other Models in the same namespace, which are used in order
+	// while this Model is unavailable. Fallbacks of fallbacks are not followed. A missing
+	// fallback makes the Model not Ready, reason FallbackNotFound; a cycle, reason
+	// FallbackCycle.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
@@ -124,7 +124,7 @@ type ModelSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// prices make the cost of a Run known. Without them cost stays empty, and an
+	// prices let Deckhand compute the cost of a Run. Without them cost stays empty, and an
 	// Agent that limits cost is not Ready, reason PricesMissing.
 	// +optional
 	Prices *Prices `json:"prices,omitempty"`

@@ -38,7 +38,7 @@ const (
 	AnnotationVersion = "deckhand.dev/version"
 	// AnnotationClaim, on a child Run, is the claim whose files it works on.
 	AnnotationClaim = "deckhand.dev/claim"
-	// AnnotationDigest, on a child Run, is that of what was asked for.
+	// AnnotationDigest, on a child Run, is the digest of the request.
 	AnnotationDigest = "deckhand.dev/digest"
 	// AnnotationPaused, on a child Run, says that it is paused because its parent is,
 	// so that it goes on when that does.

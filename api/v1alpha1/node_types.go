@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Node is one piece of a Workflow.
+// Node is one element of a Workflow.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
@@ -19,22 +19,22 @@ type Node struct {
 	// +required
 	Name string `json:"name"`
 
-	// agent names the Agent, in the same namespace, that does the work.
+	// agent names the Agent in the same namespace that does the work.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
 
-	// workflow names another Workflow, in the same namespace. One that leads back to
-	// this one makes it not Ready, reason WorkflowCycle.
+	// workflow names another Workflow in the same namespace. A reference cycle makes the
+	// Workflow not Ready, reason WorkflowCycle.
 	// +optional
 	Workflow ObjectName `json:"workflow,omitempty"`
 
-	// approval asks a person and goes on with what was decided.
+	// approval asks a user for a decision.
 	// +optional
 	Approval *ApprovalNode `json:"approval,omitempty"`
 
-	// prompt is what an agent is to do. ${{ expression }} stands for its value, put
-	// in as it is and never read again; $${{ is a literal ${{. Beyond 64 KiB when
-	// the values are in, the node fails.
+	// prompt says what the agent should do. ${{ expression }} is replaced by its value, and
+	// expressions within the value are not evaluated; $${{ is a literal ${{. If the result
+	// is larger than 64 KiB, the node fails.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB"
@@ -50,15 +50,15 @@ type Node struct {
 	// +optional
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
-	// dependsOn names nodes to wait for, beside those that expressions read.
+	// dependsOn names nodes to wait for, in addition to the nodes that expressions read.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=40
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`
 
-	// when is a condition, read once when the node could start; false skips it.
-	// Those that wait for it go on unless their own when says otherwise.
+	// when is a condition, evaluated once when the node could start. If it is false, the
+	// node is skipped. Nodes that wait for it still start, unless their own when is false.
 	// +optional
 	When Expression `json:"when,omitempty"`
 
@@ -67,14 +67,15 @@ type Node struct {
 	// +optional
 	ForEach *ForEach `json:"forEach,omitempty"`
 
-	// loop does the node again until it is good. Its output is that of the last
-	// time.
+	// loop repeats the node until a condition holds. Its output is the output of the last
+	// iteration.
 	// +optional
 	Loop *Loop `json:"loop,omitempty"`
 
-	// onFailure is Fail: no other node starts, those that work are stopped, and the
-	// Run ends with reason NodeFailed after finally; or Continue: the Run goes on,
-	// and what others read of this node is optional. Default Fail.
+	// onFailure says what happens if the node fails. Fail: no other node starts, active
+	// nodes are stopped, and after finally the Run ends with reason NodeFailed. Continue:
+	// the Run continues, and other nodes read the output of this node as an optional value.
+	// Default Fail.
 	// +kubebuilder:validation:Enum=Fail;Continue
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
@@ -101,31 +102,31 @@ type Node struct {
 // +kubebuilder:validation:MaxLength=4096
 type Expression string
 
-// ForEach does a node once for each item of a list. Expressions of the node read
-// item and index, from 0.
+// ForEach runs a node once for each item of a list. Expressions of the node read item and
+// index, from 0.
 type ForEach struct {
-	// items is an expression whose value is a list of at most 500, read once when
-	// the node starts. More fail the node.
+	// items is an expression for a list of at most 500 items, evaluated once when the node
+	// starts. A longer list fails the node.
 	// +required
 	Items Expression `json:"items"`
 
-	// maxParallel is how many work at once, 1 to 500. Default 5.
+	// maxParallel is how many items run in parallel, 1 to 500. Default 5.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	MaxParallel int32 `json:"maxParallel,omitempty"`
 }
 
-// Loop does a node again until it is good. Expressions of the node read
-// iteration, from 1, and previous: the iteration before, which is optional.
+// Loop repeats a node until a condition holds. Expressions of the node read iteration, from
+// 1, and previous: the iteration before, which is optional.
 type Loop struct {
-	// until is a condition, read after each iteration: self is that one (output,
-	// text, succeeded). True ends the loop.
+	// until is a condition that is evaluated after each iteration; self is that iteration
+	// (output, text, succeeded). True ends the loop.
 	// +required
 	Until Expression `json:"until"`
 
-	// maxIterations ends it, 1 to 100: the node then fails, reason IterationLimit.
-	// Default 10.
+	// maxIterations bounds the iterations, 1 to 100. If the condition does not hold after
+	// them, the node fails with reason IterationLimit. Default 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional

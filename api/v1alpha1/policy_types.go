@@ -1,6 +1,6 @@
 package v1alpha1
 
-// PolicyRule says what becomes of the calls that it matches.
+// PolicyRule decides about the tool calls that it matches.
 type PolicyRule struct {
 	// name of the rule, for messages and the log.
 	// +kubebuilder:validation:MaxLength=63
@@ -8,34 +8,33 @@ type PolicyRule struct {
 	// +required
 	Name string `json:"name"`
 
-	// when is a CEL expression over tool, args, agent, run and shell that says
-	// whether a call matches: tool == 'HTTPRequest' && args.method != 'GET'. Default:
-	// every call does.
+	// when is a CEL expression over tool, args, agent, run and shell that selects calls, for
+	// example tool == 'HTTPRequest' && args.method != 'GET'. Default: every call.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// answer is Allow, Deny (the model is told why, and goes on) or Ask (a person
+	// answer is Allow, Deny (the model reads the reason and continues) or Ask (a user
 	// decides, reason AwaitingApproval).
 	// +kubebuilder:validation:Enum=Allow;Deny;Ask
 	// +required
 	Answer PolicyAnswer `json:"answer"`
 
-	// reason is what the model is told of a Deny, and a person of an Ask.
+	// reason is shown to the model with a Deny, and to approvers with an Ask.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 512",message="must be at most 512 bytes"
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// approvers narrow who may decide. Default: whoever may create Decisions.
+	// approvers restrict who may decide. Default: all users who may create Decisions.
 	// +optional
 	Approvers *Approvers `json:"approvers,omitempty"`
 }
 
-// PolicyAnswer is what becomes of a call.
+// PolicyAnswer is the decision about a call.
 type PolicyAnswer string
 
-// What becomes of a call.
+// The decisions about a call.
 const (
 	PolicyAllow PolicyAnswer = "Allow"
 	PolicyDeny  PolicyAnswer = "Deny"
@@ -49,7 +48,7 @@ type Approval struct {
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// approvers narrow who may decide. Default: whoever may create Decisions.
+	// approvers restrict who may decide. Default: all users who may create Decisions.
 	// +optional
 	Approvers *Approvers `json:"approvers,omitempty"`
 }

@@ -108,10 +108,9 @@ type Requests struct {
 	Tools []RequestTool `json:"tools"`
 }
 
-// RequestTool is a tool that is one request. In path, query and body
-// ${{ input.x }} stands for the value x of its arguments, escaped as its place
-// needs it: a value cannot become another part of the path, another parameter
-// or another field.
+// RequestTool is a tool that sends one request. In path, query and body ${{ input.x }} is
+// replaced by the value x of its arguments, escaped for its position: a value cannot become
+// another part of the path, another parameter or another field.
 type RequestTool struct {
 	// name of the tool, after that of the Toolset.
 	// +kubebuilder:validation:MaxLength=48

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Run is one piece of work, done once: an agent and a prompt, or a workflow and its
+// Run is one piece of work, done once: by an Agent with a prompt, or by a Workflow with its
 // input.
 //
 // +kubebuilder:object:root=true
@@ -78,10 +78,9 @@ type RunSpec struct {
 	// +optional
 	Workflow string `json:"workflow,omitempty"`
 
-	// prompt is what is to be done, at most 64 KiB. ${{ input.x }} stands for the
-	// value x of input; $${{ is a literal ${{. It may be left out if input says what
-	// to do. A task that is too large for a pod ends the Run with
-	// reason TaskTooLarge before one exists.
+	// prompt says what to do, at most 64 KiB. ${{ input.x }} is replaced by the value x of
+	// input; $${{ is a literal ${{. It may be omitted if input says what to do. A task that
+	// is too large for a pod ends the Run with reason TaskTooLarge before a pod is created.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: put long material into files"
@@ -97,7 +96,7 @@ type RunSpec struct {
 	// +optional
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
-	// user says who the Run is for. Hooks and tools are told.
+	// user says for whom the Run is. Hooks and tools receive it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"

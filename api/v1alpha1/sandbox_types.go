@@ -7,10 +7,10 @@ import (
 // Sandbox is the container that commands of an agent run in: with the files of
 // the workspace, and without a token, a key or the journal.
 type Sandbox struct {
-	// image holds the programs that the agent may run. It needs a shell (bash, else
-	// sh) for the tool Shell and python3 for the tool Python; one that lacks them
-	// ends the Run with reason Misconfigured. One that cannot be pulled ends it with
-	// ImagePullFailed, one that is no image name with InvalidImage.
+	// image holds the programs that the agent may run. It needs a shell (bash, else sh) for
+	// the tool Shell and python3 for the tool Python; without them the Run ends with reason
+	// Misconfigured. If the image cannot be pulled, it ends with ImagePullFailed; if it is
+	// not an image name, with InvalidImage.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
@@ -74,7 +74,7 @@ type Egress struct {
 
 // Variable is a variable of the environment with a literal value.
 type Variable struct {
-	// name of the variable. Those that Deckhand sets itself cannot be set.
+	// name of the variable. Variables that Deckhand sets cannot be set.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="must be a name of a variable: letters, digits and _"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['HOME', 'TMPDIR', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy']) && !self.startsWith('DECKHAND_')",message="is set by Deckhand: choose another name"

@@ -44,12 +44,12 @@ type ScheduleSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="write the time zone as timeZone: Europe/Berlin"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('@every')",message="@every has no fixed times: write minutes and hours, */15 * * * * for one"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('@every')",message="@every has no fixed times: write minutes and hours, for example */15 * * * *"
 	// +required
 	Schedule string `json:"schedule"`
 
-	// timeZone is the name of a time zone: Europe/Berlin. An hour that the clocks
-	// skip is skipped; one that they repeat counts once. Default UTC.
+	// timeZone is the name of a time zone: Europe/Berlin. A time that is skipped when the
+	// clocks change is skipped; a time that occurs twice counts once. Default UTC.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -69,9 +69,9 @@ type ScheduleSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// startingDeadline is how late a Run may still be made, after the operator was
-	// away for one; later the time counts as missed, and is told. Of several times
-	// that passed the last one counts. Default 10m.
+	// startingDeadline is how late a Run may still be created, for example after the
+	// operator was away. Later the time counts as missed, and an event says so. If several
+	// times have passed, the last one counts. Default 10m.
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('10s')",message="must be at least 10s"
 	// +optional

@@ -1,13 +1,13 @@
 package v1alpha1
 
-// Tool is one thing that an agent may do.
+// Tool is one entry of the tools of an agent.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent, toolset and custom: write - builtin: Files, or - agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is for agent and custom: the names of built-in tools are fixed, those of a toolset begin with its name"
 // +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset) || (has(self.builtin) && self.builtin == 'Files')",message="allow and deny are for entries with several tools: toolset and builtin: Files. To leave out one tool, remove its entry"
 // +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.builtin) || self.builtin != 'Files' || self.allow.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="allow names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
 // +kubebuilder:validation:XValidation:rule="!has(self.deny) || !has(self.builtin) || self.builtin != 'Files' || self.deny.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="deny names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
-// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names the only tools that the agent may call, deny those that it may not call: use one of the two"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names the only tools that the agent may call, deny the tools that it may not call: use one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="the timeout of a toolset is its own: set spec.timeout of the Toolset"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
 // +kubebuilder:validation:XValidation:rule="!has(self.httpRequest) || (has(self.builtin) && self.builtin == 'HTTPRequest')",message="httpRequest is for the entry - builtin: HTTPRequest: move it there, or remove it"
@@ -29,8 +29,8 @@ type Tool struct {
 	// +optional
 	Builtin BuiltinTool `json:"builtin,omitempty"`
 
-	// agent names another Agent, in the same namespace, that this one may give work
-	// to. While it does not exist this one is not Ready, reason AgentNotFound.
+	// agent names another Agent in the same namespace that the agent may call. While it does
+	// not exist, the Agent is not Ready, reason AgentNotFound.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
 
@@ -65,8 +65,8 @@ type Tool struct {
 	// +optional
 	Approval *Approval `json:"approval,omitempty"`
 
-	// custom names a tool that a runner of your own was built with. One that it
-	// does not have ends a Run with reason Misconfigured.
+	// custom names a tool of a custom runner. If the runner does not have it, a Run ends
+	// with reason Misconfigured.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be the name of a tool: at most 64 letters, digits, _ and -"
 	// +optional
@@ -128,8 +128,8 @@ type BrowseTool struct {
 
 // WebSearchTool holds what only the built-in tool WebSearch has.
 type WebSearchTool struct {
-	// endpoint is the base URL of a search API that is compatible with that of
-	// Tavily. Default: the URL of Tavily.
+	// endpoint is the base URL of a search API compatible with Tavily. Default: the URL of
+	// Tavily.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
 	// +optional
@@ -202,9 +202,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host in lower case without scheme and port: write api.example.com or *.example.com"
 type Host string
 
-// Hook is asked over HTTP at one point of an agent's work. It answers whether
-// to go on, and may change what is about to happen or what came of it. What it
-// answered is kept with the step, so a step that is done is never asked again.
+// Hook is an HTTP endpoint that the runner calls at one point of an agent's work. It can
+// refuse or change what is about to happen, or change the result. Its answer is recorded
+// with the step, so a completed step never calls it again.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools are for the points BeforeTool and AfterTool"
 type Hook struct {
@@ -214,14 +214,14 @@ type Hook struct {
 	// +required
 	Name string `json:"name"`
 
-	// point is when it is asked: BeforeSession and AfterSession once a session, that
-	// of the Run or of a call by another agent; BeforeModel and AfterModel at each
-	// turn, BeforeTool and AfterTool at each call.
+	// point is when the hook is called: BeforeSession and AfterSession once for each
+	// session, BeforeModel and AfterModel at each turn, BeforeTool and AfterTool at each
+	// tool call.
 	// +kubebuilder:validation:Enum=BeforeSession;AfterSession;BeforeModel;AfterModel;BeforeTool;AfterTool
 	// +required
 	Point HookPoint `json:"point"`
 
-	// url is what is asked, by POST.
+	// url is the endpoint, called with POST.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/path"
@@ -235,7 +235,7 @@ type Hook struct {
 	// +optional
 	Tools []ToolName `json:"tools,omitempty"`
 
-	// timeout bounds one question. Default 5s, at most 30s.
+	// timeout bounds one call of the hook. Default 5s, at most 30s.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('30s'))",message="must be more than 0s and at most 30s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`

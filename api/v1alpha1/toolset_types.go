@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Toolset is tools that come from somewhere else: those of an MCP server, or
-// requests to an HTTP API.
+// Toolset provides tools from outside: the tools of an MCP server, or requests to an HTTP
+// API.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -35,7 +35,7 @@ type Toolset struct {
 // ToolsetSpec is where tools come from. The model calls them
 // <toolset>__<tool>.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="a Toolset is one of stdio (an MCP server that is a program), http (one that is reached by URL) and requests (to an HTTP API)"
+// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="a Toolset has exactly one of stdio (an MCP server as a program), http (an MCP server by URL) and requests (to an HTTP API)"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are for MCP servers: each request says its own effect"
 type ToolsetSpec struct {
 	// description says, for people, what it is for.
@@ -51,12 +51,12 @@ type ToolsetSpec struct {
 	// +optional
 	HTTP *HTTPServer `json:"http,omitempty"`
 
-	// requests are tools of our own making: each is one request to an HTTP API.
+	// requests are tools that each send one request to an HTTP API.
 	// +optional
 	Requests *Requests `json:"requests,omitempty"`
 
-	// offer is what of an MCP server becomes tools: Tools, Resources (one tool that
-	// lists and one that reads) and Prompts (the same). Default: Tools.
+	// offer selects what of an MCP server becomes tools: Tools, Resources (a tool that lists
+	// and a tool that reads) and Prompts (the same). Default: Tools.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=Tools;Resources;Prompts
@@ -64,8 +64,8 @@ type ToolsetSpec struct {
 	Offer []Offer `json:"offer,omitempty"`
 
 	// readOnly names tools of the server that change nothing: a call that a crash
-	// interrupted is made again. Default: none; such a call is told to the model
-	// and never made again.
+	// interrupted is repeated. Default: none; an interrupted call is reported to the model
+	// and never repeated.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=128
@@ -90,9 +90,9 @@ type ToolsetSpec struct {
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
-	// required is false to let a Run begin, and go on, without a server that cannot
-	// be reached; the model is told. Default true: it ends with reason
-	// ToolUnavailable, which is tried again.
+	// required says whether a Run needs the server. If false, a Run starts and continues
+	// while the server cannot be reached, and the model is informed. If true, the attempt
+	// ends with reason ToolUnavailable and is retried. Default true.
 	// +kubebuilder:default=true
 	// +optional
 	Required *bool `json:"required,omitempty"`

@@ -60,16 +60,16 @@ type WorkflowSpec struct {
 	// +optional
 	Input *Input `json:"input,omitempty"`
 
-	// order is Graph: a node starts when those that it waits for have ended; or
-	// Sequential: one after the other, as listed, and dependsOn is then refused.
-	// Those of finally go by what they read and say, either way. Default Graph.
+	// order is Graph (a node starts when the nodes that it waits for have ended) or
+	// Sequential (one after the other, as listed; dependsOn is refused). Nodes of finally
+	// always use Graph. Default Graph.
 	// +kubebuilder:validation:Enum=Graph;Sequential
 	// +kubebuilder:default=Graph
 	// +optional
 	Order Order `json:"order,omitempty"`
 
-	// nodes are the work. A circle, or a name that is not there, makes the Workflow
-	// not Ready, reason GraphInvalid.
+	// nodes are the work. A dependency cycle, or a name that does not exist, makes the
+	// Workflow not Ready, reason GraphInvalid.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -77,14 +77,13 @@ type WorkflowSpec struct {
 	// +required
 	Nodes []Node `json:"nodes"`
 
-	// finally are nodes that start when all others have ended, one way or the
-	// other, or the Run is being stopped or has used up its limits. Whatever they
-	// read of other nodes is optional. A node of finally that fails does not change
-	// how the Run ends, but is told.
+	// finally are nodes that start when all others have ended in any way, also if the Run is
+	// stopped or has reached a limit. What they read of other nodes is optional. A failed
+	// node of finally does not change how the Run ends, but its message names it.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(n, !has(n.approval))",message="finally asks nobody: remove approval"
+	// +kubebuilder:validation:XValidation:rule="self.all(n, !has(n.approval))",message="finally cannot have approvals: remove approval"
 	// +optional
 	Finally []Node `json:"finally,omitempty"`
 
@@ -102,11 +101,10 @@ type WorkflowSpec struct {
 	// +optional
 	Limits *WorkflowLimits `json:"limits,omitempty"`
 
-	// finallyLimits are set aside of limits for finally, and are all that it has.
-	// Default: a duration of 10m, of each node where limits say none and else of all
-	// together, half of that of limits at most; and a tenth of the steps, the tokens
-	// and the cost of limits. Where they leave nothing to the nodes the Workflow is
-	// not Ready, reason NodeInvalid.
+	// finallyLimits are the part of limits that is reserved for finally. Default: a duration
+	// of 10m (for each node if limits has no duration, otherwise for all together and at
+	// most half of it), and a tenth of steps, tokens and cost. If nothing is left for the
+	// other nodes, the Workflow is not Ready, reason NodeInvalid.
 	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="deadline is for limits"
 	// +optional
 	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`

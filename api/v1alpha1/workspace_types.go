@@ -4,15 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Workspace is where the agent's files live: /workspace.
+// Workspace says where the agent's files (/workspace) are stored, and what they start with.
 //
 // +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are for durability: Volume"
 type Workspace struct {
-	// durability is what a lost pod costs. Pod: its files and its journal, so a
-	// lost Run starts again only if it had changed nothing, and else ends with
-	// reason PodLost. Volume: nothing but the time; files and journal live on a
-	// claim of the Run, each attempt goes on where the one before it stood, and
-	// while a person is waited for there is no pod. Default Pod.
+	// durability says where files and journal are stored. Pod: in the pod; if it is lost,
+	// the Run starts again only if it had changed nothing, otherwise it ends with reason
+	// PodLost. Volume: on a PersistentVolumeClaim of the Run; each attempt resumes, and
+	// while the Run waits for a user it has no pod. Default Pod.
 	// +kubebuilder:validation:Enum=Pod;Volume
 	// +kubebuilder:default=Pod
 	// +optional
@@ -32,7 +31,7 @@ type Workspace struct {
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// accessMode is that of the claim: ReadWriteOnce, ReadWriteOncePod or
+	// accessMode is the access mode of the claim: ReadWriteOnce, ReadWriteOncePod or
 	// ReadWriteMany. Default ReadWriteOnce.
 	// +kubebuilder:validation:Enum=ReadWriteOnce;ReadWriteOncePod;ReadWriteMany
 	// +optional
@@ -102,10 +101,9 @@ type Git struct {
 	// +optional
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 
-	// publish is Branch, to push what became of the files to the branch
-	// deckhand/<run> when the agent has finished, or None. It is Deckhand that
-	// pushes, one commit, not the agent. A push that is refused ends the Run with
-	// reason PublishFailed. Default None.
+	// publish is Branch, to push the resulting files as one commit to the branch
+	// deckhand/<run> when the agent has finished, or None. Deckhand pushes, not the agent.
+	// If the push is refused, the Run ends with reason PublishFailed. Default None.
 	// +kubebuilder:validation:Enum=None;Branch
 	// +optional
 	Publish Publish `json:"publish,omitempty"`
@@ -158,10 +156,10 @@ const (
 	RetainNever     Retain = "Never"
 )
 
-// Publish is what becomes of the files of a repository.
+// Publish says whether the files of a repository are published.
 type Publish string
 
-// What becomes of the files of a repository.
+// Whether the files of a repository are published.
 const (
 	PublishNone   Publish = "None"
 	PublishBranch Publish = "Branch"

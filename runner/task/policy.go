@@ -22,7 +22,7 @@ type Approvers struct {
 	Groups []string `json:"groups"`
 }
 
-// ApproversOf returns the members of groups; nil, which is everybody who may decide
+// ApproversOf returns the members of groups; nil, which is every user who may decide
 // at all, for no group.
 func ApproversOf(groups []string) *Approvers {
 	if len(groups) == 0 {
