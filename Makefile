@@ -170,7 +170,7 @@ performance: bench ## Measure the parts and write docs/performance.md
 
 verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
-	$(MAKE) --no-print-directory lint chart
+	$(MAKE) --no-print-directory words lint chart
 
 words: bin/tools/vale ## Check names against hack/words/identifiers.txt, and prose against the style in hack/words/styles
 	rm -rf dist/prose

@@ -46,7 +46,7 @@ var tables = map[string][]row{
 	},
 	"scale": {
 		{
-			what: "throughput of Runs over that of bare pods, all created at once",
+			what: "throughput of Runs over the throughput of bare pods, all created at once",
 			of:   metric{"test/bench", "ScaleThroughput", "runs/s"}, as: "a second",
 			over: metric{"test/bench", "ScaleThroughput", "pods/s"},
 		},
