@@ -36,7 +36,7 @@ var workflowCases = map[string]ruleCase{
 	"finally has at most 16":                    {workflow, `spec: {finally: ` + work("f", 17) + `}`, "must have at most 16 items"},
 	"names are their own":                       {workflow, nodes(`{name: a, agent: a, prompt: x}`, `{name: a, agent: b, prompt: x}`), "Duplicate value"},
 	"in finally too":                            {workflow, `spec: {finally: [{name: a, agent: a, prompt: x}]}`, "a node of finally needs a name of its own"},
-	"finally asks nobody":                       {workflow, `spec: {finally: [{name: f, approval: {message: "Well?"}}]}`, "finally asks nobody: remove approval"},
+	"finally asks nobody":                       {workflow, `spec: {finally: [{name: f, approval: {message: "Well?"}}]}`, "finally cannot have approvals: remove approval"},
 	"an order is one of two":                    {workflow, `spec: {order: Random}`, `supported values: "Graph", "Sequential"`},
 	"a graph says what waits for what":          {workflow, `{spec: {order: Graph, nodes: [{name: a, agent: a, prompt: x}, {name: b, agent: a, prompt: x, dependsOn: [a]}]}}`, ``},
 	"a sequence says it itself":                 {workflow, `{spec: {order: Sequential, nodes: [{name: a, agent: a, prompt: x}, {name: b, agent: a, prompt: x, dependsOn: [a]}]}}`, "order: Sequential says what nodes wait for: remove dependsOn"},
