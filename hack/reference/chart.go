@@ -35,21 +35,26 @@ func rows(b *strings.Builder, prefix string, group *yaml.Node) error {
 	for i := 0; i+1 < len(group.Content); i += 2 {
 		key, value := group.Content[i], group.Content[i+1]
 		path, comment := prefix+key.Value, commentOf(key)
-		if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
-			if comment != "" {
-				fmt.Fprintf(b, "| `%s` | | %s |\n", path, cell(comment))
-			}
-			if err := rows(b, path+".", value); err != nil {
-				return err
-			}
-			continue
-		}
-		text, err := flow(value)
-		if err != nil {
+		if err := row(b, path, cell(comment), value); err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", path, text, cell(comment))
 	}
+	return nil
+}
+
+// row writes a leaf, or a group with its rows.
+func row(b *strings.Builder, path, comment string, value *yaml.Node) error {
+	if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
+		if comment != "" {
+			fmt.Fprintf(b, "| `%s` | | %s |\n", path, comment)
+		}
+		return rows(b, path+".", value)
+	}
+	text, err := flow(value)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", path, text, comment)
 	return nil
 }
 

@@ -32,26 +32,40 @@ func reasons(source []byte) (string, error) {
 		if !isGroup || group.Tok != token.CONST || group.Doc == nil {
 			continue
 		}
-		title, text, _ := strings.Cut(oneLine(group.Doc), ".")
-		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimSuffix(title, ":"))
-		if text = strings.TrimSpace(text); text != "" {
-			fmt.Fprintf(&b, "%s\n\n", text)
-		}
-		b.WriteString("| name | meaning | what to do |\n|---|---|---|\n")
-		for _, s := range group.Specs {
-			spec := s.(*ast.ValueSpec) //nolint:forcetypeassert // constants are value specs
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				return "", err
-			}
-			status, cause, remedy := parseReason(oneLine(spec.Doc))
-			if status != "" {
-				status = " (" + status + ")"
-			}
-			fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", value, status, cell(cause), cell(remedy))
+		if err := reasonTable(&b, group); err != nil {
+			return "", err
 		}
 	}
 	return b.String(), nil
+}
+
+func reasonTable(b *strings.Builder, group *ast.GenDecl) error {
+	title, text, _ := strings.Cut(oneLine(group.Doc), ".")
+	fmt.Fprintf(b, "\n## %s\n\n", strings.TrimSuffix(title, ":"))
+	if text = strings.TrimSpace(text); text != "" {
+		fmt.Fprintf(b, "%s\n\n", text)
+	}
+	b.WriteString("| name | meaning | what to do |\n|---|---|---|\n")
+	for _, s := range group.Specs {
+		spec, isValue := s.(*ast.ValueSpec)
+		if !isValue || len(spec.Values) != 1 {
+			continue
+		}
+		literal, isLiteral := spec.Values[0].(*ast.BasicLit)
+		if !isLiteral {
+			continue
+		}
+		value, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			return err
+		}
+		status, cause, remedy := parseReason(oneLine(spec.Doc))
+		if status != "" {
+			status = " (" + status + ")"
+		}
+		fmt.Fprintf(b, "| `%s`%s | %s | %s |\n", value, status, cell(cause), cell(remedy))
+	}
+	return nil
 }
 
 // reasonDoc is the form of a doc comment: ReasonX (False): cause. Remedy: what to do.

@@ -93,32 +93,33 @@ type name struct {
 }
 
 func declared(fset *token.FileSet, file *ast.File) []name {
-	var out []name
-	add := func(id *ast.Ident) {
-		out = append(out, name{id.Name, fset.Position(id.Pos()), id.IsExported()})
-	}
-	out = append(out, name{file.Name.Name, fset.Position(file.Name.Pos()), true})
+	ids := []*ast.Ident{}
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			add(d.Name)
+			ids = append(ids, d.Name)
 		case *ast.GenDecl:
 			for _, s := range d.Specs {
-				switch s := s.(type) {
-				case *ast.ValueSpec:
-					for _, id := range s.Names {
-						add(id)
-					}
-				case *ast.TypeSpec:
-					add(s.Name)
-					for _, id := range members(s.Type) {
-						add(id)
-					}
-				}
+				ids = append(ids, namesOf(s)...)
 			}
 		}
 	}
+	out := []name{{file.Name.Name, fset.Position(file.Name.Pos()), true}}
+	for _, id := range ids {
+		out = append(out, name{id.Name, fset.Position(id.Pos()), id.IsExported()})
+	}
 	return out
+}
+
+func namesOf(s ast.Spec) []*ast.Ident {
+	switch s := s.(type) {
+	case *ast.ValueSpec:
+		return s.Names
+	case *ast.TypeSpec:
+		return append([]*ast.Ident{s.Name}, members(s.Type)...)
+	default:
+		return nil
+	}
 }
 
 func members(t ast.Expr) []*ast.Ident {
@@ -151,24 +152,9 @@ func checkNames(w io.Writer, root string, dirs []string) error {
 	}
 	found := 0
 	err = goFiles(root, dirs, func(path string) error {
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, filepath.Join(root, path), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, n := range declared(fset, file) {
-			t, listed := match(terms, n.text)
-			if !listed {
-				continue
-			}
-			if _, known := pending[filepath.ToSlash(filepath.Dir(path))]; known && !n.exported {
-				pending[filepath.ToSlash(filepath.Dir(path))] = true
-				continue
-			}
-			found++
-			fmt.Fprintf(w, "%s:%d: %s: write %s\n", path, n.position.Line, n.text, t.instead)
-		}
-		return nil
+		n, err := checkFile(w, root, path, terms, pending)
+		found += n
+		return err
 	})
 	if err != nil {
 		return err
@@ -183,6 +169,29 @@ func checkNames(w io.Writer, root string, dirs []string) error {
 		return fmt.Errorf("%d names to change; hack/words/identifiers.txt is the list, AGENTS.md has the glossary", found)
 	}
 	return nil
+}
+
+// checkFile reports the names of one file. It marks its package in pending if unexported names are left to change.
+func checkFile(w io.Writer, root, path string, terms []term, pending map[string]bool) (int, error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, filepath.Join(root, path), nil, parser.SkipObjectResolution)
+	if err != nil {
+		return 0, err
+	}
+	found, dir := 0, filepath.ToSlash(filepath.Dir(path))
+	for _, n := range declared(fset, file) {
+		t, listed := match(terms, n.text)
+		_, known := pending[dir]
+		switch {
+		case !listed:
+		case known && !n.exported:
+			pending[dir] = true
+		default:
+			found++
+			fmt.Fprintf(w, "%s:%d: %s: write %s\n", path, n.position.Line, n.text, t.instead)
+		}
+	}
+	return found, nil
 }
 
 func readPending(root string) (map[string]bool, error) {
@@ -202,29 +211,25 @@ func readPending(root string) (map[string]bool, error) {
 // goFiles calls see for the Go files below dirs that people write, tests excepted, with paths relative to root.
 func goFiles(root string, dirs []string, see func(path string) error) error {
 	for _, dir := range dirs {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
+		err := fs.WalkDir(os.DirFS(root), dir, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
 				return err
-			}
-			if d.IsDir() {
-				if d.Name() == "testdata" {
-					return fs.SkipDir
-				}
+			case d.IsDir() && d.Name() == "testdata":
+				return fs.SkipDir
+			case d.IsDir() || !isSource(d.Name()):
 				return nil
+			default:
+				return see(path)
 			}
-			base := d.Name()
-			if !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "zz_generated") {
-				return nil
-			}
-			relative, err := filepath.Rel(root, path)
-			if err != nil {
-				return err
-			}
-			return see(relative)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func isSource(base string) bool {
+	return strings.HasSuffix(base, ".go") && !strings.HasSuffix(base, "_test.go") && !strings.HasPrefix(base, "zz_generated")
 }

@@ -30,43 +30,46 @@ var manifestDirs = []string{"config/policy", "examples", "charts/deckhand"}
 // it stands in the source, so that a finding at out/x.go.txt:12 is one at x.go:12.
 func extractProse(root, out string) error {
 	err := goFiles(root, messageDirs, func(path string) error {
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(godocDirs, filepath.ToSlash(filepath.Dir(path))) {
-			file.Comments, file.Doc = nil, nil
-			ast.Inspect(file, dropDocs)
-		}
-		return writeLines(filepath.Join(out, path+".txt"), goProse(fset, file))
+		return extractGo(root, out, path)
 	})
 	if err != nil {
 		return err
 	}
+	files := os.DirFS(root)
 	for _, dir := range manifestDirs {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, "NOTES.txt") {
+		err := fs.WalkDir(files, dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !isManifest(path) {
 				return err
 			}
-			if strings.Contains(path, "charts/deckhand/files/") {
-				return nil
-			}
-			data, err := os.ReadFile(path)
+			data, err := fs.ReadFile(files, path)
 			if err != nil {
 				return err
 			}
-			relative, err := filepath.Rel(root, path)
-			if err != nil {
-				return err
-			}
-			return writeLines(filepath.Join(out, relative+".txt"), manifestProse(string(data)))
+			return writeLines(filepath.Join(out, path+".txt"), manifestProse(string(data)))
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func extractGo(root, out, path string) error {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(godocDirs, filepath.ToSlash(filepath.Dir(path))) {
+		file.Comments, file.Doc = nil, nil
+		ast.Inspect(file, dropDocs)
+	}
+	return writeLines(filepath.Join(out, path+".txt"), goProse(fset, file))
+}
+
+// isManifest leaves out what the chart copies from config.
+func isManifest(path string) bool {
+	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "charts/deckhand/files/")
 }
 
 // prose is text by the line on which it begins.
@@ -92,41 +95,44 @@ func goProse(fset *token.FileSet, file *ast.File) prose {
 		case *ast.ImportSpec:
 			return false
 		case *ast.Field:
-			if n.Tag != nil {
-				n.Tag = nil
-			}
-			if len(n.Names) == 0 || n.Names[0].IsExported() {
-				p.addDoc(line, n.Doc)
-			}
-		case *ast.TypeSpec:
-			if n.Name.IsExported() {
-				p.addDoc(line, n.Doc)
-			}
-		case *ast.ValueSpec:
-			if n.Names[0].IsExported() {
-				p.addDoc(line, n.Doc)
-			}
-		case *ast.GenDecl:
-			if exported(n) {
-				p.addDoc(line, n.Doc)
-			}
-		case *ast.FuncDecl:
-			if n.Name.IsExported() {
-				p.addDoc(line, n.Doc)
-			}
+			n.Tag = nil
 		case *ast.BasicLit:
-			if n.Kind != token.STRING {
-				return true
-			}
-			text, err := strconv.Unquote(n.Value)
-			if err == nil && isSentence(text) {
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && isSentence(text) {
 				p.add(line(n.Pos()), text)
 			}
 		}
+		p.addDoc(line, exportedDoc(n))
 		return true
 	})
 	p.addDoc(line, file.Doc)
 	return p
+}
+
+// exportedDoc is the doc comment of an exported declaration, or nil.
+func exportedDoc(n ast.Node) *ast.CommentGroup {
+	switch n := n.(type) {
+	case *ast.Field:
+		if len(n.Names) == 0 || n.Names[0].IsExported() {
+			return n.Doc
+		}
+	case *ast.TypeSpec:
+		if n.Name.IsExported() {
+			return n.Doc
+		}
+	case *ast.ValueSpec:
+		if n.Names[0].IsExported() {
+			return n.Doc
+		}
+	case *ast.FuncDecl:
+		if n.Name.IsExported() {
+			return n.Doc
+		}
+	case *ast.GenDecl:
+		if exported(n) {
+			return n.Doc
+		}
+	}
+	return nil
 }
 
 func dropDocs(n ast.Node) bool {

@@ -35,12 +35,13 @@ func (b *builder) govern(agent task.Agent, names [][]string) (engine.Policy, err
 		rules = append(rules, policy.Rule{Name: r.Name, When: r.When, Answer: policy.Answer(r.Answer), Reason: r.Reason})
 		g.groups[r.Name] = r.Groups
 	}
-	for i, t := range agent.Tools {
-		if t.Approval == nil || len(names[i]) == 0 {
+	for i, called := range names {
+		t := agent.Tools[i]
+		if t.Approval == nil || len(called) == 0 {
 			continue
 		}
-		r := policy.Approval(names[i][0], t.Approval.When)
-		r.Tools = names[i]
+		r := policy.Approval(called[0], t.Approval.When)
+		r.Tools = called
 		rules = append(rules, r)
 		g.groups[r.Name] = t.Approval.Groups
 	}

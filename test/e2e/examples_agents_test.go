@@ -98,7 +98,7 @@ var agentExamples = map[string]example{
 	"stuck.yaml": {
 		models: map[string]modeltest.Dialogue{"gpt-5-mini": {Turns: []modeltest.Turn{does(call("Ls", args{"path": "/workspace"}))}, After: modeltest.Repeat}},
 		check: func(s *scene) {
-			s.has("the message", message(s.ended("stuck", "False Stuck")), "round in circles", "Ls")
+			s.has("the message", message(s.ended("stuck", "False Stuck")), "repeated itself", "Ls")
 			if got := len(s.events("stuck", step.EventNudged)); got != 1 {
 				s.t.Errorf("it was told %d times", got)
 			}

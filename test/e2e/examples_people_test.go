@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -131,7 +132,7 @@ var peopleExamples = map[string]example{
 	"input.yaml": {
 		models: map[string]modeltest.Dialogue{"gpt-5-mini": turns(says("You said: {{.LastUserMessage}}"))},
 		check: func(s *scene) {
-			if got := s.says("input"); got != "You said: Greet the Aurora ${{ input.language }}." {
+			if got := s.says("input"); strings.TrimSpace(got) != "You said: Greet the Aurora ${{ input.language }}." {
 				s.t.Errorf("the answer is %q", got)
 			}
 			s.has("the request", s.asked("POST models/input-gpt/")[0].Body, "You greet ships in Greek. A literal looks so, ${{ input.language }}.")
@@ -203,7 +204,7 @@ func (s *scene) decided(run, name string) {
 		if err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, d); err != nil {
 			return false, err
 		}
-		for _, c := range d.Status.Conditions {
+		if c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied); c != nil {
 			said = string(c.Status) + " " + c.Reason + ": " + c.Message
 		}
 		return strings.HasPrefix(said, "True Applied"), nil
