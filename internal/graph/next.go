@@ -85,9 +85,19 @@ func (g *Graph) walk(s Seen, o Evaluator) *walk {
 		}
 	}
 	for _, p := range w.pieces {
-		p.Started = min(max(p.Started, len(p.children)), p.limit())
+		p.adopt()
 	}
 	return w
+}
+
+// adopt counts children that exist but are not recorded yet, up to the first gap. Children are created in parallel: if
+// a quota refused one of them, a later one may exist. It is found again when its turn comes.
+func (p *piece) adopt() {
+	for p.Started < len(p.children) && p.children[p.Started] != nil {
+		p.Started++
+	}
+	p.Started = min(p.Started, p.limit())
+	p.children = p.children[:min(p.Started, len(p.children))]
 }
 
 // recorded is a status that makes sense.
