@@ -57,6 +57,7 @@ type piece struct {
 	waits    []*piece // for these
 	children []*Child // by number, from the first; nil: not seen
 	active   int      // that work
+	ahead    int      // of active, that exist after a gap
 	fresh    int      // of active, that this look starts
 	ready    bool     // it may start a child, or ask
 }
@@ -90,14 +91,23 @@ func (g *Graph) walk(s Seen, o Evaluator) *walk {
 	return w
 }
 
-// adopt counts children that exist but are not recorded yet, up to the first gap. Children are created in parallel: if
-// a quota refused one of them, a later one may exist. It is found again when its turn comes.
+// adopt counts children that exist but are not recorded yet. Items are created in parallel: if a quota refused one of
+// them, a later one may exist. Items after such a gap are found again when their turn comes; until then it is only known
+// whether they are active. Other children are created one after the other.
 func (p *piece) adopt() {
+	if p.Kind != Items {
+		p.Started = min(max(p.Started, len(p.children)), p.limit())
+		return
+	}
 	for p.Started < len(p.children) && p.children[p.Started] != nil {
 		p.Started++
 	}
 	p.Started = min(p.Started, p.limit())
-	p.children = p.children[:min(p.Started, len(p.children))]
+	for _, c := range p.children[min(p.Started, len(p.children)):] {
+		if c != nil && !c.Done {
+			p.ahead++
+		}
+	}
 }
 
 // recorded is a status that makes sense.

@@ -39,11 +39,38 @@ func TestAGapBeforeAnItemThatIsNotRecordedIsStarted(t *testing.T) {
 		c.children[graph.Start{Node: "a", Number: number}] = &graph.Child{Node: "a", Number: number}
 	}
 	next := c.graph.Next(c.seen(), c.evaluator)
-	if diff := cmp.Diff([]string{"a/1", "a/2"}, places(next.Start)); diff != "" {
+	if diff := cmp.Diff([]string{"a/1"}, places(next.Start)); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}
 	if got := next.Nodes["a"]; got.State != graph.Running || got.Reason != "" {
 		t.Errorf("node a is %s %s", got.State, got.Reason)
+	}
+}
+
+// An item after a gap is not left to work when the Run ends: it is stopped, and the node waits for it. Item 0 may be the
+// refused one, or have ended.
+func TestAnItemAfterAGapIsStoppedWithItsNode(t *testing.T) {
+	for name, first := range map[string]*graph.Child{
+		"the first was refused": nil,
+		"the first has ended":   {Node: "a", Done: true, Succeeded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := set(t, list(each("a", 3)), expressions{items: map[string]int{"a": 3}})
+			if first != nil {
+				c.children[graph.Start{Node: "a"}] = first
+			}
+			last := &graph.Child{Node: "a", Number: 2}
+			c.children[graph.Start{Node: "a", Number: 2}] = last
+			c.end = "Stopped"
+			next := c.graph.Next(c.seen(), c.evaluator)
+			if next.Ended || len(next.Start) > 0 || !slices.Equal(next.Cancel, []string{"a"}) {
+				t.Errorf("while it works: ended %v, starts %v, cancels %v", next.Ended, next.Start, next.Cancel)
+			}
+			last.Done = true
+			if next = c.graph.Next(c.seen(), c.evaluator); !next.Ended {
+				t.Errorf("when it has ended: node a is %+v", next.Nodes["a"])
+			}
+		})
 	}
 }
 

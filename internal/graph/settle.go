@@ -11,7 +11,7 @@ func (w *walk) settle(p *piece) {
 		w.answered(p)
 		return
 	}
-	if p.Started == 0 {
+	if p.Started+p.ahead == 0 {
 		p.State = Waiting
 		return
 	}
@@ -120,7 +120,7 @@ func (w *walk) recount(p *piece) bool {
 
 // count counts the children from a place on, as they are now.
 func (p *piece) count(from int) {
-	p.Succeeded, p.Failed, p.active = 0, 0, 0
+	p.Succeeded, p.Failed, p.active = 0, 0, p.ahead
 	for i := from; i < p.Started; i++ {
 		switch c := p.child(i); {
 		case c == nil:
