@@ -43,7 +43,7 @@ func TestCompileTells(t *testing.T) {
 		`has(args)`:                        `column 5: invalid argument to has() macro; write has(args.x)`,
 		`args.x.matches("(")`:              `column 16: invalid matches argument; the syntax is RE2, without look-around and back-references`,
 		"optional.of(1)" + strings.Repeat(".optMap(a, a)", 30) + " == optional.of(1)": `column 100: the condition is too complex; make several rules of it`,
-		`args.x.replace("a", "b") == ""`:                                              `column 15: undeclared reference to 'replace'; the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists, all, map and filter, ` + has,
+		`args.x.replace("a", "b") == ""`:                                              `column 15: undeclared reference to 'replace'; the functions are contains, startsWith, endsWith, matches, charAt, lowerAscii, split, substring, trim, upperAscii, size, exists, all, map and filter, ` + has,
 		`shell.run("rm")`:                                                             `column 10: undeclared reference to 'run'; ` + has,
 		`shell.opaque`:                                                                `column 6: type 'shell' does not support field selection; ` + has,
 		`shell.opaque("x")`:                                                           `column 13: found no matching overload for 'opaque' applied to 'shell.(string)'; write shell.opaque()`,

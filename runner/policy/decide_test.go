@@ -38,6 +38,7 @@ func TestConditions(t *testing.T) {
 		`args.list.exists(x, x == "b")`: true, `args.list.all(x, x == "b")`: false, `size(args.list) == 2`: true, `has(args.command)`: true, `has(args.other)`: false,
 		`"other" in args`: false, `has(args.other) && args.other == 1`: false, `args["command"].startsWith("git")`: true, `args.command.matches("^git +push")`: true,
 		`args.command.lowerAscii().contains("PUSH")`: false, `"GIT Ä".lowerAscii() == "git Ä"`: true,
+		`" a/b ".trim().split("/")[1] == "b"`: true, `"a/b/c".split("/", 2).size() == 2`: true, `"Ä-1".substring(2) == "1" && "Ä-1".substring(0, 1) == "Ä"`: true, `"ab".charAt(1).upperAscii() == "B"`: true,
 		`args.?other.orValue('none') == 'none'`: true, `args.?command.orValue('').startsWith('git')`: true, `args.?other.hasValue()`: false, `args.?timeout.optMap(t, t > 4).orValue(false)`: true,
 		`run.labels[?'team'].orValue('') == 'x'`: true, `args.list.map(x, x + '!').exists(x, x == 'b!')`: true, `args.list.filter(x, x == 'b').size() == 2`: false,
 		`agent.name == "reviewer" && agent.depth == 1`: true, `agent.depth == 0`: false,
@@ -121,6 +122,8 @@ func TestARuleThatFailsAsks(t *testing.T) {
 		"a pattern that is no pattern":      {`"x".matches(args.p)`, `{"p":"("}`, "error parsing regexp: missing closing ): `(`"},
 		"a condition that costs too much":   {`args.a.exists(x, args.a.exists(y, x == y && false))`, `{"a":[` + strings.Repeat("1,", 500) + `1]}`, `its condition costs too much to decide for this call`},
 		"a text that costs too much":        {`args.s.contains(args.t)`, `{"s":"` + strings.Repeat("x", 1<<20) + `","t":"` + strings.Repeat("y", 1<<10) + `"}`, `its condition costs too much to decide for this call`},
+		"a split that costs too much":       {`args.s.split("").size() == 1`, `{"s":"` + strings.Repeat("x", 1<<20) + `"}`, `its condition costs too much to decide for this call`},
+		"an index behind the end":           {`args.s.substring(2) == ""`, `{"s":"x"}`, `index out of range: 2`},
 		"a shell that is taken for a thing": {`type(shell) == string`, `{}`, `shell is no type; use shell.runs or shell.opaque`},
 	}
 	for name, tc := range cases {

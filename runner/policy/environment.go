@@ -3,14 +3,15 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/decls"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/ext"
 
 	"github.com/deckhand-dev/deckhand/runner/celmacros"
 )
@@ -47,14 +48,37 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("shell", shellType),
 		cel.Function("opaque", cel.MemberOverload("shell_opaque", []*cel.Type{shellType}, cel.BoolType, cel.UnaryBinding(opaque))),
 		cel.Function("runs", runsOverloads()...),
-		cel.Function("lowerAscii", cel.MemberOverload("string_lower", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(lower))),
 	}, optional...)
-	env, err := cel.NewCustomEnv(options...)
+	texts, err := stringFunctions()
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	env, err := cel.NewCustomEnv(append(options, texts)...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
 	return env, nil
 })
+
+// stringFunctionNames are the functions of CEL's strings library that conditions have:
+// those whose time and memory grow in proportion to one text that is there already. CEL
+// counts the cost of a call after it was made, so indexOf, replace, join and format are
+// left out: one call of replace can make a terabyte.
+var stringFunctionNames = []string{"charAt", "lowerAscii", "split", "substring", "trim", "upperAscii"}
+
+// stringFunctions declares the functions of stringFunctionNames.
+func stringFunctions() (cel.EnvOption, error) {
+	library, err := cel.NewCustomEnv(ext.Strings())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // environment wraps it
+	}
+	all := library.Functions()
+	declared := make([]*decls.FunctionDecl, 0, len(stringFunctionNames))
+	for _, name := range stringFunctionNames {
+		declared = append(declared, all[name])
+	}
+	return cel.FunctionDecls(declared...), nil
+}
 
 // programOptions bound what a condition may cost when it is decided.
 func programOptions() []cel.ProgramOption {
@@ -101,29 +125,11 @@ func opaque(arg ref.Val) ref.Val {
 	return types.Bool(line.read().Opaque())
 }
 
-func lower(arg ref.Val) ref.Val {
-	s, ok := arg.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(arg)
-	}
-	return types.String(lowerCase(string(s)))
-}
-
-// lowerCase is a text with the letters of ASCII in lower case.
-func lowerCase(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c >= 'A' && c <= 'Z' {
-			return c + 'a' - 'A'
-		}
-		return c
-	}, s)
-}
-
 // costs says what the functions of this package cost.
 type costs struct{}
 
 // CallCost implements [interpreter.ActualCostEstimator].
-func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+func (costs) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	var cost uint64
 	switch function {
 	case "runs", "opaque":
@@ -136,9 +142,14 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 				cost = 1 + uint64(n) //nolint:gosec // a size is not negative
 			}
 		}
-	case "lowerAscii":
+	case "charAt", "lowerAscii", "split", "substring", "trim", "upperAscii":
 		if s, ok := args[0].(types.String); ok {
 			cost = 1 + uint64(len(s))/10
+		}
+		if parts, ok := result.(traits.Sizer); ok && function == "split" {
+			if n, ok := parts.Size().(types.Int); ok {
+				cost += uint64(n) //nolint:gosec // a size is not negative
+			}
 		}
 	default:
 		return nil

@@ -58,7 +58,7 @@ var hints = []hint{
 	{message: "mismatched input", text: "conditions are joined by && and ||"},
 	{message: "extraneous input", text: "conditions are joined by && and ||"},
 	{message: "undeclared reference to 'run'", rest: "(", text: shellHint},
-	{message: "undeclared reference to", rest: "(", text: "the functions are contains, startsWith, endsWith, matches, lowerAscii, size, exists, all, map and filter, " + shellHint},
+	{message: "undeclared reference to", rest: "(", text: functionHint + shellHint},
 	{message: "undeclared reference to 'agent'", text: "an agent has agent.name and agent.depth"},
 	{message: "undeclared reference to 'run'", text: "a run has run.namespace, run.name, run.user and run.labels"},
 	{message: "undeclared reference", text: "a condition reads tool, args, agent.name, agent.depth, run.namespace, run.name, run.user, run.labels and shell; strings need quotes"},
@@ -74,5 +74,7 @@ var hints = []hint{
 	{message: "invalid matches argument", text: "the syntax is RE2, without look-around and back-references"},
 	{message: "nesting limit", text: "at most two of exists and all go into each other"},
 }
+
+var functionHint = "the functions are contains, startsWith, endsWith, matches, " + strings.Join(stringFunctionNames, ", ") + ", size, exists, all, map and filter, "
 
 const shellHint = "a shell has shell.runs('git', 'push') and shell.opaque()"
