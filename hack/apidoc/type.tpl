@@ -2,7 +2,7 @@
 {{- if markdownShouldRenderType . }}
 ## {{ .Name }}
 
-{{ if .IsAlias }}A {{ markdownRenderType .UnderlyingType }}. {{ end }}{{ .Doc | replace "\n" " " }}
+{{ if .IsAlias }}A {{ markdownRenderType .UnderlyingType }}. {{ end }}{{ .Doc }}
 {{ if .References }}
 Used by: {{ range $i, $t := .SortedReferences }}{{ if $i }}, {{ end }}{{ markdownRenderTypeLink $t }}{{ end }}
 {{ end }}

@@ -10,10 +10,17 @@ func TestJoin(t *testing.T) {
               done once.
 
               Its states:
-              - Running: a pod
-                works
-              - Paused
+                - Running: a pod
+                  works
+                - Paused
+
+              It has at most
+              16.
             properties:
+              quoted:
+                description: "Example: \n\n\tspec:\n\t    agent: a\n\nThat is
+                  \\ all."
+                type: string
               prompt:
                 description: one line
 `
@@ -22,17 +29,26 @@ func TestJoin(t *testing.T) {
               A Run is one piece of work. It is done once.
 
               Its states:
-              - Running: a pod
-                works
+              - Running: a pod works
               - Paused
+
+              It has at most 16.
             properties:
+              quoted:
+                description: |-
+                  Example:
+
+                      spec:
+                          agent: a
+
+                  That is \ all.
+                type: string
               prompt:
                 description: one line
 `
-	if got := join(crd); got != want {
-		t.Errorf("joined:\n%s\nwant:\n%s", got, want)
-	}
-	if again := join(want); again != want {
-		t.Errorf("joined again:\n%s", again)
+	for name, text := range map[string]string{"once": crd, "again": want} {
+		if got, err := join(text); err != nil || got != want {
+			t.Errorf("%s: %v\n%s\nwant:\n%s", name, err, got, want)
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 func main() {
@@ -25,38 +27,80 @@ func rewrite(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(join(string(text))), 0o600)
+	joined, err := join(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(joined), 0o600)
 }
 
 var (
-	blockStart = regexp.MustCompile(`^( *)description: \|-?$`)
-	listItem   = regexp.MustCompile(`^([-*]|\d+\.) `)
+	blockStart  = regexp.MustCompile(`^( *)description: \|-?$`)
+	quotedStart = regexp.MustCompile(`^( *)description: "`)
+	listItem    = regexp.MustCompile(`^ {0,3}[-*] `)
 )
 
-// join joins the lines of each paragraph of each block "description: |-". A line of a list begins a new line.
-func join(crd string) string {
+// join rewrites each description of a CRD that has several lines.
+func join(crd string) (string, error) {
 	var out []string
 	lines := strings.Split(crd, "\n")
 	for i := 0; i < len(lines); i++ {
-		out = append(out, lines[i])
-		start := blockStart.FindStringSubmatch(lines[i])
-		if start == nil {
+		block, quoted := blockStart.FindStringSubmatch(lines[i]), quotedStart.FindStringSubmatch(lines[i])
+		if block == nil && quoted == nil {
+			out = append(out, lines[i])
 			continue
 		}
-		indent := start[1] + "  "
-		fresh := true
-		for i+1 < len(lines) && (strings.HasPrefix(lines[i+1], indent) || lines[i+1] == "") {
+		indent := append(block, quoted...)[1]
+		first := i
+		for i+1 < len(lines) && (strings.HasPrefix(lines[i+1], indent+"  ") || lines[i+1] == "") {
 			i++
-			line := strings.TrimPrefix(lines[i], indent)
-			switch {
-			case line == "":
-				out, fresh = append(out, ""), true
-			case fresh || listItem.MatchString(line) || strings.HasPrefix(line, " "):
-				out, fresh = append(out, lines[i]), false
-			default:
-				out[len(out)-1] += " " + line
-			}
+		}
+		description, err := decode(lines[first : i+1])
+		if err != nil {
+			return "", fmt.Errorf("line %d: %w", first+1, err)
+		}
+		out = append(out, indent+"description: |-")
+		for _, line := range joinLines(description) {
+			out = append(out, strings.TrimRight(indent+"  "+line, " "))
 		}
 	}
-	return strings.Join(out, "\n")
+	return strings.Join(out, "\n"), nil
+}
+
+// decode returns the lines of a description, which YAML writes as a block, or in quotes if they contain tabs.
+func decode(lines []string) ([]string, error) {
+	var decoded struct{ Description string }
+	if err := yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &decoded); err != nil {
+		return nil, err
+	}
+	return strings.Split(decoded.Description, "\n"), nil
+}
+
+// joinLines joins the lines of each paragraph and of each list item. gofmt indents the lines of code by a tab, which
+// makes controller-gen quote the description: they are kept, indented by spaces.
+func joinLines(lines []string) []string {
+	var out []string
+	fresh, code := true, false
+	for _, line := range lines {
+		switch {
+		case line == "":
+			out, fresh = append(out, ""), true
+			continue
+		case strings.HasPrefix(line, "\t"), code && strings.HasPrefix(line, "    "):
+			out = append(out, strings.Replace(line, "\t", "    ", 1))
+			fresh, code = false, true
+			continue
+		case listItem.MatchString(line):
+			out = append(out, strings.TrimSpace(line))
+		case fresh:
+			out = append(out, line)
+			code = strings.HasPrefix(line, "    ")
+			fresh = false
+			continue
+		default:
+			out[len(out)-1] += " " + strings.TrimSpace(line)
+		}
+		fresh, code = false, false
+	}
+	return out
 }
