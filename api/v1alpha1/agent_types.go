@@ -6,7 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Agent describes an AI agent: its instructions, model, tools and limits.
+// Agent is the definition of an AI agent: its system prompt, Model, tools and limits. It does
+// nothing by itself: a Run starts it, as a Job starts a container, and any number of Runs can
+// name it.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Agent
+//	metadata: {name: reviewer}
+//	spec:
+//	  model: claude
+//	  instructions: You review texts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,80 +34,85 @@ type Agent struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec describes the agent.
+	// spec is the definition of the agent. It can be changed at any time; an active Run keeps
+	// the revision with which it started.
 	// +required
 	Spec AgentSpec `json:"spec"`
 
-	// status is what the operator found.
+	// status is the observed state of the Agent.
 	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status AgentStatus `json:"status,omitempty"`
 }
 
-// AgentSpec describes an agent. You can change it at any time; an active Run keeps the
-// revision with which it started.
+// AgentSpec is the definition of an agent. It can be changed at any time; an active Run keeps
+// the revision with which it started.
 type AgentSpec struct {
-	// description says what the agent is for, to people and to other agents.
+	// description is what the agent is for, for users and for models that can call it as a
+	// tool.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
 	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} is replaced by the
-	// value x of the input; $${{ is a literal ${{. A name that input does not declare makes
-	// the Agent not Ready, reason InstructionsInvalid.
+	// value x of the input; $${{ is a literal ${{. A name that spec.input does not declare
+	// makes the Agent not Ready, reason InstructionsInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long material into files of the workspace"
 	// +required
 	Instructions string `json:"instructions"`
 
-	// model names the Model, in the same namespace. While it does not exist the
-	// Agent is not Ready, reason ModelNotFound, and its Runs wait.
+	// model is the name of the Model, in the same namespace, that answers. While it does not
+	// exist, the Agent is not Ready, reason ModelNotFound, and its Runs wait.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +required
 	Model string `json:"model"`
 
-	// inference are settings of requests to models. They override those of each Model
-	// that the agent uses.
+	// inference are sampling and reasoning settings of requests to the model. A setting here
+	// overrides the same setting of each Model that the agent uses.
 	// +optional
 	Inference *Inference `json:"inference,omitempty"`
 
-	// routes name other Models for some uses. Default: model for all.
+	// routes are Models that are used for some requests instead of model. Default: model for
+	// all requests.
 	// +listType=map
 	// +listMapKey=for
 	// +kubebuilder:validation:MaxItems=3
 	// +optional
 	Routes []Route `json:"routes,omitempty"`
 
-	// input declares what the agent is given: Run.spec.input and, where the agent is a
-	// tool of another, the arguments of the tool. Instructions and prompts read it as
-	// ${{ input.x }}. An input that is not valid makes the Agent not Ready, reason
-	// InputInvalid. Default: one string, prompt.
+	// input declares the values that the agent is given: spec.input of its Runs, and the
+	// arguments of the tool if another agent calls it. Instructions and prompts read them as
+	// ${{ input.x }}. An invalid declaration makes the Agent not Ready, reason InputInvalid.
+	// Default: a Run has only a prompt, and the tool has one string argument, prompt.
 	// +optional
 	Input *Input `json:"input,omitempty"`
 
-	// tools are the tools that the agent may use, in addition to finish and reject, which
-	// every agent has. Default: none. Two tools with the same name make the Agent not Ready,
-	// reason ToolNameTaken.
+	// tools are the tools that the model may call, at most 64 entries. Every agent also has the
+	// tools finish and reject, which end its work. Default: no others. Two tools with the same
+	// name make the Agent not Ready, reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",message="each tool may be listed once: give one of the two another name"
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
 
-	// policy decides which tool calls are made: the first rule that matches a call decides.
-	// If no rule matches, the call is allowed. Approvals of tools come after these rules. A
-	// rule that does not compile makes the Agent not Ready, reason PolicyInvalid. A call of
-	// an agent that this agent called must pass both policies.
+	// policy is a list of rules that allow, deny or ask about tool calls, at most 64. The first
+	// rule that matches a call decides; the approvals of spec.tools come after all rules. A
+	// call that no rule matches is allowed. If the agent was called by another agent, its calls
+	// must pass the policies of both. A rule that does not compile makes the Agent not Ready,
+	// reason PolicyInvalid.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Policy []PolicyRule `json:"policy,omitempty"`
 
 	// hooks are HTTP endpoints that the runner calls, in the order listed, before and after
-	// what the agent does. Each can change or refuse it.
+	// sessions, model turns and tool calls. Each can change or refuse what is about to happen.
+	// At most 16. Default: none.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -110,125 +126,138 @@ type AgentSpec struct {
 	// +optional
 	ParallelTools int32 `json:"parallelTools,omitempty"`
 
-	// limits bound each Run of the Agent.
+	// limits bound each Run of the Agent. When a limit is reached, the Run ends with
+	// Succeeded=False and reason StepLimit (steps, modelCalls, toolCalls), TokenLimit,
+	// CostLimit, DurationLimit, PendingTimeout or DeadlineExceeded. Usage of agents that the
+	// agent calls in its pod counts too.
 	// +kubebuilder:default={}
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
 
 	// concurrency is how many Runs of this Agent may be active at the same time, 1 to 1,000.
-	// Others wait in the order of their creation, reason Queued. A Run that waits for a
-	// child Run does not count, and no Run waits for a Run that it is a part of. Default: no
-	// limit.
+	// The other Runs wait with reason Queued, in the order of their creation. A Run that waits
+	// for a child Run does not count, and a Run never waits for a Run that it is a part of.
+	// Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// output makes the agent return a value of a JSON Schema.
+	// output makes the agent return a JSON object that matches a JSON Schema. Default: the
+	// agent returns text.
 	// +optional
 	Output *Output `json:"output,omitempty"`
 
-	// workspace says where the agent's files are stored.
+	// workspace is where the files of the agent are stored, and which files it starts with.
+	// Default: an empty directory in the pod.
 	// +kubebuilder:default={}
 	// +optional
 	Workspace Workspace `json:"workspace,omitempty"`
 
-	// sandbox is the container in which commands of the agent run, without credentials. It
-	// is required if a tool needs it, and not created otherwise.
+	// sandbox is the container in which commands of the agent run. It has the files of the
+	// workspace and no credentials. It is required if a tool runs commands: without it the
+	// Agent is not Ready, reason SandboxMissing. It is not created if no tool does.
 	// +optional
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 
-	// events says which events are written to the pod's log: Full, Steps (without streamed
+	// events is which events the runner writes to the pod's log: Full, Steps (without streamed
 	// deltas) or None. Default Full.
 	// +kubebuilder:validation:Enum=Full;Steps;None
 	// +kubebuilder:default=Full
 	// +optional
 	Events Events `json:"events,omitempty"`
 
-	// podTemplate sets fields of the runner's pod.
+	// podTemplate has fields of the runner's pod, such as nodeSelector and resources.
 	// +optional
 	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
 
-	// podRetention is how long the pod and its log are kept after the Run has finished; 0s
-	// deletes it immediately. Default 1h.
+	// podRetention is how long the pod and its log are kept after the Run has finished. 0s
+	// deletes the pod immediately. Default 1h.
 	// +kubebuilder:default="1h"
 	// +optional
 	PodRetention Duration `json:"podRetention,omitempty"`
 }
 
-// Limits bound a Run. The reason of Succeeded=False shows which limit was reached: StepLimit
-// (steps, modelCalls and toolCalls), TokenLimit, CostLimit, DurationLimit, PendingTimeout or
-// DeadlineExceeded. Usage of agents that the agent calls counts too, and each has its own
-// limits.
+// Limits bound a Run. When a limit is reached, the Run ends with Succeeded=False and reason
+// StepLimit (steps, modelCalls, toolCalls), TokenLimit, CostLimit, DurationLimit,
+// PendingTimeout or DeadlineExceeded.
 type Limits struct {
-	// steps is the maximum number of turns of the model, 1 to 10,000. Default 30.
+	// steps is the maximum number of turns of the model, 1 to 10,000. Reason when reached:
+	// StepLimit. Default 30.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
 
-	// modelCalls is the maximum number of requests to models, retries included. Default: no
-	// limit.
+	// modelCalls is the maximum number of requests to models, retries included, 1 to 100,000.
+	// Reason when reached: StepLimit. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	ModelCalls *int32 `json:"modelCalls,omitempty"`
 
-	// toolCalls is the maximum number of tool calls. Default: no limit.
+	// toolCalls is the maximum number of tool calls, 1 to 100,000. Reason when reached:
+	// StepLimit. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	ToolCalls *int32 `json:"toolCalls,omitempty"`
 
-	// depth is how deep agents may call agents, 0 (not at all) to 5. Default 3.
+	// depth is how deep agents may call agents, 0 (not at all) to 5. A deeper call fails with
+	// an error that the model reads. Default 3.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	Depth *int32 `json:"depth,omitempty"`
 
-	// tokens is the maximum number of tokens: output, and input that was not read from a
-	// prompt cache. Default 2M.
+	// tokens is the maximum number of tokens: output tokens, and input tokens that were not
+	// read from a prompt cache. An integer, or one with the suffix k, M or G. Reason when
+	// reached: TokenLimit. Default 2M.
 	// +optional
 	Tokens *Tokens `json:"tokens,omitempty"`
 
-	// cost is the maximum cost. Every Model that the agent can use needs prices. Default: no
-	// limit.
+	// cost is the maximum cost in US dollars, for example 1.50USD. Every Model that the agent
+	// can use needs prices, otherwise the Agent is not Ready, reason PricesMissing. Reason when
+	// reached: CostLimit. Default: no limit.
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
-	// duration is how long runners may run, over all attempts together; waiting does not
-	// count. Default 1h.
+	// duration is the maximum running time of all attempts together, 1s to 720h. Waiting for
+	// users or child Runs does not count. Reason when reached: DurationLimit. Default 1h.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
-	// pending is how long a Run may wait for its pod to start. Default 10m. If an image
-	// cannot be pulled, the Run ends after 5m.
+	// pending is how long the Run may wait until it can start: for objects that do not exist
+	// yet, a volume or a cluster node, 1s to 720h. Reason when reached: PendingTimeout. An
+	// image that cannot be pulled ends the Run after at most 5m, reason ImagePullFailed.
+	// Default 10m.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`
 
-	// wait is how long a request waits for a user, also for all waits of an attempt
-	// together. Then a question counts as unanswered and a call as denied. Default 168h.
+	// wait is how long a request to a user stays open, 1s to 720h. After it a question counts
+	// as unanswered and a call as denied, and the agent continues. It also bounds all waits of
+	// one attempt together. Default 168h.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Wait *Duration `json:"wait,omitempty"`
 
-	// whenReached says what happens when steps, tokens or cost are used up. Stop ends the
-	// Run. Ask waits with reason AwaitingAnswer until a Decision of type Grant raises the
-	// limit. Default Stop.
+	// whenReached is what happens when steps, tokens or cost are used up. Stop ends the Run.
+	// Ask waits with reason AwaitingAnswer until a Decision of type Grant raises the limit.
+	// Only in limits of an Agent. Default Stop.
 	// +kubebuilder:validation:Enum=Stop;Ask
 	// +optional
 	WhenReached WhenReached `json:"whenReached,omitempty"`
 
-	// deadline is the maximum time from the creation of the Run to its end, waiting
-	// included. Default: none.
+	// deadline is the maximum time from the creation of the Run to its end, waiting included,
+	// 1s to 720h. Reason when reached: DeadlineExceeded. Default: none.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }
 
-// WhenReached is what happens at a limit.
+// WhenReached is what happens when a limit is reached.
 type WhenReached string
 
 // What happens at a limit.
@@ -237,20 +266,22 @@ const (
 	WhenReachedAsk  WhenReached = "Ask"
 )
 
-// Route names another Model for one use.
+// Route is a Model for one kind of request.
 type Route struct {
-	// for is the use: Summarize (compaction), Subagent (sessions of the tool Task) or Repair
-	// (arguments that do not fit their tool).
+	// for is the kind of request: Summarize (compaction of a session), Subagent (sessions of
+	// the tool Task) or Repair (correcting arguments that do not match the schema of their
+	// tool).
 	// +kubebuilder:validation:Enum=Summarize;Subagent;Repair
 	// +required
 	For RouteUse `json:"for"`
 
-	// model names the Model in the same namespace; its fallbacks apply too.
+	// model is the name of a Model in the same namespace. Its fallbacks apply too. While it
+	// does not exist, the Agent is not Ready, reason ModelNotFound.
 	// +required
 	Model ObjectName `json:"model"`
 }
 
-// RouteUse is what a Model may be used for beside an agent's own turns.
+// RouteUse is a kind of request for which another Model can be used.
 type RouteUse string
 
 // The uses of a Route.
@@ -262,16 +293,17 @@ const (
 
 // Output declares what the agent returns.
 type Output struct {
-	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep,
-	// without $ref, oneOf, anyOf, allOf and not. It becomes the arguments of the
-	// tool finish, which is then the only way to end. A schema that is none makes
-	// the Agent not Ready, reason OutputSchemaInvalid.
+	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep, without $ref,
+	// oneOf, anyOf, allOf and not. It declares the arguments of the tool finish, which is then
+	// the only way to end. An invalid schema makes the Agent not Ready, reason
+	// OutputSchemaInvalid. If the model does not return a valid value, corrections included,
+	// the Run ends with reason InvalidOutput.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +required
 	Schema runtime.RawExtension `json:"schema"`
 }
 
-// Events is how much of a Run reaches the pod's log.
+// Events is which events are written to the pod's log.
 type Events string
 
 // How much of a Run reaches the pod's log.
@@ -281,91 +313,96 @@ const (
 	EventsNone  Events = "None"
 )
 
-// PodTemplate has the fields of a runner's pod that you can set.
+// PodTemplate has fields of the runner's pod.
 type PodTemplate struct {
-	// runnerImage is the image of a custom runner, built with your extensions. If it cannot
-	// be pulled, a Run ends with reason ImagePullFailed; if it is not an image name, with
-	// InvalidImage.
+	// runnerImage is the image of a custom runner, built with your extensions. If it cannot be
+	// pulled, a Run ends with reason ImagePullFailed; if it is not an image name, with
+	// InvalidImage. Default: the image of the installed release.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	RunnerImage string `json:"runnerImage,omitempty"`
 
-	// runAsUser is the user and group of every container of the pod, and of its
-	// files; not root. Default 65532.
+	// runAsUser is the user and group ID of every container of the pod and of its files. It
+	// cannot be 0 (root). Default 65532.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
-	// labels are added to the pod, in addition to the labels of its Run.
+	// labels are added to the pod, at most 16. The pod also has the labels of its Run.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="labels of deckhand.dev are Deckhand's own: choose another prefix"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// caBundleConfigMapRef names the key of a ConfigMap, in the same namespace, that
-	// holds CA certificates in PEM, which are trusted in addition to the usual ones.
-	// Default: the chart's runner.caBundleConfigMapRef. While the ConfigMap is
-	// missing the pod does not start, reason Pending.
+	// caBundleConfigMapRef is the key of a ConfigMap, in the same namespace, with CA
+	// certificates in PEM format. The runner trusts them in addition to the usual ones. While
+	// the ConfigMap is missing, the pod does not start, reason Pending. Default: the chart
+	// value runner.caBundleConfigMapRef.
 	// +optional
 	CABundleConfigMapRef *ConfigMapKeyRef `json:"caBundleConfigMapRef,omitempty"`
 
 	// proxy is the HTTP proxy through which the runner reaches models, Toolsets and Git.
-	// HTTPRequest, Browse and sandbox.egress.hosts do not use it. Default: the chart's
+	// HTTPRequest, Browse and sandbox.egress.hosts do not use it. Default: the chart value
 	// runner.proxy.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`
 
-	// imageMirror replaces the registry of every image of the pod:
-	// mirror.example.com/hub takes golang:1.26 from
-	// mirror.example.com/hub/library/golang:1.26. Default: the chart's imageMirror.
+	// imageMirror replaces the registry of every image of the pod: with mirror.example.com/hub,
+	// golang:1.26 is pulled from mirror.example.com/hub/library/golang:1.26. Default: the chart
+	// value imageMirror.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$')",message="must be a registry, maybe with a path, without scheme and without / at the end: write mirror.example.com/hub"
 	// +optional
 	ImageMirror string `json:"imageMirror,omitempty"`
 
-	// imagePullSecrets are used for the images of the pod, in addition to the chart's
-	// runner.imagePullSecrets.
+	// imagePullSecrets are Secrets for pulling the images of the pod, in addition to the chart
+	// value runner.imagePullSecrets.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// resources of the runner. Default: requests of 10m CPU and 32Mi memory, and
-	// a limit of 256Mi memory.
+	// resources are the resources of the runner's container. An attempt whose runner exceeds
+	// its memory limit fails with reason OutOfMemory and is retried. Default: requests of 10m
+	// CPU and 32Mi memory, and a limit of 256Mi memory.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// nodeSelector selects cluster nodes by label.
+	// nodeSelector selects cluster nodes by their labels. While no cluster node matches, the
+	// Run waits with reason Unschedulable. Default: all cluster nodes.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations let the pod run on tainted cluster nodes.
+	// tolerations let the pod run on cluster nodes with matching taints.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// runtimeClassName selects a container runtime, for example gVisor.
+	// runtimeClassName is the RuntimeClass of the pod, for example gVisor. Default: the
+	// cluster's.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
 
-	// priorityClassName is the pod's priority.
+	// priorityClassName is the PriorityClass of the pod. Default: the cluster's.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// AgentStatus is what the operator found.
+// AgentStatus is the observed state of an Agent.
 type AgentStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions holds Ready and Durable.
+	// conditions has Ready (the spec is valid, and every object that it names exists) and
+	// Durable (a Run resumes after its pod was lost), and for GitOps tools Reconciling and
+	// Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

@@ -4,11 +4,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Decision is what a user tells a Run: to make a call or not, the answer to a
-// question, more of a limit that was reached, or a message. The requests that a Run
-// waits for are in its status.progress.pending. A Decision is made once, in the name
-// of the user who creates it, and cannot be changed. It is the record of what was
-// decided for the Run, and is deleted with the Run.
+// Decision is what a user decides for a Run: to approve or deny a tool call, to answer a
+// question, to raise a limit, or to send the agent a message. The requests that a Run waits for
+// are in its status.progress.pending. A Decision cannot be changed, and it is deleted with its
+// Run.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Decision
+//	metadata: {name: fix.s3c1}
+//	spec:
+//	  run: fix
+//	  request: s3c1
+//	  type: Answer
+//	  value: Blue.
+//	  by: ann
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -31,17 +42,18 @@ type Decision struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what was decided. It cannot be changed.
+	// spec is what the user decides. It cannot be changed: to decide otherwise, create another
+	// Decision.
 	// +required
 	Spec DecisionSpec `json:"spec"`
 
-	// status says whether the Run acted on the Decision.
+	// status shows whether the Run acted on the Decision.
 	// +kubebuilder:default={conditions:{{type:"Applied",status:"Unknown",reason:"Waiting",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status DecisionStatus `json:"status,omitempty"`
 }
 
-// DecisionSpec is what was decided. It cannot be changed: to decide otherwise, create
+// DecisionSpec is what the user decides. It cannot be changed: to decide otherwise, create
 // another Decision.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a Decision cannot be changed: create another Decision"
@@ -60,45 +72,43 @@ type DecisionSpec struct {
 	// +required
 	Run string `json:"run"`
 
-	// request is the id of the request that is decided, from status.progress.pending
-	// of the Run. metadata.name must then be <run>.<request>, so that a request is
-	// decided once; if that Decision was refused, the next is named
-	// <run>.<request>.2. The id of a request to approve a call ends in the digest of
-	// tool and arguments, so the approval is good for this call only.
-	// Required for Approve and Deny. Without it, an Answer is for the only open
-	// question, and a Grant for the only limit that was reached.
+	// request is the id of the request that is decided, from status.progress.pending of the
+	// Run. metadata.name must be <run>.<request>, so that each request is decided once; if that
+	// Decision was refused, the next one is <run>.<request>.2. The id of a request to approve a
+	// call ends in the digest of the call, so that the approval is not valid for another call.
+	// Required for Approve and Deny. Default: the only open question (Answer), or the only
+	// limit that was reached (Grant).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$') && !self.matches('[.][0-9]+$')",message="must be an id from status.progress.pending of the Run, such as s3c1 or limit-steps-20"
 	// +optional
 	Request string `json:"request,omitempty"`
 
-	// type is what the Decision does. Approve and Deny: make a call, or do not. Answer:
-	// answer a question. Grant: raise a limit that was reached. Message: tell the agent
-	// something before its next turn. If the only open request of the Run is a question
-	// without a schema, the message is the answer.
+	// type is what the Decision does. Approve and Deny: a tool call is made, or not. Answer: a
+	// question is answered. Grant: a limit that was reached is raised. Message: the agent reads
+	// value before its next turn. If the only open request of the Run is a question without a
+	// schema, a Message answers it.
 	// +kubebuilder:validation:Enum=Approve;Deny;Answer;Grant;Message
 	// +required
 	Type DecisionType `json:"type"`
 
-	// digest is the digest of the approved request, from status.progress.pending of
-	// the Run. It is not needed, because request ends in its first 32 digits. If it is
-	// set and is not the digest of the request, the Decision is refused.
+	// digest is the digest of the request, from status.progress.pending of the Run. If it is
+	// not the digest of the request, the Decision is refused. Only for Approve. Default: not
+	// checked, because request ends in its first 32 digits.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the digest of the request: 64 hexadecimal digits"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// scope is Call to approve this call only, or Run to approve every call of the
-	// same tool that the same policy rule asks about, until the Run ends. Default
-	// Call.
+	// scope is which calls an Approve allows. Call: this call. Run: every call of the same tool
+	// that the same policy rule asks about, until the Run ends. Default Call.
 	// +kubebuilder:validation:Enum=Call;Run
 	// +optional
 	Scope DecisionScope `json:"scope,omitempty"`
 
-	// groups are the groups in whose name the user decides. If the request lists
-	// groups, one of them is required. An admission policy refuses groups that the
-	// user is not a member of.
+	// groups are user groups on whose behalf the user decides, at most 8. If the request has
+	// approvers, one of their groups is required. An admission policy refuses groups that the
+	// user is not a member of. Default: none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
@@ -106,8 +116,9 @@ type DecisionSpec struct {
 	// +optional
 	Groups []string `json:"groups,omitempty"`
 
-	// value is the answer or the message, at most 4 KiB. If the request has a schema,
-	// value must be JSON that matches it, for Approve too: '{"env": "staging"}'.
+	// value is the answer or the message, at most 4 KiB. Required for Answer and Message. If
+	// the request has a schema, value must be JSON that matches it, also for Approve: '{"env":
+	// "staging"}'.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
@@ -115,39 +126,39 @@ type DecisionSpec struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// grant is how much is added to the limits of the Run.
+	// grant is how much is added to the limits of the Run. Required for Grant.
 	// +optional
 	Grant *Grant `json:"grant,omitempty"`
 
-	// reason says why it was decided so. The agent reads the reason of a Deny.
+	// reason is why the user decides so, at most 1 KiB. The agent reads the reason of a Deny.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// by is the name of the user who creates the Decision, as kubectl auth whoami
-	// prints it. An admission policy refuses any other name and says which is right.
+	// by is the name of the user who creates the Decision: kubectl auth whoami prints it. An
+	// admission policy refuses another name, and its message has the right one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	By string `json:"by"`
 }
 
-// Grant is how much is added to limits.
+// Grant is how much is added to the limits of a Run.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.steps) || has(self.tokens) || has(self.cost)",message="grant is empty: set steps, tokens or cost"
 type Grant struct {
-	// steps is how many model turns are added to limits.steps.
+	// steps is how many turns are added to limits.steps.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
 
-	// tokens is how many tokens are added to limits.tokens.
+	// tokens is how many tokens are added to limits.tokens, for example 500k.
 	// +optional
 	Tokens *Tokens `json:"tokens,omitempty"`
 
-	// cost is the amount that is added to limits.cost, such as 0.50USD.
+	// cost is the amount that is added to limits.cost, for example 0.50USD.
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 }
@@ -173,15 +184,17 @@ const (
 	ScopeRun  DecisionScope = "Run"
 )
 
-// DecisionStatus says whether a Run acted on a Decision. An outcome is never changed.
+// DecisionStatus shows whether a Run acted on a Decision.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || oldSelf.conditions.filter(c, c.type == 'Applied' && c.status != 'Unknown').all(o, has(self.conditions) && self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason))",message="Applied is True or False, and cannot be changed any more"
 type DecisionStatus struct {
 	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions contains Applied: True when the Run acted on the Decision, False when
-	// the Decision was refused, Unknown until either is known.
+	// conditions has Applied: Unknown until the Run has read the Decision, then True if the Run
+	// acted on it, or False if it refused it. The message of a refusal has the cause and the
+	// name for the next Decision. True and False are final. For GitOps tools it also has
+	// Reconciling and Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

@@ -1,9 +1,11 @@
-// Package v1alpha1 holds the kinds of Deckhand: Model, Agent, Run and Decision.
+// Package v1alpha1 has the API types of Deckhand.
 //
-// A Model says how to reach a language model, an Agent who does the work and
-// within which limits, a Run is one piece of work, a Decision is what a person
-// says to one. Every field says its default, its effect and what status shows
-// when it is wrong; conditions.go is the whole list of conditions and reasons.
+// A Model is a language model with its credentials, a Toolset a group of tools, an
+// Agent a system prompt with a Model, tools and limits, and a Workflow a graph of
+// Agents. A Run executes an Agent or a Workflow once, a Schedule creates Runs at fixed
+// times, and a Decision is what a user decides for a Run. The comment of each field
+// says what it is, its default, its effect, and what status shows if it is wrong.
+// conditions.go has all conditions and reasons.
 //
 // +kubebuilder:object:generate=true
 // +groupName=deckhand.dev

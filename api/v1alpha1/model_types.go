@@ -5,7 +5,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Model says how to reach a language model: provider, model ID, credentials and prices.
+// Model is a language model: provider, model ID, API key and prices. Agents in the same
+// namespace refer to it by name.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Model
+//	metadata: {name: claude}
+//	spec:
+//	  provider: Anthropic
+//	  modelID: claude-sonnet-5
+//	  apiKeySecretRef: {name: anthropic, key: api-key}
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,18 +35,20 @@ type Model struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how to reach the model.
+	// spec is how requests reach the model. It can be changed at any time; an active Run keeps
+	// the settings with which it started.
 	// +required
 	Spec ModelSpec `json:"spec"`
 
-	// status is what the operator found.
+	// status is the observed state of the Model. Only a Run finds out whether the endpoint and
+	// the API key work.
 	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ModelStatus `json:"status,omitempty"`
 }
 
-// ModelSpec is how to reach a language model. It may be changed at any time;
-// a Run under way keeps what it started with.
+// ModelSpec is how requests reach a language model. It can be changed at any time; an active
+// Run keeps the settings with which it started.
 //
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'provider ' + self.provider + ' needs an endpoint: write endpoint: https://host/v1'"
 // +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is for provider Azure, and this is provider ' + self.provider + ': remove azure'"
@@ -44,79 +57,79 @@ type Model struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.custom) || self.provider == 'Custom'",messageExpression="'custom is for provider Custom, and this is provider ' + self.provider + ': remove custom'"
 // +kubebuilder:validation:XValidation:rule="has(self.custom) || self.provider != 'Custom'",message="provider Custom needs the name of a driver that the runner was built with: write custom: {driver: parrot}"
 type ModelSpec struct {
-	// provider is whose API is spoken: OpenAI, Anthropic, Azure, OpenRouter,
-	// Ollama, DeepSeek or Kimi; OpenAICompatible and AnthropicCompatible for any
-	// other server with such an API; Custom for a driver of your own, which the
-	// runner of podTemplate.runnerImage was built with.
+	// provider is the provider, which determines the API and the default endpoint.
+	// OpenAICompatible and AnthropicCompatible are for any other server with one of these APIs.
+	// Custom is for a driver of a custom runner (podTemplate.runnerImage of the Agent).
 	// +kubebuilder:validation:Enum=OpenAI;OpenAICompatible;Anthropic;AnthropicCompatible;Azure;OpenRouter;Ollama;DeepSeek;Kimi;Custom
 	// +required
 	Provider Provider `json:"provider"`
 
-	// modelID is the name of the model at the provider, for example gpt-5-mini. A
-	// Run whose provider does not know it ends with reason Misconfigured and the
-	// provider's message.
+	// modelID is the provider's name of the model, for example gpt-5-mini. If the provider does
+	// not know it, a Run ends with reason Misconfigured and the provider's message.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	ModelID string `json:"modelID"`
 
-	// azure holds what only provider Azure has.
+	// azure has settings for provider Azure.
 	// +optional
 	Azure *AzureModel `json:"azure,omitempty"`
 
-	// deepSeek holds what only provider DeepSeek has.
+	// deepSeek has settings for provider DeepSeek.
 	// +optional
 	DeepSeek *DeepSeekModel `json:"deepSeek,omitempty"`
 
-	// kimi holds what only provider Kimi has.
+	// kimi has settings for provider Kimi.
 	// +optional
 	Kimi *KimiModel `json:"kimi,omitempty"`
 
-	// custom names the driver of provider Custom, which needs it.
+	// custom has settings for provider Custom, for which it is required.
 	// +optional
 	Custom *CustomModel `json:"custom,omitempty"`
 
-	// endpoint is the base URL of the API. Default: the provider's own; Azure and the
-	// compatible ones have none. An endpoint that does not answer like a model ends a Run
-	// with reason Misconfigured.
+	// endpoint is the base URL of the API. Default: the provider's own; required for Azure,
+	// OpenAICompatible and AnthropicCompatible. If the endpoint does not answer like a model, a
+	// Run ends with reason Misconfigured.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/v1"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// apiKeySecretRef names the key of a Secret that holds the API key. Default:
-	// requests carry no API key. While the Secret or the key is missing, a Run
-	// waits with reason SecretMissing.
+	// apiKeySecretRef is the key of a Secret, in the same namespace, with the API key. While
+	// the Secret or the key is missing, a Run waits with reason SecretMissing. Default:
+	// requests have no API key.
 	// +optional
 	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
 
-	// contextWindow is the most tokens that a request and its answer may have.
-	// Default: known for well-known models, else 128k.
+	// contextWindow is the maximum number of tokens of a request and its answer together. A
+	// session that grows beyond it is compacted. Default: known for well-known models,
+	// otherwise 128k.
 	// +optional
 	ContextWindow *Tokens `json:"contextWindow,omitempty"`
 
-	// maxOutputTokens is the most tokens that the model can answer with; the rest
-	// of the window is for the session. Default: known for well-known models. What
-	// a request asks for is in inference.
+	// maxOutputTokens is the maximum number of tokens that the model can return in one answer.
+	// The rest of contextWindow is available to the session. Default: known for well-known
+	// models. To request shorter answers, set inference.maxOutputTokens.
 	// +optional
 	MaxOutputTokens *Tokens `json:"maxOutputTokens,omitempty"`
 
-	// inference are settings that are sent with every request. What is absent is left
-	// to the provider.
+	// inference are sampling and reasoning settings of every request. A setting that is not set
+	// is not sent, so that the provider's default applies. spec.inference of an Agent overrides
+	// them.
 	// +optional
 	Inference *Inference `json:"inference,omitempty"`
 
-	// fallbacks name up to 8 other Models in the same namespace, which are used in order
-	// while this Model is unavailable. Fallbacks of fallbacks are not followed. A missing
+	// fallbacks are names of up to 8 other Models in the same namespace, which are tried in
+	// order while this Model is unavailable. Fallbacks of a fallback are not used. A missing
 	// fallback makes the Model not Ready, reason FallbackNotFound; a cycle, reason
-	// FallbackCycle.
+	// FallbackCycle. Default: none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Fallbacks []ObjectName `json:"fallbacks,omitempty"`
 
-	// headers are sent with every request. Do not put a secret here: use
-	// apiKeySecretRef.
+	// headers are HTTP headers of every request, at most 16. Values can be read by every user
+	// who may read the Model: for a secret use apiKeySecretRef.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -124,13 +137,13 @@ type ModelSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// prices let Deckhand compute the cost of a Run. Without them cost stays empty, and an
-	// Agent that limits cost is not Ready, reason PricesMissing.
+	// prices let Deckhand compute the cost of a Run. Without them the cost is empty, and an
+	// Agent with limits.cost is not Ready, reason PricesMissing.
 	// +optional
 	Prices *Prices `json:"prices,omitempty"`
 }
 
-// Provider is whose API an endpoint speaks.
+// Provider is the provider of a model.
 type Provider string
 
 // The providers.
@@ -147,7 +160,7 @@ const (
 	ProviderCustom              Provider = "Custom"
 )
 
-// AzureModel holds what only provider Azure has.
+// AzureModel has settings for provider Azure.
 type AzureModel struct {
 	// deployment is the name of the deployment. Default: modelID.
 	// +kubebuilder:validation:MinLength=1
@@ -155,44 +168,42 @@ type AzureModel struct {
 	// +optional
 	Deployment string `json:"deployment,omitempty"`
 
-	// apiVersion is the version of the API, for example 2024-10-21. Default: the v1
-	// API, which has no version.
+	// apiVersion is the version of the API, for example 2024-10-21. Default: the v1 API, which
+	// has no version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 }
 
-// DeepSeekModel holds what only provider DeepSeek has.
+// DeepSeekModel has settings for provider DeepSeek.
 type DeepSeekModel struct {
-	// format is the API that requests use, as DeepSeek offers both: OpenAI or
-	// Anthropic. Default OpenAI.
+	// format is which of DeepSeek's two APIs is used: OpenAI or Anthropic. Default OpenAI.
 	// +kubebuilder:validation:Enum=OpenAI;Anthropic
 	// +optional
 	Format Format `json:"format,omitempty"`
 }
 
-// KimiModel holds what only provider Kimi has.
+// KimiModel has settings for provider Kimi.
 type KimiModel struct {
-	// format is the API that requests use, as Kimi offers both: OpenAI or Anthropic.
-	// Default OpenAI.
+	// format is which of Kimi's two APIs is used: OpenAI or Anthropic. Default OpenAI.
 	// +kubebuilder:validation:Enum=OpenAI;Anthropic
 	// +optional
 	Format Format `json:"format,omitempty"`
 }
 
-// CustomModel names a driver that the runner of podTemplate.runnerImage was built
-// with.
+// CustomModel has settings for provider Custom.
 type CustomModel struct {
-	// driver is the name under which the runner registered the driver. If the runner
-	// has no such driver, a Run ends with reason Misconfigured.
+	// driver is the name of a driver that is built into the custom runner
+	// (podTemplate.runnerImage of the Agent). If the runner does not have it, a Run ends with
+	// reason Misconfigured.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Driver string `json:"driver"`
 }
 
-// Format is which of two APIs is spoken.
+// Format is the API that requests use.
 type Format string
 
 // The formats.
@@ -201,31 +212,36 @@ const (
 	FormatAnthropic Format = "Anthropic"
 )
 
-// Inference is how a model answers: settings of a request.
+// Inference are sampling and reasoning settings of a request to a model.
 type Inference struct {
-	// maxOutputTokens bounds one answer.
+	// maxOutputTokens is the maximum number of tokens of one answer. Default: not sent, except
+	// for APIs that require it.
 	// +optional
 	MaxOutputTokens *Tokens `json:"maxOutputTokens,omitempty"`
 
-	// temperature is the sampling temperature, 0 to 2.
+	// temperature is the sampling temperature, 0 to 2. Default: the provider's. It is not sent
+	// to models that refuse it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2
 	// +optional
 	Temperature *Decimal `json:"temperature,omitempty"`
 
-	// topP is the nucleus sampling mass, 0 to 1.
+	// topP is the probability mass of nucleus sampling, 0 to 1. Default: the provider's. It is
+	// not sent to models that refuse it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
 	// +optional
 	TopP *Decimal `json:"topP,omitempty"`
 
-	// reasoning is how hard the model thinks: Off, Low, Medium or High.
+	// reasoning is how much the model reasons before it answers: "Off", Low, Medium or High.
+	// Off needs quotes in YAML. Default: the provider's.
 	// +kubebuilder:validation:Enum=Off;Low;Medium;High
 	// +optional
 	Reasoning string `json:"reasoning,omitempty"`
 
-	// extra is merged into the request body, over everything else; at most 4 KiB
-	// of JSON, or the object is not Ready, reason InferenceInvalid.
+	// extra is a JSON object of at most 4 KiB that is merged into the body of the request. It
+	// overrides every other setting. If it is not an object or too large, the Agent or Model is
+	// not Ready, reason InferenceInvalid.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Extra *runtime.RawExtension `json:"extra,omitempty"`
@@ -233,26 +249,30 @@ type Inference struct {
 
 // Prices are per million tokens.
 type Prices struct {
-	// input is the price of input that was not read from a cache.
+	// input is the price of a million input tokens that were not read from a prompt cache, for
+	// example 3USD.
 	// +required
 	Input Money `json:"input"`
-	// output is the price of output, reasoning included.
+	// output is the price of a million output tokens, reasoning included.
 	// +required
 	Output Money `json:"output"`
-	// cacheRead is the price of input read from a cache. Default: input.
+	// cacheRead is the price of a million input tokens that were read from a prompt cache.
+	// Default: input.
 	// +optional
 	CacheRead *Money `json:"cacheRead,omitempty"`
-	// cacheWrite is the price of input written to a cache. Default: input.
+	// cacheWrite is the price of a million input tokens that were written to a prompt cache.
+	// Default: input.
 	// +optional
 	CacheWrite *Money `json:"cacheWrite,omitempty"`
 }
 
-// ModelStatus is what the operator found.
+// ModelStatus is the observed state of a Model.
 type ModelStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions holds Ready.
+	// conditions has Ready: the spec is valid, and every Model in fallbacks exists. For GitOps
+	// tools it also has Reconciling and Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

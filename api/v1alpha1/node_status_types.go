@@ -4,16 +4,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeStatus is the state of a node of a workflow Run. The labels
-// deckhand.dev/workflow-run and deckhand.dev/node select its Runs.
+// NodeStatus is the state of a node of a workflow Run. The labels deckhand.dev/workflow-run and
+// deckhand.dev/node select its child Runs.
 type NodeStatus struct {
 	// name is the name of the node.
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 40",message="must be at most 40 bytes"
 	// +required
 	Name string `json:"name"`
-	// state is Waiting, Running, Succeeded, Failed, Skipped (its condition when was
-	// false) or NotReached (the Run ended before the node started).
+	// state is Waiting, Running, Succeeded, Failed, Skipped (its condition when was false) or
+	// NotReached (the Run ended before the node started).
 	// +kubebuilder:validation:Enum=Waiting;Running;Succeeded;Failed;Skipped;NotReached
 	// +required
 	State NodeState `json:"state"`
@@ -23,7 +23,8 @@ type NodeStatus struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// counts are the numbers of its Runs. Without forEach and loop a node has one.
+	// counts are the numbers of child Runs of the node: one, or with forEach and loop one for
+	// each item or iteration.
 	// +optional
 	Counts *NodeCounts `json:"counts,omitempty"`
 	// startedAt is when the node started.
@@ -34,25 +35,25 @@ type NodeStatus struct {
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// NodeCounts are the numbers of Runs of a node: one for each item or iteration.
+// NodeCounts are the numbers of child Runs of a node.
 type NodeCounts struct {
 	// total is the number of items, or the number of iterations so far.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Total int32 `json:"total,omitempty"`
-	// started is the number of Runs that were created.
+	// started is the number of child Runs that were created.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Started int32 `json:"started,omitempty"`
-	// succeeded is the number of Runs that succeeded.
+	// succeeded is the number of child Runs that succeeded.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// failed is the number of Runs that failed.
+	// failed is the number of child Runs that failed.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// skipped is the number of items without a Run, because the node failed first.
+	// skipped is the number of items without a child Run, because the node failed first.
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	Skipped int32 `json:"skipped,omitempty"`

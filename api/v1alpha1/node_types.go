@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Node is one element of a Workflow.
+// Node is a node of a Workflow. Exactly one of agent, workflow and approval is required.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
@@ -13,100 +13,110 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what the agent is to do: write prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="items work side by side, each in a workspace of its own: remove workspace or forEach"
 type Node struct {
-	// name of the node, part of the names of its Runs.
+	// name is the name of the node. It is a part of the names of its child Runs. Expressions
+	// read a node write-tests as nodes.write_tests.
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must begin with a letter and be lower-case letters, digits and -"
 	// +required
 	Name string `json:"name"`
 
-	// agent names the Agent in the same namespace that does the work.
+	// agent is the name of the Agent, in the same namespace, that does the work. While it does
+	// not exist, the Workflow is not Ready, reason AgentNotFound.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
 
-	// workflow names another Workflow in the same namespace. A reference cycle makes the
-	// Workflow not Ready, reason WorkflowCycle.
+	// workflow is the name of another Workflow in the same namespace. While it does not exist,
+	// this Workflow is not Ready, reason WorkflowNotFound. Workflows that contain each other,
+	// or that are nested more than 5 deep, are not Ready, reason WorkflowCycle.
 	// +optional
 	Workflow ObjectName `json:"workflow,omitempty"`
 
-	// approval asks a user for a decision.
+	// approval asks a user to approve or deny with a Decision. Until then the Run has the
+	// reason AwaitingApproval, and the request is in its status.progress.pending. Only nodes
+	// that wait for this node are held back. The output is {approved, by, at, reason, input}. A
+	// Deny fails the node with reason Denied. If an expression of another node reads
+	// output.approved, the node succeeds in both cases.
 	// +optional
 	Approval *ApprovalNode `json:"approval,omitempty"`
 
-	// prompt says what the agent should do. ${{ expression }} is replaced by its value, and
-	// expressions within the value are not evaluated; $${{ is a literal ${{. If the result
-	// is larger than 64 KiB, the node fails.
+	// prompt is the first user message to the agent. ${{ expression }} is replaced by the value
+	// of the expression, in which expressions are not evaluated again; $${{ is a literal ${{.
+	// If the result is larger than 64 KiB, the node fails with reason TooLarge.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB"
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// input gives the values that the Agent or the Workflow declares as its input: an
-	// object of JSON values, with {cel: "..."} at any depth for the value of an
-	// expression. Names and types are checked when the Workflow is applied. At most
-	// 16 KiB of JSON with the values of the expressions.
+	// input has the values that spec.input of the Agent or Workflow declares: a JSON object, in
+	// which {cel: "..."} at any depth is replaced by the value of the expression. Names and
+	// types are checked when the Workflow is applied. If the result is larger than 16 KiB, the
+	// node fails with reason TooLarge.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
-	// dependsOn names nodes to wait for, in addition to the nodes that expressions read.
+	// dependsOn has the names of nodes to wait for, in addition to the nodes that expressions
+	// of this node read. At most 64.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=40
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`
 
-	// when is a condition, evaluated once when the node could start. If it is false, the
-	// node is skipped. Nodes that wait for it still start, unless their own when is false.
+	// when is a CEL expression of type bool, evaluated once when the node could start. If it is
+	// false, the node is skipped. Nodes that wait for a skipped node still start. Default:
+	// true.
 	// +optional
 	When Expression `json:"when,omitempty"`
 
-	// forEach does the node once for each item of a list. Its output is the list of
-	// theirs, in their order.
+	// forEach runs the node once for each item of a list. The output of the node is the list of
+	// the outputs, in the order of the items. Default: the node runs once.
 	// +optional
 	ForEach *ForEach `json:"forEach,omitempty"`
 
-	// loop repeats the node until a condition holds. Its output is the output of the last
-	// iteration.
+	// loop repeats the node until a condition is true. The output of the node is the output of
+	// the last iteration. Default: the node runs once.
 	// +optional
 	Loop *Loop `json:"loop,omitempty"`
 
-	// onFailure says what happens if the node fails. Fail: no other node starts, active
-	// nodes are stopped, and after finally the Run ends with reason NodeFailed. Continue:
-	// the Run continues, and other nodes read the output of this node as an optional value.
-	// Default Fail.
+	// onFailure is what happens if the node fails. Fail: no other node starts, active nodes are
+	// stopped, and after finally the Run ends with reason NodeFailed. Continue: the Run
+	// continues, and expressions of other nodes read the output of this node as an optional
+	// value. Default Fail.
 	// +kubebuilder:validation:Enum=Fail;Continue
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 
-	// maxRetries of the Runs of this node, as Run.spec.maxRetries. Default 1.
+	// maxRetries is spec.maxRetries of the child Runs of this node, 0 to 20. Default 1.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +optional
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
-	// limits lower those of the Agent for each Run of this node.
+	// limits lower the limits of the Agent or Workflow for each child Run of this node. A limit
+	// that is not set here stays as they set it.
 	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// workspace is where the files of an agent are. Default: its own.
+	// workspace shares the files of another node. Default: each child Run has its own files.
 	// +optional
 	Workspace *NodeWorkspace `json:"workspace,omitempty"`
 }
 
-// Expression is a CEL expression, of at most 4 KiB.
+// Expression is a CEL expression of at most 4 KiB.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=4096
 type Expression string
 
-// ForEach runs a node once for each item of a list. Expressions of the node read item and
-// index, from 0.
+// ForEach runs a node once for each item of a list. Expressions of the node can read item and
+// index, which starts at 0.
 type ForEach struct {
-	// items is an expression for a list of at most 500 items, evaluated once when the node
-	// starts. A longer list fails the node.
+	// items is a CEL expression of a list of at most 500 items, evaluated once when the node
+	// starts. A longer list fails the node with reason TooManyItems.
 	// +required
 	Items Expression `json:"items"`
 
@@ -117,23 +127,23 @@ type ForEach struct {
 	MaxParallel int32 `json:"maxParallel,omitempty"`
 }
 
-// Loop repeats a node until a condition holds. Expressions of the node read iteration, from
-// 1, and previous: the iteration before, which is optional.
+// Loop repeats a node until a condition is true. Expressions of the node can read iteration,
+// which starts at 1, and previous, the iteration before, as an optional value.
 type Loop struct {
-	// until is a condition that is evaluated after each iteration; self is that iteration
-	// (output, text, succeeded). True ends the loop.
+	// until is a CEL expression of type bool, evaluated after each iteration. It can read
+	// self.output, self.text and self.succeeded of that iteration. True ends the loop.
 	// +required
 	Until Expression `json:"until"`
 
-	// maxIterations bounds the iterations, 1 to 100. If the condition does not hold after
-	// them, the node fails with reason IterationLimit. Default 10.
+	// maxIterations is the maximum number of iterations, 1 to 100. If until is still false
+	// after the last one, the node fails with reason IterationLimit. Default 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxIterations int32 `json:"maxIterations,omitempty"`
 }
 
-// OnFailure is what follows when a node fails.
+// OnFailure is what happens when a node fails.
 type OnFailure string
 
 // What follows when a node fails.
@@ -142,42 +152,40 @@ const (
 	OnFailureContinue OnFailure = "Continue"
 )
 
-// NodeWorkspace is where the files of a node are.
+// NodeWorkspace shares the files of another node.
 type NodeWorkspace struct {
-	// from names a node whose files this one works on: it waits for it, and has its
-	// volume. Agents of both have workspace.durability Volume; else the Workflow is
-	// not Ready, reason NodeInvalid. Two that have the files of one at the same time
-	// are on one machine.
+	// from is the name of a node whose PersistentVolumeClaim this node mounts too. This node
+	// waits for that node. The Agents of both need workspace.durability Volume, otherwise the
+	// Workflow is not Ready, reason NodeInvalid. With accessMode ReadWriteOnce, nodes that use
+	// the same claim at the same time run on the same cluster node.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +required
 	From string `json:"from"`
 }
 
-// ApprovalNode asks a person. The request stands in status.progress.pending of
-// the Run and is answered by a Decision. The node's output is {approved, by, at,
-// reason, input}. A Deny fails it with reason Denied, unless an expression
-// reads approved: then it succeeds with false.
+// ApprovalNode asks a user to approve or deny with a Decision.
 type ApprovalNode struct {
-	// message is what is asked, with ${{ expression }} as in a prompt; at most 1 KiB
-	// when the values are in, the rest is cut.
+	// message is the text of the request. ${{ expression }} is replaced by the value of the
+	// expression. The result is cut after 1 KiB.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
 	// +required
 	Message string `json:"message"`
 
-	// approvers narrow who may decide. Default: every user who may create Decisions.
+	// approvers restrict which users may decide. Default: all users who may create Decisions.
 	// +optional
 	Approvers *Approvers `json:"approvers,omitempty"`
 
-	// expiresAfter is how long it waits; then it counts as denied. Default 168h.
+	// expiresAfter is how long the request stays open, 1s to 720h. After it the request counts
+	// as denied. Default 168h.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) >= duration('1s') && duration(string(self)) <= duration('720h'))",message="must be at least 1s and at most 720h"
 	// +optional
 	ExpiresAfter Duration `json:"expiresAfter,omitempty"`
 
-	// input declares the value that an approver gives with the Decision. At most 1 KiB
-	// as a JSON Schema. Default: no value.
+	// input declares a value that the approver gives in spec.value of the Decision. Its JSON
+	// Schema has at most 1 KiB. Default: no value.
 	// +optional
 	Input *Input `json:"input,omitempty"`
 }

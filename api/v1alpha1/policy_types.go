@@ -1,37 +1,40 @@
 package v1alpha1
 
-// PolicyRule decides about the tool calls that it matches.
+// PolicyRule allows, denies or asks about the tool calls that it matches.
 type PolicyRule struct {
-	// name of the rule, for messages and the log.
+	// name is the name of the rule in messages and in the log.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and -"
 	// +required
 	Name string `json:"name"`
 
 	// when is a CEL expression over tool, args, agent, run and shell that selects calls, for
-	// example tool == 'HTTPRequest' && args.method != 'GET'. Default: every call.
+	// example tool == 'HTTPRequest' && args.method != 'GET'. If it does not compile, the Agent
+	// is not Ready, reason PolicyInvalid. Default: all calls.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// answer is Allow, Deny (the model reads the reason and continues) or Ask (a user
-	// decides, reason AwaitingApproval).
+	// answer is what happens to a matching call. Allow: it is made. Deny: it is not made; the
+	// model reads the reason and continues. Ask: it waits until a user approves or denies it
+	// with a Decision, reason AwaitingApproval.
 	// +kubebuilder:validation:Enum=Allow;Deny;Ask
 	// +required
 	Answer PolicyAnswer `json:"answer"`
 
-	// reason is shown to the model with a Deny, and to approvers with an Ask.
+	// reason is shown to the model (Deny) or to the approvers (Ask).
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 512",message="must be at most 512 bytes"
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// approvers restrict who may decide. Default: all users who may create Decisions.
+	// approvers restrict which users may decide (Ask). Default: all users who may create
+	// Decisions.
 	// +optional
 	Approvers *Approvers `json:"approvers,omitempty"`
 }
 
-// PolicyAnswer is the decision about a call.
+// PolicyAnswer is what happens to a tool call.
 type PolicyAnswer string
 
 // The decisions about a call.
@@ -41,9 +44,10 @@ const (
 	PolicyAsk   PolicyAnswer = "Ask"
 )
 
-// Approval has a person decide on calls of a tool.
+// Approval makes calls of a tool wait until a user approves them.
 type Approval struct {
-	// when is a CEL expression that says which calls, as in policy. Default: all.
+	// when is a CEL expression that selects calls, as in spec.policy. If it does not compile,
+	// the Agent is not Ready, reason PolicyInvalid. Default: all calls.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	When string `json:"when,omitempty"`
@@ -53,10 +57,10 @@ type Approval struct {
 	Approvers *Approvers `json:"approvers,omitempty"`
 }
 
-// Approvers are the users who may decide.
+// Approvers are users who may decide.
 type Approvers struct {
-	// groups are names of groups as the API server knows them. A Decision must name
-	// one of them in spec.groups, and its author must be a member.
+	// groups are names of user groups, as the API server authenticates them, at most 8. A
+	// Decision must name one of them in spec.groups, and its author must be a member.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8

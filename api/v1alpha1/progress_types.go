@@ -4,13 +4,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RunProgress is what the runner reports: the last steps, exact counts, and in the
-// end a committed result. Its size is bounded. The transcript is in the pod's log.
+// RunProgress is what the runner reports. Its size is bounded: the complete transcript is in
+// the log of the pod.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.pending) || size(self.pending) == 0 || !has(self.result) || !(has(self.result.text) || has(self.result.files))",message="a Run that waits for people has no text and files yet"
 type RunProgress struct {
-	// version is the version of the protocol between operator and runner. If the
-	// runner's is newer than the operator's, the Run fails with reason Misconfigured.
+	// version is the version of the protocol between operator and runner. If the version of the
+	// runner is newer than that of the operator, the Run ends with reason Misconfigured.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Version int32 `json:"version,omitempty"`
@@ -18,20 +18,22 @@ type RunProgress struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// sequence increases with each report. It is the runner's clock in milliseconds.
+	// sequence increases with each report. It is a time in milliseconds since 1970.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// effects is set to Begun before the first tool call that may change something.
+	// effects is Begun from the first tool call that may change something. Then a Run with
+	// workspace.durability Pod does not start again after a lost pod.
 	// +kubebuilder:validation:Enum=Begun
 	// +optional
 	Effects Effects `json:"effects,omitempty"`
-	// state is what the Run waits for, as a reason of Succeeded=Unknown. It is empty
-	// while the Run works.
+	// state is what the Run waits for, as a reason of Succeeded=Unknown. It is empty while the
+	// agent works.
 	// +kubebuilder:validation:Enum=RateLimited;AwaitingAnswer;AwaitingApproval;AwaitingChild;Paused
 	// +optional
 	State string `json:"state,omitempty"`
-	// model is the name of the Model that answered last.
+	// model is the name of the Model that answered last: a fallback while the Model of the
+	// Agent is unavailable.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
@@ -39,34 +41,33 @@ type RunProgress struct {
 	// step is the current step.
 	// +optional
 	Step *CurrentStep `json:"step,omitempty"`
-	// counts are the numbers of steps, calls and errors of all attempts. They are exact.
+	// counts are the numbers of steps, calls and errors of all attempts.
 	// +optional
 	Counts Counts `json:"counts,omitempty"`
-	// usage is the tokens, cost and time that all attempts used.
+	// usage is the tokens, cost and time of all attempts.
 	// +optional
 	Usage Usage `json:"usage,omitempty"`
-	// recent is the list of the last steps, at most 20, oldest first.
+	// recent has the last 20 steps, oldest first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Recent []RecentStep `json:"recent,omitempty"`
-	// pending are the requests that the Run waits for, oldest first: at most 8, with
-	// at most 6 KiB of questions, arguments, schemas and groups in total. Others
-	// follow when these are decided. To decide one, create a Decision named
+	// pending has the requests that the Run waits for, oldest first. At most 8 requests, with 6
+	// KiB of questions, arguments, schemas and groups in total, are shown at a time; the next
+	// ones follow when these are decided. To decide a request, create a Decision named
 	// <run>.<id>.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.approvers) ? p.approvers.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="questions, arguments, schemas and groups have more than 6 KiB in total"
 	// +optional
 	Pending []PendingRequest `json:"pending,omitempty"`
-	// decided are the last Decisions that the Run acted on or refused, at most 20,
-	// oldest first.
+	// decided has the last 20 Decisions that the Run acted on or refused, oldest first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Decided []DecidedRequest `json:"decided,omitempty"`
-	// confinement is which restrictions of the agent's commands work, as tested when
-	// the sandbox started.
+	// confinement shows which restrictions of the agent's commands work. They are tested when
+	// the sandbox starts.
 	// +optional
 	Confinement *Confinement `json:"confinement,omitempty"`
 	// result is how the attempt ended.
@@ -74,13 +75,13 @@ type RunProgress struct {
 	Result *Result `json:"result,omitempty"`
 }
 
-// Effects says whether the Run may have changed something.
+// Effects is whether the Run may have changed something.
 type Effects string
 
 // EffectsBegun means that the Run may have changed something.
 const EffectsBegun Effects = "Begun"
 
-// CurrentStep is the current step.
+// CurrentStep is the current step: a turn of the model or a tool call.
 type CurrentStep struct {
 	// number is the number of the step, from 1.
 	// +kubebuilder:validation:Minimum=0
@@ -100,9 +101,9 @@ type CurrentStep struct {
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 }
 
-// Counts are the numbers of steps, calls and errors. They are exact.
+// Counts are the numbers of steps, calls and errors.
 type Counts struct {
-	// steps is the number of responses of the model.
+	// steps is the number of turns of the model.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Steps int64 `json:"steps,omitempty"`
@@ -110,7 +111,7 @@ type Counts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ModelCalls int64 `json:"modelCalls,omitempty"`
-	// toolCalls is the number of executed tool calls.
+	// toolCalls is the number of tool calls that were made.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ToolCalls int64 `json:"toolCalls,omitempty"`
@@ -197,16 +198,16 @@ type RecentStep struct {
 
 // PendingRequest is a request to a user, or to the operator for a child Run.
 type PendingRequest struct {
-	// id identifies the request. A Decision on it has the id in spec.request. The id of
-	// a request to approve a call ends in the first 32 digits of digest: an approval
-	// of this id is good for this call only.
+	// id is the id of the request. A Decision on it has the id in spec.request. The id of a
+	// request to approve a call ends in the first 32 digits of digest, so that the approval is
+	// not valid for another call.
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 80",message="must be at most 80 bytes"
 	// +optional
 	ID string `json:"id,omitempty"`
-	// kind is Approval (of a call, or of a node of a workflow), Question, Limit (more of
-	// a limit that was reached) or Delegation (a child Run, which the operator
-	// creates).
+	// kind is Approval (of a tool call, or of a node of a workflow), Question, Limit (to raise
+	// a limit that was reached) or Delegation (a child Run, which the operator creates without
+	// a Decision).
 	// +kubebuilder:validation:Enum=Approval;Question;Limit;Delegation
 	// +optional
 	Kind string `json:"kind,omitempty"`
@@ -226,18 +227,18 @@ type PendingRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Tool string `json:"tool,omitempty"`
-	// args are the arguments of the call as JSON, at most 1 KiB, or the input of the
-	// child Run, at most 4 KiB.
+	// args are the arguments of the call as JSON, at most 1 KiB; for a Delegation, the input of
+	// the child Run, at most 4 KiB.
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
 	// +optional
 	Args string `json:"args,omitempty"`
-	// argsTruncated is true if args are longer than that and their middle is left out.
-	// The event pending in the log of the pod has all of them.
+	// argsTruncated is true if args were too long and their middle is omitted. The event
+	// pending in the log of the pod has all of them.
 	// +optional
 	ArgsTruncated bool `json:"argsTruncated,omitempty"`
-	// digest is the SHA-256 digest of the tool and its complete arguments. Before the
-	// call is made it is computed again: another call needs another approval.
+	// digest is the SHA-256 digest of the tool and its complete arguments. The runner computes
+	// it again before it makes the call; if it differs, the call needs another approval.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
@@ -247,12 +248,10 @@ type PendingRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// approvers are the users who may decide. If empty, every user who may create
-	// Decisions may.
+	// approvers are the users who may decide. If empty, all users who may create Decisions.
 	// +optional
 	Approvers *Approvers `json:"approvers,omitempty"`
-	// schema is the JSON Schema of spec.value of the Decision. If empty, an answer is
-	// any text.
+	// schema is the JSON Schema of spec.value of the Decision. If empty, value is any text.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
@@ -260,8 +259,8 @@ type PendingRequest struct {
 	// askedAt is when the request was made.
 	// +optional
 	AskedAt *metav1.Time `json:"askedAt,omitempty"`
-	// expiresAt is when the request expires: a call is then not made, a question not
-	// answered, and a limit not raised.
+	// expiresAt is when the request expires. Then a call is not made, a question stays
+	// unanswered, and a limit is not raised.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
@@ -287,47 +286,48 @@ type DecidedRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// refused says why the Decision was refused; empty if the Run acted on it.
+	// refused is why the Decision was refused. It is empty if the Run acted on it.
 	// +kubebuilder:validation:MaxLength=124
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 124",message="must be at most 124 bytes"
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }
 
-// Confinement is which restrictions of the agent's commands work. Each was tested when
-// the sandbox started.
+// Confinement shows which restrictions of the agent's commands work. They are tested when the
+// sandbox starts.
 type Confinement struct {
-	// process is Enforced if commands cannot gain privileges and cannot read the memory
-	// of the program that starts them, else Unenforced.
+	// process is Enforced if commands cannot gain privileges and cannot read the memory of the
+	// process that starts them, otherwise Unenforced.
 	// +kubebuilder:validation:Enum=Enforced;Unenforced
 	// +optional
 	Process string `json:"process,omitempty"`
-	// files is Enforced if commands cannot replace the files that connect the sandbox
-	// with the runner, else Unenforced.
+	// files is Enforced if commands cannot replace the files that connect the sandbox with the
+	// runner, otherwise Unenforced.
 	// +kubebuilder:validation:Enum=Enforced;Unenforced
 	// +optional
 	Files string `json:"files,omitempty"`
-	// network is Enforced if nothing outside the pod was reached. It is PortsOnly if
-	// ports below 1024 and UDP were refused but a higher port answered: a NetworkPolicy
-	// closes those, if the cluster enforces it. Otherwise it is Unenforced.
+	// network is Enforced if a test reached nothing outside the pod. PortsOnly: ports below
+	// 1024 and UDP were refused, but a higher port answered; a NetworkPolicy closes it, if the
+	// network plugin enforces NetworkPolicies. Unenforced: more was reached.
 	// +kubebuilder:validation:Enum=Enforced;PortsOnly;Unenforced
 	// +optional
 	Network string `json:"network,omitempty"`
-	// landlockABI is the version of Landlock in the node's kernel. 0 means none.
+	// landlockABI is the version of Landlock in the kernel of the cluster node. 0: the kernel
+	// does not have Landlock.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	LandlockABI int32 `json:"landlockABI,omitempty"`
 }
 
-// Result is how an attempt ended. Only a committed result is final: an exit code alone
-// never means success. A result that is not committed, with reason Waiting or Paused,
-// means that the runner exited on purpose and the next attempt continues.
+// Result is how an attempt ended. Only a committed result is final: an exit code alone never
+// means success. A result that is not committed, with reason Waiting or Paused, means that the
+// runner exited intentionally and the next attempt resumes.
 type Result struct {
-	// committed is true once the result is final.
+	// committed is true if the result is final.
 	// +optional
 	Committed bool `json:"committed,omitempty"`
-	// reason is why the attempt ended. Of a committed result it is the reason of the
-	// condition Succeeded.
+	// reason is why the attempt ended. The reason of a committed result becomes the reason of
+	// the condition Succeeded.
 	// +kubebuilder:validation:Enum=Finished;StepLimit;TokenLimit;CostLimit;DurationLimit;ContextTooLong;Stuck;Denied;Rejected;Stopped;ModelUnavailable;ToolUnavailable;InvalidOutput;RunnerFailed;StorageFull;PublishFailed;SecretMissing;Misconfigured;Interrupted;Fenced;Waiting;Paused;DeadlineExceeded;NodeFailed;IterationLimit;AttemptsExhausted;DisruptionsExhausted;PodLost;OutOfMemory;ImagePullFailed;InvalidImage;PendingTimeout;AdmissionDenied;SandboxAltered;PodNameConflict;TaskTooLarge;DecisionMismatch;Restored;RevisionUnsupported
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -336,37 +336,36 @@ type Result struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Message string `json:"message,omitempty"`
-	// warning names endpoints of Toolsets, hooks and tools that no call could reach,
-	// although the work ended. It is added to the message of the Run, and reported by an
-	// event with reason ToolUnavailable.
+	// warning names Toolsets, hooks and tools whose endpoint no call could reach, although the
+	// Run finished. The message of the Run and an event with reason ToolUnavailable repeat it.
 	// +kubebuilder:validation:MaxLength=216
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
 	// +optional
 	Warning string `json:"warning,omitempty"`
-	// text is the last message of the agent, at most 8 KiB.
+	// text is the final answer of the agent, at most 8 KiB.
 	// +kubebuilder:validation:MaxLength=8192
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 8192",message="must be at most 8 KiB"
 	// +optional
 	Text string `json:"text,omitempty"`
-	// output is the answer of the agent as JSON that is valid against output.schema, at
-	// most 16 KiB.
+	// output is the final value of the agent as JSON that matches output.schema, at most 16
+	// KiB. It is empty if the Agent has no output.schema.
 	// +kubebuilder:validation:MaxLength=16384
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 16384",message="must be at most 16 KiB"
 	// +optional
 	Output string `json:"output,omitempty"`
-	// files is the list of files that tools created or changed in the workspace, at most 20.
+	// files are files that tools created or changed in the workspace, at most 20.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Files []File `json:"files,omitempty"`
-	// published is the Git branch that the changes were pushed to.
+	// published is the Git branch to which the files were pushed.
 	// +optional
 	Published *Published `json:"published,omitempty"`
 }
 
-// Published is a Git branch that changes were pushed to.
+// Published is a Git branch to which files were pushed.
 type Published struct {
-	// branch is deckhand/<run>.
+	// branch is the name of the branch, deckhand/<run>.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional

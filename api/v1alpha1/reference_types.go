@@ -7,20 +7,20 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 type ObjectName string
 
-// SecretRef names a Secret in the same namespace.
+// SecretRef is a reference to a Secret in the same namespace.
 type SecretRef struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +required
 	Name ObjectName `json:"name"`
 }
 
-// SecretKeyRef names one key of a Secret in the same namespace.
+// SecretKeyRef is a reference to one key of a Secret in the same namespace.
 type SecretKeyRef struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +required
 	Name ObjectName `json:"name"`
 
-	// key in the Secret, for example api-key.
+	// key is the key in the Secret, for example api-key.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, -, _ and ."
@@ -28,20 +28,20 @@ type SecretKeyRef struct {
 	Key string `json:"key"`
 }
 
-// ConfigMapRef names a ConfigMap in the same namespace.
+// ConfigMapRef is a reference to a ConfigMap in the same namespace.
 type ConfigMapRef struct {
-	// name of the ConfigMap.
+	// name is the name of the ConfigMap.
 	// +required
 	Name ObjectName `json:"name"`
 }
 
-// ConfigMapKeyRef names one key of a ConfigMap in the same namespace.
+// ConfigMapKeyRef is a reference to one key of a ConfigMap in the same namespace.
 type ConfigMapKeyRef struct {
-	// name of the ConfigMap.
+	// name is the name of the ConfigMap.
 	// +required
 	Name ObjectName `json:"name"`
 
-	// key in the ConfigMap, for example ca.crt.
+	// key is the key in the ConfigMap, for example ca.crt.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..')",message="must be a key of a ConfigMap: letters, digits, -, _ and ."
@@ -49,9 +49,10 @@ type ConfigMapKeyRef struct {
 	Key string `json:"key"`
 }
 
-// Header is one HTTP header.
+// Header is an HTTP header.
 type Header struct {
-	// name of the header.
+	// name is the name of the header. Authorization, Proxy-Authorization and Cookie are not
+	// allowed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="must be the name of a header: letters, digits and -"
@@ -59,7 +60,7 @@ type Header struct {
 	// +required
 	Name string `json:"name"`
 
-	// value of the header.
+	// value is the value, one line of at most 1,024 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\r\\n]')",message="must be one line"

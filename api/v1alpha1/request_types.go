@@ -4,10 +4,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Auth says how requests authenticate. Credentials are never sent to another host
-// that the server redirects to. Secrets are read again when the server refuses
-// their values. While a Secret or a key is missing, a Run waits with reason
-// SecretMissing.
+// Auth is how requests authenticate. Exactly one of its fields is required. Credentials are not
+// sent to another host after a redirect. If the server refuses a value, its Secret is read
+// again. While a Secret or a key is missing, a Run waits with reason SecretMissing.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.bearer), has(self.header), has(self.basic), has(self.oauthClientCredentials)].exists_one(x, x)",message="auth has exactly one of bearer, header, basic and oauthClientCredentials: write bearer: {tokenSecretRef: {name: github, key: token}}"
 type Auth struct {
@@ -15,62 +14,63 @@ type Auth struct {
 	// +optional
 	Bearer *BearerAuth `json:"bearer,omitempty"`
 
-	// header sends the value of a Secret in a header of your choice.
+	// header sends a value in a header that you name.
 	// +optional
 	Header *HeaderAuth `json:"header,omitempty"`
 
-	// basic sends a user name and a password.
+	// basic sends a user name and a password (HTTP basic authentication).
 	// +optional
 	Basic *BasicAuth `json:"basic,omitempty"`
 
-	// oauthClientCredentials gets a token from an OAuth 2.0 token endpoint with the
-	// grant type client_credentials.
+	// oauthClientCredentials requests a token from an OAuth 2.0 token endpoint with the grant
+	// type client_credentials, and sends it as a bearer token.
 	// +optional
 	OAuthClientCredentials *OAuthClientCredentials `json:"oauthClientCredentials,omitempty"`
 }
 
 // BearerAuth sends a token in the header Authorization.
 type BearerAuth struct {
-	// tokenSecretRef names the key of a Secret that holds the token.
+	// tokenSecretRef is the key of a Secret, in the same namespace, with the token.
 	// +required
 	TokenSecretRef SecretKeyRef `json:"tokenSecretRef"`
 }
 
-// HeaderAuth sends the value of a Secret in a header.
+// HeaderAuth sends a value in a header.
 type HeaderAuth struct {
-	// name of the header, for example X-API-Key.
+	// name is the name of the header, for example X-API-Key.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="must be the name of a header: write X-API-Key"
 	// +required
 	Name string `json:"name"`
 
-	// valueSecretRef names the key of a Secret that holds the value.
+	// valueSecretRef is the key of a Secret, in the same namespace, with the value.
 	// +required
 	ValueSecretRef SecretKeyRef `json:"valueSecretRef"`
 }
 
 // BasicAuth sends a user name and a password.
 type BasicAuth struct {
-	// secretRef names a Secret with the keys username and password, for example one
-	// of type kubernetes.io/basic-auth.
+	// secretRef is a Secret, in the same namespace, with the keys username and password, for
+	// example of type kubernetes.io/basic-auth.
 	// +required
 	SecretRef SecretRef `json:"secretRef"`
 }
 
-// OAuthClientCredentials gets a token with the grant type client_credentials.
+// OAuthClientCredentials requests a token with the grant type client_credentials.
 type OAuthClientCredentials struct {
-	// secretRef names a Secret with the keys client-id and client-secret.
+	// secretRef is a Secret, in the same namespace, with the keys client-id and client-secret.
 	// +required
 	SecretRef SecretRef `json:"secretRef"`
 
-	// tokenURL is the token endpoint.
+	// tokenURL is the URL of the token endpoint. If the endpoint refuses the client, the
+	// attempt ends with reason ToolUnavailable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://login.example.com/token"
 	// +required
 	TokenURL string `json:"tokenURL"`
 
-	// scopes are requested with the token. Default: none.
+	// scopes are the scopes that are requested, at most 16. Default: none.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=256
@@ -78,16 +78,18 @@ type OAuthClientCredentials struct {
 	Scopes []string `json:"scopes,omitempty"`
 }
 
-// Requests are tools that are requests to an HTTP API.
+// Requests are tools that each send one request to an HTTP API.
 type Requests struct {
-	// baseURL begins the URL of each.
+	// baseURL is the URL to which the path of each tool is appended, for example
+	// https://api.example.com/v1.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://api.example.com/v1"
 	// +required
 	BaseURL string `json:"baseURL"`
 
-	// headers are sent with every request. Do not put a secret here: use auth.
+	// headers are HTTP headers of every request, at most 16. Values can be read by every user
+	// who may read the Toolset: for a secret use auth.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -95,11 +97,13 @@ type Requests struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// auth says how requests authenticate. Default: not at all.
+	// auth is how requests authenticate. Exactly one of its fields is required. If the server
+	// refuses a value, the Secret is read again. While a Secret or a key is missing, a Run
+	// waits with reason SecretMissing. Default: without credentials.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 
-	// tools are the requests.
+	// tools are the tools, one for each kind of request.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -108,43 +112,44 @@ type Requests struct {
 	Tools []RequestTool `json:"tools"`
 }
 
-// RequestTool is a tool that sends one request. In path, query and body ${{ input.x }} is
-// replaced by the value x of its arguments, escaped for its position: a value cannot become
-// another part of the path, another parameter or another field.
+// RequestTool is a tool that sends one request. In path, query and body, ${{ input.x }} is
+// replaced by the argument x, escaped for its position: a value cannot add a path segment, a
+// parameter or a field.
 type RequestTool struct {
-	// name of the tool, after that of the Toolset.
+	// name is the name of the tool. The model sees <toolset>__<name>.
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,48}$')",message="must be a name that models take: at most 48 letters, digits, _ and -"
 	// +required
 	Name string `json:"name"`
 
-	// description tells the model what it does and when to use it.
+	// description tells the model what the tool does and when to use it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	Description string `json:"description"`
 
-	// method of the request. GET and HEAD change nothing, PUT and DELETE may be made
-	// twice, the others once.
+	// method is the HTTP method. If a crash interrupts a request, GET, HEAD, PUT and DELETE are
+	// repeated. POST and PATCH are not, and the model gets a message about it.
 	// +kubebuilder:validation:Enum=GET;HEAD;POST;PUT;PATCH;DELETE
 	// +required
 	Method string `json:"method"`
 
-	// path after baseURL: /issues/${{ input.number }}.
+	// path is appended to baseURL, for example /issues/${{ input.number }}. A name that input
+	// does not declare makes the Toolset not Ready, reason ToolsetInvalid.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with /"
 	// +required
 	Path string `json:"path"`
 
-	// query are the parameters of the URL. One whose value is ${{ input.x }} alone is
-	// left out where x is not given.
+	// query are the parameters of the URL, at most 32. A parameter whose whole value is ${{
+	// input.x }} is omitted if the argument x is absent.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="a parameter has a name of at most 128 characters and a value of at most 1024"
 	// +optional
 	Query map[string]string `json:"query,omitempty"`
 
-	// body is JSON. A string that is ${{ input.x }} alone becomes the value x,
-	// whatever its type, and is left out where x is not given.
+	// body is the JSON body. A string that is only ${{ input.x }} is replaced by the argument x
+	// with its type, and omitted if x is absent. Default: no body.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Body *runtime.RawExtension `json:"body,omitempty"`

@@ -5,8 +5,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Run is one piece of work, done once: by an Agent with a prompt, or by a Workflow with its
-// input.
+// Run is one execution of an Agent with a prompt, or of a Workflow with its input. Like a Job,
+// it runs once: the operator starts a pod for each attempt, and the condition Succeeded shows
+// how it ended. To do the work again, create another Run.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Run
+//	metadata: {name: review-readme}
+//	spec:
+//	  agent: reviewer
+//	  prompt: Review the README.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -33,7 +43,8 @@ type Run struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the work. Only desiredState and ttlSecondsAfterFinished may change.
+	// spec is the work to do. Exactly one of agent and workflow is required. Only desiredState
+	// and ttlSecondsAfterFinished can be changed; to change anything else, create another Run.
 	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent)",message="spec.agent is fixed: create another Run"
 	// +kubebuilder:validation:XValidation:rule="has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow)",message="spec.workflow is fixed: create another Run"
 	// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt)",message="spec.prompt is fixed: create another Run"
@@ -45,13 +56,14 @@ type Run struct {
 	// +required
 	Spec RunSpec `json:"spec"`
 
-	// status is the state of the Run.
+	// status is the observed state of the Run. The runner writes progress, and the operator
+	// everything else; for a workflow Run the operator writes progress too.
 	// +kubebuilder:default={conditions:{{type:"Reconciling",status:"True",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"},{type:"Succeeded",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status RunStatus `json:"status,omitempty"`
 }
 
-// RunSpec is one piece of work. To try again, create another Run.
+// RunSpec is the work of a Run.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what to do: write a prompt, or input as the Agent declares it"
@@ -59,28 +71,29 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="of a workflow steps, tokens, cost, duration, pending and deadline are limited: remove modelCalls, toolCalls, depth, wait and whenReached, or set them on the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are for agents: set maxRetries on the nodes of the Workflow"
 type RunSpec struct {
-	// agent names the Agent, in the same namespace, that does the work. While it
-	// does not exist, or is not Ready, the Run waits with Succeeded=Unknown,
-	// reason Pending, for limits.pending at most.
+	// agent is the name of the Agent, in the same namespace, that does the work. While it does
+	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
+	// most limits.pending.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +optional
 	Agent string `json:"agent,omitempty"`
 
-	// workflow names the Workflow, in the same namespace, that does the work: in
-	// child Runs, which carry the label deckhand.dev/workflow-run. While it does not
-	// exist, or is not Ready, the Run waits with Succeeded=Unknown, reason Pending,
-	// for limits.pending at most.
+	// workflow is the name of the Workflow, in the same namespace, that does the work. Its
+	// nodes run as child Runs with the label deckhand.dev/workflow-run. While the Workflow does
+	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
+	// most limits.pending.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
 	// +optional
 	Workflow string `json:"workflow,omitempty"`
 
-	// prompt says what to do, at most 64 KiB. ${{ input.x }} is replaced by the value x of
-	// input; $${{ is a literal ${{. It may be omitted if input says what to do. A task that
-	// is too large for a pod ends the Run with reason TaskTooLarge before a pod is created.
+	// prompt is the first user message to the model, at most 64 KiB. An agent needs prompt,
+	// input or both; a workflow has no prompt. ${{ input.x }} is replaced by the value x of
+	// input; $${{ is a literal ${{. Prompt and input share a pod annotation of 48 KiB: if they
+	// do not fit, the Run ends with reason TaskTooLarge before a pod is created.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: put long material into files"
@@ -88,56 +101,63 @@ type RunSpec struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// input gives the values that the Agent or the Workflow declares as its input: an
-	// object of at most 16 KiB of JSON. Values that do not fit end the Run before it
-	// starts, reason Misconfigured; the message has their path.
+	// input has the values that spec.input of the Agent or Workflow declares: a JSON object of
+	// at most 16 KiB. If a value does not match the declaration, the Run ends before it starts
+	// with reason Misconfigured, and the message has the path of the value.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
-	// user says for whom the Run is. Hooks and tools receive it.
+	// user is the name of the user on whose behalf the agent works, at most 253 bytes. Hooks,
+	// policies (run.user) and custom tools receive it. It is not verified: the user who creates
+	// the Run chooses it. Default: empty.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	User string `json:"user,omitempty"`
 
-	// limits lower the Agent's limits, or the Workflow's, for this Run; where they
-	// are higher those hold. Of a Workflow steps, tokens, cost, duration, pending and
-	// deadline count.
+	// limits lower the limits of the Agent or Workflow for this Run. A value that is higher
+	// than theirs has no effect, and a limit that is not set here stays as they set it. For a
+	// workflow only steps, tokens, cost, duration, pending and deadline are allowed.
 	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// maxRetries is how many failed attempts are retried before the Run fails.
-	// Default 1.
+	// maxRetries is how many failed attempts are retried, 0 to 20. One more failed attempt ends
+	// the Run with reason AttemptsExhausted, or with its own reason if maxRetries is 0.
+	// Failures that another attempt cannot change, for example a reached limit, are not
+	// retried. Default 1. For a workflow set maxRetries of its nodes instead.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +kubebuilder:default=1
 	// +optional
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
-	// maxDisruptions is how many attempts may be lost to infrastructure (eviction,
-	// node loss, pod deletion) before the Run fails. Default 10.
+	// maxDisruptions is how many attempts may be lost to infrastructure (eviction, node loss,
+	// pod deletion), 0 to 20. One more lost attempt ends the Run with reason
+	// DisruptionsExhausted, or with its own reason if maxDisruptions is 0. Default 10. Not for
+	// workflows.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +kubebuilder:default=10
 	// +optional
 	MaxDisruptions *int32 `json:"maxDisruptions,omitempty"`
 
-	// desiredState is Running, Paused to hold the Run at its next safe point until
-	// it is Running again (with durability: Volume its pod goes meanwhile; without,
-	// it holds in its pod for limits.wait at most), or
-	// Stopped to end it there. A stopped Run does not start again. Default Running.
+	// desiredState is Running, Paused or Stopped. Paused and Stopped take effect at the next
+	// safe point, when the running calls have finished. Paused holds the Run until it is
+	// Running again: with workspace.durability Volume its pod ends, with Pod it stays, for at
+	// most limits.wait. Stopped ends the Run with reason Stopped; it cannot be started again.
+	// Default Running.
 	// +kubebuilder:validation:Enum=Running;Paused;Stopped
 	// +kubebuilder:default=Running
 	// +optional
 	DesiredState DesiredState `json:"desiredState,omitempty"`
 
-	// ttlSecondsAfterFinished deletes the Run that long after it finished.
-	// Default: never. It is not honored on a Run that carries a label or
-	// annotation of Flux or Argo CD: Git would make it again.
+	// ttlSecondsAfterFinished is after how many seconds a finished Run is deleted. Default:
+	// never. It is ignored if the Run has a label or annotation of Flux or Argo CD, because
+	// these tools would create it again.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
@@ -153,15 +173,14 @@ const (
 	DesiredStopped DesiredState = "Stopped"
 )
 
-// RunStatus has two writers. The runner writes progress and the operator everything
-// else; of a workflow Run the operator writes progress too. The conditions Succeeded and
-// Finished of a finished Run never change.
+// RunStatus is the observed state of a Run. The conditions Succeeded and Finished of a finished
+// Run never change.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="a Run has nodes, or steps, text and files of its own"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="a finished Run stays finished"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the outcome of a finished Run never changes"
 type RunStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -169,9 +188,10 @@ type RunStatus struct {
 	// +optional
 	Target *RunTarget `json:"target,omitempty"`
 
-	// conditions holds Succeeded, Finished, Reconciling and Stalled, and at most 4
-	// conditions of other controllers, for example of a queue. The operator changes
-	// only its own.
+	// conditions has Succeeded, Finished, Reconciling and Stalled. Succeeded is Unknown while
+	// the Run is active, and then True or False, which is final. Its reason and message say
+	// what the Run does or waits for, or how it ended. Finished is True when the Run has ended
+	// in any way. Other controllers may add up to 4 conditions.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -181,17 +201,17 @@ type RunStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// attempt is the current attempt.
+	// attempt is the current or last attempt. A workflow Run has none.
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`
 
-	// failures is the number of attempts that failed. spec.maxRetries limits it.
+	// failures is the number of failed attempts. spec.maxRetries bounds it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
-	// disruptions is the number of attempts that were lost to the infrastructure, for
-	// example to an eviction. spec.maxDisruptions limits it.
+	// disruptions is the number of attempts that were lost to infrastructure, for example to an
+	// eviction. spec.maxDisruptions bounds it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Disruptions int32 `json:"disruptions,omitempty"`
@@ -204,31 +224,31 @@ type RunStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// workflowRevision is the hash of the revision of the Workflow, with the Agents
-	// that it names. It stays the same for the whole Run.
+	// workflowRevision is the hash of the stored revision of the Workflow and of the Agents
+	// that it names. The Run keeps it to its end.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	WorkflowRevision string `json:"workflowRevision,omitempty"`
 
-	// nodes is the state of each node of a workflow Run, in the order of the Workflow.
+	// nodes has the state of each node of a workflow Run, in the order of the Workflow.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
-	// progress is what the runner reports. Of a workflow Run it is the sum of its child
-	// Runs.
+	// progress is what the runner reports: steps, usage, pending requests and the result. For a
+	// workflow Run it is the sum over its child Runs.
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
 
-	// internal is what the operator remembers between two reconciliations. It is not
-	// part of the API: its fields may change in any release.
+	// internal is data that the operator keeps between reconciliations. It is not part of the
+	// API: its fields may change in any release.
 	// +optional
 	Internal RunInternal `json:"internal,omitzero"`
 }
 
-// RunTarget names the object that does the work of a Run.
+// RunTarget is a reference to the object that does the work of a Run.
 type RunTarget struct {
 	// kind is Agent or Workflow.
 	// +kubebuilder:validation:Enum=Agent;Workflow
@@ -249,19 +269,19 @@ const (
 	TargetWorkflow TargetKind = "Workflow"
 )
 
-// RunInternal is what the operator remembers between two reconciliations. It is
-// not part of the API: its fields may change in any release.
+// RunInternal is data that the operator keeps between reconciliations. It is not part of the
+// API: its fields may change in any release.
 type RunInternal struct {
-	// pendingSince is when the current wait for something outside the Run began, for
-	// example for a Secret. limits.pending counts from here.
+	// pendingSince is when the current wait for something outside the Run began, for example
+	// for a Secret. limits.pending counts from here.
 	// +optional
 	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
 	// resumedAt is when the Run was last resumed or left the queue. limits.pending
 	// does not count the time before.
 	// +optional
 	ResumedAt *metav1.Time `json:"resumedAt,omitempty"`
-	// delegated are hashes of the delegation requests that a child Run was created
-	// for, so that no request creates a second child Run after the first is deleted.
+	// delegated has a hash of each delegation request for which a child Run was created. A
+	// deleted child Run is not created again.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=6
@@ -269,9 +289,9 @@ type RunInternal struct {
 	Delegated []string `json:"delegated,omitempty"`
 }
 
-// Attempt is one execution of a Run, in a pod of its own.
+// Attempt is one execution of a Run, in its own pod.
 type Attempt struct {
-	// number increases by one with each attempt. No number is used twice.
+	// number is 1 for the first attempt and increases by one. No number is used twice.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Number int32 `json:"number"`
@@ -279,17 +299,17 @@ type Attempt struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Pod string `json:"pod"`
-	// podUID is the UID of the pod. It is empty until the pod was created.
+	// podUID is the UID of the pod. It is empty until the pod is created.
 	// +kubebuilder:validation:MaxLength=36
 	// +optional
 	PodUID string `json:"podUID,omitempty"`
-	// agentRevision is the hash of the revision of the Agent. It is the same for all
-	// attempts.
+	// agentRevision is the hash of the stored revision of the Agent. All attempts use the same
+	// revision.
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	AgentRevision string `json:"agentRevision"`
-	// volumeClaim is the name of the PersistentVolumeClaim that holds files and
-	// journal. It is the same for all attempts, and empty with durability: Pod.
+	// volumeClaim is the name of the PersistentVolumeClaim with the files and the journal. All
+	// attempts use the same one. It is empty with workspace.durability Pod.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	VolumeClaim string `json:"volumeClaim,omitempty"`

@@ -4,7 +4,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Schedule makes Runs by the clock.
+// Schedule creates Runs at fixed times, as a CronJob creates Jobs.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Schedule
+//	metadata: {name: nightly-audit}
+//	spec:
+//	  schedule: 30 3 * * 1-5
+//	  timeZone: Europe/Berlin
+//	  runTemplate:
+//	    spec:
+//	      agent: auditor
+//	      prompt: Audit the rules.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,21 +39,21 @@ type Schedule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is when, and what.
+	// spec is when Runs are created, and the template for them.
 	// +required
 	Spec ScheduleSpec `json:"spec"`
 
-	// status is when it was, and when it will be.
+	// status is the observed state of the Schedule.
 	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ScheduleStatus `json:"status,omitempty"`
 }
 
-// ScheduleSpec is when Runs are made, and which.
+// ScheduleSpec is when Runs are created, and the template for them.
 type ScheduleSpec struct {
-	// schedule is a time in cron's form: minute, hour, day of the month, month, day
-	// of the week; or @hourly, @daily, @weekly, @monthly, @yearly. What is none
-	// makes the Schedule not Ready, reason ScheduleInvalid.
+	// schedule is the times in cron format: minute, hour, day of the month, month, day of the
+	// week; or @hourly, @daily, @weekly, @monthly or @yearly. An invalid value makes the
+	// Schedule not Ready, reason ScheduleInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="write the time zone as timeZone: Europe/Berlin"
@@ -48,76 +61,79 @@ type ScheduleSpec struct {
 	// +required
 	Schedule string `json:"schedule"`
 
-	// timeZone is the name of a time zone: Europe/Berlin. A time that is skipped when the
-	// clocks change is skipped; a time that occurs twice counts once. Default UTC.
+	// timeZone is the name of a time zone, for example Europe/Berlin. A time that is skipped
+	// when the clocks change gets no Run; a time that occurs twice gets one. An unknown name
+	// makes the Schedule not Ready, reason ScheduleInvalid. Default UTC.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// concurrencyPolicy is what happens when it is time and a Run is still active.
-	// Allow: another begins. Forbid: this time is left out, and told. Replace: the
-	// active one is stopped, and the new one begins when it has ended. Default
-	// Forbid.
+	// concurrencyPolicy is what happens at a time when a Run of the Schedule is still active.
+	// Allow: another Run is created. Forbid: no Run is created for this time, and an event says
+	// so. Replace: the active Run is stopped, and the new Run is created when it has ended.
+	// Default Forbid.
 	// +kubebuilder:validation:Enum=Allow;Forbid;Replace
 	// +kubebuilder:default=Forbid
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// suspend makes no more Runs while it is true; times that pass meanwhile are
-	// not made up for. Default false.
+	// suspend is true to create no more Runs. Active Runs continue. Times that pass while it is
+	// true get no Run later. Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// startingDeadline is how late a Run may still be created, for example after the
-	// operator was away. Later the time counts as missed, and an event says so. If several
-	// times have passed, the last one counts. Default 10m.
+	// startingDeadline is how late a Run may be created, for example after the operator was
+	// unavailable, at least 10s. A later time is missed: it gets no Run, and an event says so.
+	// If several times have passed, only the last one gets a Run. Default 10m.
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('10s')",message="must be at least 10s"
 	// +optional
 	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 
-	// jitter is the most that each time is put off by, always the same for one
-	// Schedule, so that many at one hour do not begin at once. Default 0s.
+	// jitter is the maximum delay of each time, at most 24h, so that many Schedules of the same
+	// time do not start together. The delay of one Schedule is always the same. Default 0s.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) <= duration('24h')",message="must be at most 24h"
 	// +optional
 	Jitter *Duration `json:"jitter,omitempty"`
 
-	// successfulRunsHistoryLimit is how many Runs that did their work are kept.
-	// Default 3.
+	// successfulRunsHistoryLimit is how many succeeded Runs are kept, 0 to 100. Older ones are
+	// deleted. Default 3.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=3
 	// +optional
 	SuccessfulRunsHistoryLimit *int32 `json:"successfulRunsHistoryLimit,omitempty"`
 
-	// failedRunsHistoryLimit is how many Runs that failed are kept. Default 5.
+	// failedRunsHistoryLimit is how many failed Runs are kept, 0 to 100. Older ones are
+	// deleted. Default 5.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=5
 	// +optional
 	FailedRunsHistoryLimit *int32 `json:"failedRunsHistoryLimit,omitempty"`
 
-	// runTemplate is what is made.
+	// runTemplate is the template of each Run.
 	// +required
 	RunTemplate RunTemplate `json:"runTemplate"`
 }
 
-// RunTemplate is what a Schedule makes.
+// RunTemplate is the template of the Runs of a Schedule.
 type RunTemplate struct {
-	// labels of each Run. Those of deckhand.dev are its own.
+	// labels are labels of each Run, at most 16. The prefix deckhand.dev is reserved.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="labels of deckhand.dev are Deckhand's own: choose another prefix"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// spec of each Run.
+	// spec is the spec of each Run. The Agent or Workflow may be created later: a Run waits for
+	// it.
 	// +required
 	Spec RunSpec `json:"spec"`
 }
 
-// ConcurrencyPolicy is what happens when it is time and a Run is still active.
+// ConcurrencyPolicy is what happens at a time when a Run of the Schedule is still active.
 type ConcurrencyPolicy string
 
 // The concurrency policies.
@@ -127,34 +143,36 @@ const (
 	ConcurrencyReplace ConcurrencyPolicy = "Replace"
 )
 
-// ScheduleStatus is when it was, and when it will be.
+// ScheduleStatus is the observed state of a Schedule.
 type ScheduleStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// active is how many of its Runs are active.
+	// active is the number of Runs of the Schedule that are active.
 	// +optional
 	Active int32 `json:"active,omitempty"`
-	// lastScheduleTime is the last time that a Run was made for.
+	// lastScheduleTime is the last time for which a Run was created.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// lastSuccessfulTime is when a Run of it last finished its work.
+	// lastSuccessfulTime is when a Run of the Schedule last succeeded.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// nextScheduleTime is when the next Run is made, jitter included; empty while
-	// it is suspended or not Ready.
+	// nextScheduleTime is when the next Run is created, jitter included. It is empty while the
+	// Schedule is suspended or not Ready.
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// handledTime is until when all times were seen to: made, left out or missed.
+	// handledTime is the time up to which all times are handled: a Run was created, or the time
+	// was skipped or missed.
 	// +optional
 	HandledTime *metav1.Time `json:"handledTime,omitempty"`
-	// missed is how many times no Run was made: too late, or another was active.
+	// missed is the number of times without a Run: it was too late, or another Run was active.
 	// +optional
 	Missed int64 `json:"missed,omitempty"`
-	// lastMissedTime is the last of them.
+	// lastMissedTime is the last time without a Run.
 	// +optional
 	LastMissedTime *metav1.Time `json:"lastMissedTime,omitempty"`
-	// conditions holds Ready.
+	// conditions has Ready: spec.schedule and spec.timeZone are valid. For GitOps tools it also
+	// has Reconciling and Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

@@ -1,6 +1,7 @@
 package v1alpha1
 
-// Tool is one entry of the tools of an agent.
+// Tool is an entry of spec.tools. Exactly one of builtin, agent, toolset and custom is
+// required.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent, toolset and custom: write - builtin: Files, or - agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is for agent and custom: the names of built-in tools are fixed, those of a toolset begin with its name"
@@ -16,33 +17,38 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.delegation) || has(self.agent)",message="delegation is for entries that name an Agent: write - agent: reviewer, or remove delegation"
 // +kubebuilder:validation:XValidation:rule="!has(self.settings) || has(self.custom)",message="settings are for custom tools: write - custom: crm, or remove settings"
 type Tool struct {
-	// builtin is a tool that comes with Deckhand. Files: Read, Write, Edit, Ls,
-	// Glob and Grep in the workspace. Think: a place to think in between calls, for
-	// models that do not by themselves. HTTPRequest: requests to an HTTP API.
-	// WebSearch: a search of the web. Browse: a page of the web as Markdown. Ask: a
-	// question to a person, which waits for the answer. Task: a part of the work
-	// done by the agent itself, in a session of its own. Recall: a search of what
-	// is remembered and of earlier sessions. Shell: commands in the sandbox. Python:
-	// code in an interpreter there that keeps its variables. Both need spec.sandbox;
-	// without it the Agent is not Ready, reason SandboxMissing.
+	// builtin is a tool of Deckhand:
+	//   - Files: Read, Write, Edit, Ls, Glob and Grep in the workspace.
+	//   - Shell: commands in the sandbox. Needs spec.sandbox.
+	//   - Python: code in an interpreter in the sandbox that keeps its variables. Needs
+	//     spec.sandbox.
+	//   - HTTPRequest: a request to an HTTP API.
+	//   - WebSearch: a web search.
+	//   - Browse: a web page as Markdown.
+	//   - Ask: a question to a user. The Run waits for the answer, reason AwaitingAnswer.
+	//   - Task: a part of the work in a new session of the same agent.
+	//   - Recall: a search of the agent's notes and of earlier sessions.
+	//   - Think: writing down a thought, for models without reasoning.
+	//
+	// Without spec.sandbox an Agent with Shell or Python is not Ready, reason SandboxMissing.
 	// +kubebuilder:validation:Enum=Files;Think;HTTPRequest;WebSearch;Browse;Ask;Task;Recall;Shell;Python
 	// +optional
 	Builtin BuiltinTool `json:"builtin,omitempty"`
 
-	// agent names another Agent in the same namespace that the agent may call. While it does
-	// not exist, the Agent is not Ready, reason AgentNotFound.
+	// agent is the name of another Agent, in the same namespace, that the model may call as a
+	// tool. While it does not exist, this Agent is not Ready, reason AgentNotFound.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
 
-	// toolset names the Toolset, in the same namespace, whose tools the agent may
-	// call. While it does not exist the Agent is not Ready, reason ToolsetNotFound.
+	// toolset is the name of the Toolset, in the same namespace, whose tools the model may
+	// call. While it does not exist, the Agent is not Ready, reason ToolsetNotFound.
 	// +optional
 	Toolset ObjectName `json:"toolset,omitempty"`
 
-	// allow names the only tools of a toolset, or of Files, that the agent may call:
-	// allow: [Read, Ls, Glob, Grep] makes an agent that only reads files. Tools of a
-	// toolset are named as the server names them; if the server does not offer one, a
-	// Run ends with reason Misconfigured. Default: all.
+	// allow has the names of the only tools of a toolset or of builtin: Files that the model
+	// may call. For example, allow: [Read, Ls, Glob, Grep] lets the agent read files but not
+	// write them. Tools of an MCP server have the names that the server gives them; if the
+	// server does not have one, a Run ends with reason Misconfigured. Default: all tools.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
@@ -50,8 +56,8 @@ type Tool struct {
 	// +optional
 	Allow []string `json:"allow,omitempty"`
 
-	// deny names the tools of a toolset, or of Files, that the agent may not call.
-	// Default: none.
+	// deny has the names of tools of a toolset or of builtin: Files that the model may not
+	// call. Default: none.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
@@ -59,43 +65,47 @@ type Tool struct {
 	// +optional
 	Deny []string `json:"deny,omitempty"`
 
-	// approval is the short form of a rule at the end of spec.policy for the tools of
-	// this entry, with answer: Ask. A rule of spec.policy that matches a call is
-	// applied instead.
+	// approval makes calls of these tools wait until a user approves them with a Decision. It
+	// is the same as a rule with answer: Ask at the end of spec.policy: if a rule of
+	// spec.policy matches a call, that rule decides instead.
 	// +optional
 	Approval *Approval `json:"approval,omitempty"`
 
-	// custom names a tool of a custom runner. If the runner does not have it, a Run ends
-	// with reason Misconfigured.
+	// custom is the name of a tool that is built into a custom runner
+	// (podTemplate.runnerImage). If the runner does not have it, a Run ends with reason
+	// Misconfigured.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be the name of a tool: at most 64 letters, digits, _ and -"
 	// +optional
 	Custom string `json:"custom,omitempty"`
 
-	// name is what the model calls an agent or a custom tool. Default: its own.
+	// name is the name by which the model calls an agent or a custom tool. Default: the name of
+	// the Agent or of the custom tool.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a name that models take: at most 64 letters, digits, _ and -"
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// timeout bounds one call. Default 120s, at most 6h; an agent has none.
+	// timeout is the maximum time of one call, at most 6h. A call that takes longer is
+	// cancelled, and the model gets an error. Default 120s. Not for toolset, which has its own,
+	// and without effect for agent.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
-	// httpRequest holds what only the built-in tool HTTPRequest has.
+	// httpRequest has settings for builtin: HTTPRequest.
 	// +optional
 	HTTPRequest *HTTPRequestTool `json:"httpRequest,omitempty"`
 
-	// browse holds what only the built-in tool Browse has.
+	// browse has settings for builtin: Browse.
 	// +optional
 	Browse *BrowseTool `json:"browse,omitempty"`
 
-	// webSearch holds what only the built-in tool WebSearch has.
+	// webSearch has settings for builtin: WebSearch.
 	// +optional
 	WebSearch *WebSearchTool `json:"webSearch,omitempty"`
 
-	// delegation says how another Agent works for this one.
+	// delegation is where the other Agent of an agent entry works.
 	// +optional
 	Delegation *Delegation `json:"delegation,omitempty"`
 
@@ -104,45 +114,45 @@ type Tool struct {
 	Settings *CustomToolSettings `json:"settings,omitempty"`
 }
 
-// HTTPRequestTool holds what only the built-in tool HTTPRequest has.
+// HTTPRequestTool has settings for builtin: HTTPRequest.
 type HTTPRequestTool struct {
-	// hosts are the only hosts that the tool reaches, at most 32: exact names, or
-	// *.example.com for every host below example.com. Default: every public host. A
-	// host inside the cluster is reached only if it is listed.
+	// hosts are the only hosts that the tool may reach, at most 32: exact names, or
+	// *.example.com for every host below example.com. Default: all public hosts. A host in the
+	// cluster is reached only if it is listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Hosts []Host `json:"hosts,omitempty"`
 }
 
-// BrowseTool holds what only the built-in tool Browse has.
+// BrowseTool has settings for builtin: Browse.
 type BrowseTool struct {
-	// hosts are the only hosts that the tool reaches, at most 32: exact names, or
-	// *.example.com for every host below example.com. Default: every public host. A
-	// host inside the cluster is reached only if it is listed.
+	// hosts are the only hosts that the tool may reach, at most 32: exact names, or
+	// *.example.com for every host below example.com. Default: all public hosts. A host in the
+	// cluster is reached only if it is listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Hosts []Host `json:"hosts,omitempty"`
 }
 
-// WebSearchTool holds what only the built-in tool WebSearch has.
+// WebSearchTool has settings for builtin: WebSearch.
 type WebSearchTool struct {
-	// endpoint is the base URL of a search API compatible with Tavily. Default: the URL of
-	// Tavily.
+	// endpoint is the base URL of Tavily or of a search API that is compatible with it.
+	// Default: Tavily.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// apiKeySecretRef names the key of a Secret that holds the API key of the search.
-	// Default: requests carry no API key. While the Secret or the key is missing, a
-	// Run waits with reason SecretMissing.
+	// apiKeySecretRef is the key of a Secret, in the same namespace, with the API key of the
+	// search. While the Secret or the key is missing, a Run waits with reason SecretMissing.
+	// Default: requests have no API key.
 	// +optional
 	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
 }
 
-// CustomToolSettings are passed to a custom tool, which decides what they mean.
+// CustomToolSettings are passed to a custom tool, which defines what they mean.
 type CustomToolSettings struct {
 	// endpoint is a base URL.
 	// +kubebuilder:validation:MaxLength=1024
@@ -150,26 +160,27 @@ type CustomToolSettings struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// apiKeySecretRef names the key of a Secret that holds an API key. While the
+	// apiKeySecretRef is the key of a Secret, in the same namespace, with an API key. While the
 	// Secret or the key is missing, a Run waits with reason SecretMissing.
 	// +optional
 	APIKeySecretRef *SecretKeyRef `json:"apiKeySecretRef,omitempty"`
 }
 
-// Delegation says how another Agent works for this one.
+// Delegation is where another Agent works for this one.
 type Delegation struct {
-	// mode is where the other Agent works. Pod: in the pod of the Run, on the same
-	// files and within the same limits. Run: in a child Run with its own pod, files
-	// and sandbox; this Run waits for its result. The tokens and the cost of the
-	// child count against limits.tokens and limits.cost of this Run; the child may
-	// use what its own limits say, or a quarter of these. Its input has at most
-	// 4 KiB. Default Pod.
+	// mode is Pod or Run. Pod: the other Agent works in the pod of this Run, with the same
+	// files and within the same limits. Run: it works in a child Run with its own pod, files
+	// and sandbox, and this Run waits for the result, reason AwaitingChild. Default Pod.
+	//
+	// With Run, the input of the child Run has at most 4 KiB. Its tokens and cost count against
+	// limits.tokens and limits.cost of this Run: as much as its own limits allow is reserved
+	// when it starts, or a quarter of the limit of this Run if it has none.
 	// +kubebuilder:validation:Enum=Pod;Run
 	// +optional
 	Mode AgentMode `json:"mode,omitempty"`
 }
 
-// BuiltinTool names a tool that comes with Deckhand.
+// BuiltinTool is a tool of Deckhand.
 type BuiltinTool string
 
 // The built-in tools.
@@ -186,7 +197,7 @@ const (
 	BuiltinPython      BuiltinTool = "Python"
 )
 
-// AgentMode is where another agent works.
+// AgentMode is where another Agent works.
 type AgentMode string
 
 // The modes of an agent as a tool.
@@ -195,73 +206,73 @@ const (
 	AgentModeRun AgentMode = "Run"
 )
 
-// Host is the name of a host, or of all hosts below a domain.
+// Host is the name of a host, or *.example.com for every host below example.com.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host in lower case without scheme and port: write api.example.com or *.example.com"
 type Host string
 
-// Hook is an HTTP endpoint that the runner calls at one point of an agent's work. It can
-// refuse or change what is about to happen, or change the result. Its answer is recorded
-// with the step, so a completed step never calls it again.
+// Hook is an HTTP endpoint that the runner calls at one point of an agent's work. It can change
+// or refuse what is about to happen, or change a result. Its answer is recorded with the step:
+// a completed step does not call it again.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools are for the points BeforeTool and AfterTool"
 type Hook struct {
-	// name of the hook, for messages and the log.
+	// name is the name of the hook in messages and in the log.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and -"
 	// +required
 	Name string `json:"name"`
 
-	// point is when the hook is called: BeforeSession and AfterSession once for each
-	// session, BeforeModel and AfterModel at each turn, BeforeTool and AfterTool at each
-	// tool call.
+	// point is when the hook is called: BeforeSession and AfterSession once for each session,
+	// BeforeModel and AfterModel at each turn, BeforeTool and AfterTool at each tool call.
 	// +kubebuilder:validation:Enum=BeforeSession;AfterSession;BeforeModel;AfterModel;BeforeTool;AfterTool
 	// +required
 	Point HookPoint `json:"point"`
 
-	// url is the endpoint, called with POST.
+	// url is the endpoint. The runner sends a POST request with JSON.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/path"
 	// +required
 	URL string `json:"url"`
 
-	// tools narrow BeforeTool and AfterTool to the tools that the model calls by
-	// these names. Default: all.
+	// tools restricts BeforeTool and AfterTool to tools with these names, as the model calls
+	// them. A tool that the agent does not have makes the Agent not Ready, reason
+	// HookToolNotFound. Default: all tools.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Tools []ToolName `json:"tools,omitempty"`
 
-	// timeout bounds one call of the hook. Default 5s, at most 30s.
+	// timeout is the maximum time of one call of the hook, at most 30s. Default 5s.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('30s'))",message="must be more than 0s and at most 30s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 
-	// failurePolicy is what follows when the hook cannot be asked or answers
-	// nonsense. Fail: a call is not made, or its result withheld; before or after
-	// anything else it ends the attempt, reason ToolUnavailable, which is tried
-	// again. Ignore: the work goes on. Default Fail.
+	// failurePolicy is what happens if the hook does not answer within timeout or its answer is
+	// invalid. Fail: at a tool call, the call is not made or its result is withheld; at another
+	// point, the attempt ends with reason ToolUnavailable and is retried. Ignore: the work
+	// continues without the hook. Default Fail.
 	// +kubebuilder:validation:Enum=Fail;Ignore
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// tokenSecretRef names the key of a Secret that holds the bearer token. Default:
-	// requests carry no token. While the Secret or the key is missing, a Run waits
-	// with reason SecretMissing.
+	// tokenSecretRef is the key of a Secret, in the same namespace, with a bearer token. While
+	// the Secret or the key is missing, a Run waits with reason SecretMissing. Default:
+	// requests have no token.
 	// +optional
 	TokenSecretRef *SecretKeyRef `json:"tokenSecretRef,omitempty"`
 }
 
-// ToolName is what a model calls a tool.
+// ToolName is the name by which a model calls a tool.
 //
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a tool as the model calls it: write Write or HTTPRequest"
 type ToolName string
 
-// HookPoint is when a hook is asked.
+// HookPoint is when a hook is called.
 type HookPoint string
 
 // The points of hooks.
@@ -274,7 +285,7 @@ const (
 	AfterTool     HookPoint = "AfterTool"
 )
 
-// FailurePolicy is what follows when a hook cannot be asked.
+// FailurePolicy is what happens when a hook fails.
 type FailurePolicy string
 
 // The failure policies.

@@ -4,8 +4,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Toolset provides tools from outside: the tools of an MCP server, or requests to an HTTP
-// API.
+// Toolset is a group of tools from outside Deckhand: the tools of an MCP server, or requests to
+// an HTTP API. An Agent uses it with the entry toolset in spec.tools. The model sees each tool
+// as <toolset>__<tool>.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Toolset
+//	metadata: {name: issues}
+//	spec:
+//	  http: {url: "https://mcp.example.com/mcp"}
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,32 +31,33 @@ type Toolset struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is where the tools come from.
+	// spec is where the tools come from. Exactly one of stdio, http and requests is required.
+	// It can be changed at any time; an active Run keeps the settings with which it started.
 	// +required
 	Spec ToolsetSpec `json:"spec"`
 
-	// status is what the operator found.
+	// status is the observed state of the Toolset. Only a Run finds out whether a server
+	// answers.
 	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ToolsetStatus `json:"status,omitempty"`
 }
 
-// ToolsetSpec is where tools come from. The model calls them
-// <toolset>__<tool>.
+// ToolsetSpec is where tools come from. The model sees each tool as <toolset>__<tool>.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="a Toolset has exactly one of stdio (an MCP server as a program), http (an MCP server by URL) and requests (to an HTTP API)"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are for MCP servers: each request says its own effect"
 type ToolsetSpec struct {
-	// description says, for people, what it is for.
+	// description is what the Toolset is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// stdio is an MCP server that is started as a program.
+	// stdio is an MCP server that is started as a program in the pod of each Run.
 	// +optional
 	Stdio *StdioServer `json:"stdio,omitempty"`
 
-	// http is an MCP server that is reached by URL (streamable HTTP).
+	// http is an MCP server with a URL (Streamable HTTP).
 	// +optional
 	HTTP *HTTPServer `json:"http,omitempty"`
 
@@ -55,44 +65,49 @@ type ToolsetSpec struct {
 	// +optional
 	Requests *Requests `json:"requests,omitempty"`
 
-	// offer selects what of an MCP server becomes tools: Tools, Resources (a tool that lists
-	// and a tool that reads) and Prompts (the same). Default: Tools.
+	// offer is which parts of an MCP server become tools: Tools; Resources, as a tool that
+	// lists and a tool that reads them; Prompts, in the same way. Default: Tools.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=Tools;Resources;Prompts
 	// +optional
 	Offer []Offer `json:"offer,omitempty"`
 
-	// readOnly names tools of the server that change nothing: a call that a crash
-	// interrupted is repeated. Default: none; an interrupted call is reported to the model
-	// and never repeated.
+	// readOnly has the names of tools of the MCP server that change nothing, as the server
+	// names them. If a crash interrupts a call of them, the call is repeated. An interrupted
+	// call of another tool is not repeated, and the model gets a message about it. Default:
+	// none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=128
 	// +optional
 	ReadOnly []string `json:"readOnly,omitempty"`
 
-	// idempotent names tools of the server that may be called twice with the same
-	// effect as once.
+	// idempotent has the names of tools of the MCP server that may be called twice with the
+	// same effect as once. If a crash interrupts a call of them, the call is repeated. Default:
+	// none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=128
 	// +optional
 	Idempotent []string `json:"idempotent,omitempty"`
 
-	// trustHints believes what the server itself says of the effects of its tools.
-	// Default false.
+	// trustHints is true to use the MCP server's own annotations (readOnlyHint, idempotentHint)
+	// for tools that readOnly and idempotent do not name. Default false.
 	// +optional
 	TrustHints bool `json:"trustHints,omitempty"`
 
-	// timeout bounds one call. Default 120s, at most 6h.
+	// timeout is how long one call may take without an answer or, from an MCP server, a
+	// progress notification, at most 6h. A call that takes longer is cancelled, and the model
+	// gets an error. Default 120s.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
-	// required says whether a Run needs the server. If false, a Run starts and continues
-	// while the server cannot be reached, and the model is informed. If true, the attempt
-	// ends with reason ToolUnavailable and is retried. Default true.
+	// required is true if a Run needs the MCP server: while the server cannot be reached, the
+	// attempt ends with reason ToolUnavailable and is retried. If false, the Run works without
+	// these tools, the model gets a message about it, and the message of the Run names the
+	// Toolset. Default true.
 	// +kubebuilder:default=true
 	// +optional
 	Required *bool `json:"required,omitempty"`
@@ -104,7 +119,7 @@ type ToolsetSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') != 'Container' || has(self.container)",message="a server that does not run in the sandbox needs an image: write container: {image: ghcr.io/acme/mcp:1}, or runIn: Sandbox"
 // +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.container)",message="a server with runIn: Sandbox runs in the container of the agent's commands, with sandbox.image and the workspace: remove container"
 type StdioServer struct {
-	// command is the program and its arguments.
+	// command is the program and its arguments. It does not run in a shell.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -112,18 +127,18 @@ type StdioServer struct {
 	// +required
 	Command []string `json:"command"`
 
-	// runIn is where the program runs. Container: in its own container of the pod.
-	// Sandbox: in the container of the agent's commands, with their files and without
+	// runIn is the container in which the program runs: Container is its own container of the
+	// pod; Sandbox is the container of the agent's commands, with their files and without
 	// Secrets. Default Container.
 	// +kubebuilder:validation:Enum=Container;Sandbox
 	// +optional
 	RunIn RunIn `json:"runIn,omitempty"`
 
-	// container is the server's own container. Required unless runIn is Sandbox.
+	// container is the program's own container. Required unless runIn is Sandbox.
 	// +optional
 	Container *ServerContainer `json:"container,omitempty"`
 
-	// env are environment variables of the server.
+	// env are environment variables of the program, at most 32.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
@@ -133,51 +148,54 @@ type StdioServer struct {
 
 // ServerContainer is the container of an MCP server.
 type ServerContainer struct {
-	// image holds the program. If the image cannot be pulled, a Run ends with reason
-	// ImagePullFailed.
+	// image is the image with the program. If it cannot be pulled, a Run ends with reason
+	// ImagePullFailed; if it is not an image name, with InvalidImage.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	Image string `json:"image"`
 
-	// workspace is ReadOnly to mount the workspace in the container, or None.
-	// Default None.
+	// workspace is whether the workspace is mounted in the container: ReadOnly or None. Default
+	// None.
 	// +kubebuilder:validation:Enum=None;ReadOnly
 	// +optional
 	Workspace WorkspaceAccess `json:"workspace,omitempty"`
 }
 
-// ServerVariable is a variable of an MCP server.
+// ServerVariable is an environment variable of an MCP server.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.valueSecretRef)",message="a variable has either value or valueSecretRef: write one of the two"
 type ServerVariable struct {
-	// name of the variable.
+	// name is the name of the variable.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="must be a name of a variable: letters, digits and _"
 	// +required
 	Name string `json:"name"`
 
-	// value is what it is set to.
+	// value is the value, at most 4 KiB. Values can be read by every user who may read the
+	// Toolset: for a secret use valueSecretRef.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Value *string `json:"value,omitempty"`
 
-	// valueSecretRef names the key of a Secret that holds the value. While the
+	// valueSecretRef is the key of a Secret, in the same namespace, with the value. While the
 	// Secret or the key is missing, a Run waits with reason SecretMissing.
 	// +optional
 	ValueSecretRef *SecretKeyRef `json:"valueSecretRef,omitempty"`
 }
 
-// HTTPServer is an MCP server that is reached by URL.
+// HTTPServer is an MCP server with a URL.
 type HTTPServer struct {
-	// url of the server. The runner calls it, not the sandbox.
+	// url is the URL of the server. The runner calls it, not the sandbox. If the server cannot
+	// be reached, an attempt ends with reason ToolUnavailable, unless required is false.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/mcp"
 	// +required
 	URL string `json:"url"`
 
-	// headers are sent with every request. Do not put a secret here: use auth.
+	// headers are HTTP headers of every request, at most 16. Values can be read by every user
+	// who may read the Toolset: for a secret use auth.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -185,12 +203,14 @@ type HTTPServer struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// auth says how requests authenticate. Default: not at all.
+	// auth is how requests authenticate. Exactly one of its fields is required. If the server
+	// refuses a value, the Secret is read again. While a Secret or a key is missing, a Run
+	// waits with reason SecretMissing. Default: without credentials.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 }
 
-// Offer is what of an MCP server becomes tools.
+// Offer is a part of an MCP server that becomes tools.
 type Offer string
 
 // What of an MCP server becomes tools.
@@ -200,7 +220,7 @@ const (
 	OfferPrompts   Offer = "Prompts"
 )
 
-// RunIn is where an MCP server runs.
+// RunIn is the container in which an MCP server runs.
 type RunIn string
 
 // Where an MCP server runs.
@@ -209,7 +229,7 @@ const (
 	RunInSandbox   RunIn = "Sandbox"
 )
 
-// WorkspaceAccess is what a container sees of the workspace.
+// WorkspaceAccess is how the workspace is mounted in a container.
 type WorkspaceAccess string
 
 // What a container sees of the workspace.
@@ -218,12 +238,13 @@ const (
 	WorkspaceAccessReadOnly WorkspaceAccess = "ReadOnly"
 )
 
-// ToolsetStatus is what the operator found.
+// ToolsetStatus is the observed state of a Toolset.
 type ToolsetStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions holds Ready.
+	// conditions has Ready: the spec is valid. The message of an invalid one names the field.
+	// For GitOps tools it also has Reconciling and Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

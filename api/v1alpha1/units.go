@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Money is an exact amount in US dollars, written with its currency: 1.50USD.
-// In YAML it needs no quotes. A number is refused. Its schema admits an integer only
-// so that the message can say what to write.
+// Money is an exact amount in US dollars with its currency: 1.50USD. It needs no quotes in
+// YAML. A number without currency is refused.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
@@ -33,8 +32,8 @@ func (m Money) MicroUSD() (int64, error) {
 	return int64(micro), nil
 }
 
-// Tokens is a number of tokens: an integer, or one with k, M or G for
-// thousands, millions and billions.
+// Tokens is a number of tokens: an integer, or one with the suffix k, M or G for thousands,
+// millions or billions.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
@@ -84,9 +83,8 @@ func (t Tokens) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(t))
 }
 
-// Duration is a length of time in hours, minutes and seconds: 48h, 1h30m, 90s.
-// A number is refused. Its schema admits an integer only so that the message can say
-// what to write.
+// Duration is a length of time in hours, minutes and seconds: 48h, 1h30m, 90s. A number without
+// unit is refused.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
@@ -103,8 +101,8 @@ func (d Duration) Value() (time.Duration, error) {
 	return v, nil
 }
 
-// Decimal is a number with a fraction, kept as it was written: no binary
-// rounding stands between the manifest and the provider.
+// Decimal is a decimal number. Its digits are sent to the provider as they are written, without
+// binary rounding.
 //
 // +kubebuilder:validation:Type=number
 type Decimal string

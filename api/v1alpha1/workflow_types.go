@@ -5,9 +5,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Workflow composes agents: a graph of nodes, each of which is an Agent, another
-// Workflow or an approval by a person. A Run of it has one child Run for each
-// node that works.
+// Workflow is a graph of nodes. Each node is an Agent, another Workflow, or an approval by a
+// user. A Run that names the Workflow creates a child Run for each node, in the order of their
+// dependencies, as a PipelineRun of Tekton creates TaskRuns.
+//
+// Example:
+//
+//	apiVersion: deckhand.dev/v1alpha1
+//	kind: Workflow
+//	metadata: {name: article}
+//	spec:
+//	  nodes:
+//	  - name: draft
+//	    agent: writer
+//	    prompt: Write about tides.
+//	  - name: check
+//	    agent: reviewer
+//	    prompt: "Are the facts right? ${{ nodes.draft.text }}"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,52 +38,65 @@ type Workflow struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the graph.
+	// spec is the graph of nodes. It can be changed at any time; an active Run keeps the
+	// revisions of the Workflow and its Agents with which it started.
+	//
+	// Prompts and messages have CEL expressions in ${{ }}; when, items, until and {cel: "..."}
+	// are CEL expressions too. They can read:
+	//   - input.x: a value of spec.input.
+	//   - nodes.x.output: the output of node x, with the type of output.schema of its Agent.
+	//   - nodes.x.text: the final answer of node x.
+	//   - nodes.x.state: Waiting, Running, Succeeded, Failed, Skipped or NotReached.
+	//   - nodes.x.counts: total, started, succeeded, failed and skipped child Runs.
+	//   - run.namespace, run.name and run.uid; in finally also run.reason and run.message.
+	//
+	// A node waits for each node that its expressions read. An expression that does not compile
+	// or has the wrong type makes the Workflow not Ready, reason ExpressionInvalid; the message
+	// names the node, the field and the column.
 	// +required
 	Spec WorkflowSpec `json:"spec"`
 
-	// status is what the operator found.
+	// status is the observed state of the Workflow.
 	// +kubebuilder:default={conditions:{{type:"Ready",status:"Unknown",reason:"Pending",message:"Waiting for the operator",lastTransitionTime:"1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status WorkflowStatus `json:"status,omitempty"`
 }
 
-// WorkflowSpec is a graph of nodes. It may be changed at any time; a Run under
-// way keeps the version that it started with, of the Agents too.
+// WorkflowSpec is a graph of nodes. It can be changed at any time; an active Run keeps the
+// revisions of the Workflow and its Agents with which it started.
 //
-// Expressions are CEL. They read input, run (namespace, name, uid; in
-// finally also reason and message) and nodes: nodes.x.output has the type of
-// output.schema of x's Agent, nodes.x.text is its last word, nodes.x.state one of
-// its states, nodes.x.counts its numbers. A node waits for every node that its
-// expressions read. What does not compile, or has the wrong type, makes the
-// Workflow not Ready with the node, the field and the column.
+// Expressions are CEL. They can read input, run, nodes.x.output, nodes.x.text, nodes.x.state
+// and nodes.x.counts. A node waits for each node that its expressions read. An expression that
+// does not compile or has the wrong type makes the Workflow not Ready, reason
+// ExpressionInvalid; the message names the node, the field and the column.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.finally) || size(self.nodes) + size(self.finally) <= 64",message="a Workflow has at most 64 nodes, those of finally included: put some into a Workflow of their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.finally) || self.finally.all(f, !self.nodes.exists(n, n.name == f.name))",message="a node of finally needs a name of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.order) || self.order == 'Graph' || self.nodes.all(n, !has(n.dependsOn))",message="order: Sequential says what nodes wait for: remove dependsOn"
 type WorkflowSpec struct {
-	// description says, for people, what it is for.
+	// description is what the Workflow is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// input declares what a Run of the Workflow is given in Run.spec.input, which
-	// expressions read as input.x. An input that is not valid makes the Workflow not
-	// Ready, reason InputInvalid. A Run whose input does not fit ends before it starts,
-	// reason Misconfigured. Default: nothing.
+	// input declares the values of spec.input of its Runs. Expressions read them as input.x. An
+	// invalid declaration makes the Workflow not Ready, reason InputInvalid. A Run whose values
+	// do not match ends before it starts, reason Misconfigured. Default: no values.
 	// +optional
 	Input *Input `json:"input,omitempty"`
 
-	// order is Graph (a node starts when the nodes that it waits for have ended) or
-	// Sequential (one after the other, as listed; dependsOn is refused). Nodes of finally
-	// always use Graph. Default Graph.
+	// order is Graph or Sequential. Graph: a node starts when the nodes that it waits for have
+	// ended, and other nodes run in parallel. Sequential: each node waits for the node listed
+	// before it, and dependsOn is not allowed. Nodes of finally always use Graph. Default
+	// Graph.
 	// +kubebuilder:validation:Enum=Graph;Sequential
 	// +kubebuilder:default=Graph
 	// +optional
 	Order Order `json:"order,omitempty"`
 
-	// nodes are the work. A dependency cycle, or a name that does not exist, makes the
-	// Workflow not Ready, reason GraphInvalid.
+	// nodes are the nodes of the graph, 1 to 64, those of finally included. A dependency cycle,
+	// or a reference to a node that does not exist, makes the Workflow not Ready, reason
+	// GraphInvalid.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -77,9 +104,10 @@ type WorkflowSpec struct {
 	// +required
 	Nodes []Node `json:"nodes"`
 
-	// finally are nodes that start when all others have ended in any way, also if the Run is
-	// stopped or has reached a limit. What they read of other nodes is optional. A failed
-	// node of finally does not change how the Run ends, but its message names it.
+	// finally are nodes that start when all other nodes have ended, also if the Run failed, was
+	// stopped or reached a limit. Outputs of other nodes may be absent here. A failed node of
+	// finally does not change how the Run ends, but the message of the Run names it. At most
+	// 16. Default: none.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -87,30 +115,33 @@ type WorkflowSpec struct {
 	// +optional
 	Finally []Node `json:"finally,omitempty"`
 
-	// output is the answer of the whole: an object whose values are JSON, with
-	// {cel: "..."} at any depth for what an expression gives. At most 16 KiB of JSON
-	// when it is worked out. Default: none.
+	// output is the result of a Run: a JSON object, in which {cel: "..."} at any depth is
+	// replaced by the value of the expression. If the result is larger than 16 KiB, the Run
+	// ends with reason InvalidOutput. Default: no result.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Output *runtime.RawExtension `json:"output,omitempty"`
 
-	// limits are for the whole: what a node may use at most is set aside when it
-	// starts, and what it used counts when it has ended. A node for which too little
-	// is left waits, reason Queued, while others are active.
+	// limits bound all child Runs of a Run together. When a child Run starts, the most that it
+	// may use is reserved; when it ends, the reservation is replaced by its usage. A node for
+	// which too little is left waits with reason Queued while other nodes are active. When a
+	// limit is reached, the Run ends with reason StepLimit, TokenLimit, CostLimit,
+	// DurationLimit or DeadlineExceeded. Default: no limits.
 	// +optional
 	Limits *WorkflowLimits `json:"limits,omitempty"`
 
-	// finallyLimits are the part of limits that is reserved for finally. Default: a duration
-	// of 10m (for each node if limits has no duration, otherwise for all together and at
-	// most half of it), and a tenth of steps, tokens and cost. If nothing is left for the
-	// other nodes, the Workflow is not Ready, reason NodeInvalid.
+	// finallyLimits is the part of limits that is reserved for finally; deadline is not
+	// allowed. If nothing is left for the other nodes, the Workflow is not Ready, reason
+	// NodeInvalid. Default: a tenth of steps, tokens and cost, and a duration of 10m. The
+	// duration is for each node if limits has none; otherwise it is for all nodes of finally
+	// together, and at most half of limits.duration.
 	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="deadline is for limits"
 	// +optional
 	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`
 }
 
-// Order is in which order nodes start.
+// Order is the order in which nodes start.
 type Order string
 
 // The orders.
@@ -119,47 +150,48 @@ const (
 	OrderSequential Order = "Sequential"
 )
 
-// WorkflowLimits end the Run of a Workflow that goes too far. What all its
-// children use counts. A Run's spec.limits lower them.
+// WorkflowLimits bound all child Runs of a workflow Run together. spec.limits of a Run can
+// lower them.
 type WorkflowLimits struct {
-	// steps is the most turns of models. Default: no limit.
+	// steps is the maximum number of turns of models, 1 to 1,000,000. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
 
-	// tokens is the most tokens, input not read from a cache plus output. Default:
-	// no limit but those of the Agents.
+	// tokens is the maximum number of tokens: output tokens, and input tokens that were not
+	// read from a prompt cache. Default: no limit besides those of the Agents.
 	// +optional
 	Tokens *Tokens `json:"tokens,omitempty"`
 
-	// cost is the most money. Default: no limit. Every Agent's Models need prices;
-	// else the Workflow is not Ready, reason PricesMissing.
+	// cost is the maximum cost in US dollars, for example 5USD. All Models of the Agents need
+	// prices, otherwise the Workflow is not Ready, reason PricesMissing. Default: no limit.
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
-	// duration is the longest time that runners may be alive, all together.
-	// Default: no limit.
+	// duration is the maximum running time of all child Runs together, 1s to 720h. Default: no
+	// limit.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
-	// deadline is the longest time from the creation of the Run to the end of its
-	// nodes, whatever they wait for; finally runs after it. Default: none.
+	// deadline is the maximum time from the creation of the Run to the end of its nodes,
+	// waiting included, 1s to 720h. Nodes of finally run after it. Default: none.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }
 
-// WorkflowStatus is what the operator found.
+// WorkflowStatus is the observed state of a Workflow.
 type WorkflowStatus struct {
-	// observedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// nodes is how many nodes it has, those of finally included.
+	// nodes is the number of nodes, those of finally included.
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
-	// conditions holds Ready.
+	// conditions has Ready: the graph and its expressions are valid, and every Agent and
+	// Workflow that it names is Ready. For GitOps tools it also has Reconciling and Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
