@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An archive is the store in memory, and a file for each session beside it, with
-// one step a line.
+// archive is the session store in memory, with a file for each session that has
+// one step per line.
 type archive struct {
 	session.Store
 	dir string
@@ -27,20 +27,21 @@ type archive struct {
 	saved map[string]int64 // the last step in the file, by session
 }
 
-// newArchive opens the archive of a runner: in the state directory, which is
-// the one place beside the workspace where a pod may write.
+// newArchive opens the archive in the state directory, the only directory
+// besides the workspace that is writable.
 func newArchive(context.Context, task.Run) (session.Store, error) {
 	return archiveIn(filepath.Join(task.StateDir, "archive"), memory.Options{})
 }
 
 func archiveIn(dir string, o memory.Options) (*archive, error) {
 	if err := os.MkdirAll(dir, 0o770); err != nil {
-		return nil, fmt.Errorf("making the archive: %w", err)
+		return nil, fmt.Errorf("creating the archive: %w", err)
 	}
 	return &archive{Store: memory.New(o), dir: dir, saved: map[string]int64{}}, nil
 }
 
-// Append is told of every step, behind the journal and in the background.
+// Append implements [session.Store]. The runner calls it in the background, after
+// the steps are in the journal.
 func (a *archive) Append(ctx context.Context, row session.Row, after int64, steps ...step.Step) error {
 	if err := a.Store.Append(ctx, row, after, steps...); err != nil {
 		return err
@@ -50,14 +51,14 @@ func (a *archive) Append(ctx context.Context, row session.Row, after int64, step
 	return a.save(ctx, row.ID)
 }
 
-// save writes what the file of a session does not have yet. A process that
-// starts anew is told everything anew.
+// save appends the steps that the file of a session does not have yet. After a
+// restart the runner sends all steps again, so the file is truncated first.
 func (a *archive) save(ctx context.Context, id string) error {
-	how := os.O_APPEND
+	flag := os.O_APPEND
 	if a.saved[id] == 0 {
-		how = os.O_TRUNC
+		flag = os.O_TRUNC
 	}
-	f, err := os.OpenFile(a.file(id), how|os.O_CREATE|os.O_WRONLY, 0o640)
+	f, err := os.OpenFile(a.file(id), flag|os.O_CREATE|os.O_WRONLY, 0o640)
 	if err != nil {
 		return fmt.Errorf("opening the archive: %w", err)
 	}
@@ -74,7 +75,7 @@ func (a *archive) save(ctx context.Context, id string) error {
 	return nil
 }
 
-// Delete removes the file too.
+// Delete implements [session.Store]: it also removes the file.
 func (a *archive) Delete(ctx context.Context, id string) error {
 	if err := a.Store.Delete(ctx, id); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (a *archive) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// file is where a session is: its id may have slashes.
+// file returns the path of a session's file. IDs may contain slashes.
 func (a *archive) file(id string) string {
 	return filepath.Join(a.dir, url.PathEscape(id)+".jsonl")
 }

@@ -31,13 +31,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// said is a step of somebody.
+// said returns a step with a text.
 func said(by step.Role, text string) step.Step {
 	return step.Step{Seq: 1, Role: by, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
 }
 
-// What a model with a wire of its own must do, tried by hand: model.Collect is
-// how the loop reads it.
+// model.Collect reads a stream as the runner does.
 func TestTheParrotCallsAndRepeats(t *testing.T) {
 	m, err := newParrot(config.ModelSpec{Model: task.Model{Model: "grey"}})
 	if err != nil {
@@ -58,7 +57,7 @@ func TestTheParrotCallsAndRepeats(t *testing.T) {
 	}
 }
 
-// signer is a gateway's Model, as a factory is given it.
+// signer returns the spec of a Model behind the gateway.
 func signer(endpoint string) config.ModelSpec {
 	return config.ModelSpec{
 		Model: task.Model{Name: "m", Provider: "Custom", Driver: "gateway", Model: modeltest.ModelName, Endpoint: endpoint},
@@ -66,7 +65,7 @@ func signer(endpoint string) config.ModelSpec {
 	}
 }
 
-// An adapter to a wire that is known is held to the suite that ours are held to.
+// The conformance suite of OpenAI's API.
 func TestTheGatewayIsAModel(t *testing.T) {
 	modeltest.Run(t, func(t *testing.T, baseURL string) model.Model {
 		t.Helper()
@@ -149,7 +148,7 @@ func TestTheHandbookIsReadAndNotWritten(t *testing.T) {
 	}
 }
 
-// A service that keeps memories, as the cabinet wants it.
+// A service that keeps memories, as httpKV expects it.
 func service(t *testing.T) string {
 	t.Helper()
 	kv := store.NewMemory(store.MemoryOptions{})
@@ -190,8 +189,8 @@ func service(t *testing.T) string {
 
 var clerk = config.BackendSpec{Run: task.Run{Namespace: "team-a"}, Agent: task.Agent{Name: "clerk"}}
 
-// A backend of your own is held to the suite that ours are held to.
-func TestTheCabinetIsABackend(t *testing.T) {
+// The conformance suite of backends.
+func TestMemoriesAreABackend(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
 		t.Setenv("MEMORIES_URL", service(t))
 		b, err := newMemories(clerk)
@@ -238,7 +237,7 @@ func opened(t *testing.T, dir string, o memory.Options) session.Store {
 	return a
 }
 
-// A store of your own is held to the suite that ours are held to.
+// The conformance suite of session stores.
 func TestTheArchiveIsAStore(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T, now func() time.Time) session.Store {
 		t.Helper()
@@ -250,7 +249,7 @@ func TestTheArchiveWritesWhatIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "u%2Fs2c1.jsonl")
 	first := said(step.RoleUser, "Where is order 7?")
-	for range 2 { // a process that starts anew is told everything anew
+	for range 2 { // a new process gets all steps again
 		a := opened(t, dir, memory.Options{})
 		row := session.Row{ID: "u/s2c1", App: "team-a", Agent: "clerk"}
 		if err := a.Append(t.Context(), row, 0, first); err != nil {
@@ -268,17 +267,17 @@ func TestTheArchiveWritesWhatIsSaid(t *testing.T) {
 	}
 }
 
-func TestSlowCallsAreTold(t *testing.T) {
-	var told bytes.Buffer
+func TestSlowCallsAreLogged(t *testing.T) {
+	var logged bytes.Buffer
 	was := warnings
-	warnings = slog.New(slog.NewJSONHandler(&told, nil))
+	warnings = slog.New(slog.NewJSONHandler(&logged, nil))
 	t.Cleanup(func() { warnings = was })
 	for _, p := range []events.Payload{
 		events.CallFinished{Name: "Quick", DurationMs: slow - 1}, events.CallFinished{Name: "Slow", DurationMs: slow}, events.Nudged{},
 	} {
-		tellSlow(events.Event{Payload: p})
+		logSlowCalls(events.Event{Payload: p})
 	}
-	if got := told.String(); !strings.Contains(got, `"tool":"Slow"`) || strings.Contains(got, "Quick") {
-		t.Errorf("it tells %q", got)
+	if got := logged.String(); !strings.Contains(got, `"tool":"Slow"`) || strings.Contains(got, "Quick") {
+		t.Errorf("it logs %q", got)
 	}
 }

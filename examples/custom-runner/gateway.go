@@ -14,12 +14,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 )
 
-// newGateway is a model behind a gateway that speaks as OpenAI does, but wants a
-// signature on each request: the adapter that is there, over a transport of
-// your own.
+// newGateway returns a model behind a gateway with OpenAI's API that requires a
+// signature on each request: the existing adapter with another transport.
 func newGateway(s config.ModelSpec) (model.Model, error) {
 	if s.Key == nil {
-		return nil, errors.New("the gateway wants signatures; set apiKeySecretRef")
+		return nil, errors.New("the gateway requires signed requests; set spec.apiKeySecretRef of the Model")
 	}
 	return openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Name: s.Name, Model: s.Model.Model,
@@ -28,7 +27,7 @@ func newGateway(s config.ModelSpec) (model.Model, error) {
 	})
 }
 
-// signing puts a signature on requests.
+// signing is an http.RoundTripper that signs requests.
 type signing struct {
 	key  config.KeyFunc
 	next http.RoundTripper
@@ -36,7 +35,7 @@ type signing struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (g signing) RoundTrip(req *http.Request) (*http.Response, error) {
-	key, err := g.key() // anew each time: Secrets rotate
+	key, err := g.key() // each time, because Secrets rotate
 	if err != nil {
 		return nil, fmt.Errorf("reading the key: %w", err)
 	}

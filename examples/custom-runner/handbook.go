@@ -13,10 +13,10 @@ import (
 //go:embed handbook
 var pages embed.FS
 
-// newHandbook is files that come with the image; the model finds them below
-// /handbook.
+// newHandbook returns the files that are embedded in the image. The model finds
+// them below /handbook.
 func newHandbook(config.BackendSpec) (backend.Backend, error) {
-	shelf := state.New(state.Options{})
+	files := state.New(state.Options{})
 	err := fs.WalkDir(pages, "handbook", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -25,13 +25,13 @@ func newHandbook(config.BackendSpec) (backend.Backend, error) {
 		if err != nil {
 			return err
 		}
-		_, err = shelf.Write(context.Background(), name[len("handbook/"):], text, backend.Any)
+		_, err = files.Write(context.Background(), name[len("handbook/"):], text, backend.Any)
 		return err
 	})
-	return readOnly{shelf}, err
+	return readOnly{files}, err
 }
 
-// readOnly is a backend that nothing is written to.
+// readOnly is a backend that refuses Write and Edit.
 type readOnly struct{ backend.Backend }
 
 // Write implements [backend.Backend].

@@ -1,5 +1,5 @@
-// Command custom-runner is a runner with models, a tool, a layer, a listener,
-// files and a store of sessions of its own.
+// Command custom-runner is a runner with its own models, tool, backends, session
+// store, layer and listener.
 package main
 
 import (
@@ -17,6 +17,6 @@ func main() {
 		runner.WithBackend("/memories", newMemories),
 		runner.WithStore(newArchive),
 		runner.WithLayer(newPrivacy),
-		runner.WithListener(tellSlow),
+		runner.WithListener(logSlowCalls),
 	))
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/config"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the bytes that are read of a response.
 const maxAnswer = 8 << 20
 
-// newMemories keeps what agents remember in a service, where it outlives their
-// pods; each agent of a namespace has its own. Where MEMORIES_URL is not set,
-// memories end with the process.
+// newMemories returns a backend that keeps the memories of agents in a service,
+// so that they outlive the pod. Each agent of a namespace has its own. If
+// MEMORIES_URL is not set, memories are kept in the memory of the process.
 func newMemories(s config.BackendSpec) (backend.Backend, error) {
 	at := os.Getenv("MEMORIES_URL")
 	if at == "" {
@@ -32,42 +32,42 @@ func newMemories(s config.BackendSpec) (backend.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading MEMORIES_URL: %w", err)
 	}
-	return store.New(&cabinet{base: base.JoinPath(s.Run.Namespace, s.Agent.Name)}, store.Options{}), nil
+	return store.New(&httpKV{base: base.JoinPath(s.Run.Namespace, s.Agent.Name)}, store.Options{}), nil
 }
 
-// A cabinet keeps values in a service that speaks plain HTTP: a key is a path,
-// its revision an ETag, and a list is JSON.
-type cabinet struct{ base *url.URL }
+// httpKV is a store.KV in a service with an HTTP API: a key is a path, its
+// revision an ETag, and a list is JSON.
+type httpKV struct{ base *url.URL }
 
 // Get implements [store.KV].
-func (c *cabinet) Get(ctx context.Context, key string) (store.Value, error) {
-	data, revision, err := ask(ctx, http.MethodGet, c.at(key), nil, nil)
+func (c *httpKV) Get(ctx context.Context, key string) (store.Value, error) {
+	data, revision, err := request(ctx, http.MethodGet, c.urlOf(key), nil, nil)
 	return store.Value{Entry: store.Entry{Key: key, Size: int64(len(data)), Revision: revision}, Data: data}, err
 }
 
 // Put implements [store.KV].
-func (c *cabinet) Put(ctx context.Context, key string, data []byte, when store.Revision) (store.Revision, error) {
+func (c *httpKV) Put(ctx context.Context, key string, data []byte, when store.Revision) (store.Revision, error) {
 	only := http.Header{"If-Match": {string(when)}}
 	if when == store.None {
 		only = http.Header{"If-None-Match": {"*"}}
 	}
-	_, revision, err := ask(ctx, http.MethodPut, c.at(key), data, only)
+	_, revision, err := request(ctx, http.MethodPut, c.urlOf(key), data, only)
 	return revision, err
 }
 
 // Delete implements [store.KV].
-func (c *cabinet) Delete(ctx context.Context, key string, when store.Revision) error {
-	_, _, err := ask(ctx, http.MethodDelete, c.at(key), nil, http.Header{"If-Match": {string(when)}})
+func (c *httpKV) Delete(ctx context.Context, key string, when store.Revision) error {
+	_, _, err := request(ctx, http.MethodDelete, c.urlOf(key), nil, http.Header{"If-Match": {string(when)}})
 	return err
 }
 
 // List implements [store.KV].
-func (c *cabinet) List(ctx context.Context, prefix string) iter.Seq2[store.Entry, error] {
+func (c *httpKV) List(ctx context.Context, prefix string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		all := *c.base
 		all.RawQuery = url.Values{"prefix": {prefix}}.Encode()
 		var found []store.Entry
-		data, _, err := ask(ctx, http.MethodGet, &all, nil, nil)
+		data, _, err := request(ctx, http.MethodGet, &all, nil, nil)
 		if err == nil {
 			err = json.Unmarshal(data, &found)
 		}
@@ -83,21 +83,21 @@ func (c *cabinet) List(ctx context.Context, prefix string) iter.Seq2[store.Entry
 	}
 }
 
-// at is where a key is.
-func (c *cabinet) at(key string) *url.URL { return c.base.JoinPath(url.PathEscape(key)) }
+// urlOf returns the URL of a key.
+func (c *httpKV) urlOf(key string) *url.URL { return c.base.JoinPath(url.PathEscape(key)) }
 
-// statuses are what the service says, as errors of the port.
+// statuses maps the statuses of the service to the errors of store.KV.
 var statuses = map[int]error{
 	http.StatusNotFound:            store.ErrNoKey,
 	http.StatusPreconditionFailed:  store.ErrConflict,
 	http.StatusInsufficientStorage: store.ErrFull,
 }
 
-// ask makes one request.
-func ask(ctx context.Context, method string, at *url.URL, body []byte, only http.Header) ([]byte, store.Revision, error) {
+// request sends one request and returns the body and the ETag of the response.
+func request(ctx context.Context, method string, at *url.URL, body []byte, only http.Header) ([]byte, store.Revision, error) {
 	req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, store.None, fmt.Errorf("asking for memories: %w", err)
+		return nil, store.None, fmt.Errorf("requesting memories: %w", err)
 	}
 	maps.Copy(req.Header, only)
 	resp, err := http.DefaultClient.Do(req)
@@ -109,7 +109,7 @@ func ask(ctx context.Context, method string, at *url.URL, body []byte, only http
 		return nil, store.None, err
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return nil, store.None, fmt.Errorf("the memories answer %s", resp.Status)
+		return nil, store.None, fmt.Errorf("the memories service answered %s", resp.Status)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	return data, store.Revision(resp.Header.Get("ETag")), err

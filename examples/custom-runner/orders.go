@@ -10,13 +10,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// ordersIn is what the model gives the tool: its schema is made of this.
+// ordersIn are the arguments of the tool. Its JSON Schema is generated from them.
 type ordersIn struct {
 	Number int `json:"number" jsonschema:"the number of the order"`
 }
 
-// newOrders makes the tool that an Agent lists as custom: Orders, by that name
-// or by the one that the Agent gives it.
+// newOrders returns the tool for an entry custom: Orders of an Agent, under the
+// name of the entry if it has one.
 func newOrders(s config.ToolSpec) ([]tool.Tool, error) {
 	return []tool.Tool{tool.Typed(tool.Spec{
 		Tool:   step.Tool{Name: cmp.Or(s.Entry.Name, "Orders"), Description: "Looks up an order by its number."},

@@ -14,20 +14,20 @@ import (
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// A parrot is a model that looks up the order that it is asked for and repeats
-// what it reads. A real one would send the request somewhere.
+// parrot is a scripted model: it calls the tool Orders with the number in the
+// prompt and answers with the tool's result. A real model would send a request.
 type parrot struct{}
 
-// newParrot makes the model that a Model with custom: {driver: parrot} asks for.
+// newParrot returns the model for Models with custom: {driver: parrot}.
 func newParrot(s config.ModelSpec) (model.Model, error) {
 	if s.Model.Model != "grey" {
-		return nil, fmt.Errorf("there is no parrot %q; set model to grey", s.Model.Model)
+		return nil, fmt.Errorf("there is no parrot %q; set spec.modelID of the Model to grey", s.Model.Model)
 	}
 	return parrot{}, nil
 }
 
-// Stream answers a request piece by piece. A stream that ends without a Finish
-// counts as broken off.
+// Stream implements [model.Model]. The last delta has a Finish: a stream without
+// one counts as incomplete.
 func (p parrot) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	last := req.Steps[len(req.Steps)-1]
 	answer := []model.Delta{{Text: last.Text()}, p.end(req, step.FinishStop)}
@@ -44,8 +44,8 @@ func (p parrot) Stream(_ context.Context, req *model.Request) iter.Seq2[model.De
 	}
 }
 
-// end says why the answer ends, and what it used: without that the loop
-// estimates it.
+// end returns the last delta: why the answer ends, and its token usage. Without
+// Usage the runner estimates it.
 func (parrot) end(req *model.Request, why step.Finish) model.Delta {
 	return model.Delta{Finish: why, Usage: &step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: 5}}
 }

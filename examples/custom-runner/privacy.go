@@ -11,10 +11,10 @@ import (
 
 var phone = regexp.MustCompile(`\b0[0-9]{3} [0-9]{3} [0-9]{4}\b`)
 
-// hide takes phone numbers out of a text.
+// hide replaces the phone numbers in a text.
 func hide(text string) string { return phone.ReplaceAllString(text, "(hidden)") }
 
-// newPrivacy is a layer that keeps phone numbers out of what tools answer.
+// newPrivacy returns a layer that hides phone numbers in the results of tools.
 func newPrivacy(task.Agent, task.Run) (middleware.Layer, error) {
 	return middleware.Layer{
 		Name: "privacy", Priority: 600,
