@@ -17,10 +17,12 @@ type NodeStatus struct {
 	// +kubebuilder:validation:Enum=Waiting;Running;Succeeded;Failed;Skipped;NotReached
 	// +required
 	State NodeState `json:"state"`
-	// reason is why the node is in that state: the reason of its failed Run, what it
-	// waits for, or AwaitingApproval for an approval that is not decided yet.
-	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
+	// reason is why the node is in that state. Waiting: Queued (a limit of the Workflow has no
+	// room) or QuotaExceeded. Running: AwaitingApproval, or why the node fails when its child
+	// Runs have ended. Failed: the reason of its child Run, or RunDeleted, ExpressionFailed,
+	// TooManyItems, TooLarge, Cancelled (the Run ended first), RunRefused (the API server
+	// refused its child Run) or Failed. NotReached: the reason of the Run.
+	// +kubebuilder:validation:Enum=Queued;QuotaExceeded;AwaitingApproval;RunDeleted;ExpressionFailed;TooManyItems;TooLarge;Cancelled;RunRefused;Failed;StepLimit;TokenLimit;CostLimit;DurationLimit;DeadlineExceeded;ContextTooLong;Stuck;Rejected;Denied;Stopped;ModelUnavailable;ToolUnavailable;InvalidOutput;NodeFailed;IterationLimit;AttemptsExhausted;DisruptionsExhausted;PodLost;RunnerFailed;OutOfMemory;StorageFull;PublishFailed;ImagePullFailed;InvalidImage;PendingTimeout;AdmissionDenied;SandboxAltered;PodNameConflict;Misconfigured;TaskTooLarge;DecisionMismatch;Restored;RevisionUnsupported
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// counts are the numbers of child Runs of the node: one, or with forEach and loop one for
@@ -87,4 +89,7 @@ const (
 	NodeReasonCancelled = "Cancelled"
 	// NodeReasonRefused: the API server refused to create its Run.
 	NodeReasonRefused = "RunRefused"
+	// NodeReasonFailed: its Run failed with a reason that this release does not know, for
+	// example after a rollback of the operator.
+	NodeReasonFailed = "Failed"
 )

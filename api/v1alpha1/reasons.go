@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "slices"
+
 // WaitingReasons are the reasons of Ready=False that end without a change of the
 // object itself: an object that it names does not exist, or must change.
 var WaitingReasons = []string{
@@ -23,3 +25,11 @@ var FailureReasons = []string{
 	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
 	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,
 }
+
+// NodeReasons are the reasons of a node of a workflow Run: why it waits, failed or was not
+// reached.
+var NodeReasons = slices.Concat([]string{
+	ReasonQueued, ReasonQuotaExceeded, ReasonAwaitingApproval,
+	NodeReasonLost, NodeReasonExpression, NodeReasonTooManyItems, NodeReasonTooLarge, NodeReasonCancelled,
+	NodeReasonRefused, NodeReasonFailed,
+}, FailureReasons)

@@ -11,10 +11,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// The enums of progress are the constants of the runner and, since a workflow has a
-// result too, of the condition Succeeded.
-func TestEnumsOfProgressAreTheConstants(t *testing.T) {
-	progress := crd(t, "runs").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["progress"]
+// The enums of status are the constants of the runner and, since a workflow has a
+// result too, of the condition Succeeded and of its nodes.
+func TestEnumsOfStatusAreTheConstants(t *testing.T) {
+	status := crd(t, "runs").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	progress := status.Properties["progress"]
 	var reasons []string
 	for _, r := range task.Reasons {
 		reasons = append(reasons, string(r))
@@ -25,18 +26,19 @@ func TestEnumsOfProgressAreTheConstants(t *testing.T) {
 		field apiextensionsv1.JSONSchemaProps
 		want  []string
 	}{
-		"result.reason": {progress.Properties["result"].Properties["reason"], reasons},
-		"step.kind":     {progress.Properties["step"].Properties["kind"], kinds},
-		"recent.kind":   {progress.Properties["recent"].Items.Schema.Properties["kind"], kinds},
-		"pending.kind":  {progress.Properties["pending"].Items.Schema.Properties["kind"], []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit, task.PendingDelegation}},
-		"decided.type":  {progress.Properties["decided"].Items.Schema.Properties["type"], []string{task.DecisionApprove, task.DecisionDeny, task.DecisionAnswer, task.DecisionGrant, task.DecisionMessage}},
-		"state": {progress.Properties["state"], []string{
+		"nodes.reason":           {status.Properties["nodes"].Items.Schema.Properties["reason"], v1alpha1.NodeReasons},
+		"progress.result.reason": {progress.Properties["result"].Properties["reason"], reasons},
+		"progress.step.kind":     {progress.Properties["step"].Properties["kind"], kinds},
+		"progress.recent.kind":   {progress.Properties["recent"].Items.Schema.Properties["kind"], kinds},
+		"progress.pending.kind":  {progress.Properties["pending"].Items.Schema.Properties["kind"], []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit, task.PendingDelegation}},
+		"progress.decided.type":  {progress.Properties["decided"].Items.Schema.Properties["type"], []string{task.DecisionApprove, task.DecisionDeny, task.DecisionAnswer, task.DecisionGrant, task.DecisionMessage}},
+		"progress.state": {progress.Properties["state"], []string{
 			v1alpha1.ReasonRateLimited, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused,
 		}},
 	} {
 		got, want := enumOf(t, tc.field), slices.Compact(slices.Sorted(slices.Values(tc.want)))
 		if !slices.Equal(got, want) {
-			t.Errorf("status.progress.%s is one of %v, and the constants are %v", name, got, want)
+			t.Errorf("status.%s is one of %v, and the constants are %v", name, got, want)
 		}
 	}
 }

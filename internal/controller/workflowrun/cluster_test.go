@@ -166,6 +166,11 @@ func (c *cluster) report(w world, p plan) {
 		c.writes++
 	}
 	c.run.Status = want
+	for _, n := range want.Nodes {
+		if n.Reason != "" && !slices.Contains(v1alpha1.NodeReasons, n.Reason) {
+			panic(fmt.Sprintf("the schema refuses the reason %q of node %s", n.Reason, n.Name))
+		}
+	}
 }
 
 func equal(a, b v1alpha1.RunStatus) bool {

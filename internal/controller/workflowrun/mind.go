@@ -262,7 +262,7 @@ func (m *mind) why(node string, s graph.Status) string {
 		}
 	}
 	for _, c := range m.children {
-		if o := outcome.Of(c.Status); placeOf(c).node == node && finished(c) && !succeeded(c) && o.Reason == s.Reason {
+		if o := outcome.Of(c.Status); placeOf(c).node == node && finished(c) && !succeeded(c) && nodeReason(c) == s.Reason {
 			return fmt.Sprintf("Run %s: %s", c.Name, o.Message)
 		}
 	}

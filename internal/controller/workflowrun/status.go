@@ -183,7 +183,7 @@ func (t *turn) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
 
 func (t *turn) nodeStatus(name string, s graph.Status) v1alpha1.NodeStatus {
 	had := nodeStatus(t.run.Status.Nodes, name)
-	out := v1alpha1.NodeStatus{Name: name, State: v1alpha1.NodeState(s.State), Reason: task.Cut(s.Reason, maxNodeReason)}
+	out := v1alpha1.NodeStatus{Name: name, State: v1alpha1.NodeState(s.State), Reason: s.Reason}
 	if had != nil {
 		out.StartedAt, out.FinishedAt = had.StartedAt, had.FinishedAt
 	}

@@ -1,6 +1,7 @@
 package workflowrun
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,7 +9,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A turn is one look at the graph.
@@ -95,7 +95,7 @@ func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 	}
 	for _, c := range t.children {
 		at := placeOf(c)
-		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.number, Done: finished(c), Succeeded: succeeded(c), Reason: task.Cut(outcome.Of(c.Status).Reason, maxNodeReason)})
+		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.number, Done: finished(c), Succeeded: succeeded(c), Reason: nodeReason(c)})
 	}
 	next := t.program.Graph.Next(seen, t.mind)
 	for node, text := range next.Problems {
@@ -104,8 +104,15 @@ func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 	return next
 }
 
-// maxNodeReason is the most bytes of the reason of a node.
-const maxNodeReason = 24
+// nodeReason returns the reason of a node whose child Run failed. The schema refuses
+// reasons that are not in the list.
+func nodeReason(c *v1alpha1.Run) string {
+	reason := outcome.Of(c.Status).Reason
+	if slices.Contains(v1alpha1.NodeReasons, reason) {
+		return reason
+	}
+	return v1alpha1.NodeReasonFailed
+}
 
 // made is how many children began.
 func made(w world) int {
