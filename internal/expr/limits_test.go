@@ -151,7 +151,7 @@ func TestExpensiveFunctionsAreRefused(t *testing.T) {
 		`lists.range(900).map(i, lists.range(900).transformMap(j, k, k)).size() + lists.range(900).map(i, lists.range(900).transformList(j, k, k)).size()`,
 	} {
 		bytes, err := allocated(t, text, vars)
-		if err == nil || !strings.Contains(err.Error(), "it does more than an expression may") || bytes > most {
+		if err == nil || !strings.Contains(err.Error(), "it does more than an expression may") || bytes > most && !underRace {
 			t.Errorf("%s: takes %d MiB, error %v", text, bytes>>20, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestManyLargeOutputsTakeLittleMemory(t *testing.T) {
 			`nodes.items.output.map(o, o.?score.orValue(0)).sum() == 1470`: 2 * children * size,
 		} {
 			bytes, err := allocated(t, text, vars)
-			if err != nil || bytes > most {
+			if err != nil || bytes > most && !underRace {
 				t.Errorf("%s: %s takes %d KiB, error %v; want %d KiB at most", name, text, bytes>>10, err, most>>10)
 			}
 		}
