@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/journal"
-	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
 // attempt makes one attempt at a place and returns the exit code.

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
-	"github.com/deckhand-dev/deckhand/runner/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -11,11 +11,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/redact"
-	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
 // What is away may come back; what is refused stays so.

@@ -7,12 +7,12 @@ import (
 	"path"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/disk"
-	"github.com/deckhand-dev/deckhand/runner/engine"
 	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/redact"
-	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/bus"
 	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 )
 
 // heard is how many events may wait for one listener.
@@ -15,7 +15,7 @@ const heard = 1024
 // An audience are the listeners that a runner was built with, each with a queue
 // and a goroutine of its own.
 type audience struct {
-	seats []*bus.Subscription[events.Event]
+	seats []*pubsub.Subscription[events.Event]
 	all   sync.WaitGroup
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

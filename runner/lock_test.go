@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

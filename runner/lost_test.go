@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
-	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

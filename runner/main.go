@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/gomemlimit"
+	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/gomemlimit"
-	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

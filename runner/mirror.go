@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/session/memory"

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
 const (

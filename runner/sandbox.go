@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/deckhand-dev/deckhand/runner/redact"
-	"github.com/deckhand-dev/deckhand/runner/sandbox"
-	"github.com/deckhand-dev/deckhand/runner/sandbox/egress"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/workspace"
 )
 
 // boxes are the connections to the containers beside the runner's.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 )
 
 func TestSignalsAreHeardWhenTheyChange(t *testing.T) {

@@ -7,7 +7,7 @@ package main
 import (
 	"os"
 
-	"github.com/deckhand-dev/deckhand/runner/sandbox/server"
+	"github.com/deckhand-dev/deckhand/runner/sandbox"
 )
 
-func main() { os.Exit(server.Main(os.Args[1:], os.Stderr)) }
+func main() { os.Exit(sandbox.Main()) }

@@ -103,7 +103,7 @@ func TestWhatWasNotMeasuredIsNamed(t *testing.T) {
 	measured := all(t)
 	measured["parts"] = strings.ReplaceAll(measured["parts"], "BenchmarkStart", "BenchmarkBegin")
 	_, _, err := render("", measured)
-	if err == nil || !strings.Contains(err.Error(), "nothing was measured of BenchmarkStart in ./cmd/runner-local") {
+	if err == nil || !strings.Contains(err.Error(), "nothing was measured of BenchmarkStart in ./runner/internal/programtest") {
 		t.Errorf("render() = %v", err)
 	}
 }

@@ -30,7 +30,7 @@ type row struct {
 	//   - stories/name, a golden file of internal/controller/run, and
 	//     workflowrun/stories/name, one of internal/controller/workflowrun;
 	//     the name may end in *
-	//   - runner/hook, all tests of a package
+	//   - runner/internal/hook, all tests of a package
 	Tests []string `json:"tests,omitempty"`
 }
 

@@ -19,7 +19,7 @@ var messageDirs = []string{"api", "cmd", "internal", "runner"}
 // godocDirs are the packages whose doc comments people read who do not change Deckhand: the API, and what a custom
 // runner is built of. Doc comments of other packages are for those who change their code.
 var godocDirs = []string{
-	"api/v1alpha1", "runner", "runner/backend", "runner/events", "runner/hook", "runner/middleware", "runner/model",
+	"api/v1alpha1", "runner", "runner/backend", "runner/events", "runner/internal/hook", "runner/middleware", "runner/model",
 	"runner/session", "runner/step", "runner/task", "runner/tool",
 }
 

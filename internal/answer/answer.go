@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
-	"github.com/deckhand-dev/deckhand/runner/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/digest"
+	"github.com/deckhand-dev/deckhand/internal/digest"
 )
 
 // Approves reports whether an approval is of the request with an id and a digest: it

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
-	"github.com/deckhand-dev/deckhand/runner/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"github.com/deckhand-dev/deckhand/runner/celmacros"
+	"github.com/deckhand-dev/deckhand/internal/celmacros"
 )
 
 // What expressions are held to.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 )
 
 // types are the schemas of the types of fields. Providers refuse a list that says

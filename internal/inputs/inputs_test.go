@@ -8,7 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 )
 
 func declared(t *testing.T, text string) *v1alpha1.Input {

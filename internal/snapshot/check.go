@@ -9,8 +9,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 const maxExtra = 4 << 10
@@ -131,7 +131,7 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 			return p
 		}
 	}
-	if err := binding.Check(agent.Spec.Instructions, InputSchema(agent.Spec)); err != nil {
+	if err := template.Check(agent.Spec.Instructions, InputSchema(agent.Spec)); err != nil {
 		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
 	}
 	return checkCalls(agent, o)

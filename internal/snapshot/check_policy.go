@@ -9,7 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/runner/policy"
+	"github.com/deckhand-dev/deckhand/internal/policy"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -116,7 +116,7 @@ func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 		kinds[name] = kind
 	}
 	if t.Builtin == v1alpha1.BuiltinShell {
-		kinds[called[t.Builtin][0]] = policy.Shell
+		kinds[task.BuiltinTools[string(t.Builtin)][0]] = policy.Shell
 	}
 	if set := o.Toolsets[string(t.Toolset)]; set != nil && set.Spec.Requests != nil {
 		for _, r := range set.Spec.Requests.Tools {

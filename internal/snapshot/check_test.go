@@ -11,12 +11,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/runner/tool/files"
-	"github.com/deckhand-dev/deckhand/runner/tool/python"
-	"github.com/deckhand-dev/deckhand/runner/tool/recall"
-	"github.com/deckhand-dev/deckhand/runner/tool/shell"
-	"github.com/deckhand-dev/deckhand/runner/tool/talk"
-	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
 
 // Mods of the objects of a test.
@@ -221,31 +215,5 @@ func TestFallbacksOfAModel(t *testing.T) {
 				t.Errorf("CheckModel() = %q, want %q", got, tc.want)
 			}
 		})
-	}
-}
-
-// The operator knows the names of built-in tools by heart; the runner decides
-// them.
-func TestNamesOfToolsAreTheRunners(t *testing.T) {
-	for builtin, name := range map[v1alpha1.BuiltinTool][]string{
-		v1alpha1.BuiltinFiles:       {files.NameRead, files.NameWrite, files.NameEdit, files.NameLs, files.NameGlob, files.NameGrep},
-		v1alpha1.BuiltinThink:       {talk.NameThink},
-		v1alpha1.BuiltinAsk:         {talk.NameAsk},
-		v1alpha1.BuiltinRecall:      {recall.Name},
-		v1alpha1.BuiltinHTTPRequest: {web.NameHTTPRequest},
-		v1alpha1.BuiltinWebSearch:   {web.NameWebSearch},
-		v1alpha1.BuiltinBrowse:      {web.NameBrowse},
-		v1alpha1.BuiltinShell:       {shell.Name, shell.NameOutput, shell.NameKill},
-		v1alpha1.BuiltinPython:      {python.Name},
-	} {
-		for _, n := range append(name, talk.NameFinish, talk.NameReject) {
-			agent := gen.Agent(func(a *v1alpha1.Agent) {
-				a.Spec.Sandbox = &v1alpha1.Sandbox{Image: "debian:1"}
-				a.Spec.Tools = []v1alpha1.Tool{{Builtin: builtin}, {Custom: "x", Name: n}}
-			})
-			if _, err := snapshot.Of(agent, gen.Objects()); err == nil {
-				t.Errorf("%s has a tool %s that the operator does not know of", builtin, n)
-			}
-		}
 	}
 }

@@ -6,33 +6,17 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // separator stands between the name of a Toolset and those of its tools.
 const separator = "__"
 
-// called are the names by which a model knows the tools of each builtin.
-var called = map[v1alpha1.BuiltinTool][]string{
-	v1alpha1.BuiltinFiles:       {"Read", "Write", "Edit", "Ls", "Glob", "Grep"},
-	v1alpha1.BuiltinThink:       {"think"},
-	v1alpha1.BuiltinHTTPRequest: {"HTTPRequest"},
-	v1alpha1.BuiltinWebSearch:   {"WebSearch"},
-	v1alpha1.BuiltinBrowse:      {"Browse"},
-	v1alpha1.BuiltinAsk:         {"ask"},
-	v1alpha1.BuiltinTask:        {"task"},
-	v1alpha1.BuiltinRecall:      {"recall"},
-	v1alpha1.BuiltinShell:       {"shell", "shell_output", "shell_kill"},
-	v1alpha1.BuiltinPython:      {"python"},
-}
-
-// everybodys are the tools that every agent has.
-var everybodys = []string{"finish", "reject"}
-
 // checkNames looks for two tools of one name. Names that differ in case alone
 // are one: models mix them up.
 func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 	taken := map[string]string{}
-	for _, name := range everybodys {
+	for _, name := range task.ToolsOfEveryAgent {
 		taken[strings.ToLower(name)] = "a tool that every agent has"
 	}
 	for _, t := range tools {
@@ -86,7 +70,7 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 	if runnerImage(spec) != "" {
 		return nil
 	}
-	there := slices.Clone(everybodys)
+	there := slices.Clone(task.ToolsOfEveryAgent)
 	for _, t := range spec.Tools {
 		there = append(there, namesOf(t)...)
 	}
@@ -104,7 +88,7 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 func namesOf(t v1alpha1.Tool) []string {
 	switch {
 	case t.Builtin != "":
-		return slices.DeleteFunc(slices.Clone(called[t.Builtin]), func(name string) bool {
+		return slices.DeleteFunc(slices.Clone(task.BuiltinTools[string(t.Builtin)]), func(name string) bool {
 			return len(t.Allow) > 0 && !slices.Contains(t.Allow, name) || slices.Contains(t.Deny, name)
 		})
 	case t.Toolset != "":

@@ -6,7 +6,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // Foreign reports the first reference of each prompt and message that is written in
@@ -18,7 +18,7 @@ func Foreign(spec v1alpha1.WorkflowSpec) []string {
 		if n.Approval != nil {
 			field, text, becomes = "approval.message", n.Approval.Message, "shown"
 		}
-		if f, found := binding.FindForeign(text); found {
+		if f, found := template.FindForeign(text); found {
 			out = append(out, fmt.Sprintf("%s: %s%s is %s as text; write ${{ %s }}",
 				place{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f)))
 		}
@@ -27,7 +27,7 @@ func Foreign(spec v1alpha1.WorkflowSpec) []string {
 }
 
 // reference is what an expression reads in place of a reference of another tool.
-func reference(f binding.Foreign) string {
+func reference(f template.Foreign) string {
 	switch whole := strings.Join(f.Path, "."); f.Path[0] {
 	case "run", "self", "previous", "item", "index", "iteration":
 		return whole

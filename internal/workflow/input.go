@@ -8,8 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/runner/schema"
 )
 
 // declared is the input of a Workflow, compiled.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // What values may have at most, in bytes.
@@ -128,7 +128,7 @@ func (p *Program) Prompt(name string, t Turn, v Values) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", &Problem{v1alpha1.NodeReasonExpression, fmt.Sprintf("%s: it is empty when the values are in; write some words beside them", at)}
 	}
-	escaped := binding.Literal(text)
+	escaped := template.Literal(text)
 	if len(escaped) > MaxPrompt {
 		return "", &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: it has %d bytes with each ${{ in it escaped; at most %d are allowed", at, len(escaped), MaxPrompt)}
 	}

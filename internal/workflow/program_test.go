@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
-	"github.com/deckhand-dev/deckhand/runner/binding"
 )
 
 // a Run of these tests.
@@ -88,7 +88,7 @@ func TestTour(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return binding.Bind(prompt, nil) // as the child reads it
+			return template.Bind(prompt, nil) // as the child reads it
 		}
 	}
 	ask("the prompt of review", `For Ann ${{ run.uid }} "x" of team-a/x: ${{ literal }}`, bound("review", workflow.Turn{}))
@@ -156,7 +156,7 @@ func TestAValueIsNeverReadAgain(t *testing.T) {
 			t.Errorf("%q: %v", evil, err)
 			continue
 		}
-		if got, err := binding.Bind(prompt, json.RawMessage(`{"secret":"told"}`)); err != nil || got != "<"+evil+">" {
+		if got, err := template.Bind(prompt, json.RawMessage(`{"secret":"told"}`)); err != nil || got != "<"+evil+">" {
 			t.Errorf("%q: the child reads %q, error %v", evil, got, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 )
 
 // fieldOf is a node's name in expressions, where - is minus.

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/hook"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/hook"
+	"github.com/deckhand-dev/deckhand/runner/internal/repair"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/middleware/repair"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/files"
 )
 
 // A cast is what an agent is given for one session.

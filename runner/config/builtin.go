@@ -5,18 +5,18 @@ import (
 	"errors"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/control"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/delegate"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/python"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/recall"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/web"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/delegate"
-	"github.com/deckhand-dev/deckhand/runner/tool/python"
-	"github.com/deckhand-dev/deckhand/runner/tool/recall"
-	"github.com/deckhand-dev/deckhand/runner/tool/shell"
-	"github.com/deckhand-dev/deckhand/runner/tool/talk"
-	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
 
 // formatAnthropic is how a Model asks for the one of two APIs that its provider
@@ -33,8 +33,8 @@ func builtin(r *Registry) {
 	}
 	r.builtins = map[string]ToolFactory{
 		"Files":       func(s ToolSpec) ([]tool.Tool, error) { return s.Files.Tools(), nil },
-		"Think":       func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Think()}, nil },
-		"Ask":         func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{talk.Ask()}, nil },
+		"Think":       func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{control.Think()}, nil },
+		"Ask":         func(ToolSpec) ([]tool.Tool, error) { return []tool.Tool{control.Ask()}, nil },
 		"Task":        subagents,
 		"HTTPRequest": func(s ToolSpec) ([]tool.Tool, error) { return one(web.HTTPRequest(reach(s))) },
 		"Browse":      func(s ToolSpec) ([]tool.Tool, error) { return one(web.Browse(reach(s))) },

@@ -17,14 +17,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/digest"
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"

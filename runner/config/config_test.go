@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

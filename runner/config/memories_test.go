@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 )
 
 // A journalOfKilled takes so many records, and then none: nothing is recorded after a

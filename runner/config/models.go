@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/catalog"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/price"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/catalog"
-	"github.com/deckhand-dev/deckhand/runner/model/price"
-	"github.com/deckhand-dev/deckhand/runner/model/retry"
-	"github.com/deckhand-dev/deckhand/runner/model/router"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

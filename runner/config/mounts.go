@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/composite"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/composite"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/runner/agentsmd"
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/offload"
+	"github.com/deckhand-dev/deckhand/runner/internal/agentsmd"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/offload"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/recall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool/files"
-	"github.com/deckhand-dev/deckhand/runner/tool/recall"
 )
 
 // pagers are the tools that bound their results themselves. What reads parts of

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/config"
-	"github.com/deckhand-dev/deckhand/runner/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/engine"
-	"github.com/deckhand-dev/deckhand/runner/policy"
-	policyshell "github.com/deckhand-dev/deckhand/runner/policy/shell"
+	"github.com/deckhand-dev/deckhand/internal/policy"
+	policyshell "github.com/deckhand-dev/deckhand/internal/policy/shell"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool/shell"
 )
 
 // A governor has the policy of an agent decide on its calls.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/files"
 )
 
 // A KeyFunc reads a key of a Secret, each time anew: Secrets rotate. It is nil

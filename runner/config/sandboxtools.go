@@ -12,13 +12,13 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/memlimit"
-	"github.com/deckhand-dev/deckhand/runner/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/mcp"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/python"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/mcp"
-	"github.com/deckhand-dev/deckhand/runner/tool/python"
-	"github.com/deckhand-dev/deckhand/runner/tool/shell"
 )
 
 // Names of the tools that run in the sandbox, as an Agent lists them.

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/control"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/delegate"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/delegate"
-	"github.com/deckhand-dev/deckhand/runner/tool/files"
-	"github.com/deckhand-dev/deckhand/runner/tool/talk"
 )
 
 // toolbox gathers the tools of an agent, those that its layers bring, and those
@@ -115,14 +115,14 @@ func runTool(s ToolSpec) ([]tool.Tool, error) {
 
 // ending are the tools that end a Run; every Agent has them.
 func ending(agent task.Agent) ([]tool.Tool, error) {
-	finish := talk.Finish()
+	finish := control.Finish()
 	if len(agent.OutputSchema) > 0 {
 		var err error
-		if finish, err = talk.FinishWith(agent.OutputSchema); err != nil {
+		if finish, err = control.FinishWith(agent.OutputSchema); err != nil {
 			return nil, err
 		}
 	}
-	return []tool.Tool{finish, talk.Reject()}, nil
+	return []tool.Tool{finish, control.Reject()}, nil
 }
 
 // A renamed tool has the name that the Agent gave it.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/runner/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 )
 
 // Notes are what the model is told of servers that are not there.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/runner/journal"
-	"github.com/deckhand-dev/deckhand/runner/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

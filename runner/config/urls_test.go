@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/runner/policy"
+	"github.com/deckhand-dev/deckhand/internal/policy"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/web"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/web"
 )
 
 // A rule that denies a URL denies each way to write it, or the call is refused.

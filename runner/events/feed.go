@@ -3,7 +3,7 @@ package events
 import (
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/bus"
+	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -20,13 +20,13 @@ type Event struct {
 
 // A Feed delivers events to listeners. Nothing waits for them.
 type Feed struct {
-	bus *bus.Bus[Event]
+	bus *pubsub.Bus[Event]
 	now func() time.Time
 }
 
 // NewFeed returns a Feed without listeners.
 func NewFeed(now func() time.Time) *Feed {
-	return &Feed{bus: bus.New[Event](), now: now}
+	return &Feed{bus: pubsub.New[Event](), now: now}
 }
 
 // Emit delivers an event to all listeners; message says it in words. It never blocks.
@@ -36,6 +36,6 @@ func (f *Feed) Emit(scope step.Scope, message string, p Payload) {
 
 // Subscribe opens a queue for as many events as size; keep says which are
 // wanted, nil wants all.
-func (f *Feed) Subscribe(size int, keep func(Event) bool) *bus.Subscription[Event] {
+func (f *Feed) Subscribe(size int, keep func(Event) bool) *pubsub.Subscription[Event] {
 	return f.bus.Subscribe(size, keep)
 }

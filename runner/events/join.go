@@ -4,7 +4,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 )
 
 // Deltas are joined until they are worth a line.

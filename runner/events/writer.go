@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/bus"
-	"github.com/deckhand-dev/deckhand/runner/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -51,7 +51,7 @@ const queueSize = 1024
 type Writer struct {
 	*Feed
 	opts Options
-	in   *bus.Subscription[Event]
+	in   *pubsub.Subscription[Event]
 	lost int64 // how many of those dropped are announced
 	done chan struct{}
 }

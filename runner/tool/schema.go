@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 )
 
 // A checker holds the arguments of one tool to its Spec's Input. It is compiled

@@ -24,7 +24,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/operator"
-	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

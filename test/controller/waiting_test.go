@@ -15,7 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
-	"github.com/deckhand-dev/deckhand/runner/digest"
+	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/report"
+	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

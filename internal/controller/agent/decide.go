@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/denial"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -66,7 +66,7 @@ func ready(err error) metav1.Condition {
 // foreign warns of a reference in the instructions that is written in the syntax of
 // another tool, {{ x }} or $(params.x).
 func foreign(a *v1alpha1.Agent) string {
-	f, found := binding.FindForeign(a.Spec.Instructions)
+	f, found := template.FindForeign(a.Spec.Instructions)
 	if !found {
 		return ""
 	}

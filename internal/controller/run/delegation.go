@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
-	"github.com/deckhand-dev/deckhand/runner/binding"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -117,7 +117,7 @@ func ordered(d delegation, offer *task.Tool) (prompt string, input *runtime.RawE
 	if json.Unmarshal(args["prompt"], &prompt) != nil || strings.Trim(prompt, " \t\r\n") == "" {
 		return "", nil, "Say in prompt what is to be done"
 	}
-	return binding.Literal(prompt), nil, ""
+	return template.Literal(prompt), nil, ""
 }
 
 // delegating makes the first child Run that is asked for and not there yet.

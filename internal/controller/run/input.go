@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -27,7 +27,7 @@ func unfit(w world) (plan, bool) {
 	if err := schema.Validate(takes, given(spec, w.version.Snapshot.Agent)); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
 	}
-	if err := binding.Check(spec.Prompt, takes); err != nil {
+	if err := template.Check(spec.Prompt, takes); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.prompt: %v; create another Run", err)), true
 	}
 	return plan{}, false

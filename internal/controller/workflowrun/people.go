@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/answer"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/backend/store"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 )
 
 // The bounds where Options have none.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/text"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/text"
 )
 
 // List implements [backend.Backend].

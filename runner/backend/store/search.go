@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/text"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/text"
 )
 
 // Glob implements [backend.Backend].

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/memlimit"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
 
 // DefaultFile is how large a file may be unless Options say otherwise.

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/backend/text"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/text"
 )
 
 // Write implements [backend.Backend].

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -111,7 +111,7 @@ func (a *answer) document() error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &model.IncompleteError{Cause: err}
-	case err == nil && (whole.Type == typeError || endpoint.IsError(whole.Error)):
+	case err == nil && (whole.Type == typeError || httpapi.IsError(whole.Error)):
 		return a.exchange.BodyError(data)
 	case err != nil || whole.Type != typeMessage || whole.Content == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0:
 		return a.exchange.answer.Strange(data)
@@ -120,7 +120,7 @@ func (a *answer) document() error {
 	a.whole(&whole.message)
 	a.bill(whole.Usage)
 	a.stopped = true
-	return endpoint.ErrEnd
+	return httpapi.ErrEnd
 }
 
 // whole takes a message whose content is not in pieces.
@@ -139,7 +139,7 @@ func (a *answer) read(name string, data []byte) error {
 		return nil
 	}
 	if bytes.Equal(data, doneMark) {
-		return endpoint.ErrEnd
+		return httpapi.ErrEnd
 	}
 	var e event
 	if err := decode(data, &e); err != nil {
@@ -152,7 +152,7 @@ func (a *answer) read(name string, data []byte) error {
 	if kind == "" {
 		kind = name
 	}
-	if name == typeError || kind == typeError || endpoint.IsError(e.Error) {
+	if name == typeError || kind == typeError || httpapi.IsError(e.Error) {
 		return a.failed(data)
 	}
 	return a.take(kind, &e)
@@ -162,7 +162,7 @@ func (a *answer) read(name string, data []byte) error {
 // kept, whatever fails behind it: the next would end there too.
 func (a *answer) failed(raw json.RawMessage) error {
 	if finishes[strings.ToLower(a.reason)] == step.FinishLength {
-		return endpoint.ErrEnd
+		return httpapi.ErrEnd
 	}
 	return a.exchange.BodyError(raw)
 }
@@ -187,7 +187,7 @@ func (a *answer) take(kind string, e *event) error {
 		a.stop(string(end.StopReason))
 	case typeStop:
 		a.stopped = true
-		return endpoint.ErrEnd
+		return httpapi.ErrEnd
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // The providers that this package speaks to, as Model.spec.provider names them.
@@ -56,14 +56,14 @@ func New(o Options) (model.Model, error) {
 	if o.Model == "" {
 		return nil, errors.New("the model's name is empty")
 	}
-	base, query, err := endpoint.Parse(cmp.Or(o.Endpoint, d.endpoint))
+	base, query, err := httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
 	if err != nil {
 		return nil, err
 	}
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
 	return &client{
 		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query,
-		endpoint: endpoint.New(endpoint.Options{
+		endpoint: httpapi.New(httpapi.Options{
 			Headers: o.Headers, Key: o.Key, IdleTimeout: o.IdleTimeout, CallTimeout: o.CallTimeout, Transport: o.Transport, Now: o.Now,
 		}),
 	}, nil
@@ -75,7 +75,7 @@ type client struct {
 	dialect     dialect
 	family      family
 	base, query string
-	endpoint    *endpoint.Client
+	endpoint    *httpapi.Client
 	refused     refused
 }
 
@@ -86,7 +86,7 @@ const maxPauses = 8
 // before each further request. What a call that broke off
 // had cost is reported by estimate, as a Usage before the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return endpoint.Join(func(yield func(model.Delta, error) bool) {
+	return httpapi.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
 		if err != nil {
 			yield(model.Delta{}, err)

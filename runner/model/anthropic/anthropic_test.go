@@ -9,9 +9,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 

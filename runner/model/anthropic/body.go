@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // growing are the fields that come last in a body, in this order: what a cache
@@ -44,7 +44,7 @@ func (c *client) body(req *model.Request, said []json.RawMessage) ([]byte, error
 	if !thinks {
 		c.sample(b, req.Params)
 	}
-	if err := endpoint.Merge(b, string(req.Params.Extra)); err != nil {
+	if err := httpapi.Merge(b, string(req.Params.Extra)); err != nil {
 		return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 	}
 	return encode(b)
@@ -94,11 +94,11 @@ func encode(body map[string]any) ([]byte, error) {
 		if !ok {
 			continue
 		}
-		name, err := endpoint.Encode(key)
+		name, err := httpapi.Encode(key)
 		if err != nil {
 			return nil, err
 		}
-		data, err := endpoint.Encode(value)
+		data, err := httpapi.Encode(value)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // The types of events, of blocks and of deltas that mean something here. All
@@ -74,7 +74,7 @@ type text string
 
 // UnmarshalJSON accepts any value.
 func (t *text) UnmarshalJSON(data []byte) error {
-	*t = text(endpoint.String(data))
+	*t = text(httpapi.String(data))
 	return nil
 }
 
@@ -83,7 +83,7 @@ type fragment string
 
 // UnmarshalJSON accepts any value.
 func (f *fragment) UnmarshalJSON(data []byte) error {
-	*f = fragment(endpoint.Fragment(data))
+	*f = fragment(httpapi.Fragment(data))
 	return nil
 }
 

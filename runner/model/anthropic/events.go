@@ -6,14 +6,14 @@ import (
 	"errors"
 	"io"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // events are the events in a stream, however servers write them: comments and
 // other fields are dropped, data may be on several lines, the empty line between
 // two events may be missing, and so may the one at the end.
 type events struct {
-	in    *endpoint.Lines
+	in    *httpapi.Lines
 	name  string
 	data  []byte
 	lines int    // that the data came in
@@ -43,7 +43,7 @@ func (e *events) read() (name string, data []byte, err error) {
 			return "", nil, err
 		}
 		if errors.Is(err, io.EOF) {
-			e.err = endpoint.ErrEnd
+			e.err = httpapi.ErrEnd
 		}
 		if e.accept(bytes.TrimSpace(line)) {
 			return e.name, e.data, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // version is the version of the wire that is spoken here.
@@ -19,11 +19,11 @@ const version = "2023-06-01"
 // pauses leads to: the HTTP client below the official one.
 type exchange struct {
 	*client
-	*endpoint.Call
+	*httpapi.Call
 	req  *model.Request
 	said []json.RawMessage // before a pause, as it came
 
-	answer *endpoint.Answer
+	answer *httpapi.Answer
 	err    error // why there is none
 }
 

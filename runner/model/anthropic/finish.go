@@ -8,7 +8,7 @@ import (
 	anthropic "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -26,7 +26,7 @@ var finishes = map[string]step.Finish{
 
 // paused reports whether the answer ended to be asked for again as it is.
 func (a *answer) paused() bool {
-	return errors.Is(a.cause, endpoint.ErrEnd) && (a.reason == string(anthropic.StopReasonPauseTurn) || a.reason == stopCompaction)
+	return errors.Is(a.cause, httpapi.ErrEnd) && (a.reason == string(anthropic.StopReasonPauseTurn) || a.reason == stopCompaction)
 }
 
 // resume makes ready for the rest of an answer that paused, and reports whether
@@ -131,7 +131,7 @@ func (a *answer) end() (step.Finish, error) {
 		reason = string(anthropic.StopReasonEndTurn) // some never say why, but mark the end
 	}
 	switch {
-	case reason == "" && errors.Is(a.cause, endpoint.ErrEnd):
+	case reason == "" && errors.Is(a.cause, httpapi.ErrEnd):
 		return "", &model.IncompleteError{}
 	case reason == "":
 		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}

@@ -3,7 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A note is an opaque part of ours: it has no type, which each block of a
@@ -17,6 +17,6 @@ type note struct {
 
 // encode is the note as Part.Provider.
 func (n note) encode() json.RawMessage {
-	data, _ := endpoint.Encode(map[string]note{"note": n}) // raw values that were decoded before: cannot fail
+	data, _ := httpapi.Encode(map[string]note{"note": n}) // raw values that were decoded before: cannot fail
 	return data
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A piece is a block of an answer while it comes.
@@ -33,11 +33,11 @@ func newPiece(index int, raw json.RawMessage) *piece {
 	return p
 }
 
-func (p *piece) text(field string) text { return text(endpoint.String(p.fields[field])) }
+func (p *piece) text(field string) text { return text(httpapi.String(p.fields[field])) }
 
 // fragment is a text that may go on in the deltas of the block.
 func (p *piece) fragment(field string) fragment {
-	return fragment(endpoint.Fragment(p.fields[field]))
+	return fragment(httpapi.Fragment(p.fields[field]))
 }
 
 // isPlain reports whether a piece of thinking is no more than its text and its
@@ -81,7 +81,7 @@ func (p *piece) swallow(d delta, raw json.RawMessage) {
 
 // extend adds to a field: text to its text, anything else in its place.
 func (p *piece) extend(name string, value json.RawMessage) {
-	more := endpoint.Fragment(value)
+	more := httpapi.Fragment(value)
 	switch {
 	case name == "type", string(value) == `""`:
 		return
@@ -105,40 +105,40 @@ func (p *piece) extend(name string, value json.RawMessage) {
 func (p *piece) raw() json.RawMessage {
 	switch p.kind {
 	case typeText:
-		p.fields["text"] = quoted(endpoint.Whole(p.grown.String()))
+		p.fields["text"] = quoted(httpapi.Whole(p.grown.String()))
 	case typeThinking:
-		p.fields["thinking"], p.fields["signature"] = quoted(endpoint.Whole(p.grown.String())), quoted(p.signature.String())
+		p.fields["thinking"], p.fields["signature"] = quoted(httpapi.Whole(p.grown.String())), quoted(p.signature.String())
 	default:
-		if input := bytes.TrimSpace([]byte(endpoint.Whole(p.grown.String()))); len(input) > 0 {
+		if input := bytes.TrimSpace([]byte(httpapi.Whole(p.grown.String()))); len(input) > 0 {
 			p.fields["input"] = arguments(unquoted(input))
 		}
 	}
 	for name, whole := range p.more {
-		p.fields[name] = quoted(endpoint.Whole(whole.String()))
+		p.fields[name] = quoted(httpapi.Whole(whole.String()))
 	}
 	if len(p.citations) > 0 {
 		p.fields["citations"] = list(p.citations)
 	}
-	data, _ := endpoint.Encode(p.fields) // decoded before: cannot fail
+	data, _ := httpapi.Encode(p.fields) // decoded before: cannot fail
 	return data
 }
 
 // quoted is a text as JSON.
 func quoted(s string) json.RawMessage {
-	data, _ := endpoint.Encode(s) // a string: cannot fail
+	data, _ := httpapi.Encode(s) // a string: cannot fail
 	return data
 }
 
 // list is a list as JSON.
 func list(items []json.RawMessage) json.RawMessage {
-	data, _ := endpoint.Encode(items) // decoded before: cannot fail
+	data, _ := httpapi.Encode(items) // decoded before: cannot fail
 	return data
 }
 
 // unquoted is the object that a JSON string holds, as some send the input of a
 // call, or the value itself.
 func unquoted(value []byte) []byte {
-	inner := bytes.TrimSpace([]byte(endpoint.String(value)))
+	inner := bytes.TrimSpace([]byte(httpapi.String(value)))
 	if len(inner) > 0 && inner[0] == '{' && json.Valid(value) && json.Valid(inner) {
 		return inner
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -33,7 +33,7 @@ func (c *client) think(b map[string]any, req *model.Request, limit int64) (bool,
 	case level == "":
 		return false, nil
 	case level == model.ReasoningOff:
-		return false, endpoint.Merge(b, c.family.off)
+		return false, httpapi.Merge(b, c.family.off)
 	case efforts[level] == "":
 		return false, fmt.Errorf("reasoning %q is not known", level)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // begin takes the start of a block, which may be the whole of it.
@@ -59,7 +59,7 @@ func (a *answer) beginCall(p *piece) {
 	if strings.TrimSpace(input) == "{}" || input == "null" || input == `""` {
 		return
 	}
-	if inner := endpoint.String([]byte(input)); inner != "" {
+	if inner := httpapi.String([]byte(input)); inner != "" {
 		input = inner
 	}
 	p.grown.WriteString(input)
@@ -167,7 +167,7 @@ func (a *answer) done(p *piece) {
 
 // unquote puts the object in place of a call's input that is the text of one.
 func (a *answer) unquote(p *piece) {
-	input := strings.TrimSpace(endpoint.Whole(p.grown.String()))
+	input := strings.TrimSpace(httpapi.Whole(p.grown.String()))
 	if p.call < 0 || !strings.HasPrefix(input, `"`) {
 		return
 	}

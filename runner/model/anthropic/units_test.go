@@ -9,7 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 )
 
 // Any text that is cut after any UTF-16 unit arrives whole.

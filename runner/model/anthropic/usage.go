@@ -3,7 +3,7 @@ package anthropic
 import (
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -19,12 +19,12 @@ const maxIterations = 1024
 // usage is what an answer cost so far, as the wire tells it: what was read from
 // a cache and written to one is not part of the input.
 type usage struct {
-	Input      endpoint.Count `json:"input_tokens"`
-	CacheRead  endpoint.Count `json:"cache_read_input_tokens"`
-	CacheWrite endpoint.Count `json:"cache_creation_input_tokens"`
-	Output     endpoint.Count `json:"output_tokens"`
+	Input      httpapi.Count `json:"input_tokens"`
+	CacheRead  httpapi.Count `json:"cache_read_input_tokens"`
+	CacheWrite httpapi.Count `json:"cache_creation_input_tokens"`
+	Output     httpapi.Count `json:"output_tokens"`
 	Details    struct {
-		Thinking endpoint.Count `json:"thinking_tokens"`
+		Thinking httpapi.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 	// Iterations are all that the answer took, and their sum what it cost, where
 	// the provider did more than answer: compacted the session, or asked another
@@ -73,6 +73,6 @@ type cost struct {
 
 // UnmarshalJSON accepts any value; what is no price is not known.
 func (c *cost) UnmarshalJSON(data []byte) error {
-	c.microUSD, c.known = endpoint.Decimal(strings.Trim(string(data), `"`), placesUSD)
+	c.microUSD, c.known = httpapi.Decimal(strings.Trim(string(data), `"`), placesUSD)
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // chat is what the client library appends to a base.
@@ -21,7 +21,7 @@ func (d *dialect) address(o Options) (base, query string, err error) {
 	if o.Endpoint == "" && d.place != placeHere {
 		return "", "", errors.New("the endpoint is empty: write your resource's, such as https://name.openai.azure.com")
 	}
-	base, query, err = endpoint.Parse(cmp.Or(o.Endpoint, d.endpoint))
+	base, query, err = httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
 	if err != nil {
 		return "", "", err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -60,7 +60,7 @@ func (a *answer) read(raw []byte) error {
 	}
 	a.chunks++
 	a.count(c.Usage)
-	if endpoint.IsError(c.Error) {
+	if httpapi.IsError(c.Error) {
 		return a.failed(c.Error)
 	}
 	for i := range c.Choices {
@@ -80,7 +80,7 @@ func (a *answer) read(raw []byte) error {
 // kept, whatever fails behind it: the next would end there too.
 func (a *answer) failed(raw []byte) error {
 	if a.finish == step.FinishLength {
-		return endpoint.ErrEnd
+		return httpapi.ErrEnd
 	}
 	return a.exchange.BodyError(raw)
 }
@@ -232,7 +232,7 @@ func (a *answer) end() (step.Finish, error) {
 		finish = step.FinishStop // some never say why, but mark the end
 	}
 	switch {
-	case finish == "" && errors.Is(a.cause, endpoint.ErrEnd):
+	case finish == "" && errors.Is(a.cause, httpapi.ErrEnd):
 		return "", &model.IncompleteError{}
 	case finish == "":
 		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}

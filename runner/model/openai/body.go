@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -43,11 +43,11 @@ func (c *client) body(req *model.Request) ([]byte, error) {
 		b[c.dialect.cacheKey] = cacheKey(req.CacheKey)
 	}
 	for _, patch := range []string{c.dialect.always, c.dialect.reasoning.of(c.Model)[p.Reasoning], string(p.Extra)} {
-		if err := endpoint.Merge(b, patch); err != nil {
+		if err := httpapi.Merge(b, patch); err != nil {
 			return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 		}
 	}
-	return endpoint.Encode(b)
+	return httpapi.Encode(b)
 }
 
 // A function is a tool as the wire wants it.

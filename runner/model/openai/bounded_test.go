@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 )
 
 // endless is a network whose answer never ends by itself: start, and then 2 GiB

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // maxCalls bounds the calls of one answer, and so what an endpoint can make us
@@ -119,7 +119,7 @@ func (s *argsState) next(raw json.RawMessage) (args string, replace bool) {
 		*s = argsSome
 		return string(raw), true
 	}
-	args = endpoint.Fragment(raw)
+	args = httpapi.Fragment(raw)
 	if args == "" {
 		return "", false
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A chunk is one piece of an answer, or the whole of one that was not streamed.
@@ -64,7 +64,7 @@ type fragment string
 
 // UnmarshalJSON accepts any value.
 func (f *fragment) UnmarshalJSON(data []byte) error {
-	*f = fragment(endpoint.Fragment(data))
+	*f = fragment(httpapi.Fragment(data))
 	return nil
 }
 
@@ -81,13 +81,13 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		for key, value := range members(part) {
 			switch string(key) {
 			case "text":
-				said.WriteString(endpoint.Fragment(value))
+				said.WriteString(httpapi.Fragment(value))
 			case "thinking":
 				thought.WriteString(plain(value))
 			}
 		}
 	}
-	c.text, c.thinking = endpoint.Fragment(data)+said.String(), thought.String()
+	c.text, c.thinking = httpapi.Fragment(data)+said.String(), thought.String()
 	return nil
 }
 
@@ -97,11 +97,11 @@ func plain(data []byte) string {
 	for part := range elements(data) {
 		for key, value := range members(part) {
 			if string(key) == "text" {
-				said.WriteString(endpoint.Fragment(value))
+				said.WriteString(httpapi.Fragment(value))
 			}
 		}
 	}
-	return endpoint.Fragment(data) + said.String()
+	return httpapi.Fragment(data) + said.String()
 }
 
 // str is the string that data holds, or nothing.

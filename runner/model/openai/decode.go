@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A chunk of few bytes may hold very many things. What is more than this is no
@@ -104,11 +104,11 @@ func (s *saying) decode(data []byte) {
 		case "content":
 			_ = s.Content.UnmarshalJSON(value) // accepts any value
 		case "refusal":
-			s.Refusal = fragment(endpoint.Fragment(value))
+			s.Refusal = fragment(httpapi.Fragment(value))
 		case "reasoning":
-			s.Reasoning = fragment(endpoint.Fragment(value))
+			s.Reasoning = fragment(httpapi.Fragment(value))
 		case "reasoning_content":
-			s.ReasoningContent = fragment(endpoint.Fragment(value))
+			s.ReasoningContent = fragment(httpapi.Fragment(value))
 		case "reasoning_details":
 			s.ReasoningDetails = decodeDetails(value)
 		case "tool_calls":

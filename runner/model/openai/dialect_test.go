@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 func TestEveryLevelOfReasoningIsAPatch(t *testing.T) {
@@ -17,12 +17,12 @@ func TestEveryLevelOfReasoningIsAPatch(t *testing.T) {
 				if l[level] == "" {
 					t.Errorf("%s %q does not know %s", name, prefix, level)
 				}
-				if err := endpoint.Merge(map[string]any{}, l[level]); err != nil {
+				if err := httpapi.Merge(map[string]any{}, l[level]); err != nil {
 					t.Errorf("%s %q %s: %v", name, prefix, level, err)
 				}
 			}
 		}
-		if err := endpoint.Merge(map[string]any{}, d.always); err != nil || d.reasoning.of("any") == nil {
+		if err := httpapi.Merge(map[string]any{}, d.always); err != nil || d.reasoning.of("any") == nil {
 			t.Errorf("%s: always %v, levels for any model %v", name, err, d.reasoning.of("any"))
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // events reads whatever servers send as a stream of chunks. Comments, blank
@@ -13,7 +13,7 @@ import (
 // "error", an event of that name and a bare object are chunks; a last line
 // without a newline is a line.
 type events struct {
-	in      *endpoint.Lines
+	in      *httpapi.Lines
 	failing bool // inside an event named error
 	done    bool // [DONE] came
 }

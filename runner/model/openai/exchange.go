@@ -9,7 +9,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // An exchange is one request and its answer: the HTTPDoer below the client
@@ -17,10 +17,10 @@ import (
 // ourselves to read; what is no answer it turns into one of the model's errors.
 type exchange struct {
 	*client
-	*endpoint.Call
+	*httpapi.Call
 	body []byte
 
-	answer   *endpoint.Answer
+	answer   *httpapi.Answer
 	events   *events // nil unless the answer is a stream of events
 	document bool    // the answer was not streamed
 }

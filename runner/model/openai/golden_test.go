@@ -13,8 +13,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )

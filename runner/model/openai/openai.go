@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // How patient a Model is unless Options say otherwise.
 const (
-	DefaultIdleTimeout = endpoint.DefaultIdleTimeout
-	DefaultCallTimeout = endpoint.DefaultCallTimeout
+	DefaultIdleTimeout = httpapi.DefaultIdleTimeout
+	DefaultCallTimeout = httpapi.DefaultCallTimeout
 )
 
 // Options say which model answers, where, and for how long it is waited for.
@@ -62,7 +62,7 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{Options: o, dialect: d, base: base, query: query, endpoint: endpoint.New(endpoint.Options{
+	return &client{Options: o, dialect: d, base: base, query: query, endpoint: httpapi.New(httpapi.Options{
 		Headers: o.Headers, Key: o.Key, IdleTimeout: o.IdleTimeout, CallTimeout: o.CallTimeout, Transport: o.Transport, Now: o.Now,
 	})}, nil
 }
@@ -73,13 +73,13 @@ type client struct {
 	dialect  dialect
 	base     string
 	query    string
-	endpoint *endpoint.Client
+	endpoint *httpapi.Client
 }
 
 // Stream asks the model once. What a call that broke off had cost is reported
 // by estimate, as a Usage before the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return endpoint.Join(func(yield func(model.Delta, error) bool) {
+	return httpapi.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
 		if err != nil {
 			yield(model.Delta{}, err)
@@ -118,7 +118,7 @@ func relay(a *answer, chunks source, yield func(model.Delta, error) bool) bool {
 		if err == nil {
 			err = a.read(raw)
 		} else if errors.Is(err, io.EOF) {
-			err = endpoint.ErrEnd
+			err = httpapi.ErrEnd
 		}
 		for _, d := range a.take() {
 			if !yield(d, nil) {

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/internal/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )

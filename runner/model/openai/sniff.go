@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A source gives the chunks of an answer, and then io.EOF or why it broke off.
@@ -52,7 +52,7 @@ func (x *exchange) wholeDocument() (source, error) {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &model.IncompleteError{Cause: err}
-	case err == nil && endpoint.IsError(answer.Error):
+	case err == nil && httpapi.IsError(answer.Error):
 		return nil, x.BodyError(answer.Error)
 	case err != nil || answer.Choices == nil || len(rest) > 0:
 		return nil, x.answer.Strange(data)

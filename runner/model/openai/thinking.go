@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -142,7 +142,7 @@ func (s *details) add(pieces []json.RawMessage) string {
 // extend adds the fields of a piece, and its text to what is said.
 func (d *detail) extend(fields map[string]json.RawMessage, said *strings.Builder) {
 	for _, g := range d.growing() {
-		piece := endpoint.Fragment(fields[g.name])
+		piece := httpapi.Fragment(fields[g.name])
 		g.whole.WriteString(piece)
 		said.WriteString(piece)
 		delete(fields, g.name)
@@ -173,7 +173,7 @@ func (s *details) take() []json.RawMessage {
 	for _, d := range s.open {
 		for _, g := range d.growing() {
 			if g.whole.Len() > 0 {
-				d.fields[g.name], _ = json.Marshal(endpoint.Whole(g.whole.String())) // a string: cannot fail
+				d.fields[g.name], _ = json.Marshal(httpapi.Whole(g.whole.String())) // a string: cannot fail
 			}
 		}
 		data, _ := json.Marshal(d.fields) // decoded before: cannot fail

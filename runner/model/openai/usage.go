@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/endpoint"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -20,22 +20,22 @@ const (
 
 // usage is what an answer cost, in all the places where providers tell it.
 type usage struct {
-	Prompt     endpoint.Count `json:"prompt_tokens"`
-	Completion endpoint.Count `json:"completion_tokens"`
-	Total      endpoint.Count `json:"total_tokens"`
+	Prompt     httpapi.Count `json:"prompt_tokens"`
+	Completion httpapi.Count `json:"completion_tokens"`
+	Total      httpapi.Count `json:"total_tokens"`
 
 	PromptDetails struct {
-		Cached     endpoint.Count `json:"cached_tokens"`
-		CacheWrite endpoint.Count `json:"cache_write_tokens"`
+		Cached     httpapi.Count `json:"cached_tokens"`
+		CacheWrite httpapi.Count `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		Reasoning endpoint.Count `json:"reasoning_tokens"`
+		Reasoning httpapi.Count `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 
-	Cached        endpoint.Count `json:"cached_tokens"`               // Moonshot
-	NumCached     endpoint.Count `json:"num_cached_tokens"`           // Mistral
-	CacheHit      endpoint.Count `json:"prompt_cache_hit_tokens"`     // DeepSeek
-	CacheCreation endpoint.Count `json:"cache_creation_input_tokens"` // Vercel
+	Cached        httpapi.Count `json:"cached_tokens"`               // Moonshot
+	NumCached     httpapi.Count `json:"num_cached_tokens"`           // Mistral
+	CacheHit      httpapi.Count `json:"prompt_cache_hit_tokens"`     // DeepSeek
+	CacheCreation httpapi.Count `json:"cache_creation_input_tokens"` // Vercel
 
 	Cost  cost  `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
 	Ticks ticks `json:"cost_in_usd_ticks"`
@@ -81,7 +81,7 @@ func (c *cost) UnmarshalJSON(data []byte) error {
 		_ = json.Unmarshal(data, &parts) // what is no total is no price
 		data = []byte(parts.Total)
 	}
-	c.microUSD, c.known = endpoint.Decimal(strings.Trim(string(data), `"`), placesUSD)
+	c.microUSD, c.known = httpapi.Decimal(strings.Trim(string(data), `"`), placesUSD)
 	return nil
 }
 
@@ -90,6 +90,6 @@ type ticks cost
 
 // UnmarshalJSON accepts any value; what is no number is not known.
 func (t *ticks) UnmarshalJSON(data []byte) error {
-	t.microUSD, t.known = endpoint.Decimal(string(data), placesTicks)
+	t.microUSD, t.known = httpapi.Decimal(string(data), placesTicks)
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/internal/auth"
 )
 
 const (

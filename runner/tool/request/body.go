@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/binding"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // an object.
 type node struct {
 	raw     json.RawMessage
-	text    *binding.Template
+	text    *template.Template
 	items   []node
 	members []member
 	kind    byte // 0 for a value or a text, else [ or {
@@ -120,7 +120,7 @@ func (p *plan) object(at string, raw json.RawMessage, depth int) (node, error) {
 var errAbsent = errors.New("it is not given")
 
 // write writes a part of a body with its values.
-func (n *node) write(to *bytes.Buffer, in *binding.Input) error {
+func (n *node) write(to *bytes.Buffer, in *template.Input) error {
 	if to.Len() > maxSent {
 		return &valueError{fmt.Sprintf("the body has more than %d KiB with these arguments; give less", maxSent>>10)}
 	}
@@ -150,7 +150,7 @@ func (n *node) write(to *bytes.Buffer, in *binding.Input) error {
 	return err
 }
 
-func (n *node) writeItems(to *bytes.Buffer, in *binding.Input) error {
+func (n *node) writeItems(to *bytes.Buffer, in *template.Input) error {
 	to.WriteByte('[')
 	for first, i := true, 0; i < len(n.items); i++ {
 		before := to.Len()
@@ -170,7 +170,7 @@ func (n *node) writeItems(to *bytes.Buffer, in *binding.Input) error {
 	return nil
 }
 
-func (n *node) writeMembers(to *bytes.Buffer, in *binding.Input) error {
+func (n *node) writeMembers(to *bytes.Buffer, in *template.Input) error {
 	to.WriteByte('{')
 	for first, i := true, 0; i < len(n.members); i++ {
 		before := to.Len()
@@ -193,7 +193,7 @@ func (n *node) writeMembers(to *bytes.Buffer, in *binding.Input) error {
 }
 
 // bindBody is the body with its values; nil: there is none.
-func (p *plan) bindBody(in *binding.Input) (io.Reader, error) {
+func (p *plan) bindBody(in *template.Input) (io.Reader, error) {
 	if p.body == nil {
 		return nil, nil //nolint:nilnil // no body is none
 	}

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool/internal/auth"
 )
 
 // A WrongError says what in a Toolset is wrong, and where.
@@ -124,10 +124,10 @@ const (
 )
 
 // template reads a text with values in it, and holds it to the schema.
-func (p *plan) template(at, text string, a absence) (*binding.Template, error) {
-	t, err := binding.Parse(text)
+func (p *plan) template(at, text string, a absence) (*template.Template, error) {
+	t, err := template.Parse(text)
 	if err == nil {
-		err = binding.Check(text, p.input)
+		err = template.Check(text, p.input)
 	}
 	if err != nil {
 		return nil, wrong(at, "%s", strings.ReplaceAll(problem(err), "input.schema", "input"))
@@ -151,7 +151,7 @@ func alternative(a absence) string {
 }
 
 func problem(err error) string {
-	if at, ok := errors.AsType[*binding.Error](err); ok {
+	if at, ok := errors.AsType[*template.Error](err); ok {
 		return cmp.Or(at.Message, err.Error())
 	}
 	return err.Error()

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/internal/weburl"
+	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/weburl"
 )
 
 // readPath takes the path apart at its slashes: a value stays within the segment
@@ -94,7 +94,7 @@ func (e *valueError) Error() string { return e.problem }
 // bindPath is the path with its values, escaped. A value that has a part ".." in
 // it, encoded or not, between slashes or backslashes, is refused: a server that
 // decodes more than it should would follow it.
-func (p *plan) bindPath(in *binding.Input) (string, error) {
+func (p *plan) bindPath(in *template.Input) (string, error) {
 	var path strings.Builder
 	for _, t := range p.path {
 		escaped, err := t.Bind(in, func(v json.RawMessage) (string, error) {

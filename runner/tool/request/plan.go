@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -22,14 +22,14 @@ type plan struct {
 	base  *url.URL
 	input json.RawMessage
 	media string
-	path  []*binding.Template // one for each segment
+	path  []*template.Template // one for each segment
 	query []parameter
 	body  *node
 }
 
 type parameter struct {
 	name  string
-	value *binding.Template
+	value *template.Template
 }
 
 // effect is what the request does to the world, as HTTP defines its methods.
@@ -45,7 +45,7 @@ func (p *plan) effect() tool.Effect {
 
 // bind makes the request for the arguments of a call.
 func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, error) {
-	in, err := binding.NewInput(schema.Fill(p.input, args))
+	in, err := template.NewInput(schema.Fill(p.input, args))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, e
 
 // bindQuery is the query with its values. A parameter that is the value alone
 // is left out where that is not given, and repeated where that is an array.
-func (p *plan) bindQuery(in *binding.Input) (string, error) {
+func (p *plan) bindQuery(in *template.Input) (string, error) {
 	values := url.Values{}
 	for _, q := range p.query {
 		if !q.value.Alone() {
@@ -108,7 +108,7 @@ func (p *plan) bindQuery(in *binding.Input) (string, error) {
 }
 
 // listOf are the values of one parameter.
-func listOf(in *binding.Input, path binding.Path) ([]string, error) {
+func listOf(in *template.Input, path template.Path) ([]string, error) {
 	value, ok := in.Value(path)
 	value = bytes.TrimSpace(value)
 	if !ok || string(value) == "null" {

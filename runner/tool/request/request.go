@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/deckhand-dev/deckhand/runner/binding"
-	"github.com/deckhand-dev/deckhand/runner/redact"
-	"github.com/deckhand-dev/deckhand/runner/schema"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/toolname"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/internal/auth"
-	"github.com/deckhand-dev/deckhand/runner/tool/internal/toolname"
 )
 
 // Options are what the tools of a Toolset are made of.
@@ -128,7 +128,7 @@ func (s *sender) changes() bool { return s.plan.effect() != tool.ReadOnly }
 
 // unbound says why there is no request.
 func unbound(err error) tool.Result {
-	if at, ok := errors.AsType[*binding.Error](err); ok {
+	if at, ok := errors.AsType[*template.Error](err); ok {
 		return tool.Fail("The request was not sent: " + at.Message)
 	}
 	return tool.Fail(fmt.Sprintf("The request was not sent: %v", err))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/weburl"
+	"github.com/deckhand-dev/deckhand/internal/weburl"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"

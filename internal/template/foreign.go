@@ -1,0 +1,41 @@
+package template
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Foreign is a reference in the syntax of another tool. Here it is text.
+type Foreign struct {
+	Text         string // {{ parameters.x }}
+	Path         []string
+	Line, Column int // of its first character, from 1
+}
+
+// foreign matches {{ x.y }} as in Argo Workflows, and $(params.x) as in Tekton.
+var foreign = regexp.MustCompile(`\{\{-?\s*=?\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*-?\}\}|\$\(((?:params|inputs?|parameters|tasks|steps|context|workspaces)\.[\w.-]+)\)`)
+
+// FindForeign returns the first reference in the syntax of another tool.
+func FindForeign(text string) (Foreign, bool) {
+	for _, at := range foreign.FindAllStringSubmatchIndex(text, -1) {
+		if at[0] > 0 && text[at[0]-1] == '$' { // ${{ x }}, or $${{ x }} for that text
+			continue
+		}
+		from, to := at[2], at[3]
+		if from < 0 {
+			from, to = at[4], at[5]
+		}
+		before := text[:at[0]]
+		return Foreign{
+			Text:   text[at[0]:at[1]],
+			Path:   strings.Split(strings.Trim(text[from:to], "."), "."),
+			Line:   1 + strings.Count(before, "\n"),
+			Column: 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]),
+		}, true
+	}
+	return Foreign{}, false
+}
+
+// Name is the last part of the path: the name of a value.
+func (f Foreign) Name() string { return f.Path[len(f.Path)-1] }

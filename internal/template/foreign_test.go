@@ -1,0 +1,39 @@
+package template_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/template"
+)
+
+func TestFindForeign(t *testing.T) {
+	for text, want := range map[string]*template.Foreign{
+		"":                                nil,
+		"Review ${{ input.file }}.":       nil,
+		"$${{ input.file }} is text":      nil,
+		"{ {x} } and {{ }} and $(ls -l)":  nil,
+		"{{ range .Items }}x{{ end . }}":  nil,
+		"${{ {'a': {'b': 1}} }}":          nil,
+		"costs $(date)":                   nil,
+		"Review {{ parameters.file }}.":   {Text: "{{ parameters.file }}", Path: []string{"parameters", "file"}, Line: 1, Column: 8},
+		"é\né {{inputs.parameters.f-1}}.": {Text: "{{inputs.parameters.f-1}}", Path: []string{"inputs", "parameters", "f-1"}, Line: 2, Column: 3},
+		"{{=nodes.a.text}}":               {Text: "{{=nodes.a.text}}", Path: []string{"nodes", "a", "text"}, Line: 1, Column: 1},
+		"{{ .Values.name }}":              {Text: "{{ .Values.name }}", Path: []string{"Values", "name"}, Line: 1, Column: 1},
+		"${{ input.x }} {{ y }}":          {Text: "{{ y }}", Path: []string{"y"}, Line: 1, Column: 16},
+		"Review $(params.file), please":   {Text: "$(params.file)", Path: []string{"params", "file"}, Line: 1, Column: 8},
+		"$(tasks.look.results.count)":     {Text: "$(tasks.look.results.count)", Path: []string{"tasks", "look", "results", "count"}, Line: 1, Column: 1},
+	} {
+		got, found := template.FindForeign(text)
+		if want == nil {
+			if found {
+				t.Errorf("%q: found %+v", text, got)
+			}
+			continue
+		}
+		if diff := cmp.Diff(*want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-// Package binding puts the values of an input into texts.
-//
-// Where a text says ${{ input.repo.name }}, Bind puts that value: a string as
-// it is, anything else as compact JSON. A path is the word input followed by
-// any number of .name, ["name"] and [index]. A value is bound, not pasted: what
-// it contains is never read again, so nobody who fills in an input can name
-// another. A literal ${{ is written $${{.
-package binding

@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// permit returns once the call may be made, with the digest of what may be, or
+// why it may not. What a person approves is what runs: whoever goes on from here
+// holds the call to the digest once more.
+func (j *job) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
+	s := j.session
+	if j.spec.Ends || !s.governed() { // a Run can always end
+		return "", nil, nil
+	}
+	if _, err := digest.Canonical(c.Args); err != nil {
+		return "", &tool.Error{Message: fmt.Sprintf(resultAmbiguous, err)}, nil
+	}
+	sum = j.digest(c)
+	if j.goesOn(sum) {
+		return sum, nil, nil
+	}
+	call := step.Call{ID: j.call.ID, Name: j.call.Name, Args: c.Args}
+	for {
+		v, from := s.judge(ctx, call, sum)
+		switch v.Answer {
+		case Allow:
+			return sum, nil, nil
+		case Deny:
+			return "", denial(v), nil
+		case Ask:
+		}
+		q, err := j.requestOfCall(call, sum, v, from)
+		if err != nil {
+			return "", nil, j.fail(err)
+		}
+		if refused, err = j.consent(ctx, q); refused != nil || err != nil {
+			return "", refused, err
+		}
+	}
+}
+
+// digest is what a call is known by to whoever approves it.
+func (j *job) digest(c *tool.Call) string { return j.session.Digest(j.call.Name, c.Args) }
+
+// goesOn says whether the call was begun in an earlier attempt as it is now: it
+// was allowed then. That is good for one time.
+func (j *job) goesOn(sum string) bool {
+	was := j.intent
+	j.intent = nil
+	return was != nil && j.session.Digest(was.Name, was.Args) == sum
+}
+
+// consent waits for a person to approve; nil: they did, or what they said makes
+// the policy worth asking again.
+func (j *job) consent(ctx context.Context, q *request) (*tool.Error, error) {
+	s := j.session
+	d, decided := s.decision(q.ID)
+	var err error
+	if !decided {
+		d, decided, err = s.await(ctx, q)
+	}
+	end, ended := asEnd(err)
+	switch {
+	case errors.Is(err, errStopped):
+		return &tool.Error{Message: resultStopped}, nil
+	case ended && end.Reason == task.ReasonDurationLimit:
+		return &tool.Error{Message: resultLimit}, nil
+	case err != nil:
+		return nil, j.fail(err)
+	case !decided && s.People == nil:
+		return refusal(resultNobody), nil
+	case !decided:
+		return refusal(resultUndecided), nil
+	case d.Type == task.DecisionDeny:
+		return refusal(because(fmt.Sprintf(resultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
+	}
+	return nil, nil
+}
+
+// requestOfCall is what a person is asked about a call, as it is shown.
+func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*request, error) {
+	s := j.session
+	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from}
+	if j.written != "" {
+		want.Args, want.Written = c.Args, j.written
+	}
+	asked, err := s.asks(want)
+	if err != nil {
+		return nil, err
+	}
+	args := legible(c.Args)
+	reason := cmp.Or(v.Reason, fmt.Sprintf("The policy asks before %s is called.", c.Name))
+	return &request{
+		session: s, errand: forApproval, since: asked.Since, source: from, args: args, once: v.Once,
+		Pending: task.Pending{
+			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
+			Question: task.Cut(redact.Printable(s.Redact.String(reason)), task.MaxMessage),
+			Tool:     c.Name, Args: task.Middle(task.Cut(args, len(args)), task.MaxArgs), ArgsTruncated: len(args) > task.MaxArgs,
+			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Approvers: task.ApproversOf(asked.Groups),
+		},
+	}, nil
+}
+
+// asks returns what people are asked already of what is wanted, or records that
+// they are asked something new. One that was used up is not asked again, so its
+// id belongs to one decision.
+func (s *session) asks(want journal.Request) (journal.Asked, error) {
+	free, known := s.asked(want)
+	if known != nil {
+		return *known, nil
+	}
+	want.ID = free
+	if s.People == nil {
+		return journal.Asked{Request: want}, nil
+	}
+	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
+		return journal.Asked{}, fmt.Errorf("recording a request: %w", err)
+	}
+	_, known = s.asked(want)
+	return *known, nil
+}
+
+// asked is what people were asked about a call that is what is wanted; nil:
+// nothing, and free is what to call it then.
+func (s *session) asked(want journal.Request) (free string, known *journal.Asked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.book.Session(s.name)
+	requests := st.Requests[want.CallID]
+	for _, q := range requests {
+		if q.Digest == want.Digest && q.Source == want.Source && slices.Equal(q.Groups, want.Groups) && !q.Spent {
+			known = &q
+		}
+	}
+	return freeID(want.CallID, want.Digest, requests, st.Answers), known
+}
+
+// freeID returns an id for a new request about a call, which no request had and no
+// decision named before. The id of a request for approval ends in the digest of what
+// would be called; a question has none.
+func freeID(call, sum string, asked []journal.Asked, answered map[string]journal.Decision) string {
+	for n := len(asked); ; n++ {
+		id := requestID(call, n, sum)
+		_, taken := answered[id]
+		if !taken && !slices.ContainsFunc(asked, func(q journal.Asked) bool { return q.ID == id }) {
+			return id
+		}
+	}
+}
+
+// decision is what a person decided on a request, if they did.
+func (s *session) decision(request string) (journal.Decision, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, decided := s.book.Session(s.name).Answers[request]
+	return d, decided
+}
+
+// maxRequestID is the most bytes of an id that ends in a digest. A Decision on the
+// request is named <run>.<id>, or <run>.<id>.2 and so on after one was refused, which
+// leaves task.MaxRequest bytes for both.
+const maxRequestID = task.MaxRequest - len(".999")
+
+// requestID is the id of a request about a call, of which there were so many before.
+// Below several agents the id of a call can be too long: then its hash stands for it.
+func requestID(call string, before int, sum string) string {
+	suffix := ""
+	if before > 0 {
+		suffix = fmt.Sprintf("-%d", before+1)
+	}
+	if sum == "" {
+		return call + suffix
+	}
+	suffix += "-" + digest.Short(sum)
+	if len(call)+len(suffix) > maxRequestID {
+		call = "h" + digest.Short(task.Hash([]byte(call)))
+	}
+	return call + suffix
+}
+
+// callOf returns the call that a request is about, from the id of the request. It
+// does not know calls whose ids are hashed: those are in the journal.
+func callOf(request string) string {
+	call, _, _ := strings.Cut(request, "-")
+	return call
+}
+
+// approves says whether a decision lets the call of that digest be made.
+func approves(d journal.Decision, sum string) bool {
+	return d.Type == task.DecisionApprove && d.Digest == sum
+}
+
+// denial is what the model reads of a call that the policy denies.
+func denial(v PolicyResult) *tool.Error {
+	if v.Rule == "" {
+		return refusal(because(resultForbidden, v.Reason))
+	}
+	return refusal(because(fmt.Sprintf(resultForbiddenBy, v.Rule), v.Reason))
+}
+
+func refusal(message string) *tool.Error {
+	return &tool.Error{Message: message, Recommendations: []string{adviceDenied}}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what + "."
+	}
+	return what + ": " + why
+}
+
+// legible is arguments for people: in their one form, and nothing in them that
+// cannot be seen.
+func legible(args json.RawMessage) string {
+	canonical, err := digest.Canonical(args)
+	if err != nil {
+		return redact.Printable(string(args))
+	}
+	var out strings.Builder
+	for _, r := range string(canonical) {
+		if unicode.IsPrint(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// An undecided policy asks about every call, and could not decide about one.
+type undecided string
+
+func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyResult {
+	return PolicyResult{Answer: Ask, Rule: "commands", Once: string(c.Args) == string(u)}
+}
+
+// What a rule, a person and a tool may each read in another way is not made.
+func TestWhatCanBeReadInTwoWaysIsNotMade(t *testing.T) {
+	for name, policy := range map[string]Policy{"a policy that asks": asksBefore, "a policy that allows": rulebook{}} {
+		t.Run(name, func(t *testing.T) {
+			s := governedStage(newCrowd(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
+			s.Actor.Policy = policy
+			s.run(t)
+			want := `Error: Not executed: the arguments have "cmd" twice in one object; send it once.`
+			if got := s.steps(t)[2].Text(); got != want || len(s.doneWith("Bash")) > 0 {
+				t.Errorf("the model reads %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// changing is a layer that has a call made with other arguments.
+func changing(args ...string) *middleware.Stack {
+	n := 0
+	stack, _ := middleware.Build(middleware.Layer{Name: "changes", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+		return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+			c.Args = json.RawMessage(args[min(n, len(args)-1)])
+			n++
+			return next(ctx, c)
+		}
+	}})
+	return stack
+}
+
+func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
+		s.Actor.Stack = changing(`{"n":2}`)
+		end := s.running(t.Context())
+		synctest.Wait()
+		p := s.desk.last().Pending[0]
+		if p.Args != `{"n":2}` || p.Digest != digest.Call("Bash", json.RawMessage(p.Args)) {
+			t.Errorf("shown %+v", p)
+		}
+		c.say(approval("d", p.ID, ""))
+		end()
+		if diff := cmp.Diff([]string{`{"n":2}`}, s.doneWith("Bash")); diff != "" {
+			t.Errorf("made -want +got:\n%s", diff)
+		}
+	})
+}
+
+// A layer that keeps the arguments and changes them later changes nothing.
+func TestNothingChangesACallBehindItsApproval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
+		var kept json.RawMessage
+		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "keeps", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
+				kept = call.Args
+				return next(ctx, call)
+			}
+		}})
+		end := s.running(t.Context())
+		synctest.Wait()
+		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
+		copy(kept, `{"n":9}`)
+		end()
+		if diff := cmp.Diff([]string{`{"n":1}`}, s.doneWith("Bash")); diff != "" {
+			t.Errorf("made -want +got:\n%s", diff)
+		}
+	})
+}
+
+// A call whose digest is another when it is about to be made is asked about anew,
+// under an id of its own.
+func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
+		digests := 0
+		s.Digest = func(string, json.RawMessage) string {
+			digests++
+			return strings.Repeat(fmt.Sprint(min(digests, 2)), 64)
+		}
+		end := s.running(t.Context())
+		synctest.Wait()
+		first, second := "s2c1-"+strings.Repeat("1", 32), "s2c1-2-"+strings.Repeat("2", 32)
+		c.say(approval("d", first, ""))
+		synctest.Wait()
+		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != second || p[0].Digest != strings.Repeat("2", 64) || len(s.doneWith("Bash")) > 0 {
+			t.Fatalf("pending %+v", p)
+		}
+		c.say(approval("again", first, ""))
+		c.say(approval("e", second, ""))
+		end()
+		if got := s.doneWith("Bash"); len(got) != 1 {
+			t.Errorf("made %v", got)
+		}
+	})
+}
+
+// Nor is one that other groups may approve by now what was approved.
+func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls(`Bash {}`), says("ok"))
+		s.Actor.Policy = &rota{{"dev"}, {"sre"}}
+		end := s.running(t.Context())
+		asked := s.approveAll(c)
+		end()
+		if len(asked) != 2 || asked[1].ID != requestID("s2c1", 1, asked[0].Digest) || asked[1].Approvers.Names()[0] != "sre" || len(s.doneWith("Bash")) != 1 {
+			t.Errorf("asked %+v", asked)
+		}
+	})
+}
+
+// A rota is a policy whose groups change each time, up to the last.
+type rota [][]string
+
+func (r *rota) Decide(context.Context, step.Call, step.Scope) PolicyResult {
+	groups := (*r)[0]
+	if len(*r) > 1 {
+		*r = (*r)[1:]
+	}
+	return PolicyResult{Answer: Ask, Rule: "commands", Groups: groups}
+}
+
+// One approval is good for one call, however often a layer makes it.
+func TestAnApprovalIsUsedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls(`Bash {}`), says("ok"))
+		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
+				if _, err := next(ctx, call); err != nil {
+					return tool.Result{}, err
+				}
+				return next(ctx, call)
+			}
+		}})
+		end := s.running(t.Context())
+		synctest.Wait()
+		c.say(approval("d", requested("s2c1", "Bash", "{}"), ""))
+		synctest.Wait()
+		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != requestID("s2c1", 1, p[0].Digest) {
+			t.Fatalf("pending %+v", p)
+		}
+		c.say(deny("e", s.desk.last().Pending[0].ID, ""))
+		end()
+		if got := s.doneWith("Bash"); len(got) != 1 {
+			t.Errorf("made %v", got)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A Reporter tells the Run's status how far the work has come.
+type Reporter interface {
+	// Report takes over how far the work has come, to be told when it is worth it.
+	// It does not block. Both ask now themselves, one at a time, so that what
+	// parallel calls tell is never overtaken by what was true before it.
+	Report(now func() task.Progress)
+	// Commit returns once what now said, or something later, is accepted.
+	Commit(ctx context.Context, now func() task.Progress) error
+}
+
+// A Sink is told what happens as it happens, and where in the tree of
+// sessions. It does not block.
+type Sink interface {
+	Emit(scope step.Scope, message string, p events.Payload)
+}
+
+// A Toolbox knows the tools of a session.
+type Toolbox interface {
+	// Specs is what the model is told, in an order that never changes.
+	Specs() []step.Tool
+	// Find returns the tool of that name.
+	Find(name string) (tool.Tool, bool)
+	// Read makes the arguments that a model wrote for a tool valid JSON: what it
+	// meant, or else what it wrote as a JSON string.
+	Read(name, raw string) json.RawMessage
+	// Check holds arguments to the tool's schema; nil means they fit.
+	Check(name string, args json.RawMessage) *tool.Error
+}
+
+// People are who decides: they answer questions, grant more of what is used
+// up, and speak to the agent.
+type People interface {
+	// Decisions are those said so far and not yet acted on, oldest first.
+	Decisions() []task.Decision
+	// Said returns a channel that is closed when something new is said.
+	Said() <-chan struct{}
+}
+
+// Children are child Runs: who reads the requests makes them, and says here how
+// they ended.
+type Children interface {
+	// Ended are those that ended and are not yet known to be heard of.
+	Ended() []task.Child
+	// Said returns a channel that is closed when something new is said.
+	Said() <-chan struct{}
+}
+
+// A Model is a language model and what people know it by.
+type Model struct {
+	model.Model
+	Name   string
+	Params model.Params
+	// Credential says, for people, where its key comes from.
+	Credential string
+	// Price puts the price of the Model of that name on usage that we estimated
+	// ourselves; nil: unknown.
+	Price func(name string, u step.Usage) step.Usage
+	// Next says which Model is about to be asked, where there are several, and its
+	// window and bound of output; nil: Name, Window and MaxOutput.
+	Next func() (name string, window, maxOutput int64)
+	// Window and MaxOutput are in tokens; 0: not known.
+	Window, MaxOutput int64
+}
+
+// next is who is about to be asked, its window and its bound of output.
+func (m *Model) next() (name string, size, maxOutput int64) {
+	if m.Next == nil {
+		return m.Name, m.Window, m.MaxOutput
+	}
+	return m.Next()
+}
+
+// priced puts a price on usage that we estimated.
+func (m *Model) priced(name string, u step.Usage) step.Usage {
+	if m.Price == nil {
+		return u
+	}
+	return m.Price(name, u)
+}
+
+// An Actor is an agent ready to work in one session.
+type Actor struct {
+	Agent task.Agent
+	// Model is who answers: a router where there are several.
+	Model Model
+	// Summarizer is asked for summaries; nil: Model itself.
+	Summarizer *Model
+	Tools      Toolbox
+	// Policy decides which calls are made, in its session and in those below it;
+	// nil: all are.
+	Policy Policy
+	// Stack is what stands around the calls of its session; it may be nil.
+	Stack *middleware.Stack
+	// Recall is told of each call that succeeded in an earlier attempt, for tools
+	// that remember; nil where none does.
+	Recall func(name string, args json.RawMessage)
+}
+
+// Config is everything that a Run needs.
+type Config struct {
+	Task task.Task
+	// Actor is who works in the Run's own session.
+	Actor Actor
+	// Actors makes the one of the session that a call opens. The Delegation always
+	// names its Agent, and its Call is the name of the session. The same one makes
+	// the same Actor: a session that is resumed goes on with it. Nil: there are no
+	// others.
+	Actors func(d tool.Delegation) (*Actor, error)
+
+	Journal journal.Log
+	Events  Sink
+	Report  Reporter
+	Redact  *redact.Redactor
+	// People may be nil: nobody answers.
+	People People
+	// Children may be nil: nobody makes child Runs.
+	Children Children
+
+	// Digest is what people know a call by whom they approve: the same for the same
+	// tool and arguments, however those are written. Nil: digest.Call.
+	Digest func(tool string, args json.RawMessage) string
+
+	// Durable says that the journal outlives this runner, and that another takes up
+	// the work: with nothing to do but to wait for people or child Runs, or paused, it leaves.
+	Durable bool
+	// Hold is for how long everything waits before it leaves; 0: two minutes.
+	Hold time.Duration
+	// Busy says that something still runs that would end with this runner, which
+	// therefore stays; nil: nothing does.
+	Busy func() bool
+	// Pause has the work hold at its next safe point; nil: nobody can.
+	Pause Pauser
+	// Lost is what an earlier runner had running and this one has not, a line each:
+	// a session that is taken up is told.
+	Lost []string
+	// LostFiles are the places for files that an earlier attempt had written to and
+	// that are empty now; the model is told.
+	LostFiles []string
+	// Unavailable are optional endpoints that could not be reached at the start: no
+	// session has their tools, and the warning names them.
+	Unavailable []journal.Remote
+	// Captured is what a call that was cut has put out until then; nil: nothing is
+	// known.
+	Captured func(callID string) string
+
+	// BuildPrompt adds what is read at the start to the prompt of the Run's own
+	// session; nil: nothing. It shows only what allows lets the agent Read; see
+	// tool.Session.Allows.
+	BuildPrompt func(ctx context.Context, prompt string, allows Allows) string
+	// Offload puts the text of a result elsewhere where it is too large, and returns
+	// what stands for it; nil: nowhere. It is called once for each result, behind
+	// the redaction and before the record; its context ends with the Run.
+	Offload func(ctx context.Context, call step.Call, text string) string
+
+	// Interrupted is closed when nothing new may begin; what runs may go on until
+	// the context ends.
+	Interrupted <-chan struct{}
+	// Stop says whether somebody asked the Run to end at its next safe point;
+	// Stopping is closed when they do. Both may be nil: nobody can.
+	Stop     func() bool
+	Stopping <-chan struct{}
+	// Watch is given what returns once the locks are free under which nothing waits
+	// for a disk or the network: while it does not return the runner hangs. Nil:
+	// nobody watches.
+	Watch func(responds func())
+	// LowSpace says whether the disk was found full once.
+	LowSpace func() bool
+	Now      func() time.Time
+	// Began is when this runner began to use up the Run's duration.
+	Began time.Time
+}

@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An Outcome is how a session ended.
+type Outcome struct {
+	Reason task.Reason
+	// Message says, for people, what happened and what to do next.
+	Message string
+	// Text is the last that the model said; Output what finish committed.
+	Text   string
+	Output json.RawMessage
+	// Progress is the last state of the work, without a result.
+	Progress task.Progress
+	// Warning says which endpoints no call could reach; empty: none.
+	Warning string
+	// Stack is where the runner crashed; empty when it did not.
+	Stack string
+}
+
+// Run takes up the work where its journal stands and goes on until it ends.
+func Run(ctx context.Context, c Config) Outcome {
+	r := newRun(c)
+	return r.close(ctx, r.outcome(ctx))
+}
+
+// ErrInterrupted is the cause with which a context is cancelled when the pod is
+// about to end.
+var ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
+
+// errStopped is the cause with which what waits is cancelled when somebody
+// asked the Run to end: an answer that nobody will use is not waited for.
+var errStopped = errors.New("the Run was asked to stop")
+
+// A run is what all sessions of a Run share.
+type run struct {
+	Config
+	root  *session
+	board *board
+	crew  *crew
+	room  room
+	// stopped is cancelled when somebody asks the Run to end.
+	stopped context.Context
+	halt    context.CancelFunc
+	// telling are reports that nobody waits for; alive ends with the Run.
+	telling sync.WaitGroup
+	// left is why the runner leaves, if it does; gone is closed then.
+	left  atomic.Pointer[departure]
+	gone  chan struct{}
+	alive context.Context
+	die   context.CancelFunc
+
+	mu    sync.Mutex // guards the book
+	book  journal.Book
+	meter *meter // nil before the journal is read
+}
+
+func newRun(c Config) *run {
+	r := &run{Config: c, board: newBoard(c), crew: newCrew(c), gone: make(chan struct{})}
+	r.book.Agent = c.Actor.Agent.Name
+	r.Hold = cmp.Or(c.Hold, defaultHold)
+	if c.Digest == nil {
+		r.Digest = digest.Call
+	}
+	r.alive, r.die = context.WithCancel(context.Background())
+	r.stopped, r.halt = context.WithCancel(r.alive)
+	if c.Stopping != nil {
+		go func() {
+			select {
+			case <-c.Stopping:
+				r.halt()
+			case <-r.alive.Done():
+			}
+		}()
+	}
+	r.root = newSession(r, "", step.Scope{}, c.Actor)
+	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth
+	return r
+}
+
+// outcome is how the work ended. A crash in its midst must not lose what is
+// known of it: whoever comes after goes by its effects and its meter.
+func (r *run) outcome(ctx context.Context) (out Outcome) {
+	defer caught(func(err error) { out = r.failed(err) })
+	out, err := r.run(ctx)
+	if err != nil {
+		return r.failed(err)
+	}
+	return out
+}
+
+func (r *run) run(ctx context.Context) (Outcome, error) {
+	if err := r.load(); err != nil {
+		return Outcome{}, err
+	}
+	if r.Watch != nil {
+		r.Watch(r.responds)
+	}
+	ctx, cancel := r.root.account.deadline(ctx)
+	defer cancel()
+	// Until this is accepted, nothing tells that this attempt is the one that
+	// counts: it must not have any effect.
+	if err := r.commit(ctx); err != nil {
+		return Outcome{}, err
+	}
+	last := r.root.read().Last
+	r.Events.Emit(r.root.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.Task.Attempt, r.Actor.Agent.Name, last), events.RunStarted{
+		Agent: r.Actor.Agent.Name, Model: r.Actor.Model.Name, Steps: last, Restarts: r.book.Restarts, Limits: r.Task.Limits,
+	})
+	return r.root.work(ctx)
+}
+
+// responds returns once the locks of board, crew, meter and clock are free. Those of
+// the book and the room are held while the journal is written.
+func (r *run) responds() {
+	r.board.state()
+	r.crew.busy()
+	r.meter.root.read()
+}
+
+// load reads the journal and sets the meter to the higher of what it and the
+// task say. The Run's own tools are told on the way what succeeded before.
+func (r *run) load() error {
+	recall := recaller{tell: r.Actor.Recall}
+	for rec, err := range r.Journal.Read() {
+		if err == nil {
+			err = r.book.Apply(rec)
+		}
+		if err != nil {
+			return fmt.Errorf("taking up the session: %w", err)
+		}
+		recall.hear(rec)
+	}
+	r.meter = newMeter(r.Config, r.crew.clock, &r.book)
+	r.root.account = r.meter.root
+	if r.book.Begun {
+		r.board.shown.Effects = task.EffectsBegun
+	}
+	r.board.begin(r.meter.root.read().Steps+1, task.KindModel, r.Actor.Model.Name, r.Now())
+	return nil
+}
+
+func (r *run) interrupted() bool {
+	select {
+	case <-r.Interrupted:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop says whether somebody asked the Run to end. What waited is cancelled by
+// then, so that nobody can take it back.
+func (r *run) stop() bool {
+	select {
+	case <-r.Stopping: // it may be known here before it is there
+		return true
+	default:
+		return r.stopped.Err() != nil || r.Stop != nil && r.Stop()
+	}
+}
+
+// commit returns once the operator knows how far the work has come, or cannot
+// any more: nothing is begun while this waits, so an interruption ends the wait
+// at once.
+func (r *run) commit(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-r.Interrupted:
+			cancel(ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	if err := r.Report.Commit(ctx, r.progress); err != nil {
+		return causeOf(ctx, err)
+	}
+	return nil
+}
+
+// tellNow has the operator know at once how things stand; nobody waits for it.
+func (r *run) tellNow() {
+	r.telling.Go(func() { _ = r.Report.Commit(r.alive, r.progress) })
+}
+
+// causeOf is why a piece of work really failed: where the context ended, its
+// cause, else the error itself.
+func causeOf(ctx context.Context, err error) error {
+	if _, ok := asEnd(err); ok || ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func asEnd(err error) (*task.EndError, bool) {
+	return errors.AsType[*task.EndError](err)
+}
+
+// A crash is a panic as an error.
+type crash struct {
+	value any
+	stack []byte
+}
+
+func (c *crash) Error() string { return fmt.Sprintf("the runner crashed: %v", c.value) }
+
+// caught, deferred, tells of a panic as an error.
+func caught(tell func(error)) {
+	if p := recover(); p != nil {
+		tell(&crash{value: p, stack: debug.Stack()})
+	}
+}
+
+// failed is the outcome of an error: the reason it carries, or RunnerFailed.
+func (r *run) failed(err error) Outcome {
+	var ended *task.EndError
+	var full *journal.FullError
+	out := Outcome{Reason: task.ReasonRunnerFailed, Message: r.Redact.String(err.Error())}
+	if crashed, ok := errors.AsType[*crash](err); ok {
+		out.Stack = string(crashed.stack)
+	}
+	switch {
+	case errors.As(err, &full):
+		out.Reason, out.Message = task.ReasonStorageFull, full.Error()+"; give the workspace more room"
+	case errors.As(err, &ended):
+		out.Reason, out.Message = ended.Reason, r.Redact.String(ended.Message)
+	}
+	return out
+}
+
+// close completes an outcome with what is known at every end.
+func (r *run) close(ctx context.Context, out Outcome) Outcome {
+	out = r.root.end(ctx, out)
+	r.die()
+	r.telling.Wait()
+	r.board.rest()
+	out.Progress = r.progress()
+	if out.Reason.Commits() {
+		out.Progress.State = "" // it may have ended just when it was about to leave
+		out.Warning = r.warning()
+	}
+	return out
+}

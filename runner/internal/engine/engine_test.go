@@ -1,0 +1,565 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// Each case is a conversation: what the model says, and the session that comes
+// of it.
+func TestConversations(t *testing.T) {
+	crash := newToy("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom") })
+	silent := newToy("Silent", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil })
+	tools := box{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("finish"), ending("reject")}
+	cases := map[string]struct {
+		turns  []turn
+		schema string
+		want   task.Reason
+		told   string
+	}{
+		"an answer": {
+			turns: []turn{says("hello")},
+			want:  task.ReasonFinished,
+			told:  "user: go\nassistant: hello",
+		},
+		"results come in call order": {
+			turns: []turn{calls(`Read {"n":1}`, `Bash {"n":2}`, `Read {"n":3}`), says("ok")},
+			want:  task.ReasonFinished,
+			told: `user: go
+assistant:  Read{"n":1} Bash{"n":2} Read{"n":3}
+tool: Read{"n":1}
+tool: Bash{"n":2}
+tool: Read{"n":3}
+assistant: ok`,
+		},
+		"an unknown tool is told the names of the others": {
+			turns: []turn{calls(`Reed {}`), says("ok")},
+			want:  task.ReasonFinished,
+			told: `user: go
+assistant:  Reed{}
+tool: Error: Unknown tool name: 'Reed'. Available tools: Read, Bash, Crash, Silent, finish, reject
+assistant: ok`,
+		},
+		"broken arguments are kept as a string and told": {
+			turns: []turn{calls(`Read {"n":`), says("ok")},
+			want:  task.ReasonFinished,
+			told: `user: go
+assistant:  Read"{\"n\":"
+tool: Error: the arguments are not valid JSON
+assistant: ok`,
+		},
+		"a tool that crashes is told": {
+			turns: []turn{calls(`Crash {}`), says("ok")},
+			want:  task.ReasonFinished,
+			told:  "user: go\nassistant:  Crash{}\ntool: Error: the tool crashed: boom\nassistant: ok",
+		},
+		"an empty result is never empty": {
+			turns: []turn{calls(`Silent {}`), says("ok")},
+			want:  task.ReasonFinished,
+			told:  "user: go\nassistant:  Silent{}\ntool: (no output)\nassistant: ok",
+		},
+		"the calls of a cut answer are never executed": {
+			turns: []turn{{calls: []model.Call{{Name: "Crash", Args: "{}"}}, finish: step.FinishLength}, says("ok")},
+			want:  task.ReasonFinished,
+			told:  "user: go\nassistant:  Crash{}\ntool: Error: " + resultCut + "\nassistant: ok",
+		},
+		"finish runs last, whatever its place": {
+			turns:  []turn{calls(`finish {"a":1}`, `Read {}`)},
+			schema: `{"type":"object"}`,
+			want:   task.ReasonFinished,
+			told:   "user: go\nassistant:  finish{\"a\":1} Read{}\ntool: ended\ntool: Read{}",
+		},
+		"only the first call that ends the Run counts": {
+			turns: []turn{calls(`reject {}`, `finish {}`)},
+			want:  task.ReasonRejected,
+			told:  "user: go\nassistant:  reject{} finish{}\ntool: ended\ntool: Error: " + resultEnded,
+		},
+		"a text where finish is asked for is answered once": {
+			turns:  []turn{says("done"), calls(`finish {"a":1}`)},
+			schema: `{"type":"object"}`,
+			want:   task.ReasonFinished,
+			told:   "user: go\nassistant: done\nuser: " + nudgeFinish + "\nassistant:  finish{\"a\":1}\ntool: ended",
+		},
+		"an output that is too large is told": {
+			turns:  []turn{calls(`finish {"a":"` + strings.Repeat("x", task.MaxOutput) + `"}`), calls("finish {}")},
+			schema: `{"type":"object"}`,
+			want:   task.ReasonFinished,
+		},
+		"limits end the work and keep what was said": {
+			turns: []turn{calls("Read {}"), calls("Read {}"), calls("Read {}")},
+			want:  task.ReasonStepLimit,
+		},
+		"a model that cannot be reached": {
+			turns: []turn{fails(&model.UnavailableError{Status: 503, Message: "busy"})},
+			want:  task.ReasonModelUnavailable,
+			told:  "user: go",
+		},
+		"a model whose window is full": {
+			turns: []turn{fails(&model.ContextTooLongError{Message: "too long"})},
+			want:  task.ReasonContextTooLong,
+		},
+		"a prompt that the provider's policy declines": {
+			turns: []turn{fails(&model.RefusedError{Message: "filtered"})},
+			want:  task.ReasonRejected,
+			told:  "user: go",
+		},
+		"a key that is refused": {
+			turns: []turn{fails(&model.UnauthorizedError{Status: 401, Message: "no"})},
+			want:  task.ReasonMisconfigured,
+		},
+		"a key that is gone for a while": {
+			turns: []turn{fails(&model.NoCredentialError{Message: "no such file"})},
+			want:  task.ReasonModelUnavailable,
+		},
+		"the calls of a refusal are never executed": {
+			turns: []turn{{text: "I cannot", calls: []model.Call{{Name: "Crash", Args: "{}"}}, finish: step.FinishRefusal}},
+			want:  task.ReasonRejected,
+			told:  "user: go\nassistant: I cannot Crash{}\ntool: Error: " + resultRefused,
+		},
+		"a web page": {
+			turns: []turn{fails(&model.NotAModelError{ContentType: "text/html", Message: "<html>"})},
+			want:  task.ReasonMisconfigured,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(tools, tc.turns...)
+			s.Actor.Agent.OutputSchema = []byte(tc.schema)
+			s.Task.Limits.Steps = 3
+			out := s.run(t)
+			if out.Reason != tc.want {
+				t.Errorf("ended %s (%s), want %s", out.Reason, out.Message, tc.want)
+			}
+			if got := s.told(t); tc.told != "" && got != tc.told {
+				t.Errorf("the session is\n%s\nwant\n%s", got, tc.told)
+			}
+			sound(t, s)
+		})
+	}
+}
+
+// sound asserts what holds of every session that was not interrupted: steps
+// are contiguous, and each call has exactly one result, in order, before the
+// model is asked again.
+func sound(t *testing.T, s *stage) {
+	t.Helper()
+	steps := s.steps(t)
+	var due []string
+	for i, st := range steps {
+		if st.Seq != int64(i+1) {
+			t.Errorf("step %d has number %d", i+1, st.Seq)
+		}
+		switch {
+		case st.Role == step.RoleTool && (len(due) == 0 || due[0] != st.CallID):
+			t.Errorf("a result of %s where one of %v is due", st.CallID, due)
+		case st.Role == step.RoleTool:
+			due = due[1:]
+		case len(due) > 0:
+			t.Errorf("step %d comes before the results of %v", st.Seq, due)
+		}
+		for _, c := range st.Calls {
+			due = append(due, c.ID)
+		}
+	}
+	if len(due) > 0 {
+		t.Errorf("no results of %v", due)
+	}
+	state := s.state(t)
+	if len(state.Results) > 0 {
+		t.Errorf("results without their turn: %v", state.Results)
+	}
+}
+
+func TestParallelCallsRecordTheSameAsSerialOnes(t *testing.T) {
+	tools := box{echo("Read", tool.ReadOnly), newToy("Slow", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		time.Sleep(time.Duration(len(c.Args)) * time.Millisecond)
+		return tool.Result{Text: string(c.Args)}, nil
+	})}
+	tell := func(parallel int) (told string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(tools, calls(`Slow {"a":"xxxx"}`, `Read {}`, `Slow {}`, `Nope {}`, `Read {"b":1}`), says("ok"))
+			s.Actor.Agent.ParallelTools = parallel
+			s.run(t)
+			sound(t, s)
+			told = s.told(t)
+		})
+		return told
+	}
+	if one, many := tell(1), tell(8); one != many {
+		t.Errorf("one at a time:\n%s\nside by side:\n%s", one, many)
+	}
+}
+
+func TestConcurrencyClasses(t *testing.T) {
+	cases := map[string]struct {
+		class tool.Concurrency
+		calls []string
+		want  time.Duration
+	}{
+		"parallel calls run side by side":              {tool.Parallel, []string{`T {"path":"a"}`, `T {"path":"a"}`, `T {}`}, time.Second},
+		"no more of them than the Agent allows":        {tool.Parallel, []string{`T {}`, `T {}`, `T {}`, `T {}`, `T {}`}, 2 * time.Second},
+		"calls on one path run one after the other":    {tool.PerPath, []string{`T {"path":"a"}`, `T {"path":"./a"}`, `T {"path":"b"}`}, 2 * time.Second},
+		"a call that names no path may touch them all": {tool.PerPath, []string{`T {"path":"a"}`, `T {}`}, 2 * time.Second},
+		"a call that wants to be alone is":             {tool.Alone, []string{`T {}`, `T {}`, `T {}`}, 3 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := newToy("T", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+					time.Sleep(time.Second)
+					return tool.Result{}, nil
+				})
+				slow.spec.Concurrency = tc.class
+				s := newStage(box{slow}, calls(tc.calls...), says("ok"))
+				began := time.Now()
+				s.run(t)
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("took %s, want %s", took, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestACallThatTakesTooLong(t *testing.T) {
+	cases := map[string]func(context.Context, tool.Call) (tool.Result, error){
+		"and notices is cancelled": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		},
+		"and does not notice is left behind": func(context.Context, tool.Call) (tool.Result, error) {
+			time.Sleep(time.Hour)
+			return tool.Result{Text: "late"}, nil
+		},
+	}
+	for name, call := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(box{newToy("Slow", tool.Once, call)}, calls("Slow {}"), says("ok"))
+				if out := s.run(t); out.Reason != task.ReasonFinished {
+					t.Errorf("ended %s: %s", out.Reason, out.Message)
+				}
+				if got, want := s.steps(t)[2].Text(), "Error: "+resultTimeout(defaultTimeout); got != want {
+					t.Errorf("result %q, want %q", got, want)
+				}
+				time.Sleep(2 * time.Hour) // the late one comes and changes nothing
+				sound(t, s)
+			})
+		})
+	}
+}
+
+func TestDurationEndsWhatRuns(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	cases := map[string]struct {
+		turns []turn
+		last  string
+	}{
+		"a model call": {turns: []turn{{during: wait}}, last: "go"},
+		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(box{newToy("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+					return tool.Result{}, wait(ctx)
+				})}, tc.turns...)
+				s.Task.Limits.DurationSeconds = 60
+				s.Task.Meter.DurationSeconds = 20
+				began := time.Now()
+				out := s.run(t)
+				if out.Reason != task.ReasonDurationLimit || time.Since(began) != 40*time.Second {
+					t.Errorf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
+				}
+				steps := s.steps(t)
+				if got := steps[len(steps)-1].Text(); got != tc.last {
+					t.Errorf("last said %q, want %q", got, tc.last)
+				}
+				if out.Progress.Usage.DurationSeconds != 60 {
+					t.Errorf("the meter says %d s", out.Progress.Usage.DurationSeconds)
+				}
+			})
+		})
+	}
+}
+
+func TestEffectsAreToldBeforeTheyBegin(t *testing.T) {
+	var s *stage
+	seen := ""
+	bash := newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		seen = s.desk.committed[len(s.desk.committed)-1].Effects
+		return tool.Result{}, nil
+	})
+	bash.spec.Concurrency = tool.Alone
+	s = newStage(box{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
+	out := s.run(t)
+	if seen != task.EffectsBegun {
+		t.Errorf("Bash ran while effects were %q", seen)
+	}
+	if got := len(s.desk.committed); got != 2 {
+		t.Errorf("%d blocking reports, want 2: the first, and the one of effects", got)
+	}
+	if out.Progress.Effects != task.EffectsBegun || s.desk.committed[0].Effects != "" {
+		t.Errorf("effects at the start %q, at the end %q", s.desk.committed[0].Effects, out.Progress.Effects)
+	}
+}
+
+func TestNothingHappensBeforeTheFirstReportIsAccepted(t *testing.T) {
+	s := newStage(nil, says("hello"))
+	s.desk.refuse = task.End(task.ReasonFenced, "Another attempt has taken over")
+	if out := s.run(t); out.Reason != task.ReasonFenced {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	if len(s.script.asked) != 0 {
+		t.Error("the model was asked")
+	}
+}
+
+func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	fence := task.End(task.ReasonFenced, "Another attempt has taken over")
+	s := newStage(box{newToy("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		cancel(fence)
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	})}, calls("Bash {}"))
+	if out := Run(ctx, s.Config); out.Reason != task.ReasonFenced {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	var last journal.Record
+	for r := range s.journal.Read() {
+		last = r
+	}
+	if last.Kind != journal.KindIntent {
+		t.Errorf("the last record is %s, want the intent", last.Kind)
+	}
+}
+
+func TestSigtermLetsRunningCallsEnd(t *testing.T) {
+	var s *stage
+	s = newStage(box{newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		s.sigterm()
+		return tool.Result{Text: "done"}, nil
+	})}, calls("Bash {}", "Bash {}"))
+	s.Actor.Agent.ParallelTools = 1
+	out := s.run(t)
+	if out.Reason != task.ReasonInterrupted {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	state := s.state(t)
+	if len(state.Results) != 1 || len(state.Open()) != 1 || len(state.Intents) != 1 {
+		t.Errorf("results %v, open %v, begun %v; want one of each", state.Results, state.Open(), state.Intents)
+	}
+	if state.Ended != "" {
+		t.Errorf("an interruption is no end, but %q is recorded", state.Ended)
+	}
+}
+
+func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var s *stage
+	s = newStage(box{newToy("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		s.sigterm()
+		cancel(ErrInterrupted)
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	})}, calls("Bash {}"))
+	if out := Run(ctx, s.Config); out.Reason != task.ReasonInterrupted {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	if got, want := s.steps(t)[2].Text(), "Error: "+resultShutdown; got != want {
+		t.Errorf("result %q, want %q", got, want)
+	}
+}
+
+// An answer that nobody will use is not waited for.
+func TestStopCutsAModelCall(t *testing.T) {
+	stopping := make(chan struct{})
+	endless := says("never")
+	endless.during = func(ctx context.Context) error {
+		close(stopping)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s := newStage(nil, endless)
+	s.Stopping = stopping
+	s.Stop = func() bool {
+		select {
+		case <-stopping:
+			return true
+		default:
+			return false
+		}
+	}
+	out := s.run(t)
+	if out.Reason != task.ReasonStopped {
+		t.Errorf("it ended %s: %s", out.Reason, out.Message)
+	}
+	if out.Progress.Usage.InputTokens == 0 {
+		t.Error("the call that was cut cost nothing")
+	}
+}
+
+func TestStopIsASafePoint(t *testing.T) {
+	stop := false
+	s := newStage(box{newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		stop = true
+		return tool.Result{Text: "done"}, nil
+	})}, calls("Bash {}", "Bash {}"))
+	s.Actor.Agent.ParallelTools = 1
+	s.Stop = func() bool { return stop }
+	if out := s.run(t); out.Reason != task.ReasonStopped {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	if got, want := s.told(t), "user: go\nassistant:  Bash{} Bash{}\ntool: done\ntool: Error: "+resultStopped; got != want {
+		t.Errorf("the session is\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTheMeterGoesOnFromEarlierAttempts(t *testing.T) {
+	s := newStage(nil, turn{text: "hi", finish: step.FinishStop, usage: step.Usage{InputTokens: 100, CacheReadTokens: 40, OutputTokens: 7, CostMicroUSD: 5, Priced: true}})
+	s.Task.Meter = step.Meter{Steps: 2, ModelCalls: 3, ToolCalls: 4, Errors: 1, Usage: step.Usage{InputTokens: 1000, OutputTokens: 10, CostMicroUSD: 95, Priced: true}}
+	p := s.run(t).Progress
+	if want := (task.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 4, Errors: 1}); p.Counts != want {
+		t.Errorf("counts %+v, want %+v", p.Counts, want)
+	}
+	if p.Usage.TotalTokens != 1077 || p.Usage.Cost != "0.0001USD" {
+		t.Errorf("usage %+v", p.Usage)
+	}
+}
+
+func TestTheRequestOnlyGrowsAtItsEnd(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}"), calls("Read {}"), calls(""), says("ok"))
+	s.run(t)
+	for i, req := range s.script.asked[1:] {
+		before := s.script.asked[i]
+		if len(req.Steps) <= len(before.Steps) {
+			t.Fatalf("request %d has %d steps, the one before %d", i+1, len(req.Steps), len(before.Steps))
+		}
+		for j, st := range before.Steps {
+			if req.Steps[j].Seq != st.Seq || req.Steps[j].Text() != st.Text() {
+				t.Errorf("request %d: step %d changed", i+1, j)
+			}
+		}
+	}
+}
+
+func TestSecretsAreNowhere(t *testing.T) {
+	const canary = "sk-canary-0123456789"
+	s := newStage(box{newToy("Leak", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "key=" + canary, Summary: canary}, nil
+	}), ending("finish")}, calls(`Leak {"k":"`+canary+`"}`), calls(`finish {"k":"`+canary+`"}`))
+	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
+	s.Task.Prompt = "use " + canary
+	s.Actor.Agent.Instructions = "never tell " + canary
+	s.Actor.Agent.OutputSchema = []byte("{}")
+	out := s.run(t)
+	for r := range s.journal.Read() {
+		if strings.Contains(mustJSON(t, r), canary) {
+			t.Errorf("in the journal: %s", mustJSON(t, r))
+		}
+	}
+	for name, v := range map[string]any{"outcome": out, "reports": s.desk.reported, "requests": s.script.asked} {
+		if text := mustJSON(t, v); strings.Contains(text, canary) {
+			t.Errorf("in the %s: %s", name, text)
+		}
+	}
+	if !strings.Contains(string(out.Output), "‹secret:anthropic/api-key›") {
+		t.Errorf("output %s", out.Output)
+	}
+}
+
+// stammer is a model whose first try fails and whose second breaks off behind a
+// few words.
+type stammer struct{}
+
+func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range []model.Delta{
+			{Reset: true}, // before a word
+			{Text: "I th"},
+			{Reset: true, Usage: &step.Usage{InputTokens: 10}},
+			{Model: "another", Text: "I think."},
+			{Finish: step.FinishStop, Usage: &step.Usage{InputTokens: 20, OutputTokens: 2}},
+		} {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
+	s := newStage(nil)
+	s.Actor.Model.Model = stammer{}
+	out := s.run(t)
+	if out.Text != "I think." {
+		t.Errorf("text %q", out.Text)
+	}
+	if p := out.Progress; p.Counts.ModelCalls != 3 || p.Counts.Errors != 2 || p.Usage.InputTokens != 20 || p.Model != "another" {
+		t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
+	}
+	var told []step.EventType
+	for _, e := range s.tape.types {
+		if e == step.EventReset || e == step.EventTextDelta {
+			told = append(told, e)
+		}
+	}
+	if diff := cmp.Diff([]step.EventType{step.EventReset, step.EventTextDelta, step.EventReset, step.EventTextDelta}, told); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
+	}
+}
+
+func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
+	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
+	s.run(t)
+	var told []events.Payload
+	for _, e := range s.tape.all {
+		if e.EventType() == step.EventLimitNear {
+			told = append(told, e)
+		}
+	}
+	if diff := cmp.Diff([]events.Payload{events.LimitNear{Limit: "steps", Used: 4, Max: 5}}, told); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
+	}
+}
+
+func TestAFullDisk(t *testing.T) {
+	s := newStage(nil, says("never"))
+	s.Journal = fullAfter{Log: s.journal, n: new(int), max: 1}
+	out := s.run(t)
+	if out.Reason != task.ReasonStorageFull {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+}
+
+// fullAfter is a journal on a disk with room for so many records.
+type fullAfter struct {
+	journal.Log
+	n   *int
+	max int
+}
+
+func (f fullAfter) Append(r journal.Record) error {
+	if *f.n == f.max {
+		return &journal.FullError{Err: errors.New("no space left on device")}
+	}
+	*f.n++
+	return f.Log.Append(r)
+}

@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A script is a model that says what it is told to, turn by turn, and keeps
+// what it was asked. Past its end it fails.
+type script struct {
+	mu    sync.Mutex
+	turns []turn
+	asked []*model.Request
+	at    int
+}
+
+type turn struct {
+	text   string
+	calls  []model.Call
+	finish step.Finish
+	usage  step.Usage
+	err    error
+	// during runs while the answer is on its way.
+	during func(context.Context) error
+}
+
+func says(text string) turn { return turn{text: text, finish: step.FinishStop} }
+
+// calls is a turn of calls, each written as "Name args".
+func calls(written ...string) turn {
+	t := turn{finish: step.FinishCalls}
+	for _, w := range written {
+		name, args, _ := strings.Cut(w, " ")
+		t.calls = append(t.calls, model.Call{Name: name, Args: args})
+	}
+	return t
+}
+
+func fails(err error) turn { return turn{err: err} }
+
+func (s *script) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		t := s.next(req)
+		if t.during != nil {
+			t.err = t.during(ctx)
+		}
+		if t.err != nil {
+			yield(model.Delta{}, t.err)
+			return
+		}
+		for _, d := range t.deltas() {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// next is the turn that answers a request.
+func (s *script) next(req *model.Request) turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := *req
+	kept.Steps = append([]step.Step(nil), req.Steps...)
+	s.asked = append(s.asked, &kept)
+	if s.at == len(s.turns) {
+		return fails(fmt.Errorf("the script has only %d turns", s.at))
+	}
+	s.at++
+	return s.turns[s.at-1]
+}
+
+func (t turn) deltas() []model.Delta {
+	var all []model.Delta
+	for i := range len(t.text) {
+		all = append(all, model.Delta{Text: t.text[i : i+1]})
+	}
+	for i, c := range t.calls {
+		all = append(all, model.Delta{Call: &model.CallDelta{Index: i, Name: c.Name, Args: c.Args}})
+	}
+	usage := t.usage
+	if usage == (step.Usage{}) {
+		usage = step.Usage{InputTokens: 10, OutputTokens: 5, CostMicroUSD: 100, Priced: true}
+	}
+	return append(all, model.Delta{Usage: &usage, Finish: t.finish})
+}
+
+// A toy is a tool that does what its function does.
+type toy struct {
+	spec tool.Spec
+	call func(context.Context, tool.Call) (tool.Result, error)
+}
+
+func (t toy) Spec() tool.Spec { return t.spec }
+
+func (t toy) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return t.call(ctx, c) }
+
+func newToy(name string, effect tool.Effect, call func(context.Context, tool.Call) (tool.Result, error)) toy {
+	return toy{spec: tool.Spec{Tool: step.Tool{Name: name}, Effect: effect, Concurrency: tool.Parallel}, call: call}
+}
+
+// echo answers with its arguments.
+func echo(name string, effect tool.Effect) toy {
+	return newToy(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return tool.Result{Text: name + string(c.Args)}, nil
+	})
+}
+
+func ending(name string) toy {
+	t := newToy(name, tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "ended", Output: c.Args}, nil
+	})
+	t.spec.Ends = true
+	return t
+}
+
+// A box of toys. Arguments that are no JSON object are kept as a string and
+// fit no schema.
+type box []toy
+
+func (b box) Specs() []step.Tool {
+	specs := make([]step.Tool, len(b))
+	for i, t := range b {
+		specs[i] = t.spec.Tool
+	}
+	return specs
+}
+
+func (b box) Find(name string) (tool.Tool, bool) {
+	for _, t := range b {
+		if t.spec.Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+func (box) Read(_, raw string) json.RawMessage {
+	if raw == "" {
+		return json.RawMessage("{}")
+	}
+	if json.Valid([]byte(raw)) {
+		return json.RawMessage(raw)
+	}
+	quoted, _ := json.Marshal(raw)
+	return quoted
+}
+
+func (box) Check(_ string, args json.RawMessage) *tool.Error {
+	if args[0] != '{' {
+		return &tool.Error{Message: "the arguments are not valid JSON"}
+	}
+	return nil
+}
+
+// A desk is a Reporter that keeps what it is told.
+type desk struct {
+	mu        sync.Mutex
+	committed []task.Progress
+	reported  []task.Progress
+	latest    task.Progress // of both
+	refuse    error
+}
+
+func (d *desk) Report(now func() task.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latest = now()
+	d.reported = append(d.reported, d.latest)
+}
+
+func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latest = now()
+	d.committed = append(d.committed, d.latest)
+	return d.refuse
+}
+
+// A tape is a Sink that keeps what it hears, as types.
+type tape struct {
+	mu       sync.Mutex
+	types    []step.EventType
+	all      []events.Payload
+	messages []string
+	scopes   []step.Scope
+}
+
+func (t *tape) Emit(scope step.Scope, message string, p events.Payload) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.messages, t.scopes = append(t.messages, message), append(t.scopes, scope)
+	t.types = append(t.types, p.EventType())
+	t.all = append(t.all, p)
+}
+
+// A stage is everything around a session under test.
+type stage struct {
+	Config
+	script  *script
+	desk    *desk
+	tape    *tape
+	journal *journal.Memory
+	sigterm func()
+}
+
+func newStage(tools box, turns ...turn) *stage {
+	s := &stage{script: &script{turns: turns}, desk: &desk{}, tape: &tape{}, journal: &journal.Memory{}}
+	interrupted := make(chan struct{})
+	s.sigterm = sync.OnceFunc(func() { close(interrupted) })
+	s.Config = Config{
+		Task: task.Task{Version: 1, Attempt: 1, Prompt: "go", Run: task.Run{UID: "uid"}, Limits: task.Limits{Steps: 30}},
+		Actor: Actor{
+			Agent: task.Agent{Name: "a", Instructions: "be brief", ParallelTools: 4},
+			Model: Model{Model: s.script, Name: "m"},
+			Tools: tools,
+		},
+		Journal: s.journal, Events: s.tape, Report: s.desk,
+		Interrupted: interrupted, Now: time.Now,
+	}
+	return s
+}
+
+func (s *stage) run(t *testing.T) Outcome {
+	t.Helper()
+	return Run(t.Context(), s.Config)
+}
+
+// again is a stage on which the next attempt takes up the session.
+func (s *stage) again(tools box, turns ...turn) *stage {
+	next := newStage(tools, turns...)
+	next.journal, next.Journal = s.journal, s.journal
+	next.Task, next.Actor.Agent = s.Task, s.Actor.Agent
+	return next
+}
+
+// state is the Run's own session as it was recorded.
+func (s *stage) state(t *testing.T) *journal.State {
+	t.Helper()
+	b, err := journal.Replay(s.journal.Read())
+	if err != nil {
+		t.Fatalf("Replay: %v", err)
+	}
+	return b.Session("")
+}
+
+// steps is the session as it was recorded.
+func (s *stage) steps(t *testing.T) []step.Step {
+	t.Helper()
+	return s.state(t).Steps
+}
+
+// told is the session in words: who said what.
+func (s *stage) told(t *testing.T) string {
+	t.Helper()
+	return inWords(s.steps(t))
+}
+
+func inWords(steps []step.Step) string {
+	var lines []string
+	for _, st := range steps {
+		line := string(st.Role) + ": " + st.Text()
+		for _, c := range st.Calls {
+			line += " " + c.Name + string(c.Args)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func talk(steps ...step.Step) journal.State { return journal.State{Steps: steps} }
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// byLength is a model that goes by how far the session has come.
+type byLength struct{}
+
+func (byLength) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	said := 0
+	for _, s := range req.Steps {
+		if s.Seq == 1 || s.Role != step.RoleUser {
+			said++
+		}
+	}
+	return (&script{turns: []turn{conversation(said)}}).Stream(ctx, req)
+}
+
+// bySession is a model that calls the same so many times, then is done. It goes
+// by the session, so that it does not notice a resume.
+type bySession []any
+
+func (m bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	asked := 0
+	for _, s := range req.Steps {
+		if s.Role == step.RoleAssistant {
+			asked++
+		}
+	}
+	t := says("done")
+	if asked < m[0].(int) {
+		var written []string
+		for _, w := range m[1:] {
+			written = append(written, strings.Replace(w.(string), "}", fmt.Sprintf(`,"at":%d}`, asked), 1))
+		}
+		t = calls(written...)
+	}
+	return (&script{turns: []turn{t}}).Stream(ctx, req)
+}
+
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return all
+}
+
+// redacting knows one secret, the canary.
+func redacting() *redact.Redactor {
+	return redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
+}

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+func TestLimitsOfCalls(t *testing.T) {
+	cases := map[string]struct {
+		limits task.Limits
+		want   string
+		told   string
+	}{
+		"of the model": {
+			task.Limits{Steps: 30, ModelCalls: 2},
+			"Used 2 of 2 modelCalls; raise limits.modelCalls",
+			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Read{\"n\":4}",
+		},
+		"of tools, in call order": {
+			task.Limits{Steps: 30, ToolCalls: 3},
+			"Used 3 of 3 toolCalls; raise limits.toolCalls",
+			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Error: " + resultTooMany,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(box{echo("Read", tool.ReadOnly)},
+				calls(`Read {"n":1}`, `Read {"n":2}`), calls(`Read {"n":3}`, `Read {"n":4}`), says("never"))
+			s.Task.Limits = tc.limits
+			out := s.run(t)
+			if out.Reason != task.ReasonStepLimit || !strings.HasPrefix(out.Message, tc.want) {
+				t.Errorf("ended %s: %s", out.Reason, out.Message)
+			}
+			if got := s.told(t); got != tc.told {
+				t.Errorf("the session is\n%s\nwant\n%s", got, tc.told)
+			}
+		})
+	}
+}
+
+func TestTheLastCallMayEndTheWork(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly), ending("finish")}, calls("Read {}", "finish {}"))
+	s.Task.Limits.ToolCalls = 1
+	if out := s.run(t); out.Reason != task.ReasonFinished {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+}
+
+func TestALimitOfCallsIsOneForAllSessions(t *testing.T) {
+	many := func(name string) *Actor {
+		return plays(name, box{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}", "Read {}", "Read {}"), says(name))
+	}
+	s := delegating(cast{"b": many("b"), "c": many("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
+	s.Task.Limits.ToolCalls = 6
+	out := s.run(t)
+	if out.Reason != task.ReasonStepLimit || out.Progress.Counts.ToolCalls != 6 {
+		t.Errorf("ended %s after %d calls: %s", out.Reason, out.Progress.Counts.ToolCalls, out.Message)
+	}
+	wholeTree(t, s)
+}
+
+// What is counted into a session is counted into all above it, and comes back
+// from the journal for each.
+func TestTheMeterIsATree(t *testing.T) {
+	deepest := plays("c", nil, says("c"))
+	middle := plays("b", box{agentTool()}, calls(`agent {"agent":"c"}`), says("b"))
+	s := delegating(cast{"b": middle, "c": deepest}, calls(`agent {"agent":"b"}`), says("ok"))
+	s.Task.Meter.Steps = 5
+	s.run(t)
+	want := map[string]int64{"s2c1": 3, "s2c1.s2c1": 1}
+	var b journal.Book
+	for rec := range s.journal.Read() {
+		if rec.Kind == journal.KindResult && rec.Session == "" {
+			break // here the sessions below are forgotten
+		}
+		if rec.Kind == journal.KindResult {
+			if got := b.Session("s2c1.s2c1").Used.Steps; got != want["s2c1.s2c1"] {
+				t.Errorf("the deepest used %d steps", got)
+			}
+		}
+		if err := b.Apply(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.Session("s2c1").Used.Steps; got != want["s2c1"] || b.Meter.Steps != 9 {
+		t.Errorf("the middle used %d steps, the Run %d", got, b.Meter.Steps)
+	}
+}
+
+// same is so many turns that call the same.
+func same(n int) []turn {
+	return slices.Repeat([]turn{calls("Read {}")}, n)
+}
+
+func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
+	s := newStage(box{echo("Read", tool.ReadOnly)}, same(20)...)
+	out := s.run(t)
+	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(loopdetect.SameResult)) {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	var told []string
+	for _, st := range s.steps(t) {
+		if st.Note == step.NoteStuck {
+			told = append(told, st.Text())
+		}
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], nudgeStuck[:20]) || !strings.Contains(told[0], "Read") || len(s.script.asked) != 8 {
+		t.Errorf("told %q, asked %d times", told, len(s.script.asked))
+	}
+	sound(t, s)
+}
+
+func TestPollingABackgroundJobIsNoLoop(t *testing.T) {
+	job := newToy("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "(no new output)\nstill running", Pending: true}, nil
+	})
+	s := newStage(box{job}, append(slices.Repeat([]turn{calls("Output {}")}, 12), says("I wait no longer"))...)
+	if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 0 {
+		t.Errorf("ended %s after %d reminders: %s", out.Reason, len(s.tape.of(step.EventNudged)), out.Message)
+	}
+}
+
+func TestPollingForEverEndsByALimit(t *testing.T) {
+	job := newToy("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "still running", Pending: true}, nil
+	})
+	s := newStage(box{job}, slices.Repeat([]turn{calls("Output {}")}, 40)...)
+	s.Task.Limits.Steps = 30
+	if out := s.run(t); out.Reason != task.ReasonStepLimit {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+}
+
+func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
+	t.Run("may find its way", func(t *testing.T) {
+		s := newStage(box{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
+		if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 1 {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+	t.Run("knows that it was told when it is resumed", func(t *testing.T) {
+		first := newStage(box{echo("Read", tool.ReadOnly)}, same(5)...)
+		left := 4*4 + 5 // the nudge is recorded
+		first.Journal = mortal{Memory: first.journal, left: &left}
+		first.run(t)
+		second := first.again(box{echo("Read", tool.ReadOnly)}, same(20)...)
+		if out := second.run(t); out.Reason != task.ReasonStuck || len(second.script.asked) > 4 {
+			t.Errorf("ended %s after %d questions: %s", out.Reason, len(second.script.asked), out.Message)
+		}
+	})
+	t.Run("below is told to its caller", func(t *testing.T) {
+		s := delegating(cast{"b": plays("b", box{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
+		if out := s.run(t); out.Reason != task.ReasonFinished || !strings.Contains(s.steps(t)[2].Text(), "Stuck") {
+			t.Errorf("ended %s: %s", out.Reason, s.told(t))
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// Whatever goes wrong, what is known of the work is told at its end: the next
+// attempt goes by it.
+
+func TestACrashLosesNothingThatIsKnown(t *testing.T) {
+	cases := map[string]func(*stage){
+		"in the driver of a model": func(s *stage) {
+			s.script.turns[1].during = func(context.Context) error { panic("boom") }
+		},
+		"beside a call": func(s *stage) {
+			s.Events = &fragile{Sink: s.tape, left: 1}
+		},
+	}
+	for name, breaks := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(box{echo("Bash", tool.Once)}, calls("Bash {}"), calls("Bash {}"))
+			s.Task.Meter = step.Meter{Steps: 4, Usage: step.Usage{InputTokens: 1000}}
+			breaks(s)
+			out := s.run(t)
+			if out.Reason != task.ReasonRunnerFailed || out.Message != "the runner crashed: boom" || !strings.Contains(out.Stack, "engine") {
+				t.Errorf("ended %s: %s\n%s", out.Reason, out.Message, out.Stack)
+			}
+			if p := out.Progress; p.Effects != task.EffectsBegun || p.Counts.Steps < 5 || p.Counts.ToolCalls < 1 || p.Usage.InputTokens < 1010 {
+				t.Errorf("told %+v", p)
+			}
+		})
+	}
+}
+
+// fragile is a Sink that panics on the result of a call.
+type fragile struct {
+	Sink
+	mu   sync.Mutex
+	left int
+}
+
+func (f *fragile) Emit(scope step.Scope, message string, p events.Payload) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, finished := p.(events.CallFinished); finished {
+		panic("boom")
+	}
+	f.Sink.Emit(scope, message, p)
+}
+
+// A slowDesk takes as long over the report of one call as another call needs to
+// tell that effects begin.
+type slowDesk struct {
+	*desk
+	latest task.Progress // what would be written now; guarded by the desk's mu
+	slow   atomic.Bool
+	// The slow report has begun; effects are told; the slow report is over.
+	begun, told, heard chan struct{}
+}
+
+func (d *slowDesk) keep(now func() task.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latest = now()
+}
+
+func (d *slowDesk) Report(now func() task.Progress) {
+	if p := now(); p.Step.Kind == task.KindTool && d.slow.CompareAndSwap(false, true) {
+		close(d.begun)
+		<-d.told
+		d.keep(now)
+		close(d.heard)
+	}
+}
+
+func (d *slowDesk) Commit(_ context.Context, now func() task.Progress) error {
+	d.keep(now)
+	if now().Effects != "" {
+		close(d.told)
+		<-d.heard
+	}
+	return nil
+}
+
+func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
+	var d *slowDesk
+	bash := newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return tool.Result{Text: "effects " + d.latest.Effects}, nil
+	})
+	read := newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		<-d.begun
+		return tool.Result{}, nil
+	})
+	s := newStage(box{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
+	s.Actor.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being told
+	d = &slowDesk{desk: s.desk, begun: make(chan struct{}), told: make(chan struct{}), heard: make(chan struct{})}
+	s.Report = d
+	s.run(t)
+	if got := s.steps(t)[4].Text(); got != "effects "+task.EffectsBegun {
+		t.Errorf("an effect began while the latest report said %q", got)
+	}
+}
+
+// A context that has ended already does not hide that the journal failed.
+func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(box{newToy("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		})}, calls("Wait {}"))
+		s.Task.Limits.DurationSeconds = 60
+		left := 4 // the result is not recorded
+		s.Journal = mortal{Memory: s.journal, left: &left}
+		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+func TestAnEndThatIsRecordedOutlivesSigterm(t *testing.T) {
+	var s *stage
+	finish := ending("finish")
+	finish.call = func(context.Context, tool.Call) (tool.Result, error) {
+		s.sigterm()
+		return tool.Result{Text: "done"}, nil
+	}
+	s = newStage(box{finish}, calls(`finish {}`, `finish {}`))
+	if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "done" {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+	sound(t, s)
+}
+
+// interruptible is a desk at which a report of effects waits until SIGTERM,
+// which comes once something else is under way.
+type interruptible struct {
+	*desk
+	underWay chan struct{}
+	sigterm  func()
+}
+
+func (d interruptible) Commit(ctx context.Context, now func() task.Progress) error {
+	if err := d.desk.Commit(ctx, now); err != nil || now().Effects == "" {
+		return err
+	}
+	<-d.underWay
+	d.sigterm()
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestSigtermWhileEffectsAreToldLeavesOtherCallsInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		underWay := make(chan struct{})
+		read := newToy("Read", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			close(underWay)
+			select {
+			case <-ctx.Done():
+				return tool.Result{}, ctx.Err()
+			case <-time.After(time.Second):
+				return tool.Result{Text: "all of it"}, nil
+			}
+		})
+		s := newStage(box{read, echo("Bash", tool.Once)}, calls("Read {}", "Bash {}"))
+		s.Report = interruptible{s.desk, underWay, s.sigterm}
+		if out := s.run(t); out.Reason != task.ReasonInterrupted {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		state := s.state(t)
+		if got := state.Results["s2c1"]; got.Text() != "all of it" {
+			t.Errorf("Read was told %q", got.Text())
+		}
+		if open := state.Open(); len(open) != 1 || open[0].Name != "Bash" || len(state.Intents) != 1 {
+			t.Errorf("open %v, begun %v; want Bash open and not begun", open, state.Intents)
+		}
+	})
+}
+
+func TestTheMeterRunsSinceTheRunnerBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(nil, says("never"))
+		s.Began = time.Now()
+		s.Task.Limits.DurationSeconds = 60
+		time.Sleep(time.Minute) // for a key
+		out := s.run(t)
+		if out.Reason != task.ReasonDurationLimit || out.Progress.Usage.DurationSeconds != 60 {
+			t.Errorf("ended %s after %d s", out.Reason, out.Progress.Usage.DurationSeconds)
+		}
+	})
+}
+
+func TestASummaryIsCutOnlyWithoutItsSecrets(t *testing.T) {
+	const canary = "sk-canary-0123456789"
+	s := newStage(box{newToy("Leak", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "x", Summary: strings.Repeat("x", task.MaxSummary-12) + canary}, nil
+	})}, calls("Leak {}"), says("ok"))
+	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
+	out := s.run(t)
+	if text := mustJSON(t, out.Progress) + mustJSON(t, s.tape.all); strings.Contains(text, canary[:6]) {
+		t.Errorf("a piece of the key is in %s", text)
+	}
+}
+
+func TestNamesOfTheLastStepsAreBounded(t *testing.T) {
+	s := newStage(nil, calls(strings.Repeat("T", 200)+" {}"), says("ok"))
+	s.Actor.Model.Name = strings.Repeat("m", 200)
+	for _, r := range s.run(t).Progress.Recent {
+		if len(r.Name) > maxName {
+			t.Errorf("a name of %d bytes: %s", len(r.Name), r.Name)
+		}
+	}
+}
+
+func TestAMissingKeyNamesTheSecret(t *testing.T) {
+	s := newStage(nil, fails(&model.NoCredentialError{Message: "it is empty"}))
+	s.Actor.Model.Credential = "the key api-key of the Secret anthropic"
+	if out := s.run(t); !strings.Contains(out.Message, s.Actor.Model.Credential) {
+		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	}
+}

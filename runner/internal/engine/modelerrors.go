@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// maxPause is the longest that a provider is waited for, in place.
+	maxPause = time.Hour
+	// maxPauses is how often in a row.
+	maxPauses = 5
+	// firstPause is how long a provider is waited for that is rate limiting or
+	// overloaded and does not say for how long. Each wait in a row is twice the one
+	// before it, which makes 15m30s in all.
+	firstPause = 30 * time.Second
+)
+
+// spent records what a failed model call used and returns its error.
+func (s *session) spent(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
+	// Nothing arrived and nobody told: most likely the provider did nothing. Not
+	// so when we hung up ourselves.
+	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
+		resp.Usage = estimate(m, req, *resp)
+	}
+	s.account.add(func(used *step.Meter) {
+		if !errors.Is(err, errUnfinished) {
+			used.Errors++
+		}
+		used.Usage = used.Usage.Plus(resp.Usage)
+	})
+	if recErr := s.record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
+		return s.turn.fail(errors.Join(recErr, err))
+	}
+	return err
+}
+
+// estimate is what an answer used, where the provider did not tell.
+func estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
+	size := 0
+	for _, p := range resp.Parts {
+		size += len(p.Text)
+	}
+	for _, c := range resp.Calls {
+		size += len(c.Name) + len(c.Args)
+	}
+	return m.priced(resp.Model, step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: model.EstimateTokens(size), Estimated: true})
+}
+
+// unanswered is what a failed turn of the model means to the session; nil: it
+// goes on, and what comes next knows more.
+func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); !errors.Is(cause, errStopped) {
+			return cause
+		}
+		return nil // what comes next sees it too
+	}
+	if errors.Is(err, errUnfinished) {
+		return nil // likewise
+	}
+	if end, ok := asEnd(err); ok {
+		return end
+	}
+	if tooLong, ok := errors.AsType[*model.ContextTooLongError](err); ok {
+		s.overflow = tooLong
+		return nil
+	}
+	if wait := s.patience(err); wait > 0 {
+		return s.pause(ctx, wait, err)
+	}
+	if end, ok := asEnd(denied(err)); ok {
+		return end
+	}
+	if s.turn.heard {
+		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
+	}
+	return modelEnd(m, err)
+}
+
+// patience returns how long to wait before a model is asked again that has too
+// much to do: as long as its provider asks, else longer each time. It returns 0
+// where that is not worth it, or longer than what is left of limits.duration.
+func (s *session) patience(err error) time.Duration {
+	var wait time.Duration
+	limited, isLimited := errors.AsType[*model.RateLimitedError](err)
+	unavailable, isUnavailable := errors.AsType[*model.UnavailableError](err)
+	switch {
+	case isLimited && !limited.Final:
+		wait = cmp.Or(limited.RetryAfter, firstPause<<s.limited)
+	case isUnavailable && !unavailable.Final && unavailable.Status == model.StatusOverloaded:
+		wait = cmp.Or(unavailable.RetryAfter, firstPause<<s.limited)
+	case isUnavailable && !unavailable.Final:
+		wait = unavailable.RetryAfter
+	}
+	left, bounded := s.account.left()
+	if wait > maxPause || s.limited >= maxPauses || bounded && wait > left {
+		return 0
+	}
+	return wait
+}
+
+// pause waits before the model is asked again, which what comes next does.
+func (s *session) pause(ctx context.Context, d time.Duration, because error) error {
+	s.limited++
+	s.emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: stateLimited})
+	back := s.crew.wait(forProvider)
+	defer func() {
+		back()
+		s.emit("The model is asked again", events.StateChanged{State: stateWorking})
+		s.Report.Report(s.progress)
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	s.tellNow()
+	settled := time.NewTimer(steady)
+	defer settled.Stop()
+	for {
+		change, turned := s.crew.change(), s.turned()
+		if s.paused() {
+			s.limited-- // what comes next holds, then asks again
+			return nil
+		}
+		select {
+		case <-turned:
+			continue
+		case <-change:
+			settled.Reset(steady)
+			continue
+		case <-settled.C:
+			s.showState()
+			continue
+		case <-timer.C:
+		case <-s.Interrupted:
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, errStopped) {
+				return cause
+			}
+		}
+		return nil
+	}
+}
+
+// modelEnd is the end that a model's error brings.
+func modelEnd(m *Model, err error) *task.EndError {
+	name, credential := m.Name, m.Credential
+	if source, ok := errors.AsType[*model.SourceError](err); ok {
+		name, credential, err = source.Model, source.Credential, source.Err
+	}
+	if credential == "" {
+		credential = "whether the Model needs credentials"
+	}
+	var (
+		unreadable   *model.NoCredentialError
+		unauthorized *model.UnauthorizedError
+		badRequest   *model.BadRequestError
+		notAModel    *model.NotAModelError
+		refused      *model.RefusedError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
+	case errors.As(err, &unreadable):
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w; check %s", name, err, credential)
+	case errors.As(err, &unauthorized):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; check %s", name, err, credential)
+	case errors.As(err, &notAModel):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
+	case errors.As(err, &badRequest):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, model and inference", name, err)
+	}
+	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
+}

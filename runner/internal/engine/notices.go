@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+const (
+	// maxCaptured bounds what is told of the output of a call that was cut: its end.
+	maxCaptured = 16 << 10
+	// maxLost bounds what a session is told of what was lost.
+	maxLost = 4 << 10
+)
+
+// cutShort is the result of a call that was cut, with what it had put out.
+func (r *run) cutShort(message, call string) tool.Result {
+	if r.Captured == nil {
+		return tool.Fail(message)
+	}
+	out := strings.TrimSpace(r.Redact.String(r.Captured(call))) // whole: a piece of a secret would not be known
+	if cut := len(out) - maxCaptured; cut > 0 {
+		out = "…" + strings.ToValidUTF8(out[cut:], "")
+	}
+	if out == "" {
+		return tool.Fail(message)
+	}
+	return tool.Fail(message + "\nIts output until then:\n" + out)
+}
+
+// retried says whether the session goes on from an attempt that failed, which it
+// has not been told yet.
+func (s *session) retried() bool { return s.name == "" && s.Task.Retry != "" && s.book.Restarts == 0 }
+
+// news is what a session that is taken up is told.
+func (s *session) news() string {
+	var news []string
+	if s.retried() {
+		news = append(news, fmt.Sprintf(noteAttempt, s.Task.Retry, s.Task.Attempt))
+	}
+	files := noteFiles
+	if len(s.LostFiles) > 0 {
+		files = fmt.Sprintf(noteLostFiles, strings.Join(s.LostFiles, " and "))
+	}
+	switch {
+	case len(s.Lost) > 0:
+		list := redact.Printable(s.Redact.String("- " + strings.Join(s.Lost, "\n- ")))
+		news = append(news, fmt.Sprintf(noteLost, task.Cut(list, maxLost), files))
+	case len(s.LostFiles) > 0:
+		news = append(news, files)
+	}
+	return strings.Join(news, "\n")
+}
+
+// owe records what the model is to be told before its next turn, which may be in
+// another attempt.
+func (s *session) owe(news string) error {
+	if news == "" || slices.Contains(s.read().Notices, news) {
+		return nil
+	}
+	if err := s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
+		return fmt.Errorf("recording a notice to the model: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// maxName is how much of a name the last steps show. A model may write a longer
+// one, and a Model may have one.
+const maxName = 64
+
+// A board is what the Run's status shows of a session: bounded, however long
+// the session is.
+type board struct {
+	mu      sync.Mutex
+	shown   task.Progress
+	effects sync.Mutex // held while the beginning of effects is being told
+	warned  map[string]bool
+	told    string // the state that the operator was told last
+}
+
+// tell notes the state that the operator is told.
+func (b *board) tell(state string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = state
+	return state
+}
+
+// state is the one that the operator was told last.
+func (b *board) state() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.told
+}
+
+func newBoard(c Config) *board {
+	return &board{
+		shown:  task.Progress{Version: task.Version, Attempt: c.Task.Attempt, Model: c.Actor.Model.Name},
+		warned: map[string]bool{},
+	}
+}
+
+// begin shows a step as the one under way, from the moment at which it is
+// first shown.
+func (b *board) begin(number int64, kind, name string, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.shown.Step; s != nil && s.Number == number && s.Kind == kind && s.Name == name {
+		return
+	}
+	b.shown.Step = &task.Current{Number: number, Kind: kind, Name: name, StartedAt: at.UTC().Format(time.RFC3339)}
+}
+
+// done moves a step among the last ones.
+func (b *board) done(r task.Recent) {
+	r.Name = task.Cut(r.Name, maxName)
+	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxSummary)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// What was given out stays as it is: more is only ever put behind it.
+	b.shown.Recent = append(b.shown.Recent, r)
+	b.shown.Recent = b.shown.Recent[max(len(b.shown.Recent)-task.MaxRecent, 0):]
+}
+
+// answered shows which Model answered last.
+func (b *board) answered(model string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown.Model = model
+}
+
+// rest shows that nothing is under way.
+func (b *board) rest() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown.Step = nil
+}
+
+// beginEffects shows that effects begin, and says whether it was not shown
+// before. Others wait until the first has called release.
+func (b *board) beginEffects() (first bool, release func()) {
+	b.effects.Lock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first = b.shown.Effects == ""
+	b.shown.Effects = task.EffectsBegun
+	return first, b.effects.Unlock
+}
+
+// noEffects takes back what could not be told.
+func (b *board) noEffects() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown.Effects = ""
+}
+
+// warn says whether nobody was told yet that most of a limit is used.
+func (b *board) warn(limit string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.warned[limit] {
+		return false
+	}
+	b.warned[limit] = true
+	return true
+}
+
+// unwarn forgets what people were told: limits were raised.
+func (b *board) unwarn() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.warned)
+}
+
+// progress is the board with the numbers of this moment.
+func (r *run) progress() task.Progress {
+	r.board.mu.Lock()
+	p := r.board.shown
+	r.board.mu.Unlock()
+	used := r.Task.Meter
+	if r.meter != nil {
+		used = r.meter.root.read()
+	}
+	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
+	p.State = r.board.tell(r.state())
+	p.Pending, p.Decided = r.pending(), r.decided()
+	return p
+}
+
+// pending is what people and the operator are asked.
+func (r *run) pending() []task.Pending {
+	r.room.mu.Lock()
+	defer r.room.mu.Unlock()
+	return r.room.display()
+}
+
+// decided are the last decisions that the runner acted on.
+func (r *run) decided() []task.Decided {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []task.Decided
+	for _, d := range r.book.Decided {
+		all = append(all, decidedOf(d))
+	}
+	return all
+}
+
+// started shows a call that is about to run.
+func (j *job) started(args json.RawMessage) {
+	s := j.session
+	s.board.begin(s.meter.root.read().Steps, task.KindTool, s.label(j.call.Name), s.Now())
+	s.Report.Report(s.progress)
+	s.emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(args)),
+		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: args})
+}
+
+// oneLine is arguments as a line for people, however the model laid them out.
+func oneLine(args json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, args) != nil {
+		return ""
+	}
+	return task.Cut(b.String(), task.MaxSummary)
+}
+
+// finished shows a call that has its result.
+func (j *job) finished(st step.Step, res tool.Result) {
+	s := j.session
+	res.Summary = s.Redact.String(res.Summary) // whole: a piece of a secret would not be known
+	line := summarizeCall(j, st, res)
+	s.board.done(task.Recent{
+		Step: s.meter.root.read().Steps, Kind: task.KindTool, Name: s.label(j.call.Name),
+		Summary: line, DurationMs: st.Duration.Milliseconds(),
+	})
+	s.emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
+		ID: j.call.ID, Name: j.call.Name, IsError: st.IsError, Summary: line, DurationMs: st.Duration.Milliseconds(),
+	})
+	s.emitStep(st)
+	s.Report.Report(s.progress)
+}
+
+func (s *session) emitStep(st step.Step) {
+	s.emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
+}
+
+// summarize is an answer in a line.
+func summarize(s step.Step) string {
+	if text := firstLine(s.Text()); text != "" {
+		return text
+	}
+	names := make([]string, len(s.Calls))
+	for i, c := range s.Calls {
+		names[i] = c.Name
+	}
+	if len(names) == 0 {
+		return "(empty)"
+	}
+	return "calls " + strings.Join(names, ", ")
+}
+
+// summarizeCall is a call and what came of it in a line.
+func summarizeCall(j *job, s step.Step, res tool.Result) string {
+	switch {
+	case s.IsError:
+		return firstLine(s.Text())
+	case res.Summary != "":
+		return firstLine(res.Summary)
+	}
+	return task.Cut(string(j.call.Args), task.MaxSummary)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return task.Cut(line, task.MaxSummary)
+}

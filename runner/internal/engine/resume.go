@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A recaller tells the tools of a session what succeeded before, as the journal
+// is read. Steps that are hidden by now are among it.
+type recaller struct {
+	session string
+	tell    func(name string, args json.RawMessage)
+	calls   []step.Call // of the last turn
+}
+
+func (c *recaller) hear(r journal.Record) {
+	if c.tell == nil || r.Session != c.session {
+		return
+	}
+	switch {
+	case r.Intent != nil:
+		c.final(*r.Intent)
+	case r.Step == nil:
+	case r.Kind == journal.KindResult:
+		c.succeeded(*r.Step)
+	case r.Step.Role == step.RoleAssistant:
+		c.calls = slices.Clone(r.Step.Calls)
+	}
+}
+
+// final takes over the arguments with which a call was really made.
+func (c *recaller) final(i journal.Intent) {
+	for n := range c.calls {
+		if c.calls[n].ID == i.CallID {
+			c.calls[n].Args = i.Args
+		}
+	}
+}
+
+func (c *recaller) succeeded(result step.Step) {
+	for _, call := range c.calls {
+		if call.ID == result.CallID && !result.IsError {
+			c.tell(call.Name, call.Args)
+		}
+	}
+}
+
+// recall tells the tools of a session below the Run's own, which is made only
+// now, what succeeded before.
+func (s *session) recall() error {
+	if s.name == "" || s.Recall == nil {
+		return nil
+	}
+	c := recaller{session: s.name, tell: s.Recall}
+	for rec, err := range s.Journal.Read() {
+		if err != nil {
+			return fmt.Errorf("taking up the session %s: %w", s.name, err)
+		}
+		c.hear(rec)
+	}
+	return nil
+}
+
+// takeUp settles what an earlier runner left open and opens the session, or
+// goes on with it.
+func (s *session) takeUp(ctx context.Context) error {
+	st := s.read()
+	if err := s.chargeLost(st.Asked); err != nil {
+		return err
+	}
+	if err := s.settleLost(st); err != nil {
+		return err
+	}
+	if st.Last == 0 {
+		return s.open(ctx)
+	}
+	s.opened = true
+	if err := s.recall(); err != nil {
+		return err
+	}
+	if err := s.owe(s.news()); err != nil || !s.retried() {
+		return err
+	}
+	now := s.read()
+	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
+		// The session ended as it stands: it needs something new to go on from. Calls
+		// that are open are that, and nothing may stand between them and their results.
+		return s.nudge(s.noted(), step.NoteRunner)
+	}
+	return nil
+}
+
+// open begins a session: the layers see its prompt first.
+func (s *session) open(ctx context.Context) error {
+	o := middleware.SessionStart{Scope: s.scope, Prompt: s.prompt}
+	if err := s.Stack.Start(ctx, &o); err != nil {
+		return denied(err)
+	}
+	s.opened = true
+	prompt := o.Prompt
+	if s.name == "" {
+		prompt = s.opening(ctx, prompt)
+	}
+	first := s.said(prompt, "")
+	first.Hooks = o.Hooks
+	return s.recordStep(first, nil)
+}
+
+// opening is what is added to the prompt of the Run's own session.
+func (s *session) opening(ctx context.Context, prompt string) string {
+	if s.BuildPrompt != nil {
+		prompt = s.BuildPrompt(ctx, prompt, s.allows)
+	}
+	if s.Task.Retry == "" {
+		return prompt
+	}
+	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.Task.Retry, s.Task.Attempt)}, "\n\n")
+}
+
+// denied is the end that a layer's veto brings; any other error stays as it is.
+func denied(err error) error {
+	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
+		return task.End(task.ReasonDenied, "%s", veto.Error())
+	}
+	return err
+}
+
+// chargeLost charges a model call that a crash cut: nobody told what it used.
+func (s *session) chargeLost(asked *journal.Intent) error {
+	if asked == nil {
+		return nil
+	}
+	spent := s.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
+	s.account.add(func(m *step.Meter) {
+		m.Errors++
+		m.Usage = m.Usage.Plus(spent)
+	})
+	if err := s.record(journal.Record{Kind: journal.KindMeter}); err != nil {
+		return fmt.Errorf("recording a lost model call: %w", err)
+	}
+	return nil
+}
+
+// settleLost gives a result to each call that was begun, was never answered
+// and must not be repeated. The others stay open and run again.
+func (s *session) settleLost(st journal.State) error {
+	if len(st.Intents) == 0 {
+		return nil
+	}
+	open := st.Open()
+	last := st.Steps[len(st.Steps)-1]
+	for i, c := range last.Calls {
+		intent, begun := st.Intents[c.ID]
+		if !begun || !contains(open, c.ID) || repeatable(tool.Effect(intent.Effect)) {
+			continue
+		}
+		j := &job{session: s, call: c, seq: last.Seq + int64(i) + 1}
+		if err := j.settle(s.cutShort(resultLost, c.ID), s.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleBelow gives a result to each call that is open in the sessions below a
+// call. That is needed where the call gets its own without going on with them:
+// nobody goes back to them then.
+func (s *session) settleBelow(call string) error {
+	for _, name := range s.openBelow(call) {
+		below := newSession(s.run, name, step.Scope{}, Actor{})
+		st := below.read()
+		below.account = s.account.open(task.Limits{}, st.Used)
+		last := st.Steps[len(st.Steps)-1]
+		below.scope = last.Scope
+		open := st.Open() // the last result closes the turn, and with it what is known of it
+		for i, c := range last.Calls {
+			if !contains(open, c.ID) {
+				continue
+			}
+			j := &job{session: below, call: c, seq: last.Seq + int64(i) + 1}
+			if err := j.settle(s.cutShort(resultLost, c.ID), s.Now()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openBelow are the sessions below a call that have open calls, deepest first.
+func (r *run) openBelow(call string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.book.Below(call)
+}
+
+// repeatable says whether a call of this class that was cut may run again.
+func repeatable(e tool.Effect) bool {
+	switch e {
+	case tool.ReadOnly, tool.Idempotent, tool.Resumable:
+		return true
+	case tool.Once:
+		return false
+	}
+	return false
+}

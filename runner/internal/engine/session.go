@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// stopFor is how long the layers of a session may take to stop.
+const stopFor = 10 * time.Second
+
+// A session is one agent at work. What was said in it is in the book.
+type session struct {
+	*run
+	Actor
+	name    string   // the call that opened it; empty: the Run's own
+	parent  *session // whose call that is; nil: the Run's own has none
+	scope   step.Scope
+	deepest int64 // the depth at which sessions below it end
+	account *account
+	prompt  string // the first that its agent is told
+	system  string
+	tools   []step.Tool
+	// answer and act are the model call and the tool call behind the layers.
+	answer middleware.ModelFunc
+	act    middleware.ToolFunc
+
+	turn   exchange // the model call under way
+	jobs   []*job   // the calls of the turn under way
+	opened bool     // the layers have started
+	warned bool     // the model knows that the disk is full
+	notes  []string // what the runner has to say before the model's next turn
+	// squeezes are the compactions in a row that were not enough; overflow is why
+	// the provider refused the last request.
+	squeezes int
+	overflow *model.ContextTooLongError
+	limited  int // how often in a row the provider asked to wait
+}
+
+func newSession(r *run, name string, scope step.Scope, a Actor) *session {
+	s := &session{run: r, Actor: a, name: name, scope: scope, system: r.Redact.String(a.Agent.Instructions)}
+	if a.Tools != nil {
+		s.tools = slices.Clip(a.Tools.Specs())
+	}
+	s.answer = a.Stack.Model(s.converse)
+	s.act = a.Stack.Tool(s.perform)
+	return s
+}
+
+// work takes up the session and works until it ends.
+func (s *session) work(ctx context.Context) (Outcome, error) {
+	s.crew.enter()
+	defer s.crew.leave()
+	if s.paused() {
+		if err := s.safe(ctx); err != nil {
+			return Outcome{}, causeOf(ctx, err)
+		}
+	}
+	if err := s.takeUp(ctx); err != nil {
+		return Outcome{}, causeOf(ctx, err)
+	}
+	return s.loop(ctx)
+}
+
+// loop is the whole of an agent: decide, do, decide again.
+func (s *session) loop(ctx context.Context) (Outcome, error) {
+	for {
+		v, err := s.view()
+		if err != nil {
+			return Outcome{}, err
+		}
+		v.paused = v.paused && ctx.Err() == nil // what is over is not held
+		act := next(v)
+		if asks := act.kind == ask || act.kind == compact; asks && ctx.Err() != nil {
+			return Outcome{}, context.Cause(ctx)
+		}
+		switch act.kind {
+		case end:
+			return act.outcome, nil
+		case hold:
+			err = s.hold(ctx)
+		case execute:
+			err = s.execute(ctx, act.calls)
+		case say:
+			err = s.nudge(act.text, act.note)
+		case listen:
+			err = s.listen(act.messages)
+		case compact:
+			err = s.compact(ctx, v, act.cut)
+		case raise:
+			err = s.raise(ctx, *v.reached)
+		case ask:
+			err = s.ask(ctx)
+		}
+		if err != nil {
+			return Outcome{}, causeOf(ctx, err)
+		}
+	}
+}
+
+// view is all that next may know.
+func (s *session) view() (view, error) {
+	v := view{
+		State:    s.read(),
+		schema:   len(s.Agent.OutputSchema) > 0,
+		reached:  s.account.reached(),
+		more:     s.Task.Limits.Ask && s.People != nil,
+		notes:    s.noted(),
+		overflow: s.overflow,
+		squeezes: s.squeezes,
+		leaving:  s.leaving(),
+		paused:   s.paused(),
+		stop:     s.stop(),
+	}
+	v.used, v.trigger = s.crowding(v.Steps)
+	var err error
+	if s.name == "" {
+		v.messages, err = s.hear(s)
+	}
+	return v, err
+}
+
+// read is the session as it stands. The steps in it never change; more are
+// added, or others stand for them.
+func (s *session) read() journal.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.book.Session(s.name)
+}
+
+// record appends to the journal and, once it is there, to the book.
+func (s *session) record(rec journal.Record) error { return s.recordUse(rec, step.Usage{}) }
+
+// recordUse records what was used elsewhere together with what it was used for. The
+// account has it only once the journal does: whatever is told or recorded in
+// between, a resume neither loses nor doubles it.
+func (s *session) recordUse(rec journal.Record, used step.Usage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := s.meter.root.read()
+	total.Usage = total.Usage.Plus(used)
+	rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.chain()
+	for i := range rec.Accounts {
+		rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
+	}
+	rec.At = s.Now().UTC()
+	if err := s.Journal.Append(rec); err != nil {
+		return err
+	}
+	s.account.add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
+	return s.book.Apply(rec)
+}
+
+// recordStep gives a step its place and records it.
+func (s *session) recordStep(st step.Step, d *journal.Decision) error {
+	st.Seq, st.Scope = s.read().Last+1, s.scope
+	if err := s.record(journal.Record{Kind: journal.KindStep, Step: &st, Decision: d}); err != nil {
+		return fmt.Errorf("recording step %d: %w", st.Seq, err)
+	}
+	s.emitStep(st)
+	return nil
+}
+
+// said is what somebody says to the model, as a step.
+func (s *session) said(text string, note step.Note) step.Step {
+	return step.Step{
+		Role: step.RoleUser, Note: note, At: s.Now().UTC(),
+		Parts: []step.Part{{Kind: step.PartText, Text: s.Redact.String(text)}},
+	}
+}
+
+// tell records what is said to the model.
+func (s *session) tell(text string, note step.Note) error {
+	return s.recordStep(s.said(text, note), nil)
+}
+
+// ended says whether a call has ended the session.
+func (s *session) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.Session(s.name).Ending != nil
+}
+
+// end tells the layers and the journal how the session ended, where it did.
+func (s *session) end(ctx context.Context, out Outcome) Outcome {
+	if out.Text == "" && out.Output == nil { // an output is the answer, not what was said on the way to it
+		out.Text = lastText(s.read().Steps)
+	}
+	if s.account == nil || !out.Reason.Commits() {
+		return out
+	}
+	if s.opened {
+		s.stopLayers(ctx, middleware.SessionEnd{Scope: s.scope, Reason: string(out.Reason), Text: out.Text})
+	}
+	// Only the next attempt reads it; without it, that one begins with the same
+	// question, which is no harm.
+	_ = s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkEnded, Text: string(out.Reason)}})
+	return out
+}
+
+// stopLayers lets the layers see the end, for no longer than stopFor.
+func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Stack.Stop(ctx, c) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("the layers did not stop within %s", stopFor)
+	}
+	if err != nil {
+		s.emit("Stopping the layers failed: "+err.Error(), events.StateChanged{State: stateClosing})
+	}
+}
+
+func (s *session) emit(message string, p events.Payload) { s.Events.Emit(s.scope, message, p) }
+
+// lastText is the last that the model said.
+func lastText(steps []step.Step) string {
+	for _, s := range slices.Backward(steps) {
+		if text := s.Text(); s.Role == step.RoleAssistant && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// label is a name as the status shows it: of a session below the Run's own,
+// behind its agent's.
+func (s *session) label(name string) string {
+	if s.name == "" {
+		return name
+	}
+	return task.Cut(s.Agent.Name+"/"+name, maxName)
+}

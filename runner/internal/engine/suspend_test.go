@@ -1,0 +1,346 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A lever is a Pauser that a test turns.
+type lever struct {
+	mu     sync.Mutex
+	on     bool
+	turned chan struct{}
+}
+
+func newLever() *lever { return &lever{turned: make(chan struct{})} }
+
+func (l *lever) turn(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.on = on
+	close(l.turned)
+	l.turned = make(chan struct{})
+}
+
+func (l *lever) Paused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.on
+}
+
+func (l *lever) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turned
+}
+
+func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
+	digits := strings.TrimPrefix(requested("s2c1", "Bash", "{}"), "s2c1")
+	bash := "s2c1" + digits
+	limited := fails(&model.RateLimitedError{RetryAfter: 30 * time.Minute, Message: "slow down"})
+	busyFor := func(d time.Duration) func() bool {
+		began := time.Now()
+		return func() bool { return time.Since(began) < d }
+	}
+	cases := map[string]struct {
+		calls  []string
+		change func(*stage)
+		want   time.Duration
+		state  string
+		ids    []string
+	}{
+		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, stateApproval, []string{bash}},
+		"after as long as it may hold": {[]string{"Bash {}"}, func(s *stage) { s.Hold = 10 * time.Second }, 10 * time.Second, stateApproval, []string{bash}},
+		"with a question":              {[]string{`ask {"q":"a"}`}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1"}},
+		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
+		"with a used up limit": {
+			[]string{"Read {}"},
+			func(s *stage) { s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true },
+			2 * time.Minute, stateAnswer,
+			[]string{"limit-steps-1"},
+		},
+		"when the others are done": {
+			[]string{"Bash {}", "Slow {}"},
+			nil, 7 * time.Minute, stateApproval,
+			[]string{bash},
+		},
+		"when nothing runs in the background": {
+			[]string{"Bash {}"},
+			func(s *stage) { s.Busy = busyFor(time.Hour) },
+			time.Hour, stateApproval,
+			[]string{bash},
+		},
+		"from the session below": {[]string{`agent {"agent":"b"}`}, nil, 2 * time.Minute, stateApproval, []string{"s2c1.s2c1" + digits}},
+		"not while a provider asks to wait": {
+			[]string{"Bash {}", `agent {"agent":"limited"}`},
+			nil, 32 * time.Minute, stateApproval,
+			[]string{bash},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := waitingStage(calls(tc.calls...))
+				s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), calls("Bash {}")), "limited": plays("limited", nil, limited, says("b"))}.actors
+				if tc.change != nil {
+					tc.change(s)
+				}
+				s.leftAfter(t, tc.want)
+				last := s.desk.reported[len(s.desk.reported)-1]
+				if diff := cmp.Diff(tc.ids, asked(last)); diff != "" || last.State != tc.state {
+					t.Errorf("told last: state %q, pending -want +got:\n%s", last.State, diff)
+				}
+			})
+		})
+	}
+}
+
+// waitingStage is that of a durable Run, with a tool that takes five minutes.
+func waitingStage(t turn) *stage {
+	slow := newToy("Slow", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		time.Sleep(5 * time.Minute)
+		return tool.Result{}, nil
+	})
+	slow.spec.Timeout = tool.Unbounded
+	s := governedStage(newCrowd(), t, says("never"))
+	s.Actor.Tools = box{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
+	s.Durable, s.Task.Limits.Depth = true, 1
+	return s
+}
+
+// leftAfter runs the stage and asserts that the runner leaves then, with nothing
+// recorded as ended and nothing made that was not approved.
+func (s *stage) leftAfter(t *testing.T, want time.Duration) {
+	t.Helper()
+	began := time.Now()
+	out := s.run(t)
+	// What runs in the background tells nobody that it has ended.
+	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > lookAgain {
+		t.Fatalf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
+	}
+	last := s.desk.reported[len(s.desk.reported)-1]
+	if diff := cmp.Diff(out.Progress, last, cmpopts.IgnoreFields(task.Progress{}, "Step")); diff != "" {
+		t.Errorf("the outcome tells another state than was told last:\n%s", diff)
+	}
+	if st := s.state(t); st.Ended != "" || len(s.doneWith("Bash")) > 0 {
+		t.Errorf("recorded as ended %q, made %v", st.Ended, s.doneWith("Bash"))
+	}
+}
+
+// asked are the ids of what people are asked.
+func asked(p task.Progress) []string {
+	var ids []string
+	for _, q := range p.Pending {
+		ids = append(ids, q.ID)
+	}
+	return sorted(ids)
+}
+
+func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls("Bash {}"), says("ok"))
+		end := s.running(t.Context())
+		time.Sleep(24 * time.Hour)
+		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
+		if out := end(); out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds > 0 {
+			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
+		}
+	})
+}
+
+// Each decision has the runner hold anew: whoever decided may decide more.
+func TestADecisionPutsTheLeavingOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls("Bash {}", `ask {"q":"a"}`))
+		s.Durable = true
+		began := time.Now()
+		end := s.running(t.Context())
+		time.Sleep(100 * time.Second)
+		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
+		if out := end(); out.Reason != task.ReasonWaiting || time.Since(began) != 220*time.Second || len(out.Progress.Pending) != 1 {
+			t.Errorf("ended %s after %s: %+v", out.Reason, time.Since(began), out.Progress.Pending)
+		}
+	})
+}
+
+// A decision that comes while the runner leaves is heard by it or by the next
+// attempt, and by one of them only.
+func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
+	for off := -2; off <= 2; off++ {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd()
+			s := governedStage(c, calls("Bash {}"), says("ok"))
+			s.Durable = true
+			end := s.running(t.Context())
+			time.Sleep(defaultHold + time.Duration(off)*time.Nanosecond)
+			c.say(approval("d", requested("s2c1", "Bash", "{}"), ""))
+			out := end()
+			if out.Reason == task.ReasonWaiting {
+				next := s.again(s.Actor.Tools.(box), says("ok"))
+				next.Actor.Policy, next.People, next.Durable = asksBefore, c, true
+				out = next.run(t)
+			}
+			if got := s.doneWith("Bash"); out.Reason != task.ReasonFinished || len(got) != 1 {
+				t.Errorf("%d ns off: ended %s, made %v", off, out.Reason, got)
+			}
+		})
+	}
+}
+
+// What was decided while no runner was there is acted on at once, and no model is
+// asked before it is.
+func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
+	id := requested("s2c1", "Bash", "{}")
+	cases := map[string]struct {
+		call string
+		said task.Decision
+		want string
+	}{
+		"an approval": {"Bash {}", approval("r", id, ""), "Bash{}"},
+		"a denial":    {"Bash {}", deny("r", id, "no"), "Denied by ann: no"},
+		"an answer":   {`ask {"q":"a"}`, answers("r.s2c1", "s2c1", "main"), "ann says main"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd()
+				s := governedStage(c, calls(tc.call))
+				s.Durable = true
+				out := s.run(t)
+				was := out.Progress.Pending[0]
+				time.Sleep(time.Hour)
+				next := s.again(s.Actor.Tools.(box), says("ok"))
+				next.Actor.Policy, next.People, next.Durable = asksBefore, c, true
+				c.say(tc.said)
+				began := time.Now()
+				out = next.run(t)
+				if out.Reason != task.ReasonFinished || time.Since(began) != 0 || len(next.script.asked) != 1 {
+					t.Errorf("ended %s after %s, having asked %d times", out.Reason, time.Since(began), len(next.script.asked))
+				}
+				if got := next.steps(t)[2].Text(); !strings.Contains(got, tc.want) {
+					t.Errorf("the model reads %q, want %q", got, tc.want)
+				}
+				for _, p := range next.desk.committed {
+					if len(p.Pending) > 0 && cmp.Diff(was, p.Pending[0]) != "" {
+						t.Errorf("asked %+v, then %+v", was, p.Pending[0])
+					}
+				}
+			})
+		})
+	}
+}
+
+// The time to decide counts from when a person was asked first, over all attempts.
+func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
+	cases := map[string]struct {
+		call string
+		want task.Reason
+	}{
+		"an approval": {"Bash {}", task.ReasonFinished},
+		"a question":  {`ask {"q":"a"}`, task.ReasonFinished},
+		"a limit":     {"Read {}", task.ReasonStepLimit},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd()
+				s := governedStage(c, calls(tc.call))
+				s.Durable, s.Task.Limits.WaitSeconds = true, 3600
+				if tc.want == task.ReasonStepLimit {
+					s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true
+				}
+				began := time.Now()
+				attempts := 1
+				out := s.run(t)
+				was := out.Progress.Pending[0]
+				for ; out.Reason == task.ReasonWaiting; attempts++ {
+					if p := out.Progress.Pending[0]; cmp.Diff(was, p) != "" {
+						t.Errorf("asked %+v, then %+v", was, p)
+					}
+					time.Sleep(9 * time.Minute)
+					s = s.again(s.Actor.Tools.(box), says("ok"))
+					s.Actor.Policy, s.People, s.Durable = asksBefore, c, true
+					out = s.run(t)
+				}
+				if took := time.Since(began); out.Reason != tc.want || took != 66*time.Minute || attempts != 7 {
+					t.Errorf("ended %s after %s in %d attempts: %s", out.Reason, took, attempts, out.Message)
+				}
+			})
+		})
+	}
+}
+
+// Grants are in the journal: the next attempt has them, and does not count one
+// again that the operator repeats.
+func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		s := governedStage(c, calls("Read {}"), calls("Bash {}"))
+		s.Task.Limits = task.Limits{Steps: 1, Ask: true}
+		s.Durable = true
+		end := s.running(t.Context())
+		time.Sleep(time.Second)
+		c.say(grant("limit-steps-1", 2))
+		if out := end(); out.Reason != task.ReasonWaiting {
+			t.Fatalf("ended %s: %s", out.Reason, out.Message)
+		}
+		for range 3 {
+			next := s.again(s.Actor.Tools.(box))
+			next.People, next.Durable, next.Actor.Policy = c, true, asksBefore
+			if out := next.run(t); out.Reason != task.ReasonWaiting || len(out.Progress.Decided) != 1 {
+				t.Fatalf("ended %s: %s", out.Reason, out.Message)
+			}
+			r := newRun(next.Config)
+			if err := r.load(); err != nil || r.meter.root.limits.Steps != 3 {
+				t.Errorf("the limit is %d (%v), want 3", r.meter.root.limits.Steps, err)
+			}
+			r.die()
+		}
+	})
+}
+
+// A message does not answer what is to be approved: it waits, and one that names
+// the request is refused.
+func TestAMessageApprovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(message("m", "do it"))
+		s := governedStage(c, calls("Bash {}"), says("ok"))
+		s.Actor.Model.Model = bySession{1, `Bash {"n":1}`}
+		end := s.running(t.Context())
+		time.Sleep(time.Second)
+		id := requested("s3c1", "Bash", s.desk.last().Pending[0].Args)
+		c.say(message("n", "yes, do it"))
+		c.say(task.Decision{Name: "o", Request: id, Type: task.DecisionMessage, Value: "yes"})
+		time.Sleep(time.Minute)
+		c.say(deny("d", id, ""))
+		want := []task.Decided{
+			{Name: "m"},
+			{Name: "o", Request: id, Refused: fmt.Sprintf(refusedCall, id)},
+			{Name: "d", Request: id, Digest: digest.Call("Bash", json.RawMessage(`{"at":0}`))},
+			{Name: "n"},
+		}
+		if diff := cmp.Diff(want, end().Progress.Decided, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Digest" }, cmp.Ignore()), typeless); diff != "" {
+			t.Errorf("decided -want +got:\n%s", diff)
+		}
+		if got := s.steps(t); got[len(got)-2].Note != step.NoteMessage || len(s.doneWith("Bash")) > 0 {
+			t.Errorf("the session is\n%s", inWords(got))
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+)
+
+// maxWarnings is how many endpoints a warning names.
+const maxWarnings = 3
+
+// warning says which endpoints could not be reached, at the start or by any call of
+// the Run. Models go on without a tool that fails, so the work may end well though its
+// owner made a mistake.
+func (r *run) warning() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Redact.String(warningOf(r.Unavailable, r.book.Remotes()))
+}
+
+func warningOf(unavailable []journal.Remote, all []journal.RemoteCalls) string {
+	var told []string
+	for _, u := range unavailable {
+		told = append(told, fmt.Sprintf("The optional %s was not available: %s. Check %s.", u.Name, strings.TrimSuffix(u.Unreachable, "."), u.Field))
+	}
+	for _, c := range all {
+		if c.Made == 0 || c.Failed < c.Made {
+			continue
+		}
+		told = append(told, fmt.Sprintf("Every call of %s failed (%d of %d): %s. Check %s.", c.Name, c.Failed, c.Made, strings.TrimSuffix(c.Unreachable, "."), c.Field))
+	}
+	if more := len(told) - maxWarnings; more > 0 {
+		told = append(told[:maxWarnings], fmt.Sprintf("The same happened with %d more.", more))
+	}
+	return strings.Join(told, " ")
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// weather is a tool of a Toolset whose host is there only for calls with "ok".
+func weather() toy {
+	t := newToy("weather__get", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		if strings.Contains(string(c.Args), "ok") {
+			return tool.Result{Text: "sunny"}, nil
+		}
+		if strings.Contains(string(c.Args), "bad") {
+			return tool.Fail("HTTP 400"), nil
+		}
+		failed := tool.Fail("wether.example cannot be reached")
+		failed.Error.Unreachable = "lookup wether.example: no such host"
+		return failed, nil
+	})
+	t.spec.Endpoint = tool.Endpoint{Name: "toolset weather", Field: "spec.requests.baseURL of Toolset weather"}
+	return t
+}
+
+// Models go on without a tool that fails: a Run whose Toolset has a misspelled host
+// finished and said nothing of it.
+func TestARunSaysWhichEndpointsNoCallReached(t *testing.T) {
+	const all = "Every call of toolset weather failed (%): lookup wether.example: no such host. Check spec.requests.baseURL of Toolset weather."
+	cases := map[string]struct {
+		turns []turn
+		want  string
+	}{
+		"no call":                         {[]turn{says("ok")}, ""},
+		"every call":                      {[]turn{calls(`weather__get {"n":1}`, `weather__get {"n":2}`), calls(`weather__get {"n":3}`), says("ok")}, strings.Replace(all, "%", "3 of 3", 1)},
+		"all but one":                     {[]turn{calls(`weather__get {"n":1}`, `weather__get {"s":"ok"}`), says("ok")}, ""},
+		"one that failed of other causes": {[]turn{calls(`weather__get {"n":1}`, `weather__get {"s":"bad"}`), says("ok")}, ""},
+		"one that was not made":           {[]turn{calls(`weather__get {"n":1}`, `weather__get "x`), says("ok")}, strings.Replace(all, "%", "1 of 1", 1)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := newStage(box{weather()}, tc.turns...).run(t)
+			if out.Reason != task.ReasonFinished || out.Warning != tc.want {
+				t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, tc.want)
+			}
+		})
+	}
+}
+
+// An optional Toolset that could not be reached has no tools, so no call of it fails.
+func TestARunSaysWhichOptionalEndpointsWereNotThere(t *testing.T) {
+	s := newStage(nil, says("ok"))
+	s.Unavailable = []journal.Remote{{Name: "toolset harbor", Field: "spec.http.url of Toolset harbor", Unreachable: "lookup harbor: no such host"}}
+	want := "The optional toolset harbor was not available: lookup harbor: no such host. Check spec.http.url of Toolset harbor."
+	if out := s.run(t); out.Reason != task.ReasonFinished || out.Warning != want {
+		t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, want)
+	}
+}
+
+// Calls of earlier attempts count, by the journal.
+func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
+	for reached, want := range map[string]string{`{"n":1}`: "failed (2 of 2)", `{"s":"ok"}`: ""} {
+		first := newStage(nil, calls("weather__get "+reached))
+		last := newToy("weather__get", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			first.sigterm()
+			return weather().Call(ctx, c)
+		})
+		last.spec = weather().spec
+		first.Actor.Tools = box{last}
+		if out := first.run(t); out.Reason != task.ReasonInterrupted || out.Warning != "" {
+			t.Fatalf("ended %s, warning of %q", out.Reason, out.Warning)
+		}
+		again := first.again(box{weather()}, calls(`weather__get {"n":2}`), says("ok"))
+		out := again.run(t)
+		if out.Reason != task.ReasonFinished || (out.Warning == "") != (want == "") || !strings.Contains(out.Warning, want) {
+			t.Errorf("after %s it ended %s, warning of %q", reached, out.Reason, out.Warning)
+		}
+	}
+}
+
+func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
+	s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
+		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
+			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+				res, err := next(ctx, c)
+				res.Hooks = []step.Hook{{Name: "guard", Point: "BeforeTool", Did: step.HookFailed, Reason: "dial 10.0.0.1:80: connection refused"}, {Name: "log", Did: step.HookAllowed}}
+				return res, err
+			}
+		},
+	})
+	s.Actor.Agent.Name = "fixer"
+	if out := s.run(t); out.Warning != "Every call of hook guard failed (1 of 1): dial 10.0.0.1:80: connection refused. Check its url in spec.hooks of Agent fixer." {
+		t.Errorf("the warning is %q", out.Warning)
+	}
+}
+
+func TestAWarningHasNoSecretsAndIsShort(t *testing.T) {
+	s := newStage(box{weather()}, calls(`weather__get {"n":1}`), says("ok"))
+	s.Redact = redact.New(redact.Secret{Name: "host", Key: "k", Value: []byte("wether.example")})
+	if out := s.run(t); strings.Contains(out.Warning, "wether.example") || !strings.Contains(out.Warning, "Every call of toolset weather") {
+		t.Errorf("the warning is %q", out.Warning)
+	}
+	var many []journal.RemoteCalls
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		many = append(many, journal.RemoteCalls{Remote: journal.Remote{Name: name, Field: "x", Unreachable: "why."}, Made: 1, Failed: 1})
+	}
+	want := "Every call of a failed (1 of 1): why. Check x. Every call of b failed (1 of 1): why. Check x. Every call of c failed (1 of 1): why. Check x. The same happened with 2 more."
+	if got := warningOf(nil, many); got != want {
+		t.Errorf("warningOf() = %q", got)
+	}
+}

@@ -1,0 +1,171 @@
+package journal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A State is what a session was when its journal stopped.
+type State struct {
+	// Steps are those that the model sees. When the last is an assistant's with
+	// calls, some of those have no result yet.
+	Steps []step.Step
+	// Last is the number of the last step, hidden ones counted.
+	Last int64
+	// Results are those that the last assistant's calls already have, by call.
+	Results map[string]step.Step
+	// Intents are the tool calls of the last turn that were begun, by call, and
+	// Since is when each was begun first.
+	Intents map[string]Intent
+	Since   map[string]time.Time
+	// Requests are what people were asked about the calls of the last turn before
+	// those are made, and the child Runs that these then asked for, by call, oldest
+	// first.
+	Requests map[string][]Asked
+	// Answers are what people decided on calls of the last turn, by request.
+	Answers map[string]Decision
+	// Children are how child Runs ended that calls of the last turn asked for, by
+	// request.
+	Children map[string]Child
+	// Asked is a model call that nothing answers.
+	Asked *Intent
+	// Ending is what a call that ended the session committed.
+	Ending *Ending
+	// Ended is the reason for which the session ended, when nothing came after.
+	Ended string
+	// Notices is what the runner has to say to the model before its next turn, oldest
+	// first.
+	Notices []string
+	// Nudged says that the model was told that it goes round in circles, and no
+	// person has spoken since.
+	Nudged bool
+	// Used is what the session and those below it used; that of the Run's own is
+	// in the Book.
+	Used step.Meter
+}
+
+// Open are the calls of the last turn that have no result yet, in their order.
+func (s *State) Open() []step.Call {
+	if len(s.Steps) == 0 {
+		return nil
+	}
+	var open []step.Call
+	for _, c := range s.Steps[len(s.Steps)-1].Calls {
+		if _, done := s.Results[c.ID]; !done {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+func (s *State) intend(r Record) {
+	i := r.Intent
+	if i.CallID == "" {
+		s.Asked = i
+		return
+	}
+	if s.Intents == nil {
+		s.Intents, s.Since = map[string]Intent{}, map[string]time.Time{}
+	}
+	s.Intents[i.CallID] = *i
+	s.spend(i.CallID)
+	if _, known := s.Since[i.CallID]; !known {
+		s.Since[i.CallID] = r.At
+	}
+}
+
+// Canonical returns the canonical arguments with which a call of the last turn
+// was judged or begun, if the tool made them of the arguments with this digest.
+func (s *State) Canonical(call, written string) (json.RawMessage, bool) {
+	for _, q := range slices.Backward(s.Requests[call]) {
+		if q.Written == written {
+			return q.Args, true
+		}
+	}
+	i, begun := s.Intents[call]
+	return i.Args, begun && i.Written == written
+}
+
+// maxOwed is how much of what is owed is kept, the latest.
+const maxOwed = 8
+
+func (s *State) owe(text string) {
+	s.Notices = append(slices.Clip(s.Notices), text)
+	s.Notices = s.Notices[max(len(s.Notices)-maxOwed, 0):]
+}
+
+func (s *State) answer(d Decision) {
+	if s.Answers == nil {
+		s.Answers = map[string]Decision{}
+	}
+	s.Answers[d.Request] = d
+}
+
+func (s *State) result(r Record) {
+	if _, known := s.Results[r.Step.CallID]; known {
+		return // the first counts
+	}
+	if s.Results == nil {
+		s.Results = map[string]step.Step{}
+	}
+	s.Results[r.Step.CallID] = *r.Step
+	if r.Ending != nil && s.Ending == nil {
+		s.Ending = r.Ending
+	}
+	s.closeTurn()
+}
+
+// closeTurn moves the results into the session once each call has one.
+func (s *State) closeTurn() {
+	if len(s.Steps) == 0 || len(s.Results) < len(s.Steps[len(s.Steps)-1].Calls) {
+		return
+	}
+	from := len(s.Steps)
+	for _, t := range s.Results {
+		s.Steps = append(s.Steps, t)
+	}
+	slices.SortFunc(s.Steps[from:], func(a, b step.Step) int { return cmp.Compare(a.Seq, b.Seq) })
+	s.Last = s.Steps[len(s.Steps)-1].Seq
+	clear(s.Results)
+	clear(s.Intents)
+	clear(s.Since)
+	clear(s.Requests)
+	clear(s.Answers)
+	clear(s.Children)
+}
+
+func (s *State) step(r Record) error {
+	if r.Step == nil || r.Step.Seq != s.Last+1 || len(s.Results) > 0 {
+		return fmt.Errorf("replaying the journal: record %d does not follow step %d", r.Seq, s.Last)
+	}
+	s.Steps = append(s.Steps, *r.Step)
+	s.Last = r.Step.Seq
+	s.Ended = ""
+	switch {
+	case r.Step.Role == step.RoleAssistant:
+		s.Asked = nil
+	case r.Step.Note == step.NoteRunner:
+		s.Notices = nil
+	case r.Step.Note == step.NoteStuck:
+		s.Nudged = true
+	case r.Step.Note == "", r.Step.Note == step.NoteMessage:
+		s.Nudged = false
+	}
+	return nil
+}
+
+// hide takes steps out of the model's sight.
+func (s *State) hide(r Record) error {
+	if r.Hide == nil || len(s.Open()) > 0 {
+		return fmt.Errorf("replaying the journal: record %d hides nothing, or what is still open", r.Seq)
+	}
+	s.Steps = compaction.Apply(s.Steps, compaction.Cut{Through: r.Hide.Through, Clear: r.Hide.Summary == ""}, r.Hide.Summary)
+	s.Asked = nil
+	return nil
+}

@@ -1,0 +1,78 @@
+package pubsub
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A Bus carries what is published to those who subscribed before. Its methods
+// may be used by many goroutines at once.
+type Bus[T any] struct {
+	// mu is held for reading while a value is offered, which takes no time, so a
+	// queue is never closed while something is put into it.
+	mu            sync.RWMutex
+	subscriptions []*Subscription[T]
+}
+
+// New is a Bus that nobody listens to yet.
+func New[T any]() *Bus[T] { return &Bus[T]{} }
+
+// Publish offers a value to every subscription. It waits for none of them.
+func (b *Bus[T]) Publish(v T) {
+	b.mu.RLock()
+	defer b.mu.RUnlock() // a keep of somebody else's may panic
+	for _, s := range b.subscriptions {
+		s.offer(v)
+	}
+}
+
+// Subscribe opens a queue for as many values as size, at least one. Only the
+// values that keep wants come into it; nil wants all. Keep is called while a
+// value is published: it must be quick and leave the Bus alone.
+func (b *Bus[T]) Subscribe(size int, keep func(T) bool) *Subscription[T] {
+	s := &Subscription[T]{bus: b, keep: keep, queue: make(chan T, max(size, 1))}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subscriptions = append(b.subscriptions, s)
+	return s
+}
+
+// A Subscription is one reader's queue.
+type Subscription[T any] struct {
+	bus     *Bus[T]
+	keep    func(T) bool
+	queue   chan T
+	dropped atomic.Int64
+}
+
+// C is the queue. After Close it gives what is still in it and then ends.
+func (s *Subscription[T]) C() <-chan T { return s.queue }
+
+// Dropped is how many values did not fit into the queue so far.
+func (s *Subscription[T]) Dropped() int64 { return s.dropped.Load() }
+
+// Close ends the subscription. It may be called more than once, and while
+// values are published.
+func (s *Subscription[T]) Close() {
+	s.bus.mu.Lock()
+	defer s.bus.mu.Unlock()
+	i := slices.Index(s.bus.subscriptions, s)
+	if i < 0 {
+		return
+	}
+	s.bus.subscriptions = slices.Delete(s.bus.subscriptions, i, i+1)
+	close(s.queue)
+}
+
+// offer puts a value into the queue, if it is wanted and fits.
+func (s *Subscription[T]) offer(v T) {
+	if s.keep != nil && !s.keep(v) {
+		return
+	}
+	select {
+	case s.queue <- v:
+	default:
+		s.dropped.Add(1)
+	}
+}

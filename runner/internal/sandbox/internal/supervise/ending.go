@@ -1,0 +1,156 @@
+//go:build linux
+
+package supervise
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/cgroup"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
+)
+
+const (
+	// grace is what a command has to put its things in order when it is ended at
+	// its time limit or by the runner.
+	grace = 500 * time.Millisecond
+	// struggle is how long it kills alone before it asks the server for help.
+	struggle = 200 * time.Millisecond
+	// hearing is how long what the server has said may take to be heard.
+	hearing = 50 * time.Millisecond
+)
+
+// finish waits for the end of the command, or ends it, and everything with it.
+func (s *supervisor) finish() stop {
+	why := stop{cause: sandbox.Exited}
+	select {
+	case <-s.ended:
+		why = s.murdered(why)
+	case why = <-s.stops:
+		if why.gentle {
+			proc.Signal(os.Getpid(), syscall.SIGTERM)
+			s.await(grace)
+		}
+	}
+	if !closed(s.allEnded) {
+		_ = syscall.Kill(-s.main, syscall.SIGKILL) // its group, in one instant: mostly that is all
+	}
+	defer time.AfterFunc(struggle, s.cry).Stop()
+	proc.End(os.Getpid(), nil, s.allEnded)
+	<-s.ended
+	return why
+}
+
+// murdered asks who killed the command: the server says so first, but may be
+// heard later.
+func (s *supervisor) murdered(why stop) stop {
+	if !s.status.Signaled() || s.status.Signal() != syscall.SIGKILL {
+		return why
+	}
+	late := time.NewTimer(hearing)
+	defer late.Stop()
+	select {
+	case why = <-s.stops:
+	case <-late.C:
+	}
+	return why
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// cry asks the server for help against what forks faster than it can be killed,
+// until it is gone.
+func (s *supervisor) cry() {
+	for {
+		_ = s.server.Send(frame.Kill, nil) // a server that is gone takes everything with it
+		select {
+		case <-s.allEnded:
+			return
+		case <-time.After(struggle):
+		}
+	}
+}
+
+// await waits for the end of the command, but not for long.
+func (s *supervisor) await(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.ended:
+	case <-timer.C:
+	}
+}
+
+// farewell passes on what is left of the output, and tells the runner.
+func (s *supervisor) farewell(why stop) error {
+	s.input.close()
+	if why.silent {
+		return ErrKilled
+	}
+	e := sandbox.Exit{Code: s.status.ExitStatus(), Cause: why.cause, Dropped: s.output.finish()}
+	if s.status.Signaled() {
+		e.Signal = unix.SignalName(s.status.Signal())
+	}
+	if e.Cause == sandbox.Exited && s.starved() {
+		e.Cause = sandbox.OutOfMemory
+	}
+	if s.runner.SendMessage(frame.Exit, e) != nil {
+		return ErrKilled
+	}
+	return nil
+}
+
+// starved reports whether the kernel ended the command for want of memory.
+func (s *supervisor) starved() bool {
+	return s.status.Signaled() && s.status.Signal() == syscall.SIGKILL &&
+		cgroup.Find(cgroup.Root).Kills() > s.orders.Kills
+}
+
+// reap takes leave of processes until there are none.
+func (s *supervisor) reap() {
+	reaped := false
+	for {
+		var status syscall.WaitStatus
+		pid, err := wait(&status, 0)
+		if err != nil {
+			break
+		}
+		if pid != s.main {
+			continue
+		}
+		s.status, reaped = status, true
+		if _, err := wait(&status, syscall.WNOHANG); err != nil {
+			break // nothing is left behind, as nearly always
+		}
+		close(s.ended)
+		reaped = false
+	}
+	close(s.allEnded)
+	if reaped {
+		close(s.ended)
+	}
+}
+
+// wait waits for any child, or only asks for one; an error means that there is
+// none.
+func wait(status *syscall.WaitStatus, options int) (int, error) {
+	for {
+		pid, err := syscall.Wait4(-1, status, options, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return pid, err //nolint:wrapcheck // it says that there is none
+		}
+	}
+}

@@ -1,0 +1,178 @@
+//go:build linux
+
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
+)
+
+// sooner is how much sooner commands are ended by a kernel that is out of
+// memory, in thousandths of the memory that there is.
+const sooner = 100
+
+// ErrKilled means that the command was ended for want of a runner to tell.
+var ErrKilled = errors.New("the runner is gone")
+
+// Main supervises one command, whose connections this process was started with.
+func Main() error {
+	raise() // before it is undumpable, since its files in /proc belong to root then
+	if err := errors.Join(
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
+	); err != nil {
+		return fmt.Errorf("preparing to supervise: %w", err)
+	}
+	runner, err := inherit(RunnerFile)
+	if err != nil {
+		return err
+	}
+	server, err := inherit(ServerFile)
+	if err != nil {
+		return err
+	}
+	proc.Warm()
+	return newSupervisor(runner, server).run()
+}
+
+// raise makes the kernel end what is started from here before the server.
+func raise() {
+	const file = "/proc/self/oom_score_adj"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	own, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return
+	}
+	_ = os.WriteFile(file, []byte(strconv.Itoa(min(own+sooner, 1000))), 0) // it is no worse without
+}
+
+// inherit is a connection that this process was started with.
+func inherit(fd uintptr) (*frame.Conn, error) {
+	f := os.NewFile(fd, "inherited")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("taking over connection %d: %w", fd, err)
+	}
+	return frame.New(c), nil
+}
+
+// A stop is why a command has to end before it does by itself.
+type stop struct {
+	cause  sandbox.Cause
+	gentle bool // SIGTERM first
+	silent bool // there is nobody to tell
+}
+
+// A supervisor stands above one command.
+type supervisor struct {
+	runner, server *frame.Conn
+	orders         Orders
+	input          *input
+	output         *output
+
+	stops chan stop // the first is what counts
+
+	main     int                // the process id of the command itself
+	status   syscall.WaitStatus // how it ended, once ended is closed
+	ended    chan struct{}
+	allEnded chan struct{}
+}
+
+func newSupervisor(runner, server *frame.Conn) *supervisor {
+	return &supervisor{
+		runner: runner, server: server,
+		stops: make(chan stop, 1), ended: make(chan struct{}), allEnded: make(chan struct{}),
+	}
+}
+
+// run supervises the command from its start to its end.
+func (s *supervisor) run() error {
+	first, err := s.server.Expect(frame.Start)
+	if err == nil {
+		err = s.server.Message(first, &s.orders)
+	}
+	if err != nil {
+		return fmt.Errorf("taking orders: %w", err)
+	}
+	if refused := s.start(); refused != nil {
+		return s.runner.SendMessage(frame.Refused, refused)
+	}
+	if err := s.runner.Send(frame.Started, nil); err != nil {
+		s.halt(stop{cause: sandbox.Canceled, silent: true})
+	}
+	go s.obey()
+	go s.listen()
+	go s.reap()
+	s.output.begin()
+	if t := s.orders.Command.Limits.Timeout; t > 0 {
+		defer time.AfterFunc(t, func() { s.halt(stop{cause: sandbox.TimedOut, gentle: true}) }).Stop()
+	}
+	return s.farewell(s.finish())
+}
+
+// halt asks for the end of the command.
+func (s *supervisor) halt(why stop) {
+	select {
+	case s.stops <- why:
+	default: // it has to end already
+	}
+}
+
+// obey does what the server says; without a server nothing may run.
+func (s *supervisor) obey() {
+	for {
+		f, err := s.server.Expect(frame.Kill)
+		if err != nil {
+			break
+		}
+		s.halt(stop{cause: sandbox.Cause(f.Data)})
+	}
+	s.halt(stop{cause: sandbox.Canceled, silent: true})
+	<-s.allEnded
+	_ = s.runner.Close() // whoever does not take the output holds nothing up
+}
+
+// listen does what the runner says; nothing runs for a runner that is gone, or
+// makes no sense.
+func (s *supervisor) listen() {
+	for {
+		f, err := s.runner.Receive()
+		if err == nil {
+			err = s.hear(f)
+		}
+		if err != nil {
+			s.halt(stop{cause: sandbox.Canceled, silent: true})
+			return
+		}
+	}
+}
+
+func (s *supervisor) hear(f frame.Frame) error {
+	switch f.Kind {
+	case frame.Stdin:
+		return s.input.take(f.Data)
+	case frame.StdinClose:
+		s.input.end()
+	case frame.Kill:
+		s.halt(stop{cause: sandbox.Canceled, gentle: true})
+	default:
+		return fmt.Errorf("%w: %q to a process", frame.ErrProtocol, f.Kind)
+	}
+	return nil
+}

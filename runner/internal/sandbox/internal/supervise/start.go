@@ -1,0 +1,176 @@
+//go:build linux
+
+package supervise
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+)
+
+// politeness is how much commands give way to who watches over them. Other
+// containers do not notice: between those the kernel shares by their requests.
+const politeness = 10
+
+// start starts the command, or says why it cannot.
+func (s *supervisor) start() *sandbox.RefusedError {
+	c := s.orders.Command
+	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+		return &sandbox.RefusedError{Reason: sandbox.NoDirectory, Subject: c.Dir}
+	}
+	program, refused := look(c.Args[0], c.Dir, s.orders.Env)
+	if refused != nil {
+		return refused
+	}
+	p, err := newPipes()
+	if err != nil {
+		return failed(err)
+	}
+	defer p.closeTheirs()
+	s.input = newInput(s.runner, p.ours[0])
+	s.output = newOutput(s.runner, p.ours[1:], c.Limits.Output)
+	attr := &syscall.ProcAttr{
+		Dir: c.Dir, Env: s.orders.Env, Files: p.theirs[:],
+		// What is left when somebody kills this process is for the server to end;
+		// the command itself goes at once.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	s.main, err = fork(program, c.Args, attr)
+	if err != nil {
+		p.closeOurs()
+		return refusal(program, err)
+	}
+	return nil
+}
+
+// fork starts a program from a thread that lives as long as this process, and
+// that has given way.
+func fork(program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, politeness) // of this thread; it is no worse without
+		pid, err = syscall.ForkExec(program, args, attr)
+		close(done)
+		select {} // the thread is the one whose death the command would follow
+	}()
+	<-done
+	return pid, err
+}
+
+// look finds a program in the PATH of its environment.
+func look(name, dir string, env []string) (string, *sandbox.RefusedError) {
+	if strings.ContainsRune(name, '/') {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return name, examine(name, name)
+	}
+	missing := &sandbox.RefusedError{Reason: sandbox.NoProgram, Subject: name}
+	for _, place := range filepath.SplitList(value(env, "PATH")) {
+		if !filepath.IsAbs(place) {
+			continue // what lies around is run by its path only
+		}
+		file := filepath.Join(place, name)
+		refused := examine(file, name)
+		if refused == nil {
+			return file, nil
+		}
+		if refused.Reason == sandbox.NotExecutable {
+			missing = refused
+		}
+	}
+	return "", missing
+}
+
+// examine reports what is wrong with a file as a program.
+func examine(file, name string) *sandbox.RefusedError {
+	info, err := os.Stat(file)
+	if err != nil {
+		return &sandbox.RefusedError{Reason: sandbox.NoProgram, Subject: name}
+	}
+	if !info.Mode().IsRegular() || unix.Access(file, unix.X_OK) != nil {
+		return &sandbox.RefusedError{Reason: sandbox.NotExecutable, Subject: file}
+	}
+	return nil
+}
+
+// refusal says why the kernel did not execute a program that is there.
+func refusal(program string, err error) *sandbox.RefusedError {
+	for _, one := range []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.ELIBBAD, syscall.ENOTDIR} {
+		if errors.Is(err, one) {
+			return &sandbox.RefusedError{Reason: sandbox.NotExecutable, Subject: program}
+		}
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		return &sandbox.RefusedError{
+			Reason:  sandbox.Malformed,
+			Subject: "its arguments and environment are longer than the kernel takes; pass them through a file or through its input",
+		}
+	}
+	return failed(err)
+}
+
+func failed(err error) *sandbox.RefusedError {
+	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
+}
+
+// value is what an environment says last of a variable.
+func value(env []string, name string) string {
+	found := ""
+	for _, entry := range env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			found = v
+		}
+	}
+	return found
+}
+
+// Pipes are the four between a supervisor and its command: stdin, stdout,
+// stderr and control.
+type pipes struct {
+	ours   [4]*os.File
+	theirs [4]uintptr
+}
+
+func newPipes() (*pipes, error) {
+	p := &pipes{}
+	for i := range p.ours {
+		var ends [2]int
+		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+			p.closeOurs()
+			p.closeTheirs()
+			return nil, err //nolint:wrapcheck // the caller's text says it
+		}
+		own, other := ends[0], ends[1]
+		if i == 0 {
+			own, other = other, own
+		}
+		_ = unix.SetNonblock(own, true) // so that reading it can be ended; never fails
+		p.ours[i], p.theirs[i] = os.NewFile(uintptr(own), "pipe"), uintptr(other)
+	}
+	return p, nil
+}
+
+func (p *pipes) closeOurs() {
+	for _, f := range p.ours {
+		if f != nil {
+			_ = f.Close() // nothing was written to it
+		}
+	}
+}
+
+func (p *pipes) closeTheirs() {
+	for _, fd := range p.theirs {
+		if fd != 0 {
+			_ = unix.Close(int(fd))
+		}
+	}
+}

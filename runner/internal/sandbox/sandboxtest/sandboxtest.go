@@ -1,0 +1,263 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
+)
+
+// A Server is a sandbox that runs.
+type Server struct {
+	// Dir is a directory of its own, with the others in it. It is removed at the
+	// end of the test.
+	Dir string
+	// Workspace is where its commands start.
+	Workspace string
+	// Home is the HOME of its commands.
+	Home string
+	// Socket is where it listens.
+	Socket string
+	// Process is its first process.
+	Process *os.Process
+
+	settings settings
+	ended    chan struct{}
+	log      *bytes.Buffer
+}
+
+// An Option changes how a sandbox is started.
+type Option func(*settings)
+
+type settings struct {
+	open bool
+	env  []string
+	user uint32
+	wrap []string
+}
+
+// Confined makes the sandbox as it is in a pod, for what this machine's kernel
+// does of it. It runs as the user of a pod, which takes a test that root runs.
+func Confined() Option {
+	return func(s *settings) { s.open, s.user = false, user }
+}
+
+// Environ adds to the environment that the image would have.
+func Environ(entries ...string) Option {
+	return func(s *settings) { s.env = append(s.env, entries...) }
+}
+
+// Contained gives the sandbox its own processes and its share of the processor,
+// as a container does, of at most so many processes and so many bytes: it may do
+// what would harm this machine otherwise. It takes a test that root runs on a machine with the
+// first version of control groups.
+func Contained(t testing.TB, processes int, memory int64) Option {
+	t.Helper()
+	cpu, pids, memories := group(t, "cpu"), group(t, "pids"), group(t, "memory")
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(pids, "pids.max"), []byte(strconv.Itoa(processes)), 0o600),
+		os.WriteFile(filepath.Join(memories, "memory.limit_in_bytes"), []byte(strconv.FormatInt(memory, 10)), 0o600),
+	); err != nil {
+		t.Skipf("processes and memory cannot be bounded on this machine: %v", err)
+	}
+	groups := strings.Join([]string{cpu, pids, memories}, " ")
+	script := `for g in ` + groups + `; do echo $$ >$g/tasks || exit 1; done
+		exec unshare --pid --fork --mount-proc setpriv --reuid=$0 --regid=$0 --clear-groups "$@"`
+	return func(s *settings) { s.user, s.wrap = user, []string{"sh", "-c", script, strconv.Itoa(user)} }
+}
+
+// group makes a control group for a test.
+func group(t testing.TB, controller string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/sys/fs/cgroup/"+controller, "sandboxtest-") //nolint:usetesting // it is no directory of files
+	if err != nil {
+		t.Skipf("no control group can be made on this machine: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // the sandbox reads its limits
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// user is who everything of an agent runs as.
+const user = 65532
+
+// patience is how long a test waits for what takes milliseconds.
+const patience = 20 * time.Second
+
+// program builds the real program, once for all tests of a process, into the one
+// place that there is for it.
+var program = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deckhand-sandboxtest-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	half := filepath.Join(dir, fmt.Sprintf("half-%d", os.Getpid()))
+	build := exec.Command("go", "build", "-o", half, "github.com/deckhand-dev/deckhand/cmd/sandbox")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	file := filepath.Join(dir, "sandbox")
+	return file, errors.Join(os.Chmod(dir, 0o755), os.Chmod(half, 0o755), os.Rename(half, file))
+})
+
+// Program is the path of the real program.
+func Program(t testing.TB) string {
+	t.Helper()
+	file, err := program()
+	if err != nil {
+		t.Fatalf("building the sandbox program: %v", err)
+	}
+	return file
+}
+
+// New starts a sandbox without confinement and returns a client of it. Both end
+// with the test. The workspace is a directory of the test's own.
+func New(t testing.TB) (*sandbox.Client, *Server) {
+	t.Helper()
+	s := Start(t)
+	c := sandbox.Dial(s.Socket)
+	t.Cleanup(func() { _ = c.Close() })
+	return c, s
+}
+
+// Start starts a sandbox, which ends with the test.
+func Start(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	o := settings{open: true}
+	for _, option := range options {
+		option(&o)
+	}
+	s := place(t, o)
+	s.settings = o
+	s.Again(t)
+	return s
+}
+
+// place makes the directories.
+func place(t testing.TB, o settings) *Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox") //nolint:usetesting // the name of a socket has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &Server{
+		Dir: dir, Workspace: filepath.Join(dir, "workspace"), Home: filepath.Join(dir, "home"),
+		Socket: filepath.Join(dir, "deckhand", "run", "exec.sock"),
+	}
+	for _, d := range []string{s.Dir, s.Workspace, s.Home, filepath.Join(dir, "tmp"), filepath.Join(dir, "deckhand"), filepath.Dir(s.Socket)} {
+		if err := errors.Join(os.MkdirAll(d, 0o755), os.Chmod(d, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if o.user == 0 {
+			continue
+		}
+		if err := os.Chown(d, int(o.user), int(o.user)); err != nil {
+			t.Skipf("only root can run a sandbox as another user: %v", err)
+		}
+	}
+	return s
+}
+
+// Again starts the first process, as after a restart, and waits until it
+// listens.
+func (s *Server) Again(t testing.TB) {
+	t.Helper()
+	o := s.settings
+	args := append(append([]string{}, o.wrap...), Program(t), "serve", "-socket", s.Socket,
+		"-protect", filepath.Dir(filepath.Dir(s.Socket)), "-workspace", s.Workspace, "-home", s.Home, "-temp", filepath.Join(s.Dir, "tmp"))
+	if o.open {
+		args = append(args, "-open")
+	}
+	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // ends below
+	cmd.Env = append(os.Environ(), o.env...)
+	log := &bytes.Buffer{}
+	cmd.Stderr = log
+	cmd.WaitDelay = patience // what it started may hold its stderr a little longer
+	if o.user != 0 && len(o.wrap) == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: o.user, Gid: o.user}}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	s.Process, s.ended, s.log = cmd.Process, ended, log
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		s.end(t, cmd.Process, ended)
+		if t.Failed() && log.Len() > 0 {
+			t.Logf("the sandbox's log:\n%s", log)
+		}
+	})
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", s.Socket); err == nil {
+			_ = conn.Close() // it listens
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the sandbox does not listen")
+		}
+	}
+}
+
+// end ends the first process and waits for it.
+func (s *Server) end(t testing.TB, p *os.Process, ended <-chan struct{}) {
+	t.Helper()
+	_ = syscall.Kill(s.First(), syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Errorf("the sandbox does not end")
+		_ = syscall.Kill(s.First(), syscall.SIGKILL)
+		_ = p.Kill()
+		<-ended
+	}
+}
+
+// First is the number of the sandbox's first process.
+func (s *Server) First() int {
+	if len(s.settings.wrap) > 0 {
+		if t, err := proc.Look(); err == nil && len(t.Children(s.Process.Pid)) > 0 {
+			return t.Children(s.Process.Pid)[0].ID
+		}
+	}
+	return s.Process.Pid
+}
+
+// Terminate ends the sandbox as the end of its pod does, and waits for it.
+func (s *Server) Terminate(t testing.TB) {
+	t.Helper()
+	s.end(t, s.Process, s.ended)
+}
+
+// Ended waits until the first process has ended by itself, and returns its log.
+func (s *Server) Ended(t testing.TB) string {
+	t.Helper()
+	select {
+	case <-s.ended:
+		return s.log.String()
+	case <-time.After(patience):
+		t.Fatal("the sandbox does not end")
+		return ""
+	}
+}

@@ -1,0 +1,135 @@
+//go:build linux
+
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/probe"
+)
+
+const (
+	// probeTime is how long all tries together may take.
+	probeTime = 5 * time.Second
+	// maxFindings bounds what the trying process says: it is confined, and others
+	// that are confined might meddle.
+	maxFindings = 16 << 10
+)
+
+// targets are what is tried: the metadata service, a public address, the API
+// server, and on a high port the kubelet of this node.
+func targets(socket string, environ []string) probe.Targets {
+	t := probe.Targets{Server: os.Getpid(), Dir: filepath.Dir(socket), Low: []string{"169.254.169.254:80", "1.1.1.1:443"}}
+	add := func(host, port string) {
+		number, err := strconv.Atoi(port)
+		switch {
+		case host == "" || err != nil:
+		case number < 1024:
+			t.Low = append(t.Low, net.JoinHostPort(host, port))
+		default:
+			t.High = append(t.High, net.JoinHostPort(host, port))
+		}
+	}
+	add(lookup(environ, "KUBERNETES_SERVICE_HOST"), lookup(environ, "KUBERNETES_SERVICE_PORT"))
+	add(lookup(environ, "DECKHAND_HOST_IP"), "10250")
+	return t
+}
+
+// insist is for how many seconds the network may take to be closed, where that is
+// required.
+const insist = 10
+
+// lookup is what an environment says last of a variable.
+func lookup(environ []string, name string) string {
+	for _, entry := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// examine finds out what the confinement is worth. What cannot be found out does
+// not hold.
+func (s *server) examine() sandbox.Confinement {
+	nothing := sandbox.Confinement{Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced}
+	if s.options.Open {
+		return nothing
+	}
+	nothing.LandlockABI = s.launcher.applied.ABI
+	findings, err := s.try()
+	if err != nil {
+		s.log("trying the confinement: %v", err)
+		return nothing
+	}
+	return probe.Judge(findings, s.launcher.applied.ABI)
+}
+
+// try has a confined process try everything.
+func (s *server) try() (probe.Findings, error) {
+	var f probe.Findings
+	t := targets(s.options.Socket, s.options.Environ)
+	if s.options.Required {
+		t.Insist = insist
+	}
+	bait, err := os.CreateTemp(t.Dir, ".bait-*")
+	if err != nil {
+		return f, fmt.Errorf("laying out something to remove: %w", err)
+	}
+	defer os.Remove(bait.Name()) //nolint:errcheck // it is gone when it could be removed
+	defer bait.Close()
+	t.Bait = bait.Name()
+	answer, err := s.ask(t)
+	if err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal(answer, &f); err != nil {
+		return f, fmt.Errorf("reading what came of it: %w", err)
+	}
+	return f, nil
+}
+
+// ask starts the process that tries, tells it what, and reads its answer.
+func (s *server) ask(t probe.Targets) ([]byte, error) {
+	question, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("writing what to try: %w", err)
+	}
+	input, tell, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer input.Close()
+	defer tell.Close()
+	hear, output, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer hear.Close()
+	one := &command{ended: make(chan struct{})}
+	err = s.commands.add(one, func() (int, error) {
+		return s.launcher.launch("probe", []*os.File{input, output, os.Stderr})
+	})
+	_ = output.Close() // the process has its own
+	if err != nil {
+		return nil, err
+	}
+	_, _ = tell.Write(question) // it fits in the pipe; who does not read it does not answer
+	_ = tell.Close()            // as above
+	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.Insist)*time.Second))
+	answer, err := io.ReadAll(io.LimitReader(hear, maxFindings))
+	if err != nil {
+		return nil, fmt.Errorf("waiting for what comes of it: %w", err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/cgroup"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
+)
+
+// leaving is how long supervisors have when the container ends; the whole is
+// over within a second.
+const leaving = 300 * time.Millisecond
+
+// A server is the first process of a sandbox.
+type server struct {
+	options  Options
+	launcher *launcher
+	commands *commands
+	sessions *sessions
+	memory   cgroup.Memory
+	env      []string
+	null     *os.File
+	now      func() time.Time
+	stderr   io.Writer
+	ending   atomic.Bool // it was told to end
+
+	tried chan struct{} // closed when holds is known
+	holds sandbox.Confinement
+}
+
+// serve is a sandbox, until it is told to end.
+func serve(o Options, stderr io.Writer) error {
+	if err := settle(); err != nil {
+		return err
+	}
+	ends, told := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(ends, syscall.SIGCHLD)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
+	s, err := newServer(o, stderr)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(o.Socket)
+	if err != nil {
+		return err
+	}
+	go s.commands.reap(ends)
+	go (&watch{commands: s.commands, sessions: s.sessions, memory: s.memory}).run()
+	go func() {
+		s.holds = s.examine()
+		close(s.tried)
+	}()
+	go func() {
+		<-told
+		s.commands.admit(false)
+		s.ending.Store(true)
+		_ = listener.Close() // ends accept, below
+	}()
+	err = s.accept(listener)
+	s.sessions.leave() // first, so that the runner knows why its commands end
+	s.commands.endAll(leaving)
+	return err
+}
+
+// settle makes this process one that holds everything together and gives
+// nothing away.
+func settle() error {
+	unix.Umask(0o002) // what commands write the runner can change: they share a group
+	proc.Warm()
+	if err := errors.Join(
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), // as the first process it is one anyway
+		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}),
+	); err != nil {
+		return fmt.Errorf("preparing to serve: %w", err)
+	}
+	return nil
+}
+
+func newServer(o Options, stderr io.Writer) (*server, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to serve: %w", err)
+	}
+	s := &server{
+		options: o, commands: newCommands(), memory: cgroup.Find(cgroup.Root),
+		null: null, now: clock, stderr: stderr, tried: make(chan struct{}),
+	}
+	s.sessions = &sessions{commands: s.commands}
+	proxy, protect := "", ""
+	if !o.Open {
+		protect = o.Protect
+		proxy, err = s.openProxy()
+		if err != nil {
+			return nil, err
+		}
+	}
+	s.env = clean(o, proxy)
+	s.launcher = newLauncher(protect)
+	a := s.launcher.applied
+	if err := errors.Join(a.Privileges, a.Filter, a.Landlock); err != nil {
+		s.log("this kernel does not confine commands as it should: %v", err)
+		if o.Required {
+			return nil, fmt.Errorf("confining commands, which is required: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// openProxy listens on loopback and passes what comes to the runner.
+func (s *server) openProxy() (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listening for the proxy: %w", err)
+	}
+	go newTunnel(l, filepath.Join(filepath.Dir(s.options.Socket), ProxySocket), s.now).serve()
+	return l.Addr().String(), nil
+}
+
+// listen makes the socket, in place of one that a process before this has left.
+func listen(socket string) (*net.UnixListener, error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing the socket of the sandbox before: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listening for the runner: %w", err)
+	}
+	if err := os.Chmod(socket, 0o660); err != nil {
+		return nil, fmt.Errorf("listening for the runner: %w", err)
+	}
+	return l, nil
+}
+
+// log writes a line for whoever reads the container's log.
+func (s *server) log(format string, args ...any) {
+	fmt.Fprintf(s.stderr, "sandbox: "+format+"\n", args...)
+}

@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
+)
+
+// Start runs a program. A command that is not started for a reason of its own is
+// a RefusedError; one of which nobody knows whether it was started is a
+// LostError, and is not tried again.
+func (c *Client) Start(ctx context.Context, cmd Command) (Process, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	conn, s, err := c.call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	conn.Within(starting)
+	if err := begin(conn, cmd); err != nil {
+		stop()
+		_ = conn.Close() // whatever was started ends with it
+		return nil, unstarted(ctx, s, err)
+	}
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	conn.Within(0)
+	p := newProcess(conn, s, cmd.Limits)
+	go p.pump()
+	go p.watch(ctx)
+	return p, nil
+}
+
+// begin asks for a program and waits until it runs.
+func begin(conn *frame.Conn, cmd Command) error {
+	if err := conn.SendMessage(frame.Start, cmd); err != nil {
+		return err //nolint:wrapcheck // unstarted says what it means
+	}
+	f, err := conn.Receive()
+	switch {
+	case err != nil:
+		return err //nolint:wrapcheck // as above
+	case f.Kind == frame.Started:
+		return nil
+	case f.Kind == frame.Refused:
+		refused := &RefusedError{}
+		if err := conn.Message(f, refused); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
+		refused.Subject = short(refused.Subject)
+		return refused
+	}
+	return fmt.Errorf("%w: %q where a program should start", frame.ErrProtocol, f.Kind)
+}
+
+// unstarted says why there is no process.
+func unstarted(ctx context.Context, s *session, err error) error {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		return refused
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, frame.ErrProtocol) {
+		return fmt.Errorf("starting a command: %w", err)
+	}
+	alive := time.NewTimer(settling)
+	defer alive.Stop()
+	select {
+	case <-s.done:
+		return &LostError{Detail: s.lost()}
+	case <-alive.C:
+		return &LostError{Detail: killed}
+	}
+}

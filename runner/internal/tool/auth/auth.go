@@ -1,0 +1,207 @@
+package auth
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// The keys of a Secret that Basic and OAuthClientCredentials need.
+const (
+	keyDefault      = "api-key"
+	keyUsername     = "username"
+	keyPassword     = "password"
+	keyClientID     = "client-id"
+	keyClientSecret = "client-secret"
+)
+
+// Options say how the requests of a Toolset show who they come from.
+type Options struct {
+	// URL is where they go: nothing of what follows is sent elsewhere.
+	URL *url.URL
+	// Headers are sent with each.
+	Headers map[string]string
+	// Auth is nil where nothing is to be shown.
+	Auth *task.Auth
+	// Key reads a key of a Secret, each time anew.
+	Key func(task.SecretKey) (string, error)
+	// Learn is told each secret that is about to be sent, so that it can be kept
+	// out of what is written down. May be nil.
+	Learn func(redact.Secret)
+	// Now is the time; nil: that of the machine.
+	Now func() time.Time
+}
+
+// Client is base as it speaks for a Toolset.
+func Client(base *http.Client, o Options) *http.Client {
+	if o.Now == nil {
+		o.Now = clock
+	}
+	if o.Learn == nil {
+		o.Learn = func(redact.Secret) {}
+	}
+	under := base.Transport
+	if under == nil {
+		under = http.DefaultTransport
+	}
+	client := *base
+	client.CheckRedirect = redirect(o.URL)
+	client.Transport = &transport{base: under, options: o, tokens: tokens{base: under, options: o}}
+	return &client
+}
+
+// Keys are what Auth needs of a Secret.
+func Keys(a *task.Auth) []task.SecretKey {
+	if a == nil {
+		return nil
+	}
+	key := func(name string) task.SecretKey { return task.SecretKey{Secret: a.Secret, Key: name} }
+	switch a.Type {
+	case task.AuthBasic:
+		return []task.SecretKey{key(keyUsername), key(keyPassword)}
+	case task.AuthOAuth:
+		return []task.SecretKey{key(keyClientID), key(keyClientSecret)}
+	}
+	if a.Key == "" {
+		return []task.SecretKey{key(keyDefault)}
+	}
+	return []task.SecretKey{key(a.Key)}
+}
+
+// A transport puts in who a request comes from.
+type transport struct {
+	base    http.RoundTripper
+	options Options
+	tokens  tokens
+}
+
+// A credential is a header.
+type credential struct{ name, value string }
+
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !within(req.URL, t.options.URL) { // redirects do not come here; whatever else might
+		return t.base.RoundTrip(req)
+	}
+	first, err := t.credential(req, "")
+	if err != nil {
+		return nil, refuse(req, err)
+	}
+	resp, err := t.send(req, first)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || t.options.Auth == nil {
+		return resp, err
+	}
+	again, err := repeat(req)
+	if err != nil {
+		return resp, nil //nolint:nilerr // the answer stands: the request cannot be made twice
+	}
+	second, err := t.credential(req, first.value)
+	if err != nil || second == first {
+		return resp, nil //nolint:nilerr // the answer stands: there is nothing new to show
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxHeaders) // so that the connection can be used again
+	_ = resp.Body.Close()
+	return t.send(again, second)
+}
+
+// send sends a copy of a request with what belongs to it.
+func (t *transport) send(req *http.Request, c credential) (*http.Response, error) {
+	out := req.Clone(req.Context())
+	for name, value := range t.options.Headers {
+		if out.Header.Get(name) == "" {
+			out.Header.Set(name, value)
+		}
+	}
+	if c.name != "" {
+		out.Header.Set(c.name, c.value)
+	}
+	return t.base.RoundTrip(out)
+}
+
+// credential is what to show now. Refused is what was shown in vain before.
+func (t *transport) credential(req *http.Request, refused string) (credential, error) {
+	a := t.options.Auth
+	if a == nil {
+		return credential{}, nil
+	}
+	if a.Type == task.AuthOAuth {
+		token, err := t.tokens.get(req.Context(), strings.TrimPrefix(refused, bearer))
+		return credential{"Authorization", bearer + token}, err
+	}
+	keys, err := t.options.read(a)
+	if err != nil {
+		return credential{}, err
+	}
+	switch a.Type {
+	case task.AuthBasic:
+		basic := http.Request{Header: http.Header{}}
+		basic.SetBasicAuth(keys[0], keys[1])
+		value := basic.Header.Get("Authorization")
+		t.options.Learn(redact.Secret{Name: a.Secret, Key: "basic", Value: []byte(strings.TrimPrefix(value, "Basic "))})
+		return credential{"Authorization", value}, nil
+	case task.AuthHeader:
+		return credential{a.Header, keys[0]}, nil
+	case task.AuthBearer:
+		return credential{"Authorization", bearer + keys[0]}, nil
+	}
+	return credential{}, fmt.Errorf("this runner knows no auth of type %q", a.Type)
+}
+
+const bearer = "Bearer "
+
+// read reads what Auth needs, as it is now.
+func (o Options) read(a *task.Auth) ([]string, error) {
+	keys := Keys(a)
+	values := make([]string, len(keys))
+	for i, k := range keys {
+		value, err := o.Key(k)
+		if err != nil {
+			return nil, fmt.Errorf("reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
+		}
+		values[i] = strings.TrimSpace(value)
+		if values[i] == "" || !httpguts.ValidHeaderFieldValue(values[i]) {
+			return nil, fmt.Errorf("the key %s of the Secret %s is empty, or has a line end or a control character in it", k.Key, k.Secret)
+		}
+		o.Learn(redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(values[i])})
+	}
+	return values, nil
+}
+
+// repeat is a request that was sent, to be sent again.
+func repeat(req *http.Request) (*http.Request, error) {
+	again := req.Clone(req.Context())
+	if req.Body == nil || req.Body == http.NoBody {
+		return again, nil
+	}
+	if req.GetBody == nil {
+		return nil, http.ErrBodyNotAllowed
+	}
+	body, err := req.GetBody()
+	again.Body = body
+	return again, err
+}
+
+// refuse ends a request that is not sent.
+func refuse(req *http.Request, err error) error {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	return &CredentialError{err: err}
+}
+
+// A CredentialError means that a request was not sent, because there was nothing
+// to show who it comes from.
+type CredentialError struct{ err error }
+
+func (e *CredentialError) Error() string { return e.err.Error() }
+
+// Unwrap is why.
+func (e *CredentialError) Unwrap() error { return e.err }

@@ -1,0 +1,115 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+//go:embed ask.md
+var askPage string
+
+type askIn struct {
+	Question string         `json:"question" jsonschema:"what to ask, with what is needed to answer it"`
+	Options  []string       `json:"options,omitempty" jsonschema:"answers to suggest"`
+	Schema   map[string]any `json:"schema,omitempty" jsonschema:"the JSON Schema, of type object, that the answer must fit; leave it out for an answer in words"`
+}
+
+const unanswered = "No user answered in time. Go on with what is most sensible without an answer, and say in the result what you assumed."
+
+// Ask puts a question to a person and waits for the answer.
+func Ask() tool.Tool {
+	spec := tool.Spec{
+		Tool:   step.Tool{Name: NameAsk, Description: strings.TrimSpace(askPage)},
+		Effect: tool.Resumable, Concurrency: tool.Parallel, Timeout: tool.Unbounded,
+	}
+	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in askIn) (tool.Result, error) {
+		text := question(in)
+		switch {
+		case strings.TrimSpace(in.Question) == "":
+			return tool.Fail("The question is empty.", "Write what you want to know."), nil
+		case len(text) > task.MaxMessage: // people would be shown a part of it
+			return tool.Fail(fmt.Sprintf("The question has %d bytes with its options; at most %d are shown.", len(text), task.MaxMessage),
+				"Ask in fewer words, and put the details into a file that you name."), nil
+		}
+		form, wrong := formOf(in.Schema)
+		if wrong != "" {
+			return tool.Fail("The schema "+wrong, "Write a schema as in the description of this tool, or leave it out and read the answer in words."), nil
+		}
+		return put(ctx, call, tool.Question{Call: call.ID, Text: text, Schema: form})
+	})
+}
+
+// put asks. What is asked for in a form is answered in it, and in nothing else.
+func put(ctx context.Context, call tool.Call, q tool.Question) (tool.Result, error) {
+	if q.Schema != nil {
+		q.Fits = func(answer string) error { return schema.Validate(q.Schema, json.RawMessage(answer)) }
+	}
+	answer, err := call.Session.Ask(ctx, q)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	res := answered(answer)
+	if q.Schema != nil && !answer.Expired {
+		res.Text = answer.Text
+	}
+	return res, nil
+}
+
+// formOf is a schema as people are shown it, or what is wrong with it.
+func formOf(in map[string]any) (form json.RawMessage, wrong string) {
+	if in == nil {
+		return nil, ""
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(in); err != nil {
+		return nil, "cannot be written: " + err.Error()
+	}
+	form = bytes.TrimSpace(b.Bytes())
+	if len(form) > task.MaxSchema {
+		return nil, fmt.Sprintf("has %d bytes; at most %d are shown.", len(form), task.MaxSchema)
+	}
+	if err := schema.Check(form); err != nil {
+		return nil, "cannot be used: " + err.Error() + "."
+	}
+	if bytes.ContainsFunc(form, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return nil, "has characters that cannot be seen."
+	}
+	return form, ""
+}
+
+// question is what a person reads.
+func question(in askIn) string {
+	var text strings.Builder
+	text.WriteString(strings.TrimSpace(in.Question))
+	for i, option := range in.Options {
+		fmt.Fprintf(&text, "\n%d. %s", i+1, strings.TrimSpace(option))
+	}
+	return text.String()
+}
+
+// answered is what the model reads of an answer.
+func answered(a tool.Answer) tool.Result {
+	by := a.By
+	if by == "" {
+		by = "somebody"
+	}
+	switch {
+	case a.Expired:
+		return tool.Result{Text: unanswered, Summary: "nobody answered"}
+	case strings.TrimSpace(a.Text) == "":
+		return tool.Result{Text: fmt.Sprintf("The question was answered by %s, without a word.", by), Summary: "answered by " + by}
+	}
+	return tool.Result{Text: fmt.Sprintf("Answer by %s:\n%s", by, a.Text), Summary: "answered by " + by}
+}

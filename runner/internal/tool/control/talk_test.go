@@ -1,0 +1,86 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+const report = `{"type":"object","required":["summary"],"additionalProperties":false,
+	"properties":{"summary":{"type":"string"},"files":{"type":"array","items":{"type":"string"}}}}`
+
+func finishWith(t *testing.T, output string) tool.Tool {
+	t.Helper()
+	finish, err := FinishWith(json.RawMessage(output))
+	if err != nil {
+		t.Fatalf("FinishWith: %v", err)
+	}
+	return finish
+}
+
+func TestCalls(t *testing.T) {
+	cases := map[string]struct {
+		tool tool.Tool
+		args string
+		want tool.Result
+	}{
+		"think answers nothing new":    {Think(), `{"thought":"hm"}`, tool.Result{Text: "OK"}},
+		"finish carries the text":      {Finish(), `{"text":"done"}`, tool.Result{Text: "done"}},
+		"reject carries the reason":    {Reject(), `{"reason":"no"}`, tool.Result{Text: "no"}},
+		"finish needs its text":        {Finish(), `{}`, tool.Fail("Invalid arguments for finish: `text` is missing; there are: text (required).")},
+		"finish commits its arguments": {finishWith(t, report), ` { "summary" : "s" } `, tool.Result{Text: `{"summary":"s"}`, Output: json.RawMessage(`{"summary":"s"}`)}},
+		"an output keeps its numbers as they are": {
+			finishWith(t, `{"type":"object"}`), `{"n":12345678901234567890,"x":1.50}`,
+			tool.Result{Text: `{"n":12345678901234567890,"x":1.50}`, Output: json.RawMessage(`{"n":12345678901234567890,"x":1.50}`)},
+		},
+		"an output that does not fit is refused": {
+			finishWith(t, report), `{"summary":"s","files":["a",1]}`,
+			tool.Fail("Invalid arguments for finish: `files[1]` must be a string; got an integer."),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := tc.tool.Call(t.Context(), tool.Call{Args: json.RawMessage(tc.args)})
+			if err != nil {
+				t.Fatalf("Call: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Call() -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEndingToolsEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tool tool.Tool
+		ends bool
+	}{
+		"think":       {Think(), false},
+		"finish":      {Finish(), true},
+		"finish with": {finishWith(t, report), true},
+		"reject":      {Reject(), true},
+	} {
+		spec := tc.tool.Spec()
+		if spec.Ends != tc.ends || spec.Name != strings.Fields(name)[0] || spec.Description == "" {
+			t.Errorf("%s: Spec() = %+v", name, spec)
+		}
+	}
+}
+
+func TestTheOutputSchemaIsTheInput(t *testing.T) {
+	if diff := cmp.Diff(report, string(finishWith(t, report).Spec().Input)); diff != "" {
+		t.Errorf("Input -want +got:\n%s", diff)
+	}
+	_, err := FinishWith(json.RawMessage(`{"type":"object","oneOf":[]}`))
+	var wrong *schema.Error
+	if !errors.As(err, &wrong) || wrong.Path != "oneOf" {
+		t.Errorf("FinishWith: error %v, want one at oneOf", err)
+	}
+}

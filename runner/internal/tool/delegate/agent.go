@@ -1,0 +1,122 @@
+package delegate
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// What a model is told of an agent in its own session, and of one in a Run of its
+// own.
+var (
+	//go:embed agent.md
+	agentPage string
+	//go:embed run.md
+	runPage string
+)
+
+// maxName is how long the name of a tool may be, for every provider.
+const maxName = 64
+
+// Agent makes a tool of an agent. The model calls it by the name, or by the
+// agent's own when that is empty; either is made one that providers accept. Its
+// arguments are the agent's input; without a schema for that they are a prompt.
+// An error means that the schema is none.
+func Agent(a task.Agent, name string) (tool.Tool, error) {
+	return worker(a, name, tool.Delegation{Agent: a.Name})
+}
+
+// Run makes a tool of an agent that works in a child Run; as Agent does.
+func Run(a task.Agent, name string) (tool.Tool, error) {
+	if len(a.Name) > task.MaxAsker {
+		return nil, fmt.Errorf("the name of the agent has %d bytes; at most %d can be asked for as a child Run: give it a shorter name", len(a.Name), task.MaxAsker)
+	}
+	return worker(a, name, tool.Delegation{Agent: a.Name, Run: true})
+}
+
+// worker makes the tool that hands an agent work; d is to whom.
+func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
+	if name == "" {
+		name = a.Name
+	}
+	description := strings.TrimSpace(a.Description)
+	if description == "" {
+		description = fmt.Sprintf("Has the agent %s do a piece of work.", a.Name)
+	}
+	page := agentPage
+	if d.Run {
+		page = runPage
+	}
+	spec := waiting(safe(name), description+"\n\n"+strings.TrimSpace(page))
+	if len(a.InputSchema) == 0 {
+		return tool.Typed(spec, func(ctx context.Context, call tool.Call, in promptIn) (tool.Result, error) {
+			d := d
+			d.Prompt, d.Input = in.Prompt, call.Args
+			return hand(ctx, call, d)
+		}), nil
+	}
+	if err := checkInput(a.InputSchema); err != nil {
+		return nil, fmt.Errorf("using the input schema of the agent %s: %w", a.Name, err)
+	}
+	spec.Input = a.InputSchema
+	// Policies and approvers see the defaults that the agent is given.
+	fill := func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+		return schema.Fill(a.InputSchema, args), nil
+	}
+	return tool.WithCanonical(tool.Typed(spec, func(ctx context.Context, call tool.Call, in json.RawMessage) (tool.Result, error) {
+		d := d
+		d.Input = schema.Fill(a.InputSchema, in)
+		d.Prompt = prompt(d.Input)
+		return hand(ctx, call, d)
+	}), fill), nil
+}
+
+// checkInput holds a schema to what the arguments of a tool can be: an object.
+func checkInput(raw json.RawMessage) error {
+	if err := schema.Check(raw); err != nil {
+		return err
+	}
+	var top struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &top); err != nil || top.Type != "object" {
+		return &schema.Error{Path: "type", Problem: `must be "object": arguments have names`}
+	}
+	return nil
+}
+
+// prompt is the first that an agent is told: the argument of that name, or else
+// all arguments.
+func prompt(args json.RawMessage) string {
+	var in struct {
+		Prompt json.RawMessage `json:"prompt"`
+	}
+	var text string
+	if json.Unmarshal(args, &in) == nil && json.Unmarshal(in.Prompt, &text) == nil && strings.TrimSpace(text) != "" {
+		return text
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, args) != nil {
+		return string(args)
+	}
+	return compact.String()
+}
+
+// safe makes a name one that every provider accepts.
+func safe(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), maxName)]
+}

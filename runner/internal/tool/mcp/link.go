@@ -1,0 +1,275 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
+)
+
+// legacy is the newest version of the protocol whose sessions begin with
+// "initialize".
+const legacy = "2025-11-25"
+
+// workspace is where a server in the sandbox finds the files.
+const workspace = "/workspace"
+
+// A link is one session with a server.
+type link struct {
+	session *mcp.ClientSession
+	guard   *guard
+	end     context.CancelFunc
+	pipe    *pipe        // nil over HTTP
+	http    *http.Client // nil otherwise
+	wire    *wire        // of it
+}
+
+// close ends the session, and what it waits for.
+func (l *link) close() {
+	late := time.AfterFunc(farewell, l.end) // a server need not take leave
+	defer late.Stop()
+	_ = l.guard.Close()
+	if l.pipe != nil {
+		<-l.pipe.finished
+	}
+	l.end()
+	if l.session != nil {
+		_ = l.session.Close()
+	}
+}
+
+// epitaph says why the session ended, as far as it is known.
+func (l *link) epitaph() error {
+	if l.pipe == nil {
+		return nil
+	}
+	return l.pipe.epitaph()
+}
+
+// given is a transport whose connection is there already.
+type given struct{ connection mcp.Connection }
+
+// Connect implements [mcp.Transport].
+func (g given) Connect(context.Context) (mcp.Connection, error) { return g.connection, nil }
+
+// dial begins a session. Version is what to begin with; empty: the newest.
+func (s *Server) dial(ctx context.Context, version string) (*link, error) {
+	life, end := context.WithCancel(s.life)
+	l := &link{end: end}
+	err := s.connect(ctx, life, l)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	l.guard.progress, l.guard.changed = s.progressed, s.changed
+	if s.Toolset.Stdio != nil && s.Toolset.Stdio.InSandbox {
+		l.guard.root = workspace
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "deckhand", Version: "1"}, &mcp.ClientOptions{
+		Capabilities:   s.capabilities(),
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // there is nobody to ask
+	})
+	err = safely(func() error {
+		var err error
+		l.session, err = client.Connect(ctx, given{l.guard}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		return err
+	})
+	if err == nil {
+		if l.http != nil && l.guard.version() != "" { // newer versions of the protocol have no such stream
+			l.listen(ctx, life, s.Toolset.HTTP.URL)
+		}
+		return l, nil
+	}
+	l.session = nil
+	if l.wire != nil && l.wire.refused.Load() && l.speaksSSE(ctx, s.Toolset.HTTP.URL) {
+		err = errOldTransport
+	}
+	last := l.epitaph()
+	go l.close()
+	return nil, because(ctx, err, last)
+}
+
+// listen begins to listen aside, before anything is asked: some servers send
+// whatever there is to whoever listens next.
+func (l *link) listen(ctx, life context.Context, to string) {
+	ctx, cancel := context.WithTimeout(ctx, patienceAside)
+	defer cancel()
+	opened := make(chan struct{})
+	go l.aside(life, to, sync.OnceFunc(func() { close(opened) }))
+	select {
+	case <-opened:
+	case <-ctx.Done():
+	}
+}
+
+// because is the error that says most of why a session did not begin.
+func because(ctx context.Context, err, last error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = errors.New("it did not answer in time")
+	}
+	switch {
+	case last == nil:
+		return err
+	case errors.Is(err, mcp.ErrConnectionClosed), isEOF(err):
+		return last
+	}
+	return fmt.Errorf("%w; %w", err, last)
+}
+
+// connect makes the connection of a link.
+func (s *Server) connect(ctx, life context.Context, l *link) error {
+	if s.Toolset.Stdio != nil {
+		process, err := s.start(ctx, life)
+		if err != nil {
+			return err
+		}
+		l.pipe = newPipe(process, s.Log)
+		l.guard = newGuard(l.pipe)
+		return nil
+	}
+	w := &wire{base: s.client.Transport, life: life, version: func() string { return l.guard.version() }}
+	l.wire = w
+	l.http = &http.Client{Transport: w, CheckRedirect: s.client.CheckRedirect}
+	connection, err := (&mcp.StreamableClientTransport{
+		Endpoint:     s.Toolset.HTTP.URL,
+		HTTPClient:   l.http,
+		MaxEventSize: maxMessage,
+		// What a server says unasked goes to the guard, see aside.
+		DisableStandaloneSSE: true,
+	}).Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	l.guard = newGuard(connection)
+	return nil
+}
+
+// start starts the program. It lives as long as life; ctx bounds how long it may
+// take until it does.
+func (s *Server) start(ctx, life context.Context) (sandbox.Process, error) {
+	starting, cancel := context.WithCancel(life)
+	stop := context.AfterFunc(ctx, cancel)
+	command := sandbox.Command{ID: "mcp:" + s.Toolset.Name, Args: s.Toolset.Stdio.Command}
+	if s.Toolset.Stdio.InSandbox {
+		command.Env = s.Toolset.Stdio.Env
+	}
+	process, err := s.Sandbox.Start(starting, command)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if !stop() { // the time was up in the same moment
+		_ = process.Kill()
+		cancel()
+		return nil, context.Cause(ctx)
+	}
+	context.AfterFunc(life, cancel)
+	return process, nil
+}
+
+// capabilities are what a server is told that this client can do.
+func (s *Server) capabilities() *mcp.ClientCapabilities {
+	if s.Toolset.Stdio != nil && s.Toolset.Stdio.InSandbox {
+		return &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}} //nolint:staticcheck // servers of files still ask for it
+	}
+	return &mcp.ClientCapabilities{}
+}
+
+// safely calls the library on what a server sent.
+func safely(f func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanic
+		}
+	}()
+	return f()
+}
+
+// reach begins a session, and tries again as long as that may help.
+func (s *Server) reach(ctx context.Context, use func(context.Context, *link) error) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
+	defer cancel()
+	wait := firstPause
+	var last error
+	for n := 0; ; n++ {
+		l, err := s.attempt(ctx, n, use)
+		if err == nil {
+			return l, nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if s.life.Err() != nil {
+			return nil, errOver
+		}
+		if final(err) || !pause(ctx, wait) {
+			return nil, last
+		}
+		wait = min(2*wait, longestPause)
+	}
+}
+
+// attempt is one try. Every other one begins as old servers want it, in case a
+// server cannot even refuse what it does not know.
+func (s *Server) attempt(ctx context.Context, n int, use func(context.Context, *link) error) (*link, error) {
+	if s.Toolset.HTTP != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, handshake)
+		defer cancel()
+	}
+	version := ""
+	if (n%2 == 1) != s.old.Load() {
+		version = legacy
+	}
+	l, err := s.dial(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	if err := use(ctx, l); err != nil {
+		last := l.epitaph()
+		go l.close()
+		return nil, because(ctx, err, last)
+	}
+	s.old.Store(version == legacy)
+	return l, nil
+}
+
+// final reports whether trying again is of no use.
+func final(err error) bool {
+	var (
+		status   *statusError
+		addr     *auth.AddressError
+		redirect *auth.RedirectError
+		refused  *sandbox.RefusedError
+		token    *auth.TokenError
+	)
+	if errors.As(err, &token) {
+		return token.IsFinal()
+	}
+	if errors.As(err, &status) {
+		return status.code == http.StatusUnauthorized || status.code == http.StatusForbidden
+	}
+	if errors.As(err, &refused) {
+		return refused.Reason != sandbox.Busy
+	}
+	return errors.As(err, &addr) || errors.As(err, &redirect) || errors.Is(err, errOldTransport)
+}
+
+// pause waits, and reports whether it could.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,272 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+)
+
+// A pipe is a connection over the standard streams of a program: one message a
+// line. Lines that are no messages are dropped: programs print what they like.
+type pipe struct {
+	process  sandbox.Process
+	incoming chan jsonrpc.Message
+	outgoing chan letter
+	log      func(string)
+
+	closing  atomic.Bool
+	closed   chan struct{}
+	finished chan struct{} // closed when the program was ended
+	ended    chan struct{} // closed when the program says no more
+
+	mu    sync.Mutex
+	words ring // the end of stderr
+	why   error
+	probe jsonrpc.ID // a question that old servers do not know
+
+	strays int // lines that were dropped; of receive alone
+}
+
+// A letter is a message on its way to the program.
+type letter struct {
+	text []byte
+	sent chan error
+}
+
+// newPipe speaks with a program.
+func newPipe(p sandbox.Process, log func(string)) *pipe {
+	c := &pipe{
+		process: p, log: log,
+		incoming: make(chan jsonrpc.Message), outgoing: make(chan letter, maxAsked),
+		closed: make(chan struct{}), finished: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go c.receive()
+	go c.deliver()
+	return c
+}
+
+// SessionID implements [mcp.Connection]; there is none.
+func (*pipe) SessionID() string { return "" }
+
+// Read implements [mcp.Connection].
+func (c *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-c.incoming:
+		return m, nil
+	case <-c.ended:
+		return nil, io.EOF
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements [mcp.Connection]. A program that does not read holds up the
+// message, but not who sends it longer than that wants to wait.
+func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return fmt.Errorf("writing a message: %w", err)
+	}
+	if m, ok := msg.(*jsonrpc.Request); ok && m.Method == "server/discover" {
+		c.expect(m.ID)
+	}
+	l := letter{text: append(text, '\n'), sent: make(chan error, 1)}
+	select {
+	case c.outgoing <- l:
+	case <-c.closed:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-l.sent:
+		return err
+	case <-c.closed:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// expect answers a question in the server's place when it does not: servers
+// older than the question may drop it.
+func (c *pipe) expect(id jsonrpc.ID) {
+	c.mu.Lock()
+	c.probe = id
+	c.mu.Unlock()
+	time.AfterFunc(discovery, func() {
+		c.mu.Lock()
+		waiting := c.probe == id
+		c.mu.Unlock()
+		if waiting {
+			_ = c.push(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}})
+		}
+	})
+}
+
+// Close implements [mcp.Connection]. It does not wait for the program, since the
+// library holds a lock meanwhile.
+func (c *pipe) Close() error {
+	if c.closing.CompareAndSwap(false, true) {
+		close(c.closed)
+		go c.finish()
+	}
+	return nil
+}
+
+// finish ends the program: it may end by itself, and then has to.
+func (c *pipe) finish() {
+	defer close(c.finished)
+	go func() { _ = c.process.Stdin().Close() }() // it may be full
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+	}
+	_ = c.process.Kill()
+}
+
+// deliver writes the messages, one after the other.
+func (c *pipe) deliver() {
+	for {
+		select {
+		case l := <-c.outgoing:
+			_, err := c.process.Stdin().Write(l.text)
+			l.sent <- err
+		case <-c.closed:
+			return
+		case <-c.ended:
+			return
+		}
+	}
+}
+
+// receive takes what the program says, to its end.
+func (c *pipe) receive() {
+	defer close(c.ended)
+	var lines splitter
+	broken := false
+	for chunk := range c.process.Output() {
+		switch {
+		case chunk.Stream == sandbox.Stderr:
+			c.mu.Lock()
+			c.words.add(chunk.Data)
+			c.mu.Unlock()
+		case chunk.Stream == sandbox.Stdout && !broken:
+			if err := lines.add(chunk.Data, c.line); err != nil {
+				broken = true
+				c.fail(err)
+			}
+		}
+	}
+}
+
+// line reads one line.
+func (c *pipe) line(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if text[0] != '{' && text[0] != '[' {
+		c.stray(text)
+		return nil
+	}
+	messages, err := decode(text)
+	if err != nil {
+		c.stray(text)
+	}
+	for _, m := range messages {
+		if err := c.push(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// push hands a message to who reads.
+func (c *pipe) push(m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		if r.ID == c.probe {
+			c.probe = jsonrpc.ID{}
+		}
+		c.mu.Unlock()
+	}
+	select {
+	case c.incoming <- m:
+		return nil
+	case <-c.closed:
+		return errOver
+	}
+}
+
+// stray notes a line that is no message; a few are enough.
+func (c *pipe) stray(text []byte) {
+	const enough = 3
+	if c.strays++; c.strays <= enough {
+		c.log(fmt.Sprintf("a line on its standard output is no message of the protocol and was dropped: %q", line(string(clipBytes(text)), 120)))
+	}
+}
+
+// fail ends a program that cannot be listened to.
+func (c *pipe) fail(err error) {
+	if errors.Is(err, errOver) {
+		return // it is ending already
+	}
+	c.mu.Lock()
+	c.why = err
+	c.mu.Unlock()
+	_ = c.Close()
+}
+
+// epitaph says how the program ended, if it did.
+func (c *pipe) epitaph() error {
+	c.mu.Lock()
+	why, words := c.why, line(string(c.words.tail), maxLastWords)
+	c.mu.Unlock()
+	if why != nil {
+		return why
+	}
+	select {
+	case <-c.ended:
+	default:
+		if words != "" {
+			return fmt.Errorf("it last wrote to its standard error: %s", words)
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	exit, err := c.process.Wait(ctx)
+	if err != nil {
+		return fmt.Errorf("it ended: %w", err)
+	}
+	return errors.New(ending(exit, words))
+}
+
+// ending says in words how a program ended.
+func ending(e sandbox.Exit, words string) string {
+	how := fmt.Sprintf("it ended with exit code %d", e.Code)
+	switch {
+	case e.Cause != sandbox.Exited && e.Detail != "":
+		how = "it ended: " + e.Detail
+	case e.Signal != "":
+		how = "it was ended by the signal " + e.Signal
+	}
+	if words != "" {
+		how += "; its last words: " + words
+	}
+	return how
+}
+
+func clipBytes(b []byte) []byte { return b[:min(len(b), 4*maxTold)] }

@@ -1,0 +1,219 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A Server is an MCP server, for as long as it is wanted: a session with it, and
+// another one when that breaks.
+type Server struct {
+	Options
+	client *http.Client
+	life   context.Context //nolint:containedctx // sessions outlive the calls that begin them
+	stop   context.CancelFunc
+	old    atomic.Bool // it is an old server
+
+	offered catalog
+	absent  *UnavailableError // why there is no server; nil: there is one
+
+	turn chan struct{} // who may begin a session
+	mu   sync.Mutex
+	link *link
+	// failures is how often in a row a session ended before anything was answered.
+	failures int
+	closed   bool
+
+	calls   calls
+	reading chan struct{} // who reads a resource or a prompt
+	noted   sync.Once
+}
+
+// Connect begins a session and asks what the server offers. A server that cannot
+// be reached is an *UnavailableError, unless the Toolset is optional: then there
+// are no tools, and Note says so.
+func Connect(ctx context.Context, o Options) (*Server, error) {
+	s := &Server{Options: o.withDefaults(), turn: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
+	s.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.prepare(); err != nil {
+		s.stop()
+		return nil, err
+	}
+	l, err := s.reach(ctx, s.survey)
+	switch {
+	case err == nil:
+		s.link = l
+		return s, nil
+	case ctx.Err() != nil:
+		s.stop()
+		return nil, context.Cause(ctx)
+	}
+	unavailable := &UnavailableError{Toolset: o.Toolset.Name, Field: s.field(), Err: err}
+	if o.Toolset.Optional {
+		s.absent = unavailable
+		s.Log(fmt.Sprintf("it is not available, and optional: %v", err))
+		return s, nil
+	}
+	s.stop()
+	return nil, unavailable
+}
+
+// Check says what is wrong with how a Toolset is reached by URL, as far as it can
+// be seen from here: nil, or where it is and what to write instead.
+func Check(ts task.Toolset) error {
+	if ts.HTTP == nil {
+		return nil
+	}
+	if _, err := auth.ReadURL(ts.HTTP.URL); err != nil {
+		return fmt.Errorf("http.url: %w", err)
+	}
+	err := auth.Check(ts.HTTP.Headers, ts.HTTP.Auth, "Accept", "Content-Type", "Last-Event-Id", headerSession, headerVersion)
+	if err != nil {
+		return fmt.Errorf("http.%w", err)
+	}
+	return nil
+}
+
+// prepare reads what the Toolset says.
+func (s *Server) prepare() error {
+	switch {
+	case s.Toolset.Stdio != nil:
+		if s.Sandbox == nil {
+			return fmt.Errorf("the Toolset %s is a program, and there is no sandbox to start it in", s.Toolset.Name)
+		}
+		return nil
+	case s.Toolset.HTTP == nil:
+		return fmt.Errorf("the Toolset %s is no MCP server", s.Toolset.Name)
+	}
+	if err := Check(s.Toolset); err != nil {
+		return fmt.Errorf("reading the Toolset %s: %w", s.Toolset.Name, err)
+	}
+	u, err := auth.ReadURL(s.Toolset.HTTP.URL)
+	if err != nil {
+		return err
+	}
+	s.client = auth.Client(s.Client, auth.Options{
+		URL: u, Headers: s.Toolset.HTTP.Headers, Auth: s.Toolset.HTTP.Auth, Key: s.Key, Learn: s.Learn, Now: s.Now,
+	})
+	return nil
+}
+
+// Note is a line for the model about what is not there; empty: everything is.
+func (s *Server) Note() string {
+	if s.absent == nil {
+		return ""
+	}
+	return fmt.Sprintf("The tools of %s are not available in this run: its server could not be reached. Do without them, and say so where it matters.", s.Toolset.Name)
+}
+
+// field of the Toolset says where its server is.
+func (s *Server) field() string {
+	if s.Toolset.HTTP != nil {
+		return "spec.http.url"
+	}
+	return "spec.stdio"
+}
+
+// Absent returns why an optional server is not there; nil: it is.
+func (s *Server) Absent() *UnavailableError { return s.absent }
+
+// Close ends the session and its program.
+func (s *Server) Close() {
+	s.mu.Lock()
+	l := s.link
+	s.link, s.closed = nil, true
+	s.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+	s.stop()
+}
+
+// get is the session, a new one where the last one ended.
+func (s *Server) get(ctx context.Context) (*link, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	l, failures, err := s.current()
+	if l != nil || err != nil {
+		return l, err
+	}
+	if failures > 1 && !pause(ctx, min(firstPause<<min(failures, 10), longestPause)) {
+		return nil, context.Cause(ctx)
+	}
+	l, err = s.reach(ctx, func(context.Context, *link) error { return nil })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		s.failures++
+		return nil, err
+	case s.closed:
+		go l.close()
+		return nil, errOver
+	}
+	s.Log("the session was begun again")
+	s.link = l
+	return l, nil
+}
+
+// current is the session that there is; without one, how often in a row it
+// failed.
+func (s *Server) current() (*link, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, 0, errOver
+	}
+	if s.link != nil && !s.link.guard.over() {
+		return s.link, 0, nil
+	}
+	if s.link != nil {
+		s.bury(s.link)
+	}
+	if s.Toolset.Stdio != nil && s.failures >= maxFailures {
+		return nil, 0, errGone
+	}
+	return nil, s.failures, nil
+}
+
+// bury lets go of a session that is over. The lock is held.
+func (s *Server) bury(l *link) {
+	s.link = nil
+	s.failures++
+	go l.close()
+}
+
+// drop ends a session that is of no more use.
+func (s *Server) drop(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l {
+		s.bury(l)
+	}
+}
+
+// answered notes that a session is of use.
+func (s *Server) answered(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l {
+		s.failures = 0
+	}
+}
+
+// changed notes that the server offers something else now.
+func (s *Server) changed() {
+	s.noted.Do(func() {
+		s.Log("it offers something else now; the list of tools stays as it is until the next attempt")
+	})
+}

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/toolname"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A remote tool is one that a server executes.
+type remote struct {
+	spec tool.Spec
+	home string // what it is called at home
+	call func(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// Spec implements [tool.Tool].
+func (r *remote) Spec() tool.Spec { return r.spec }
+
+// Call implements [tool.Tool].
+func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return r.call(ctx, call)
+}
+
+// Tools are the tools of the server, sorted by name: only those of allow, where
+// there is one, and none of deny, both as the server calls them. What is allowed
+// but not there is a *NotOfferedError.
+func (s *Server) Tools(allow, deny []string) ([]tool.Tool, error) {
+	if s.Note() != "" {
+		return nil, nil
+	}
+	all := s.all()
+	if missing := without(allow, all); len(missing) > 0 {
+		offered := make([]string, len(all))
+		for i, t := range all {
+			offered[i] = t.home
+		}
+		return nil, &NotOfferedError{
+			Toolset: s.Toolset.Name, Missing: missing, Offered: offered,
+			TaskOnly: slices.DeleteFunc(slices.Clone(missing), func(n string) bool { return !slices.Contains(s.offered.taskOnly, n) }),
+		}
+	}
+	var tools []tool.Tool
+	for _, t := range all {
+		if len(allow) > 0 && !slices.Contains(allow, t.home) || slices.Contains(deny, t.home) {
+			continue
+		}
+		if len(tools) == maxTools {
+			s.Log(fmt.Sprintf("it offers more than %d tools; the rest is left out; list the tools that you need in allow", maxTools))
+			break
+		}
+		tools = append(tools, t)
+	}
+	return tools, nil
+}
+
+// without are the names that no tool has.
+func without(names []string, all []*remote) []string {
+	var missing []string
+	for _, n := range names {
+		if !slices.ContainsFunc(all, func(t *remote) bool { return t.home == n }) {
+			missing = append(missing, n)
+		}
+	}
+	return missing
+}
+
+// all makes each tool that there is. Tools of ours go before those of the server
+// that have the same name.
+func (s *Server) all() []*remote {
+	own := s.own()
+	home := make([]string, 0, len(own)+len(s.offered.tools))
+	for _, t := range own {
+		home = append(home, t.home)
+	}
+	tools := own
+	for _, o := range s.offered.tools {
+		if slices.ContainsFunc(own, func(t *remote) bool { return t.home == o.name }) {
+			s.Log(fmt.Sprintf("the tool %q is left out: it has the name of a tool that reads resources or prompts", o.name))
+			continue
+		}
+		home = append(home, o.name)
+		tools = append(tools, s.offer(o))
+	}
+	names, seen := toolname.Of(s.Toolset.Name, home), map[string]bool{}
+	tools = slices.DeleteFunc(tools, func(t *remote) bool {
+		t.spec.Name = names[slices.Index(home, t.home)]
+		taken := seen[t.spec.Name] // made so on purpose
+		seen[t.spec.Name] = true
+		return taken
+	})
+	slices.SortFunc(tools, func(a, b *remote) int { return cmpNames(a.spec.Name, b.spec.Name) })
+	return tools
+}
+
+func cmpNames(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// offer makes a tool of what a server offers.
+func (s *Server) offer(o offer) *remote {
+	effect := s.effectOf(o)
+	return &remote{
+		home: o.name,
+		spec: s.spec(step.Tool{Description: o.description, Input: o.input}, effect),
+		call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
+			return s.perform(ctx, call, effect, func(ctx context.Context, l *link, token string) (tool.Result, error) {
+				params := &mcp.CallToolParams{Name: o.name, Arguments: call.Args}
+				params.SetProgressToken(token)
+				answer, err := l.session.CallTool(ctx, params)
+				if err != nil {
+					return tool.Result{}, err
+				}
+				return resultOf(answer), nil
+			})
+		},
+	}
+}
+
+// spec is what is said of a tool of a server. The time that a call may take is
+// watched here, where progress is heard of; the bound is for what goes wrong.
+func (s *Server) spec(t step.Tool, effect tool.Effect) tool.Spec {
+	spec := tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.ConnectTimeout, Foreign: true}
+	if s.Toolset.HTTP != nil {
+		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
+	}
+	return spec
+}
+
+// effectOf is what a tool does to the world: once what it does, unless somebody
+// says otherwise whom the Toolset believes.
+func (s *Server) effectOf(o offer) tool.Effect {
+	switch {
+	case slices.Contains(s.Toolset.ReadOnly, o.name), s.Toolset.TrustHints && o.readOnly:
+		return tool.ReadOnly
+	case slices.Contains(s.Toolset.Idempotent, o.name), s.Toolset.TrustHints && o.idempotent:
+		return tool.Idempotent
+	}
+	return tool.Once
+}

@@ -1,0 +1,102 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Killed says why a program did not end by itself, in the words of the line that
+// would say its exit code otherwise; empty: it did.
+func Killed(e sandbox.Exit, limit time.Duration) string {
+	switch e.Cause {
+	case sandbox.TimedOut:
+		return fmt.Sprintf("killed: timed out after %s", Seconds(limit))
+	case sandbox.TooManyProcesses:
+		return "killed: more processes at once than it may have"
+	case sandbox.OutOfMemory:
+		return "killed: out of memory"
+	case sandbox.Canceled:
+		return "killed: canceled"
+	case sandbox.SandboxLost:
+		return "killed: " + e.Detail
+	case sandbox.Exited:
+	}
+	if e.Signal != "" {
+		return "killed: " + e.Signal
+	}
+	return ""
+}
+
+// Unstarted says why the sandbox did not take a command.
+func Unstarted(err error) string {
+	if lost, ok := errors.AsType[*sandbox.LostError](err); ok {
+		return "The command may or may not have begun: " + lost.Error()
+	}
+	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok {
+		err = refused
+	}
+	return "Not executed: " + err.Error()
+}
+
+// Lost is what the end of the sandbox means for what ran in it.
+func Lost(e sandbox.Exit) string {
+	return e.Detail + "; this was killed with it and may have partly happened"
+}
+
+// Until is what was printed before something went wrong.
+func Until(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "The output until then:\n" + text
+}
+
+// Dropped says that there was output which nobody looked at; empty: there was
+// none.
+func Dropped(e sandbox.Exit) string {
+	if e.Dropped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("[It printed %d more bytes, which were not read.]", e.Dropped)
+}
+
+// Seconds is a duration as the arguments of calls have them.
+func Seconds(d time.Duration) string { return fmt.Sprintf("%gs", d.Seconds()) }
+
+// Interrupted says why a call ends before its program does. It is an error where
+// the call must have no result: another attempt may be giving it one.
+func Interrupted(ctx context.Context) (string, error) {
+	cause := context.Cause(ctx)
+	end, ok := errors.AsType[*task.EndError](cause)
+	switch {
+	case !ok:
+		return "interrupted", nil
+	case end.Reason == task.ReasonInterrupted:
+		return "interrupted by shutdown", nil
+	case end.Reason == task.ReasonDurationLimit:
+		return "interrupted: " + end.Message, nil
+	}
+	return "", cause
+}
+
+// Lines joins the parts of a result, one below the other, without those that are
+// empty.
+func Lines(parts ...string) string {
+	var text strings.Builder
+	for _, part := range parts {
+		if part == "" {
+			continue
+		}
+		if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
+			text.WriteByte('\n')
+		}
+		text.WriteString(part)
+	}
+	return text.String()
+}

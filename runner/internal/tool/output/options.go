@@ -1,0 +1,93 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// How long a call may take.
+const (
+	DefaultTimeout = 2 * time.Minute
+	MaxTimeout     = 6 * time.Hour
+)
+
+// Options are what the tools that run one program have in common, for all agents
+// of a Run. The zero value is usable.
+type Options struct {
+	// Program is its path in the image; empty: what the sandbox says.
+	Program string
+	// Workspace is where it starts.
+	Workspace string
+	// Timeout bounds a call that says nothing; MaxTimeout one that does.
+	Timeout, MaxTimeout time.Duration
+	// State is a directory of the runner's own that outlives it; empty: there is
+	// none, and nothing is remembered.
+	State string
+	// Overflow puts the whole of an output that is cut where the model finds it,
+	// in a file named after a call, and returns the path that the model knows it
+	// by. Nil: the whole is lost.
+	Overflow Overflow
+}
+
+// Complete fills in what is left out, and opens the place of outputs.
+func (o Options) Complete() (Options, Place, error) {
+	o.Workspace = cmp.Or(o.Workspace, task.Workspace)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxTimeout = cmp.Or(o.MaxTimeout, MaxTimeout)
+	calls, err := OpenCalls(o.State)
+	return o, Place{State: o.State, Calls: calls, Overflow: o.Overflow}, err
+}
+
+// A Use is how one agent has a tool.
+type Use struct {
+	// Name is what the tool is called; empty: as it calls itself.
+	Name string
+	// Timeout bounds a call that says nothing; 0: that of the Options.
+	Timeout time.Duration
+}
+
+// Complete fills in what is left out.
+func (u Use) Complete(name string, o Options) Use {
+	return Use{Name: cmp.Or(u.Name, name), Timeout: min(cmp.Or(u.Timeout, o.Timeout), o.MaxTimeout)}
+}
+
+// A Finder knows where a program is in the image, once it has asked.
+type Finder struct {
+	// Find is where the program is by what the sandbox says.
+	Find func(sandbox.Description) (string, error)
+
+	mu    sync.Mutex
+	known string
+}
+
+// NewFinder makes a Finder that already knows the path, unless that is empty.
+func NewFinder(path string, find func(sandbox.Description) (string, error)) *Finder {
+	return &Finder{Find: find, known: path}
+}
+
+// Path is where the program is.
+func (f *Finder) Path(ctx context.Context, sb sandbox.Sandbox) (string, error) {
+	f.mu.Lock()
+	known := f.known
+	f.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	d, err := sb.Describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	found, err := f.Find(d)
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known = found
+	return found, nil
+}

@@ -1,0 +1,168 @@
+package python
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// Name is the name of the tool.
+const Name = "python"
+
+// Bounds of what a call says.
+const (
+	maxCode   = 256 << 10
+	maxScript = 64
+	maxArgs   = 64
+	maxArg    = 4 << 10
+)
+
+// main is the session of a call that names none.
+const mainSession = "main"
+
+//go:embed python.md
+var page string
+
+// Options are what the interpreters of a Run have in common. The zero value is
+// usable.
+type Options = output.Options
+
+// A Use is how one agent has the tool.
+type Use = output.Use
+
+// A NoPythonError means that the image of the sandbox has no Python.
+type NoPythonError struct{}
+
+// Error says what to do about it.
+func (*NoPythonError) Error() string {
+	return "the image of the sandbox has no python3 in its PATH; use an image that has Python 3.8 or newer, or remove the tool Python"
+}
+
+// Find is the Python of a sandbox, or a NoPythonError.
+func Find(d sandbox.Description) (string, error) {
+	if d.Python == "" {
+		return "", &NoPythonError{}
+	}
+	return d.Python, nil
+}
+
+// Interpreters are the interpreters of a Run: of all its agents, each with
+// sessions of its own.
+type Interpreters struct {
+	sandbox sandbox.Sandbox
+	opts    Options
+	place   output.Place
+	ctx     context.Context //nolint:containedctx // interpreters live as long as this, not as long as the calls that start them
+	end     context.CancelFunc
+
+	python *output.Finder
+
+	mu       sync.Mutex
+	sessions map[key]*session
+	lost     []key
+}
+
+// New makes the interpreters of a Run. None runs until it is needed.
+func New(sb sandbox.Sandbox, o Options) (*Interpreters, error) {
+	o, place, err := o.Complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Interpreters{
+		sandbox: sb, opts: o, place: place,
+		python: output.NewFinder(o.Program, Find), sessions: map[key]*session{},
+	}
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+type runIn struct {
+	Code    string   `json:"code,omitempty" jsonschema:"the code to run"`
+	Script  string   `json:"script,omitempty" jsonschema:"the name of a saved script to run instead of code"`
+	Args    []string `json:"args,omitempty" jsonschema:"arguments for it, as sys.argv[1:]"`
+	SaveAs  string   `json:"save_as,omitempty" jsonschema:"save the code as a script of this name, and run it"`
+	Session string   `json:"session,omitempty" jsonschema:"which interpreter; default main"`
+	Restart bool     `json:"restart,omitempty" jsonschema:"end the interpreter first, and lose its variables; default false"`
+	Timeout float64  `json:"timeout_seconds,omitempty" jsonschema:"interrupt the code after so many seconds; default 120, or what this agent was given"`
+}
+
+// Tool makes the tool for an agent. It bounds itself: a result that shows what
+// was printed until then is worth more than none. A call stands alone in its
+// turn, as nobody knows what it touches.
+func (s *Interpreters) Tool(u Use) tool.Tool {
+	u = u.Complete(Name, s.opts)
+	spec := tool.Spec{
+		Tool:   step.Tool{Name: u.Name, Description: strings.TrimSpace(page)},
+		Effect: tool.Once, Concurrency: tool.Alone, Timeout: tool.Unbounded,
+	}
+	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in runIn) (tool.Result, error) {
+		c := running{Interpreters: s, call: call, timeout: u.Timeout}
+		if wrong := c.check(in); wrong != nil {
+			return *wrong, nil
+		}
+		return c.run(ctx)
+	})
+}
+
+// names are those that a session or a script may have.
+var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+// check takes the arguments over and says what is wrong with them.
+func (c *running) check(in runIn) *tool.Result {
+	fail := func(format string, args ...any) *tool.Result {
+		r := tool.Fail(fmt.Sprintf(format, args...))
+		return &r
+	}
+	c.key = key{Scope: c.call.Scope.Parent, Name: cmp.Or(in.Session, mainSession)}
+	c.restart = in.Restart
+	c.request = request{Code: in.Code, Script: bare(in.Script), Save: bare(in.SaveAs), Args: in.Args}
+	blank := strings.TrimSpace(in.Code) == ""
+	switch {
+	case blank && c.request.Script == "" && !in.Restart:
+		return fail("There is nothing to run: give code, or the name of a script.")
+	case !blank && c.request.Script != "":
+		return fail("Give code or script, not both.")
+	case blank && c.request.Save != "":
+		return fail("There is no code to save.")
+	case len(in.Code) > maxCode:
+		return fail("The code has %d bytes; at most %d can be run. Put data into a file and read it from there.", len(in.Code), maxCode)
+	case in.Timeout < 0 || in.Timeout > c.opts.MaxTimeout.Seconds():
+		return fail("timeout_seconds must be more than 0 and at most %g.", c.opts.MaxTimeout.Seconds())
+	case tooMany(in.Args):
+		return fail("At most %d args of %d bytes each are passed on.", maxArgs, maxArg)
+	}
+	for _, name := range []string{c.key.Name, c.request.Script, c.request.Save} {
+		if name != "" && (!names.MatchString(name) || len(name) > maxScript) {
+			return fail("The name %.100q cannot be used: write at most %d letters, digits, _, . and -.", name, maxScript)
+		}
+	}
+	if in.Timeout > 0 {
+		c.timeout = time.Duration(in.Timeout * float64(time.Second))
+	}
+	return nil
+}
+
+// bare is the name of a script, which models write with its ending.
+func bare(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ".py") }
+
+func tooMany(args []string) bool {
+	for _, arg := range args {
+		if len(arg) > maxArg {
+			return true
+		}
+	}
+	return len(args) > maxArgs
+}

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// canonicalRequest implements [tool.Canonicalizer] for HTTPRequest: what judges a
+// call sees the URL, the method and the names of headers as they are sent.
+func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	return canonical(ctx, args, func(in *requestIn) (string, error) {
+		written := in.URL
+		u, err := weburl.Parse(written)
+		if err != nil {
+			return written, &requestError{err.Error()}
+		}
+		in.URL, in.Method = u.String(), strings.ToUpper(in.Method)
+		in.Headers, err = canonicalHeaders(in.Headers)
+		return written, err
+	})
+}
+
+// canonicalBrowse implements [tool.Canonicalizer] for Browse.
+func canonicalBrowse(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	return canonical(ctx, args, func(in *browseIn) (string, error) {
+		written := in.URL
+		u, err := weburl.Parse(written)
+		if err != nil {
+			return written, &requestError{err.Error()}
+		}
+		in.URL = u.String()
+		return written, nil
+	})
+}
+
+// canonical rewrites arguments by a function that also returns the URL as it was
+// written. All arguments are written again, in one order, so that there is one
+// form of them.
+func canonical[In any](ctx context.Context, args json.RawMessage, rewrite func(*In) (string, error)) (json.RawMessage, *tool.Error) {
+	var in In
+	if json.Unmarshal(args, &in) != nil {
+		return args, nil // the schema of the tool refuses it
+	}
+	if written, err := rewrite(&in); err != nil {
+		result, _ := failed(context.WithoutCancel(ctx), written, err)
+		return nil, result.Error
+	}
+	return encode(in), nil
+}
+
+// canonicalHeaders are headers by their canonical names. Two spellings of one
+// name are refused: which value counts would depend on who reads them.
+func canonicalHeaders(written map[string]string) (map[string]string, error) {
+	if len(written) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]string, len(written))
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		known := http.CanonicalHeaderKey(strings.TrimSpace(name))
+		if _, twice := all[known]; twice {
+			return nil, &requestError{fmt.Sprintf("the header %s is given twice; give it once", clip(known, 80))}
+		}
+		all[known] = strings.TrimSpace(written[name])
+	}
+	return all, nil
+}

@@ -1,0 +1,199 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
+)
+
+// stagingDir is where a workspace is put together, in the workspace.
+const stagingDir = ".deckhand-fetch"
+
+// Fetch fills the workspace, once: where that is recorded it does nothing, and
+// what is half done is thrown away or finished. Of several at once on the same
+// workspace one works and the others wait.
+func Fetch(ctx context.Context, o Options) error {
+	if err := errors.Join(os.MkdirAll(in(o.State, ""), 0o700), os.MkdirAll(in(o.origin(), ""), 0o700)); err != nil {
+		return fmt.Errorf("making the state directory: %w", err)
+	}
+	root, err := os.OpenRoot(o.Workspace)
+	if err != nil {
+		return fmt.Errorf("opening the workspace: %w", err)
+	}
+	defer root.Close()
+	release, err := hold(ctx, in(o.origin(), fetchLock), func() { o.log("Waiting for another Run that prepares the workspace") })
+	if err != nil {
+		return err
+	}
+	defer release()
+	var f fetched
+	if err := load(o.origin(), fetchedFile, &f); err != nil {
+		return err
+	}
+	if o.Origin != "" {
+		return share(ctx, o, root, f)
+	}
+	return fill(ctx, o, root, f)
+}
+
+// fill is Fetch in a workspace that is the Run's alone.
+func fill(ctx context.Context, o Options, root *os.Root, f fetched) error {
+	if f.Stage == stageDone {
+		o.log("The workspace is as an earlier attempt left it")
+		return nil
+	}
+	if f.Stage == "" {
+		var err error
+		if f, err = stage(ctx, o, root, f); err != nil {
+			return err
+		}
+	}
+	if err := bringUp(o, root); err != nil {
+		return err
+	}
+	if _, err := Begin(ctx, root, o.State); err != nil {
+		return err
+	}
+	return settle(o, f)
+}
+
+// Fetched says whether Fetch has no repository to reach any more: what is in it
+// is in the workspace, or beside it. It is asked of the directory of the record,
+// Options.Origin or else Options.State.
+func Fetched(origin string) bool {
+	var f fetched
+	return load(origin, fetchedFile, &f) == nil && f.URL != ""
+}
+
+// stage puts everything together, beside what is there.
+func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, error) {
+	f.Version, f.Stage = 1, stageStaged
+	if err := os.RemoveAll(in(o.origin(), cloneDir)); err != nil {
+		return f, fmt.Errorf("removing what an earlier attempt left half done: %w", err)
+	}
+	if err := restage(root); err != nil {
+		return f, err
+	}
+	if o.Git != nil {
+		if err := clone(ctx, o, root, &f); err != nil {
+			return f, err
+		}
+	}
+	placed, err := copyAll(ctx, o, root)
+	if err != nil {
+		return f, err
+	}
+	f.Placed = append(f.Placed, placed...)
+	if _, err := movable(root); err != nil {
+		return f, err
+	}
+	if err := flush(o.Workspace); err != nil {
+		return f, fmt.Errorf("writing the workspace to disk: %w", err)
+	}
+	return f, save(o.origin(), fetchedFile, f)
+}
+
+// restage makes the directory where things are put together, with nothing in it.
+func restage(root *os.Root) error {
+	if err := root.RemoveAll(stagingDir); err != nil {
+		return fmt.Errorf("removing what an earlier attempt left half done: %w", err)
+	}
+	if err := git.MakeDir(root, stagingDir); err != nil {
+		return fmt.Errorf("writing to the workspace: %w", err)
+	}
+	return nil
+}
+
+func copyAll(ctx context.Context, o Options, root *os.Root) ([]git.Placed, error) {
+	var all []git.Placed
+	for _, files := range o.Files {
+		placed, err := copyFiles(ctx, root, files)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, placed...)
+	}
+	return all, nil
+}
+
+func clone(ctx context.Context, o Options, root *os.Root, f *fetched) error {
+	remote, err := o.Git.reach()
+	if err != nil {
+		return err
+	}
+	f.URL, f.Revision = remote.URL(), o.Git.Revision
+	f.Head, err = remote.Clone(ctx, in(o.origin(), cloneDir), git.Want{Revision: o.Git.Revision, Depth: o.Git.Depth})
+	if err != nil {
+		return err
+	}
+	store, err := git.Open(in(o.origin(), cloneDir))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	notes, err := store.CheckOut(ctx, root, stagingDir, f.Head, f.URL)
+	if err != nil {
+		return err
+	}
+	for _, line := range append(f.Head.Notes, notes...) {
+		o.log(line)
+	}
+	o.log(fmt.Sprintf("Fetched %s at %s", f.URL, f.Head.Commit))
+	return nil
+}
+
+// bringUp moves what is staged into place, and has it on the disk.
+func bringUp(o Options, root *os.Root) error {
+	if err := move(root); err != nil {
+		return err
+	}
+	if err := flush(o.Workspace); err != nil {
+		return fmt.Errorf("writing the workspace to disk: %w", err)
+	}
+	return nil
+}
+
+// settle records that everything is in place.
+func settle(o Options, f fetched) error {
+	f.Stage = stageDone
+	return save(o.origin(), fetchedFile, f)
+}
+
+// move brings the staged files up, each by a rename. It goes on where an earlier
+// one was cut off, and does not begin where a name is not its own.
+func move(root *os.Root) error {
+	staged, err := movable(root)
+	if errors.Is(err, fs.ErrNotExist) { // all are there
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range staged {
+		if err := root.Rename(stagingDir+"/"+e.Name(), e.Name()); err != nil {
+			return fmt.Errorf("moving what was fetched into place: %w", err)
+		}
+	}
+	if err := root.Remove(stagingDir); err != nil {
+		return fmt.Errorf("removing an empty directory: %w", err)
+	}
+	return nil
+}
+
+// movable is what is staged, whose names are all free.
+func movable(root *os.Root) ([]fs.DirEntry, error) {
+	staged, err := fs.ReadDir(root.FS(), stagingDir)
+	if err != nil {
+		return nil, fmt.Errorf("reading what was fetched: %w", err)
+	}
+	for _, e := range staged {
+		if _, err := root.Lstat(e.Name()); !errors.Is(err, fs.ErrNotExist) {
+			return nil, &RefusedError{Message: fmt.Sprintf("The workspace has %q already, which was not fetched by this Run: give the Run a volume of its own.", e.Name())}
+		}
+	}
+	return staged, nil
+}

@@ -1,0 +1,145 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
+)
+
+// Publish makes one commit of what has become of the workspace and pushes it as a
+// branch. It may be tried again after any error and after a crash: what is there
+// already is not sent twice. A RefusedError says what a person must do; the work
+// stays where it is. Of several Runs with one workspace one works at a time.
+func Publish(ctx context.Context, o PublishOptions) (Published, error) {
+	p := publishing{o: o}
+	if err := p.prepare(); err != nil {
+		return Published{}, err
+	}
+	release, err := hold(ctx, in(o.origin(), publishLock), func() {})
+	if err != nil {
+		return Published{}, err
+	}
+	defer release()
+	store, err := git.Open(in(o.origin(), cloneDir))
+	if err != nil {
+		return Published{}, err
+	}
+	defer store.Close()
+	p.store = store
+	if err := p.compare(ctx); err != nil {
+		return Published{}, err
+	}
+	if p.files == 0 && len(p.had.Commits) == 0 {
+		return Published{Unchanged: true}, nil
+	}
+	if err := p.remote.Push(ctx, store, o.Branch, p.next); err != nil {
+		return Published{}, err
+	}
+	if p.commit == "" {
+		return Published{Unchanged: true}, nil
+	}
+	return Published{Branch: o.Branch, Commit: p.commit, Files: p.files}, nil
+}
+
+// A publishing is one Publish.
+type publishing struct {
+	o      PublishOptions
+	from   fetched
+	had    published
+	remote *git.Remote
+	store  *git.Store
+
+	tree   string // of the workspace
+	files  int    // that differ from what was fetched
+	commit string // that the branch is to be at; empty: there is to be no branch
+}
+
+// prepare reads what was fetched, and from where.
+func (p *publishing) prepare() error {
+	if p.o.Git == nil {
+		return git.Refused("The workspace has no git repository, so there is nowhere to publish to: give it one, or do not publish.")
+	}
+	if err := load(p.o.origin(), fetchedFile, &p.from); err != nil {
+		return err
+	}
+	if p.from.Stage != stageDone || p.from.URL == "" {
+		return git.Refused("The repository was never fetched, so nothing can be published: start another Run.")
+	}
+	remote, err := p.o.Git.reach()
+	if err != nil {
+		return err
+	}
+	if p.remote = remote; remote.URL() != p.from.URL {
+		return git.Refused("The work was fetched from %s and is not published to %s: set the URL back, or start another Run.", p.from.URL, remote.URL())
+	}
+	return load(p.o.State, publishedFile, &p.had)
+}
+
+// compare makes the tree of the workspace.
+func (p *publishing) compare(ctx context.Context) error {
+	limits := git.Limits{Bytes: cmp.Or(p.o.MaxBytes, DefaultMaxBytes), Files: cmp.Or(p.o.MaxFiles, DefaultMaxFiles)}
+	release, err := hold(ctx, in(p.o.origin(), fetchLock), func() {})
+	if err != nil {
+		return err
+	}
+	defer release()
+	if p.o.Origin != "" {
+		sweep(p.o.Workspace) // what another Run left that died when it began
+	}
+	tree, err := p.store.Snapshot(ctx, p.o.Workspace, git.Basis{Commit: p.from.Head.Commit, Placed: p.from.Placed}, limits)
+	if err != nil {
+		return err
+	}
+	base, err := p.store.Tree(p.from.Head.Commit)
+	if err != nil {
+		return err
+	}
+	p.tree = tree
+	p.files, err = p.store.Changes(base, tree)
+	return err
+}
+
+// next chooses the commit that comes after the tip of the branch. A tip that is
+// not from this Run is somebody's work.
+func (p *publishing) next(tip string) (string, error) {
+	parent := p.from.Head.Commit
+	switch {
+	case tip == "" && p.files == 0:
+		return "", nil
+	case tip != "" && !slices.Contains(p.had.Commits, tip):
+		return "", git.Refused("The branch %q is there already, at %s, which this Run did not publish: delete the branch, or start a Run of another name.", p.o.Branch, tip)
+	case tip != "":
+		parent = tip
+	}
+	tree, err := p.store.Tree(parent)
+	if err != nil {
+		return "", err
+	}
+	if tree == p.tree {
+		p.commit = parent
+		return parent, nil
+	}
+	p.commit, err = p.store.Commit(git.Commit{Tree: p.tree, Parent: parent, Message: p.o.Message, Author: p.o.Author})
+	if err != nil {
+		return "", err
+	}
+	return p.commit, p.intend()
+}
+
+// intend records the commit before it is sent: whether the server took it may
+// never be heard.
+func (p *publishing) intend() error {
+	if slices.Contains(p.had.Commits, p.commit) {
+		return nil
+	}
+	p.had.Version = 1
+	p.had.Commits = append(p.had.Commits, p.commit)
+	p.had.Commits = p.had.Commits[max(len(p.had.Commits)-maxCommits, 0):]
+	if err := save(p.o.State, publishedFile, p.had); err != nil {
+		return fmt.Errorf("recording what is published: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
+)
+
+// share is Fetch in a workspace that other Runs have too, and may work in at this
+// moment. The repository is fetched by the first that names one; each puts its
+// files where there is nothing, once, and overwrites no work.
+func share(ctx context.Context, o Options, root *os.Root, f fetched) error {
+	var mine joined
+	if err := load(o.State, joinedFile, &mine); err != nil {
+		return err
+	}
+	if mine.Version > 0 {
+		o.log("The workspace is as the work has left it")
+		return nil
+	}
+	f, err := shared(ctx, o, root, f)
+	if err != nil {
+		return err
+	}
+	if err := lay(ctx, o, root, f); err != nil {
+		sweep(root)
+		return err
+	}
+	if _, err := Begin(ctx, root, o.State); err != nil {
+		return err
+	}
+	return save(o.State, joinedFile, joined{Version: 1})
+}
+
+// shared has the repository in the workspace, whoever fetched it: what another Run
+// was doing when it died is finished first.
+func shared(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, error) {
+	var err error
+	if f.Stage == stageStaged {
+		if f, err = finish(o, root, f); err != nil {
+			return f, err
+		}
+	}
+	switch {
+	case o.Git == nil:
+		return f, nil
+	case f.URL != "":
+		return f, f.same(o)
+	}
+	if f, err = stage(ctx, o, root, f); err != nil {
+		sweep(root)
+		return f, err
+	}
+	return finish(o, root, f)
+}
+
+// sweep removes what was being put together, from where others work.
+func sweep(root *os.Root) { _ = root.RemoveAll(stagingDir) } // what cannot be removed is no reason to stop
+
+func finish(o Options, root *os.Root, f fetched) (fetched, error) {
+	if err := bringUp(o, root); err != nil {
+		return f, err
+	}
+	f.Stage = stageDone
+	return f, settle(o, f)
+}
+
+// same says that the repository which is there is the one that was asked for, or
+// refuses.
+func (f fetched) same(o Options) error {
+	name, err := git.Name(o.Git.URL)
+	if err != nil {
+		return err
+	}
+	asked := o.Git.Revision
+	if name == f.URL && (asked == f.Revision || asked != "" && (asked == f.Head.Branch || asked == f.Head.Tag || asked == f.Head.Commit)) {
+		o.log(fmt.Sprintf("The workspace has %s at %s already, from another Run", f.URL, f.Head.Commit))
+		return nil
+	}
+	return git.Refused("The workspace is shared, and has the repository %s at %s already, which another Run fetched; this one asks for %s at %s. Name the same repository and revision in workspace.git of both Agents, or give the node a workspace of its own.",
+		f.URL, revision(f.Revision), name, revision(asked))
+}
+
+// revision is one for people.
+func revision(name string) string {
+	if name == "" {
+		return "its default branch"
+	}
+	return name
+}
+
+// lay puts the files that this Run brings where there is nothing yet. What is
+// there may be the work of another, and stays.
+func lay(ctx context.Context, o Options, root *os.Root, f fetched) error {
+	if len(o.Files) == 0 {
+		return nil
+	}
+	if err := restage(root); err != nil {
+		return err
+	}
+	placed, err := copyAll(ctx, o, root)
+	if err != nil {
+		return err
+	}
+	free := unoccupied(root, placed)
+	// They are known to be no work before anybody can see them.
+	f.Version, f.Stage, f.Placed = 1, stageDone, append(f.Placed, free...)
+	if err := errors.Join(flush(o.Workspace), save(o.origin(), fetchedFile, f)); err != nil {
+		return fmt.Errorf("recording the files of the workspace: %w", err)
+	}
+	for _, p := range free {
+		if err := raise(root, p.Path); err != nil {
+			return fmt.Errorf("moving %s into place: %w", p.Path, err)
+		}
+	}
+	if err := root.RemoveAll(stagingDir); err != nil {
+		return fmt.Errorf("removing a directory: %w", err)
+	}
+	return flush(o.Workspace)
+}
+
+// unoccupied are those whose names are free, each once, and where everything above
+// them is a directory, as far as it is there.
+func unoccupied(root *os.Root, placed []git.Placed) []git.Placed {
+	last := map[string]int{} // a later ConfigMap has put its own in the place of an earlier one's
+	for i, p := range placed {
+		last[p.Path] = i
+	}
+	var free []git.Placed
+	for i, p := range placed {
+		if _, err := root.Lstat(p.Path); last[p.Path] == i && errors.Is(err, fs.ErrNotExist) && passable(root, path.Dir(p.Path)) {
+			free = append(free, p)
+		}
+	}
+	return free
+}
+
+// passable says whether a path is of directories, as far as it is there. A link is
+// none: it could lead anywhere in the workspace.
+func passable(root *os.Root, dir string) bool {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// raise brings one staged file up.
+func raise(root *os.Root, at string) error {
+	if dir := path.Dir(at); dir != "." {
+		if err := raiseDir(root, dir); err != nil {
+			return err
+		}
+	}
+	return root.Rename(path.Join(stagingDir, at), at)
+}
+
+// raiseDir makes a directory and those above it, where they are not there.
+func raiseDir(root *os.Root, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := raiseDir(root, path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := git.MakeDir(root, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+// Why we hang up ourselves.
+var (
+	errCallTimeout = errors.New("the call took too long")
+	errHungUp      = errors.New("the call is over")
+)
+
+// ErrEnd says that a stream just ended.
+var ErrEnd = errors.New("the stream ended")
+
+// A Call is one call of a model: one request or several, within one time and
+// with one key.
+type Call struct {
+	client *Client
+	ctx    context.Context // the caller's
+	call   context.Context // this call's, ended by a timeout
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc
+	key    string
+
+	contentType string // of the last answer
+	failure     error  // told in an answer
+}
+
+// Begin reads the key and starts the time; nothing is sent yet. End must follow.
+func (c *Client) Begin(ctx context.Context) (*Call, error) {
+	x := &Call{client: c, ctx: ctx}
+	if c.Key != nil {
+		var err error
+		if x.key, err = c.Key(); err != nil {
+			return nil, &model.NoCredentialError{Message: err.Error()}
+		}
+		if strings.ContainsFunc(x.key, unicode.IsControl) {
+			return nil, &model.UnauthorizedError{Message: "the key holds a character that no header may hold"}
+		}
+	}
+	call, stop := context.WithTimeoutCause(ctx, c.CallTimeout, errCallTimeout)
+	x.call, x.cancel = context.WithCancelCause(call)
+	x.stop = stop
+	return x, nil
+}
+
+// End releases what the call holds, and hangs up if it must.
+func (x *Call) End() {
+	x.cancel(errHungUp)
+	x.stop()
+}
+
+// Context ends with the call. Requests of the call are made with it.
+func (x *Call) Context() context.Context { return x.call }
+
+// Secret is the key of the call, for the header in which the wire sends it.
+func (x *Call) Secret() string { return x.key }
+
+// Send sends a request, with the headers of the Options over its own, and
+// returns an Answer only if it is a stream of events or a JSON document.
+// Anything else is one of the model's errors.
+func (x *Call) Send(req *http.Request) (*Answer, error) {
+	x.client.dress(req)
+	wait := newPatience(x.client.IdleTimeout, x.cancel)
+	resp, err := x.client.http.Do(req) //nolint:bodyclose // the Answer closes it
+	wait.stop()
+	if err != nil {
+		return nil, x.unreachable(err)
+	}
+	x.contentType = resp.Header.Get("Content-Type")
+	body := &patientBody{in: resp.Body, patience: wait, left: maxAnswer, tooLong: x.final("it sent more than 32 MiB")}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer body.Close()
+		return nil, x.refusal(resp, body)
+	}
+	answer, err := x.sniff(body)
+	if err != nil {
+		body.Close() //nolint:errcheck // nothing is lost with it
+		return nil, err
+	}
+	return answer, nil
+}
+
+// unreachable is the error for a request that got no answer.
+func (x *Call) unreachable(err error) error {
+	if ended := x.ctx.Err(); ended != nil {
+		return fmt.Errorf("asking the model: %w", ended)
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the URL
+	}
+	return &model.UnavailableError{Message: x.Clean(err).Error()}
+}
+
+// Broken is the error that stopped reading if it stands by itself: the end of
+// the caller's context, or what the endpoint told. Nil means that the answer
+// just broke off.
+func (x *Call) Broken(cause error) error {
+	notAModel, ok := errors.AsType[*model.NotAModelError](cause)
+	switch {
+	case x.failure != nil:
+		return x.failure
+	case ok:
+		return notAModel
+	case !errors.Is(cause, ErrEnd) && x.ctx.Err() != nil:
+		return fmt.Errorf("reading the model's answer: %w", x.ctx.Err())
+	}
+	return nil
+}
+
+// Interrupted is the error for an answer that broke off before it was one.
+func (x *Call) Interrupted(cause error) error {
+	if err := x.Broken(cause); err != nil {
+		return err
+	}
+	return &model.IncompleteError{Cause: x.Clean(cause)}
+}
+
+// Clean is why reading or sending failed, in words without the key, and never
+// an error of a context: only the caller's own end is one.
+func (x *Call) Clean(err error) error {
+	if cause := context.Cause(x.call); cause != nil {
+		err = cause
+	}
+	return errors.New(x.say(err.Error()))
+}
+
+// final is the error for an answer that would be the same if it were asked for
+// again.
+func (x *Call) final(message string) *model.NotAModelError {
+	err := x.NotAModel(message)
+	err.Final = true
+	return err
+}
+
+// NotAModel is the error for an answer that is none of a model.
+func (x *Call) NotAModel(message string) *model.NotAModelError {
+	contentType := x.say(x.contentType)
+	if contentType == "" {
+		contentType = "without a content type"
+	}
+	return &model.NotAModelError{ContentType: contentType, Message: x.say(message)}
+}

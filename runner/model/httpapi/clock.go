@@ -1,0 +1,6 @@
+package httpapi
+
+import "time"
+
+// clock is the time where Options do not bring their own.
+var clock = time.Now

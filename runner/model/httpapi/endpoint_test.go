@@ -1,0 +1,143 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+)
+
+// The wires' own tests, and the suite that both pass, hold what a Call does of
+// time, size and errors. Here is what they share besides.
+
+func TestAddresses(t *testing.T) {
+	cases := map[string]struct{ address, base, query, err string }{
+		"a plain one":                        {"https://h/v1", "https://h/v1", "", ""},
+		"slashes at its end are no matter":   {"https://h/v1//", "https://h/v1", "", ""},
+		"a query is apart":                   {"https://h/v1?a=b", "https://h/v1", "a=b", ""},
+		"a fragment is nothing":              {"https://h/v1#x", "https://h/v1", "", ""},
+		"an empty one":                       {"", "", "", "the endpoint is empty"},
+		"one without a scheme":               {"ollama:11434", "", "", "not a http or https URL"},
+		"one that is none, with a password":  {"https://u:hunter2@h:port/", "", "", "the endpoint is not a URL"},
+		"one that holds a credential":        {"https://u:hunter2@h/", "", "", "put it into a Secret"},
+		"one of another scheme, with a word": {"ftp://u:hunter2@h/", "", "", "not a http or https URL"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			base, query, err := httpapi.Parse(tc.address)
+			if base != tc.base || query != tc.query {
+				t.Errorf("got %q and %q", base, query)
+			}
+			if (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hunter2")) {
+				t.Errorf("got %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	cases := map[string]struct{ patch, want string }{
+		"nothing":            {"", `{"a":{"x":1},"b":2}`},
+		"objects are merged": {`{"a":{"y":{"z":null}}}`, `{"a":{"x":1,"y":{}},"b":2}`},
+		"null removes":       {`{"a":null}`, `{"b":2}`},
+		"all else replaces":  {`{"b":[1],"a":3.10}`, `{"a":3.10,"b":[1]}`},
+	}
+	for name, tc := range cases {
+		body := map[string]any{"a": map[string]any{"x": 1}, "b": 2}
+		err := httpapi.Merge(body, tc.patch)
+		got, _ := json.Marshal(body)
+		if string(got) != tc.want || err != nil {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
+	}
+	for _, patch := range []string{"[]", "{", `{} {}`} {
+		if httpapi.Merge(map[string]any{}, patch) == nil {
+			t.Errorf("%s is accepted", patch)
+		}
+	}
+}
+
+func TestStringsAreReadAsTheStandardDecoderDoes(t *testing.T) {
+	for _, value := range []string{`"a"`, `""`, `"a\"\u00e4\ud83d\ude00\n"`, `"` + "\xff" + `"`, `"\ud800"`} {
+		var want string
+		if err := json.Unmarshal([]byte(value), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got := httpapi.String([]byte(value)); got != want {
+			t.Errorf("%s is read as %q, want %q", value, got, want)
+		}
+	}
+	for _, value := range []string{``, `1`, `null`, `{}`, `"`} {
+		if got := httpapi.String([]byte(value)); got != "" {
+			t.Errorf("%s is read as %q", value, got)
+		}
+	}
+}
+
+// roundTrip is a network of one answer.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A call may send several requests: what one of them came to does not color the
+// next.
+func TestACallSendsSeveralRequests(t *testing.T) {
+	answers := []*http.Response{
+		{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("busy"))},
+		{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("data: 1\ndata: 2"))},
+		{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(` {"a":1}`))},
+	}
+	c := httpapi.New(httpapi.Options{
+		Headers: map[string]string{"Host": "elsewhere"},
+		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Host != "elsewhere" || r.Header.Get("User-Agent") != "deckhand" {
+				return nil, errors.New("not dressed")
+			}
+			next := answers[0]
+			answers = answers[1:]
+			return next, nil
+		}),
+	})
+	call, err := c.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer call.End()
+	send := func() (*httpapi.Answer, error) {
+		req, err := http.NewRequestWithContext(call.Context(), http.MethodPost, "http://h/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call.Send(req)
+	}
+	_, err = send()
+	if diff := cmp.Diff(&model.UnavailableError{Status: 503, Message: "busy"}, err, cmp.Transformer("", func(e error) string { return e.Error() })); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	stream, err := send()
+	if err != nil || stream.IsDocument {
+		t.Fatalf("got %+v, %v", stream, err)
+	}
+	lines := stream.Lines()
+	first, err := lines.Next()
+	if string(first) != "data: 1\n" || err != nil {
+		t.Errorf("got %q, %v", first, err)
+	}
+	if last, err := lines.Next(); string(last) != "data: 2" || !errors.Is(err, io.EOF) {
+		t.Errorf("got %q, %v", last, err)
+	}
+	document, err := send()
+	if err != nil || !document.IsDocument {
+		t.Fatalf("got %+v, %v", document, err)
+	}
+	if data, err := document.Document(); string(data) != `{"a":1}` || err != nil {
+		t.Errorf("got %q, %v", data, err)
+	}
+}

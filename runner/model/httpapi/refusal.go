@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+// maxRefusal is how much is read of the body of an error.
+const maxRefusal = 64 << 10
+
+// callRejected is how Groq says that its model wrote a call that does not fit its
+// schema: the next answer may. https://console.groq.com/docs/errors
+const callRejected = "tool_use_failed"
+
+// named are errors that a stream tells by name instead of by status.
+var named = map[string]int{
+	"invalid_request_error": http.StatusBadRequest, "bad_request": http.StatusBadRequest, "content_filter": http.StatusBadRequest,
+	"authentication_error": http.StatusUnauthorized, "invalid_api_key": http.StatusUnauthorized,
+	"permission_error": http.StatusForbidden, "not_found_error": http.StatusNotFound, "model_not_found": http.StatusNotFound,
+	"rate_limit_error": http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests,
+	"insufficient_quota": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "requests": http.StatusTooManyRequests,
+	"overloaded_error": model.StatusOverloaded, "timeout_error": http.StatusGatewayTimeout, "billing_error": http.StatusPaymentRequired,
+	callRejected: http.StatusInternalServerError,
+}
+
+// tooLong are the words in which servers say that a request does not fit.
+var tooLong = []string{
+	"context_length_exceeded", "context length", "context window", "context size", "exceed_context_size",
+	"prompt is too long", "input is too long", "prompt length", "too many tokens", "input token count",
+	"too_many_prompt_tokens", "input tokens exceed", "context limit", "reduce the length of", "request_too_large", "request too large",
+}
+
+// A report is what an endpoint says of an error, whatever shape it has.
+type report struct {
+	message string
+	names   []string // code, type and status, as they are written
+}
+
+// BodyError returns the error in a body or an event with HTTP 200.
+func (x *Call) BodyError(raw json.RawMessage) error {
+	r := read(raw)
+	x.failure = x.classify(r.status(), http.Header{}, r)
+	return x.failure
+}
+
+// refusal is the error of an answer with another status.
+func (x *Call) refusal(resp *http.Response, from io.Reader) error {
+	body, _ := io.ReadAll(io.LimitReader(from, maxRefusal)) // the status says enough
+	if err := x.ctx.Err(); err != nil {
+		return x.unreachable(err)
+	}
+	if to := resp.Header.Get("Location"); resp.StatusCode < 400 && to != "" {
+		return x.final("it redirects to " + to)
+	}
+	r := read(body)
+	r.message = cmp.Or(r.message, http.StatusText(resp.StatusCode))
+	return x.classify(resp.StatusCode, resp.Header, r)
+}
+
+// classify is the error that a status and a report amount to.
+func (x *Call) classify(status int, header http.Header, r *report) error {
+	message := x.say(r.message)
+	wait := retryAfter(header, x.client.Now())
+	again := strings.ToLower(header.Get("X-Should-Retry"))
+	switch {
+	case r.saysTooLong(status):
+		return &model.ContextTooLongError{Message: message, Window: window(message)}
+	case status == http.StatusBadRequest && r.has("content_filter", "content_policy_violation", "responsibleaipolicyviolation"):
+		return &model.RefusedError{Message: message}
+	case status == http.StatusBadRequest && r.has(callRejected):
+		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.saysKey(status):
+		return &model.UnauthorizedError{Status: status, Message: message}
+	case status == http.StatusTooManyRequests:
+		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" || r.has("insufficient_quota"), Message: message}
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
+		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false", Message: message}
+	}
+	return &model.BadRequestError{Status: status, Message: message}
+}
+
+// status is the HTTP status that a report amounts to.
+func (r *report) status() int {
+	for _, name := range r.names {
+		if n, err := strconv.Atoi(name); err == nil && n >= 400 && n <= 599 {
+			return n
+		}
+	}
+	for _, name := range r.names {
+		if n := named[strings.ToLower(name)]; n != 0 {
+			return n
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// saysTooLong reports whether the request did not fit the window. Azure says so
+// with 429, llama.cpp with 500, Groq with 413 alone.
+func (r *report) saysTooLong(status int) bool {
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		return true
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError:
+	default:
+		return false
+	}
+	said := strings.ToLower(r.message + " " + strings.Join(r.names, " "))
+	for _, words := range tooLong {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// window is the window that a message names in Anthropic's words or Perplexity's;
+// 0 if it does not.
+func window(message string) int64 {
+	_, after, found := strings.Cut(message, " tokens > ")
+	if !found {
+		_, after, found = strings.Cut(message, " tokens exceeds ")
+	}
+	size, _, _ := strings.Cut(after, " ")
+	n, err := strconv.ParseInt(size, 10, 64)
+	if !found || err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+// has reports whether one of these is a name of the error.
+func (r *report) has(names ...string) bool {
+	return slices.ContainsFunc(r.names, func(name string) bool { return slices.Contains(names, strings.ToLower(name)) })
+}
+
+// saysKey reports whether a 400 means the key, as xAI's and Gemini's may.
+func (r *report) saysKey(status int) bool {
+	said := strings.ToLower(r.message)
+	return status == http.StatusBadRequest && strings.Contains(said, "api key") &&
+		(strings.Contains(said, "incorrect") || strings.Contains(said, "valid"))
+}
+
+// read finds what any body says of an error.
+func read(body []byte) *report {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return &report{message: string(body)}
+	}
+	r := &report{}
+	r.find(value, 4)
+	if r.message == "" {
+		r.message = string(body)
+	}
+	return r
+}
+
+// find looks for a message and for names, in the value and then in what it
+// wraps.
+func (r *report) find(value any, depth int) {
+	if depth == 0 {
+		return
+	}
+	switch v := value.(type) {
+	case string:
+		r.message = cmp.Or(r.message, v)
+	case []any:
+		if len(v) > 0 {
+			r.find(v[0], depth-1)
+		}
+	case map[string]any:
+		r.unwrap(v, depth)
+	}
+}
+
+func (r *report) unwrap(v map[string]any, depth int) {
+	for _, key := range []string{"code", "type", "status"} {
+		r.name(v[key])
+	}
+	for _, key := range []string{"error", "message", "detail", "msg", "errors"} {
+		r.find(v[key], depth-1)
+	}
+	inner, _ := v["innererror"].(map[string]any) // Azure
+	r.name(inner["code"])
+	upstream, _ := v["metadata"].(map[string]any) // OpenRouter
+	if raw, ok := upstream["raw"].(string); ok {
+		r.message += ": " + raw
+	}
+}
+
+func (r *report) name(value any) {
+	switch v := value.(type) {
+	case string:
+		r.names = append(r.names, v)
+	case float64:
+		r.names = append(r.names, strconv.FormatFloat(v, 'f', -1, 64))
+	}
+}
+
+// IsError reports whether a field named error holds one.
+func IsError(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "{}", `""`, "false":
+		return false
+	}
+	return true
+}

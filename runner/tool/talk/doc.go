@@ -1,3 +1,0 @@
-// Package talk is the tools by which a model speaks instead of acting: to itself
-// with think, to the loop with finish and reject, to people with ask.
-package talk
