@@ -133,26 +133,29 @@ func (costs) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 	var cost uint64
 	switch function {
 	case "runs", "opaque":
-		if line, ok := args[0].(commandLine); ok {
-			cost = 1 + uint64(line.read().Len()) //nolint:gosec // a length is not negative
+		line, ok := args[0].(commandLine)
+		if !ok {
+			return nil
 		}
+		cost = 1 + uint64(line.read().Len()) //nolint:gosec // a length is not negative
 	case operators.In:
-		if items, ok := args[1].(traits.Sizer); ok {
-			if n, ok := items.Size().(types.Int); ok {
-				cost = 1 + uint64(n) //nolint:gosec // a size is not negative
-			}
-		}
-	case "charAt", "lowerAscii", "split", "substring", "trim", "upperAscii":
-		if s, ok := args[0].(types.String); ok {
-			cost = 1 + uint64(len(s))/10
-		}
-		if parts, ok := result.(traits.Sizer); ok && function == "split" {
-			if n, ok := parts.Size().(types.Int); ok {
-				cost += uint64(n) //nolint:gosec // a size is not negative
-			}
-		}
+		cost = 1 + size(args[1])
+	case "charAt", "lowerAscii", "substring", "trim", "upperAscii":
+		cost = 1 + size(args[0])/10
+	case "split":
+		cost = 1 + size(args[0])/10 + size(result)
 	default:
 		return nil
 	}
 	return &cost
+}
+
+// size is the characters of a string, or the items of a list or map.
+func size(v ref.Val) uint64 {
+	sized, ok := v.(traits.Sizer)
+	if !ok {
+		return 0
+	}
+	n, _ := sized.Size().(types.Int)
+	return uint64(max(n, 0))
 }
