@@ -5,6 +5,7 @@ package apitest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,6 +20,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,11 +158,21 @@ func (s *Server) guard(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "probe"}},
 		Spec:       v1alpha1.RunSpec{Agent: "probe", Prompt: "Hello."},
 	}
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		return IsPolicy(nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
+	fixed := &v1alpha1.Run{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
+		Spec:       v1alpha1.RunSpec{Agent: "probe", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}},
+	}
+	if err := s.Admin.Create(ctx, fixed); err != nil {
+		return err
+	}
+	otherKey := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"input":{"a":null,"b":1}}}`))
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return apierrors.IsInvalid(s.Admin.Patch(ctx, fixed.DeepCopy(), otherKey, client.DryRunAll)) &&
+			IsPolicy(nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(nobody.Create(ctx, changeling.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)), nil
 	})
+	return errors.Join(err, s.Admin.Delete(ctx, fixed))
 }
 
 // IsPolicy says whether an admission policy spoke, rather than RBAC.

@@ -1,8 +1,9 @@
 // Package guard watches over the admission policies that make runners safe.
 // Without them a runner could write to other Runs, anybody with the right to
 // patch pods could tell a runner what to do, a decision could be in another's name,
-// and anybody could make a Run that passes for another's child; so no runner is
-// started while they are missing.
+// anybody could make a Run that passes for another's child, and the input of a Run
+// could change after a user approved its calls; so no runner is started while they
+// are missing.
 package guard
 
 import (
@@ -32,7 +33,7 @@ type Guard struct {
 
 // New guards the policies of a release; prefix is what their names begin with.
 func New(reader client.Reader, prefix string, log logr.Logger) *Guard {
-	g := &Guard{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-decisions", prefix + "-child-runs"}, log: log}
+	g := &Guard{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-input"}, log: log}
 	unknown := "word of its admission policies"
 	g.missing.Store(&unknown)
 	return g

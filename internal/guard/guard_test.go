@@ -3,6 +3,8 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -22,6 +24,28 @@ type reader struct {
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	return r.answer(key.Name, o)
+}
+
+// Every policy of config/policy is looked for.
+func TestGuardKnowsEveryPolicy(t *testing.T) {
+	files, err := filepath.Glob("../../config/policy/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding the policies: %v", err)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		want := "ours-" + strings.TrimSuffix(filepath.Base(file), ".yaml")
+		looked := false
+		g := guard.New(reader{answer: func(name string, _ client.Object) error {
+			looked = looked || name == want
+			return nil
+		}}, "ours", logr.Discard())
+		if g.Look(t.Context()); !looked {
+			t.Errorf("%s is not looked for", want)
+		}
+	}
 }
 
 func TestGuard(t *testing.T) {

@@ -1,12 +1,17 @@
 package api_test
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
@@ -30,6 +35,13 @@ var values = map[string][2]any{
 	"ttlSecondsAfterFinished": {int64(1), int64(2)},
 }
 
+// keys are two values with as many keys, but other ones, for each field of a Run's spec
+// that is an object.
+var keys = map[string][2]any{
+	"input":  {map[string]any{"a": int64(1), "b": map[string]any{"x": int64(1)}}, map[string]any{"c": int64(7), "d": map[string]any{"y": int64(2)}}},
+	"limits": {map[string]any{"steps": int64(3), "tokens": "1k"}, map[string]any{"cost": "1USD", "duration": "1h"}},
+}
+
 // Each field is set, changed and unset after creation, the Go type saying which
 // fields there are.
 func TestWorkOfARunIsFixed(t *testing.T) {
@@ -44,7 +56,65 @@ func TestWorkOfARunIsFixed(t *testing.T) {
 		for change, fromTo := range map[string][2]any{"set": {nil, two[0]}, "changed": {two[0], two[1]}, "unset": {two[0], nil}} {
 			t.Run(field+" "+change, func(t *testing.T) { changes(t, namespace, field, fromTo) })
 		}
+		if _, is := two[0].(map[string]any); !is {
+			continue
+		}
+		fromTo, known := keys[field]
+		if !known {
+			t.Errorf("field %s is an object: give it two values with other keys here", field)
+			continue
+		}
+		t.Run(field+" with other keys", func(t *testing.T) { changes(t, namespace, field, fromTo) })
 	}
+}
+
+// A rule that compares free-form JSON accepts other keys. So a field that is fixed may
+// have it only if the admission policy deckhand-run-input compares it.
+func TestNoOtherFixedFieldIsFreeForm(t *testing.T) {
+	for kind, want := range map[string][]string{"runs": {"spec.input"}, "decisions": nil} {
+		var crd struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct {
+						OpenAPIV3Schema struct {
+							Properties map[string]map[string]any
+						} `json:"openAPIV3Schema"`
+					}
+				}
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(apitest.Root(), "config", "crd", "deckhand.dev_"+kind+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			t.Fatal(err)
+		}
+		for _, version := range crd.Spec.Versions {
+			if got := freeForm("spec", version.Schema.OpenAPIV3Schema.Properties["spec"]); !slices.Equal(got, want) {
+				t.Errorf("free-form fields of %s are %v, want %v", kind, got, want)
+			}
+		}
+	}
+}
+
+// freeForm returns the paths of a schema's fields whose keys the schema does not know.
+func freeForm(path string, schema map[string]any) []string {
+	if schema["x-kubernetes-preserve-unknown-fields"] == true {
+		return []string{path}
+	}
+	var out []string
+	properties, _ := schema["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		below, _ := properties[name].(map[string]any)
+		out = append(out, freeForm(path+"."+name, below)...)
+	}
+	for _, of := range []string{"items", "additionalProperties"} {
+		if below, is := schema[of].(map[string]any); is {
+			out = append(out, freeForm(path+"[]", below)...)
+		}
+	}
+	return out
 }
 
 // changes makes a Run with one value of a field and tries to give it another.
