@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -135,26 +136,60 @@ func TestWhoChangesTheRunThatOwnsADecision(t *testing.T) {
 	yes := true
 	blocking := mine
 	blocking.BlockOwnerDeletion = &yes
-	const refused = recordOfMine + "only the operator and the garbage collector change which Run is in metadata.ownerReferences"
+	const (
+		refused   = recordOfMine + "only the operator and the garbage collector change which Run is in metadata.ownerReferences"
+		notServed = "deckhand.dev/v1 is not served, and the garbage collector finds an owner by its apiVersion: write apiVersion: deckhand.dev/v1alpha1 in metadata.ownerReferences"
+	)
 	for name, tc := range map[string]struct {
 		decision *v1alpha1.Decision
 		owners   []metav1.OwnerReference
 		want     string
 	}{
-		"none":                       {owned, nil, refused},
-		"another Run":                {owned, []metav1.OwnerReference{other}, refused},
-		"a namesake":                 {owned, []metav1.OwnerReference{namesake}, refused},
-		"another Run too":            {owned, []metav1.OwnerReference{mine, other}, refused},
-		"no Run":                     {owned, []metav1.OwnerReference{elsewhere}, refused},
-		"a Run of one that has none": {unowned, []metav1.OwnerReference{mine}, refused},
-		"another object too":         {owned, []metav1.OwnerReference{mine, elsewhere}, ""},
-		"a later version":            {owned, []metav1.OwnerReference{later}, ""},
-		"one that blocks deletion":   {owned, []metav1.OwnerReference{blocking}, ""},
-		"an object of none":          {unowned, []metav1.OwnerReference{elsewhere}, ""},
+		"none":                         {owned, nil, refused},
+		"another Run":                  {owned, []metav1.OwnerReference{other}, refused},
+		"a namesake":                   {owned, []metav1.OwnerReference{namesake}, refused},
+		"another Run too":              {owned, []metav1.OwnerReference{mine, other}, refused},
+		"no Run":                       {owned, []metav1.OwnerReference{elsewhere}, refused},
+		"a Run of one that has none":   {unowned, []metav1.OwnerReference{mine}, refused},
+		"another object too":           {owned, []metav1.OwnerReference{mine, elsewhere}, ""},
+		"a version that is not served": {owned, []metav1.OwnerReference{later}, notServed},
+		"such a version too":           {owned, []metav1.OwnerReference{mine, later}, notServed},
+		"one that blocks deletion":     {owned, []metav1.OwnerReference{blocking}, ""},
+		"an object of none":            {unowned, []metav1.OwnerReference{elsewhere}, ""},
 	} {
 		t.Run(name, func(t *testing.T) { patchOwners(t, ann, tc.decision, tc.owners, tc.want) })
 	}
 	says(t, ann.Patch(t.Context(), owned.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`))), "")
+}
+
+// A Decision whose owner has a version that is not served would not be deleted with its
+// Run. So none is created, by any user, and one from before stays as it is.
+func TestTheOwnerOfADecisionHasAServedVersion(t *testing.T) {
+	s := newStage(t)
+	d := deciding(s.namespace, "of-a-later-version", "admin")
+	later := ownerOf(s.run)
+	later.APIVersion = "deckhand.dev/v1"
+	d.OwnerReferences = []metav1.OwnerReference{later}
+	says(t, s.Admin.Create(t.Context(), d), "write apiVersion: deckhand.dev/v1alpha1")
+	var kind unstructured.Unstructured
+	kind.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err := s.Admin.Get(t.Context(), client.ObjectKey{Name: "runs.deckhand.dev"}, &kind); err != nil {
+		t.Fatal(err)
+	}
+	versions, _, err := unstructured.NestedSlice(kind.Object, "spec", "versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range versions {
+		version, is := v.(map[string]any)
+		if !is || version["served"] != true {
+			continue
+		}
+		d := deciding(s.namespace, fmt.Sprint("of-", version["name"]), "admin")
+		d.OwnerReferences = []metav1.OwnerReference{ownerOf(s.run)}
+		d.OwnerReferences[0].APIVersion = fmt.Sprint("deckhand.dev/", version["name"])
+		says(t, s.Admin.Create(t.Context(), d), "")
+	}
 }
 
 // The garbage collector deletes a Decision when its Run is deleted in the background or
