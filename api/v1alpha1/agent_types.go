@@ -219,12 +219,13 @@ type Limits struct {
 	// cost is the maximum cost in US dollars, for example 1.50USD. Every Model that the agent
 	// can use needs prices, otherwise the Agent is not Ready, reason PricesMissing. Reason when
 	// reached: CostLimit. Default: no limit.
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
 	// duration is the maximum running time of all attempts together, 1s to 720h. Waiting for
 	// users or child Runs does not count. Reason when reached: DurationLimit. Default 1h.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
@@ -232,14 +233,14 @@ type Limits struct {
 	// yet, a volume or a cluster node, 1s to 720h. Reason when reached: PendingTimeout. An
 	// image that cannot be pulled ends the Run after at most 5m, reason ImagePullFailed.
 	// Default 10m.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`
 
 	// wait is how long a request to a user stays open, 1s to 720h. After it a question counts
 	// as unanswered and a call as denied, and the agent continues. It also bounds all waits of
 	// one attempt together. Default 168h.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Wait *Duration `json:"wait,omitempty"`
 
@@ -252,7 +253,7 @@ type Limits struct {
 
 	// deadline is the maximum time from the creation of the Run to its end, waiting included,
 	// 1s to 720h. Reason when reached: DeadlineExceeded. Default: none.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }

@@ -57,7 +57,7 @@ type Decision struct {
 // another Decision.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a Decision cannot be changed: create another Decision"
-// +kubebuilder:validation:XValidation:rule="has(self.value) ? self.type in ['Answer', 'Message', 'Approve'] : !(self.type in ['Answer', 'Message'])",message="value is required for the types Answer and Message, allowed for Approve if the request has a schema, and not allowed for Deny and Grant"
+// +kubebuilder:validation:XValidation:rule="has(self.value) ? self.type in ['Answer', 'Message', 'Approve'] : !(self.type in ['Answer', 'Message'])",messageExpression="'the type ' + self.type + (has(self.value) ? ' has no value: remove value, or write what you mean in reason' : ' needs a value: write value: Yes.')"
 // +kubebuilder:validation:XValidation:rule="has(self.grant) == (self.type == 'Grant')",message="grant is required for the type Grant and not allowed for other types: write grant: {steps: 20}"
 // +kubebuilder:validation:XValidation:rule="!(self.type in ['Approve', 'Deny']) || has(self.request)",message="request is required for the types Approve and Deny: copy the id from status.progress.pending of the Run"
 // +kubebuilder:validation:XValidation:rule="!has(self.digest) || self.type == 'Approve'",message="digest is allowed for the type Approve only: remove it"
@@ -122,7 +122,7 @@ type DecisionSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 4096",message="must be at most 4 KiB"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]')",message="must be text: no control characters"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]')",message="must be text: remove control characters"
 	// +optional
 	Value string `json:"value,omitempty"`
 
@@ -159,6 +159,7 @@ type Grant struct {
 	Tokens *Tokens `json:"tokens,omitempty"`
 
 	// cost is the amount that is added to limits.cost, for example 0.50USD.
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 }

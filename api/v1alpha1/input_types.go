@@ -52,8 +52,8 @@ type Field struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// default is the value that is used if none is given. If it does not match the type, the
-	// object is not Ready, reason InputInvalid.
+	// default is the value that is used if none is given. If it does not match the type, or if
+	// required is true, the object is not Ready, reason InputInvalid.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -1,6 +1,8 @@
 package v1alpha1
 
 // PolicyRule allows, denies or asks about the tool calls that it matches.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.approvers) || self.answer == 'Ask'",message="approvers are for answer: Ask: write answer: Ask, or remove approvers"
 type PolicyRule struct {
 	// name is the name of the rule in messages and in the log.
 	// +kubebuilder:validation:MaxLength=63

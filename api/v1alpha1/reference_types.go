@@ -63,7 +63,7 @@ type Header struct {
 	// value is the value, one line of at most 1,024 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\r\\n]')",message="must be one line"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\r\\n]')",message="must be one line: remove line breaks"
 	// +required
 	Value string `json:"value"`
 }

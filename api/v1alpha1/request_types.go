@@ -93,7 +93,7 @@ type Requests struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, in upper or lower case"
+	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, whether in upper or lower case: remove all but one of them"
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
@@ -137,7 +137,7 @@ type RequestTool struct {
 	// path is appended to baseURL, for example /issues/${{ input.number }}. A name that input
 	// does not declare makes the Toolset not Ready, reason ToolsetInvalid.
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with /"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with /: write /issues"
 	// +required
 	Path string `json:"path"`
 

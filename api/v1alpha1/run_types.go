@@ -65,7 +65,7 @@ type Run struct {
 
 // RunSpec is the work of a Run.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two"
+// +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two: write agent: reviewer"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what to do: write a prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes input and no prompt: write input as the Workflow declares it, and remove prompt"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="of a workflow steps, tokens, cost, duration, pending and deadline are limited: remove modelCalls, toolCalls, depth, wait and whenReached, or set them on the Agents"
@@ -97,7 +97,7 @@ type RunSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: put long material into files"
-	// +kubebuilder:validation:XValidation:rule="self.matches('[^ \\t\\r\\n]')",message="must say what to do"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[^ \\t\\r\\n]')",message="must say what to do: write a prompt, or remove prompt"
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 

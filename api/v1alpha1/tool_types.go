@@ -10,6 +10,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.deny) || !has(self.builtin) || self.builtin != 'Files' || self.deny.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="deny names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
 // +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names the only tools that the agent may call, deny the tools that it may not call: use one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="the timeout of a toolset is its own: set spec.timeout of the Toolset"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.agent)",message="an agent has no timeout: set limits.duration of that Agent, and remove timeout"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
 // +kubebuilder:validation:XValidation:rule="!has(self.httpRequest) || (has(self.builtin) && self.builtin == 'HTTPRequest')",message="httpRequest is for the entry - builtin: HTTPRequest: move it there, or remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.browse) || (has(self.builtin) && self.builtin == 'Browse')",message="browse is for the entry - builtin: Browse: move it there, or remove it"
@@ -88,8 +89,8 @@ type Tool struct {
 
 	// timeout is the maximum time of one call, at most 6h. A call that takes longer is
 	// cancelled, and the model gets an error. Default 120s. Not for toolset, which has its own,
-	// and without effect for agent.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h"
+	// and not for agent.
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h: write 10m, or remove it"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
@@ -121,6 +122,7 @@ type HTTPRequestTool struct {
 	// cluster is reached only if it is listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="hosts is empty, which would allow all public hosts: list a host, or remove hosts"
 	// +optional
 	Hosts []Host `json:"hosts,omitempty"`
 }
@@ -132,6 +134,7 @@ type BrowseTool struct {
 	// cluster is reached only if it is listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="hosts is empty, which would allow all public hosts: list a host, or remove hosts"
 	// +optional
 	Hosts []Host `json:"hosts,omitempty"`
 }
@@ -217,7 +220,7 @@ type Host string
 // or refuse what is about to happen, or change a result. Its answer is recorded with the step:
 // a completed step does not call it again.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools are for the points BeforeTool and AfterTool"
+// +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools are for the points BeforeTool and AfterTool: write point: BeforeTool, or remove tools"
 type Hook struct {
 	// name is the name of the hook in messages and in the log.
 	// +kubebuilder:validation:MaxLength=63
@@ -243,11 +246,12 @@ type Hook struct {
 	// HookToolNotFound. Default: all tools.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="tools is empty, which would mean all tools: list a tool, or remove tools"
 	// +optional
 	Tools []ToolName `json:"tools,omitempty"`
 
 	// timeout is the maximum time of one call of the hook, at most 30s. Default 5s.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('30s'))",message="must be more than 0s and at most 30s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('30s'))",message="must be more than 0s and at most 30s: write 5s, or remove it"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 

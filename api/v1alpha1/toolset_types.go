@@ -45,8 +45,8 @@ type Toolset struct {
 
 // ToolsetSpec is where tools come from. The model sees each tool as <toolset>__<tool>.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="a Toolset has exactly one of stdio (an MCP server as a program), http (an MCP server by URL) and requests (to an HTTP API)"
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are for MCP servers: each request says its own effect"
+// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="a Toolset has exactly one of stdio (an MCP server as a program), http (an MCP server by URL) and requests (to an HTTP API): write http: {url: https://host/mcp}"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are for MCP servers: remove them, because the method of a request says its effect"
 type ToolsetSpec struct {
 	// description is what the Toolset is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
@@ -100,7 +100,7 @@ type ToolsetSpec struct {
 	// timeout is how long one call may take without an answer or, from an MCP server, a
 	// progress notification, at most 6h. A call that takes longer is cancelled, and the model
 	// gets an error. Default 120s.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h: write 10m, or remove it"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
@@ -199,7 +199,7 @@ type HTTPServer struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, in upper or lower case"
+	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header may be listed once, whether in upper or lower case: remove all but one of them"
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 

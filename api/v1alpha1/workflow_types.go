@@ -71,7 +71,7 @@ type Workflow struct {
 // ExpressionInvalid; the message names the node, the field and the column.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.finally) || size(self.nodes) + size(self.finally) <= 64",message="a Workflow has at most 64 nodes, those of finally included: put some into a Workflow of their own"
-// +kubebuilder:validation:XValidation:rule="!has(self.finally) || self.finally.all(f, !self.nodes.exists(n, n.name == f.name))",message="a node of finally needs a name of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.finally) || self.finally.all(f, !self.nodes.exists(n, n.name == f.name))",message="a node of finally has the name of another node: give one of the two another name"
 // +kubebuilder:validation:XValidation:rule="!has(self.order) || self.order == 'Graph' || self.nodes.all(n, !has(n.dependsOn))",message="order: Sequential says what nodes wait for: remove dependsOn"
 type WorkflowSpec struct {
 	// description is what the Workflow is for, for users.
@@ -136,7 +136,7 @@ type WorkflowSpec struct {
 	// NodeInvalid. Default: a tenth of steps, tokens and cost, and a duration of 10m. The
 	// duration is for each node if limits has none; otherwise it is for all nodes of finally
 	// together, and at most half of limits.duration.
-	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="deadline is for limits"
+	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="finallyLimits has no deadline: remove it, or set limits.deadline"
 	// +optional
 	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`
 }
@@ -166,18 +166,19 @@ type WorkflowLimits struct {
 
 	// cost is the maximum cost in US dollars, for example 5USD. All Models of the Agents need
 	// prices, otherwise the Workflow is not Ready, reason PricesMissing. Default: no limit.
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
 	// duration is the maximum running time of all child Runs together, 1s to 720h. Default: no
 	// limit.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
 	// deadline is the maximum time from the creation of the Run to the end of its nodes,
 	// waiting included, 1s to 720h. Nodes of finally run after it. Default: none.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }

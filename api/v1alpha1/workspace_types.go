@@ -7,7 +7,7 @@ import (
 // Workspace is where the files of the agent (/workspace) are stored, and which files it starts
 // with.
 //
-// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are for durability: Volume"
+// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are for volumes: write durability: Volume, or remove them"
 type Workspace struct {
 	// durability is where the files and the journal are stored. The journal is the record from
 	// which another attempt resumes. Pod: in the pod. If the pod is lost, the Run starts again

@@ -94,8 +94,12 @@ func Check(at string, in *v1alpha1.Input) error {
 	return nil
 }
 
-// checkField checks the schema and the default of a field.
+// checkField checks the schema and the default of a field. No rule of the API's schema
+// can read a default, because it has no type.
 func checkField(at string, f v1alpha1.Field) error {
+	if f.Default != nil && f.Required != nil && *f.Required {
+		return fmt.Errorf("%s: a field with a default is never missing: remove required: true, or default", at) //nolint:err113 // for a condition
+	}
 	if f.Schema != nil {
 		if err := schema.Check(only(f, f.Schema.Raw)); err != nil {
 			return fmt.Errorf("%s.schema: %w", at, err)

@@ -26,7 +26,7 @@ func TestSchema(t *testing.T) {
 		"a schema stays as it is, without spaces": {`schema: {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "string"}}}`, `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"type":"object"}`},
 		"a field is a required string":            {`fields: [{name: a}]`, `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`},
 		"a field that may be absent":              {`fields: [{name: a, type: Number, required: false}]`, `{"type":"object","properties":{"a":{"type":"number"}},"additionalProperties":false}`},
-		"a field with a default may be absent":    {`fields: [{name: a, type: Integer, default: 3, required: true}]`, `{"type":"object","properties":{"a":{"default":3,"type":"integer"}},"additionalProperties":false}`},
+		"a field with a default may be absent":    {`fields: [{name: a, type: Integer, default: 3, required: false}]`, `{"type":"object","properties":{"a":{"default":3,"type":"integer"}},"additionalProperties":false}`},
 		"a description":                           {`fields: [{name: a, type: Boolean, description: "says \"yes\""}]`, `{"type":"object","properties":{"a":{"description":"says \"yes\"","type":"boolean"}},"required":["a"],"additionalProperties":false}`},
 		"lists and objects of anything":           {`fields: [{name: a, type: List}, {name: b, type: Object}]`, `{"type":"object","properties":{"a":{"items":{},"type":"array"},"b":{"type":"object"}},"required":["a","b"],"additionalProperties":false}`},
 		"a field with a schema":                   {`fields: [{name: a, description: d, default: v, schema: {type: string, enum: [v, w]}}]`, `{"type":"object","properties":{"a":{"default":"v","description":"d","enum":["v","w"],"type":"string"}},"additionalProperties":false}`},
@@ -58,6 +58,7 @@ func TestCheck(t *testing.T) {
 		"the schema of a field":           {`fields: [{name: a}, {name: b, schema: {type: array}}]`, "spec.input.fields[1].schema: properties.b needs items: what the array has in it"},
 		"a default of another type":       {`fields: [{name: a, type: Integer, default: many}]`, "spec.input.fields[0].default: `a` must be an integer; got a string"},
 		"a default that a schema forbids": {`fields: [{name: a, default: z, schema: {type: string, enum: [v, w]}}]`, "spec.input.fields[0].default: `a` must be one of \"v\", \"w\"; got \"z\""},
+		"a default of a required field":   {`fields: [{name: a, default: v, required: true}]`, "spec.input.fields[0]: a field with a default is never missing: remove required: true, or default"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
