@@ -1,61 +1,70 @@
 package v1alpha1
 
-// Labels and annotations of Deckhand's objects. Only the operator may write those
-// of runner pods and of Runs; admission policies see to it.
+// Labels and annotations of Deckhand's objects. Admission policies allow only the
+// operator to write those of runner pods and of Runs.
 const (
 	// LabelRun, on a pod, is the name of its Run.
 	LabelRun = "deckhand.dev/run"
 	// LabelAttempt, on a pod, is the number of its attempt.
 	LabelAttempt = "deckhand.dev/attempt"
-	// LabelAgent, on a pod or a snapshot, is the name of its Agent.
+	// LabelAgent, on a pod or on the ConfigMap of a revision, is the name of its Agent.
 	LabelAgent = "deckhand.dev/agent"
-	// LabelSnapshot, on a ConfigMap, marks an Agent's version.
-	LabelSnapshot = "deckhand.dev/snapshot"
-	// LabelEgress, on a pod and on the NetworkPolicy that selects it, names what
-	// the pod may reach.
+	// LabelWorkflow, on the ConfigMap of a revision, is the name of its Workflow.
+	LabelWorkflow = "deckhand.dev/workflow"
+	// LabelRevision marks the ConfigMaps of revisions. Its value is "true", because a
+	// hash is longer than a label may be.
+	LabelRevision = "deckhand.dev/revision"
+	// LabelEgress, on a pod and on the NetworkPolicy that selects it, names the set of
+	// addresses that the pod may connect to.
 	LabelEgress = "deckhand.dev/egress"
+	// LabelVolumeClaim, on a pod, is the PersistentVolumeClaim that it shares with
+	// other Runs.
+	LabelVolumeClaim = "deckhand.dev/volume-claim"
 
-	// LabelWorkflowRun, on a child Run, is the name of the workflow Run that it is a
-	// part of; LabelNode its node, LabelIndex its item, from 0, and LabelIteration
-	// its iteration, from 1.
-	LabelWorkflowRun = "deckhand.dev/workflow-run"
-	LabelNode        = "deckhand.dev/node"
-	LabelIndex       = "deckhand.dev/index"
-	LabelIteration   = "deckhand.dev/iteration"
-	// LabelParentRun, on a child Run that an agent asked for, is the name of that
-	// agent's Run; LabelRequest the id of the request.
+	// LabelWorkflowRun, on a child Run, is the name of the workflow Run that created
+	// it; LabelWorkflowNode is its node, LabelItemIndex the index of its item of
+	// forEach, from 0, and LabelIteration its iteration of a loop, from 1.
+	LabelWorkflowRun  = "deckhand.dev/workflow-run"
+	LabelWorkflowNode = "deckhand.dev/workflow-node"
+	LabelItemIndex    = "deckhand.dev/item-index"
+	LabelIteration    = "deckhand.dev/iteration"
+	// LabelParentRun, on a child Run that an agent requested, is the name of that
+	// agent's Run; LabelRequest is the ID of the request.
 	LabelParentRun = "deckhand.dev/parent-run"
 	LabelRequest   = "deckhand.dev/request"
-	// LabelSchedule, on a Run, is the name of the Schedule that made it.
+	// LabelSchedule, on a Run, is the name of the Schedule that created it.
 	LabelSchedule = "deckhand.dev/schedule"
-	// LabelWorkflow, on the ConfigMap of a Workflow's version, is the Workflow's name.
-	LabelWorkflow = "deckhand.dev/workflow"
-	// LabelClaim, on a pod, is the claim that it shares with other Runs.
-	LabelClaim = "deckhand.dev/claim"
 
-	// AnnotationVersion, on a child Run, is the hash of the version that it runs, of
-	// its Agent or its Workflow.
-	AnnotationVersion = "deckhand.dev/version"
-	// AnnotationClaim, on a child Run, is the claim whose files it works on.
-	AnnotationClaim = "deckhand.dev/claim"
+	// AnnotationRevisionHash is the hash of a revision: on a child Run, that of the
+	// Agent or Workflow that it runs; on a ConfigMap, that of its content.
+	AnnotationRevisionHash = "deckhand.dev/revision-hash"
+	// AnnotationRequiredRevisions, on the ConfigMap of a Workflow's revision, lists the
+	// hashes of the revisions that this one needs.
+	AnnotationRequiredRevisions = "deckhand.dev/required-revisions"
+	// AnnotationVolumeClaim, on a child Run, is the PersistentVolumeClaim with the
+	// files that it works on.
+	AnnotationVolumeClaim = "deckhand.dev/volume-claim"
 	// AnnotationDigest, on a child Run, is the digest of the request.
 	AnnotationDigest = "deckhand.dev/digest"
-	// AnnotationPaused, on a child Run, says that it is paused because its parent is,
-	// so that it goes on when that does.
+	// AnnotationPaused, on a child Run, marks a Run that is paused because its parent
+	// is. It continues when the parent does.
 	AnnotationPaused = "deckhand.dev/paused"
-	// AnnotationScheduledAt, on a Run, is the time that a Schedule made it for.
+	// AnnotationScheduledAt, on a Run, is the scheduled time for which a Schedule
+	// created it.
 	AnnotationScheduledAt = "deckhand.dev/scheduled-at"
 
 	// AnnotationTask, on a pod, is the task of its Run.
 	AnnotationTask = "deckhand.dev/task"
 	// AnnotationEgress, on a pod, is the value that its label LabelEgress must have.
 	AnnotationEgress = "deckhand.dev/egress"
-	// AnnotationRetention, on a pod or a claim, is how long it stays after its Run
-	// finished.
+	// AnnotationRetention, on a pod or a PersistentVolumeClaim, is how long it is kept
+	// after its Run finished.
 	AnnotationRetention = "deckhand.dev/retention"
-	// AnnotationRetain, on a claim, says after which Runs it stays at all.
+	// AnnotationRetain, on a PersistentVolumeClaim, is spec.workspace.retain of the
+	// Agent: after which results of the Run it is kept.
 	AnnotationRetain = "deckhand.dev/retain"
-	// AnnotationSignals, on a pod, is what the operator says to the runner.
+	// AnnotationSignals, on a pod, is what the operator tells the runner: decisions,
+	// pause and stop.
 	AnnotationSignals = "deckhand.dev/signals"
 )
 

@@ -5,7 +5,7 @@ import (
 )
 
 // NodeStatus is the state of a node of a workflow Run. The labels deckhand.dev/workflow-run and
-// deckhand.dev/node select its child Runs.
+// deckhand.dev/workflow-node select its child Runs.
 type NodeStatus struct {
 	// name is the name of the node.
 	// +kubebuilder:validation:MaxLength=40

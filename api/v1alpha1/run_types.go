@@ -28,7 +28,7 @@ import (
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.progress.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.progress.usage.cost`
 // +kubebuilder:printcolumn:name="Errors",type=integer,priority=1,description="model calls and tool calls that failed",JSONPath=`.status.progress.counts.errors`
-// +kubebuilder:printcolumn:name="Workflow-Node",type=string,priority=1,description="the node of the workflow that the Run belongs to",JSONPath=`.metadata.labels['deckhand\.dev/node']`
+// +kubebuilder:printcolumn:name="Workflow-Node",type=string,priority=1,description="the node of the workflow that the Run belongs to",JSONPath=`.metadata.labels['deckhand\.dev/workflow-node']`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,priority=1,JSONPath=`.status.attempt.number`
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.attempt.pod`
 // +kubebuilder:printcolumn:name="Model",type=string,priority=1,JSONPath=`.status.progress.model`

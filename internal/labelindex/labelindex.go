@@ -25,7 +25,7 @@ var indexed = map[string]struct {
 	object client.Object
 	labels []string
 }{
-	"Pod":                   {&corev1.Pod{}, []string{v1alpha1.LabelClaim, v1alpha1.LabelEgress}},
+	"Pod":                   {&corev1.Pod{}, []string{v1alpha1.LabelVolumeClaim, v1alpha1.LabelEgress}},
 	"PersistentVolumeClaim": {&corev1.PersistentVolumeClaim{}, []string{v1alpha1.LabelRun}},
 	"ConfigMap":             {&corev1.ConfigMap{}, []string{v1alpha1.LabelAgent, v1alpha1.LabelWorkflow}},
 	"Run":                   {&v1alpha1.Run{}, []string{v1alpha1.LabelParentRun, v1alpha1.LabelWorkflowRun, v1alpha1.LabelSchedule}},

@@ -23,7 +23,7 @@ func TestWhichListsUseAnIndex(t *testing.T) {
 		}
 		return client.MatchingLabelsSelector{Selector: s}
 	}
-	claim := v1alpha1.LabelClaim
+	claim := v1alpha1.LabelVolumeClaim
 	cases := map[string]struct {
 		list client.ObjectList
 		opts []client.ListOption

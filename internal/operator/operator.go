@@ -236,7 +236,7 @@ func cacheOptions(namespaces []string) cache.Options {
 			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Field: run.LivePods, Transform: run.CachedPod},
 			&v1alpha1.Run{}:                 {Transform: run.CachedRun},
 			&corev1.PersistentVolumeClaim{}: {Label: carries(v1alpha1.LabelRun)},
-			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelSnapshot)},
+			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelRevision)},
 			&networkingv1.NetworkPolicy{}:   {Label: carries(v1alpha1.LabelEgress)},
 			&corev1.ServiceAccount{}:        {Label: managed},
 			&rbacv1.RoleBinding{}:           {Label: managed},

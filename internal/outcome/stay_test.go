@@ -84,7 +84,7 @@ func TestLabelsThatGoOnToChildren(t *testing.T) {
 		"velero.io/restore-name":         "monday",
 		"argocd.argoproj.io/instance":    "prod",
 		"kustomize.toolkit.fluxcd.io/ns": "flux-system",
-		"deckhand.dev/node":              "a",
+		"deckhand.dev/workflow-node":     "a",
 	})
 	if want := map[string]string{"team": "red", "kueue.x-k8s.io/queue-name": "batch"}; !maps.Equal(got, want) {
 		t.Errorf("Inherited() = %v, want %v", got, want)

@@ -17,16 +17,13 @@ import (
 
 // Keys of the ConfigMap of a version.
 const (
-	runnerKey = "snapshot.json"
+	runnerKey = "runner.json"
 	agentKey  = "agent.json"
 )
 
-// hashAnnotation names the version in full; the ConfigMap's name is cut.
-const hashAnnotation = "deckhand.dev/version"
-
 // HashOf is the version that a ConfigMap says it holds. Who believes it without
 // Read must not mind a lie.
-func HashOf(cm *corev1.ConfigMap) string { return cm.Annotations[hashAnnotation] }
+func HashOf(cm *corev1.ConfigMap) string { return cm.Annotations[v1alpha1.AnnotationRevisionHash] }
 
 // RunnerKey is the key of what the runner reads.
 const RunnerKey = runnerKey
@@ -140,10 +137,10 @@ func (v *Version) ConfigMap(namespace string) *corev1.ConfigMap {
 			Name:      Name(v.Hash),
 			Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "deckhand",
-				v1alpha1.LabelSnapshot:         "true",
+				v1alpha1.LabelRevision:         "true",
 				v1alpha1.LabelAgent:            Label(v.Agent.Name),
 			},
-			Annotations: map[string]string{hashAnnotation: v.Hash},
+			Annotations: map[string]string{v1alpha1.AnnotationRevisionHash: v.Hash},
 		},
 		Immutable: &immutable,
 		Data:      map[string]string{runnerKey: string(v.Runner), agentKey: string(v.agent)},

@@ -65,7 +65,7 @@ func TestVersionSurvivesItsConfigMap(t *testing.T) {
 // Somebody may delete the ConfigMap and make another under its name.
 func TestForgedVersionIsRefused(t *testing.T) {
 	v := of(t, gen.Agent(), gen.Objects())
-	for _, key := range []string{"snapshot.json", "agent.json"} {
+	for _, key := range []string{"runner.json", "agent.json"} {
 		cm := v.ConfigMap("team-a")
 		cm.Data[key] = strings.Replace(cm.Data[key], "fixer", "breaker", 1)
 		if _, err := snapshot.Read(cm, v.Hash); err == nil {
@@ -82,15 +82,15 @@ func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 		newer        bool
 	}{
 		"a newer form":                {"agent.json", `"version":1`, `"version":3`, true},
-		"a newer form for the runner": {"snapshot.json", `"version":1`, `"version":3`, true},
+		"a newer form for the runner": {"runner.json", `"version":1`, `"version":3`, true},
 		"an unknown field":            {"agent.json", `"version":1`, `"version":1,"gpu":1`, true},
-		"one for the runner":          {"snapshot.json", `"version":1`, `"version":1,"gpu":1`, true},
+		"one for the runner":          {"runner.json", `"version":1`, `"version":1,"gpu":1`, true},
 		"no version":                  {"agent.json", `"version":1,`, ``, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cm := v.ConfigMap("team-a")
 			cm.Data[tc.key] = strings.Replace(cm.Data[tc.key], tc.was, tc.is, 1)
-			hash := task.Hash([]byte(task.Hash([]byte(cm.Data["agent.json"])) + task.Hash([]byte(cm.Data["snapshot.json"]))))
+			hash := task.Hash([]byte(task.Hash([]byte(cm.Data["agent.json"])) + task.Hash([]byte(cm.Data["runner.json"]))))
 			got, err := snapshot.Read(cm, hash)
 			if unsupported, is := errors.AsType[*stored.UnsupportedError](err); !is || got != nil || unsupported.IsNewer() != tc.newer {
 				t.Errorf("Read() = %v, %v", got, err)

@@ -20,7 +20,7 @@ func UnfinishedByVersion(o client.Object) []string {
 	if !is || run.Status.CompletionTime != nil {
 		return nil
 	}
-	version := cmp.Or(run.Status.WorkflowRevision, run.Annotations[v1alpha1.AnnotationVersion])
+	version := cmp.Or(run.Status.WorkflowRevision, run.Annotations[v1alpha1.AnnotationRevisionHash])
 	if run.Status.Attempt != nil {
 		version = run.Status.Attempt.AgentRevision
 	}

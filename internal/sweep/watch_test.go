@@ -13,7 +13,7 @@ import (
 func TestWhichVersionARunNeeds(t *testing.T) {
 	now := metav1.NewTime(gen.Noon)
 	annotated := func(r *v1alpha1.Run) {
-		r.Annotations = map[string]string{v1alpha1.AnnotationVersion: "annotated"}
+		r.Annotations = map[string]string{v1alpha1.AnnotationRevisionHash: "annotated"}
 	}
 	attempted := func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{AgentRevision: "attempted"} }
 	versioned := func(r *v1alpha1.Run) { r.Status.WorkflowRevision = "versioned" }

@@ -20,9 +20,6 @@ import (
 // dataKey is the key of the ConfigMap of a version.
 const dataKey = "workflow.json"
 
-// needsAnnotation lists, on that ConfigMap, the versions that this one needs.
-const needsAnnotation = "deckhand.dev/versions"
-
 // maxBytes is the most that a version may have: a ConfigMap holds 1 MiB.
 const maxBytes = 900 << 10
 
@@ -147,12 +144,12 @@ func (v *Version) configMap(namespace string) *corev1.ConfigMap {
 			Name:      Name(v.Hash),
 			Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "deckhand",
-				v1alpha1.LabelSnapshot:         "true",
+				v1alpha1.LabelRevision:         "true",
 				v1alpha1.LabelWorkflow:         snapshot.Label(v.Name),
 			},
 			Annotations: map[string]string{
-				v1alpha1.AnnotationVersion: v.Hash,
-				needsAnnotation:            strings.Join(v.needs(), ","),
+				v1alpha1.AnnotationRevisionHash:      v.Hash,
+				v1alpha1.AnnotationRequiredRevisions: strings.Join(v.needs(), ","),
 			},
 		},
 		Immutable: &immutable,
@@ -176,7 +173,7 @@ func (v *Version) needs() []string {
 // Needs are the versions, of Agents and Workflows, that the ConfigMap of a
 // Workflow's version says it needs. A lie in it keeps some for longer.
 func Needs(cm *corev1.ConfigMap) []string {
-	said := cm.Annotations[needsAnnotation]
+	said := cm.Annotations[v1alpha1.AnnotationRequiredRevisions]
 	if cm.Labels[v1alpha1.LabelWorkflow] == "" || said == "" {
 		return nil
 	}

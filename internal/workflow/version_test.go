@@ -58,7 +58,7 @@ func TestWhatIsStoredIsReadBack(t *testing.T) {
 	var order []string
 	for _, cm := range maps {
 		order = append(order, cm.Labels[v1alpha1.LabelAgent]+cm.Labels[v1alpha1.LabelWorkflow])
-		if cm.Immutable == nil || !*cm.Immutable || cm.Labels[v1alpha1.LabelSnapshot] != "true" || cm.Namespace != "team-a" {
+		if cm.Immutable == nil || !*cm.Immutable || cm.Labels[v1alpha1.LabelRevision] != "true" || cm.Namespace != "team-a" {
 			t.Errorf("ConfigMap %s is %+v", cm.Name, cm.ObjectMeta)
 		}
 	}

@@ -10,9 +10,9 @@ const Version = 1
 const (
 	// Dir holds the task, one projected volume.
 	Dir          = "/deckhand/task"
-	TaskFile     = Dir + "/task.json"     // from the pod's annotation deckhand.dev/task
-	SignalsFile  = Dir + "/signals.json"  // from the pod's annotation deckhand.dev/signals; empty until something is to be said
-	SnapshotFile = Dir + "/snapshot.json" // from the ConfigMap of the Agent's version
+	TaskFile     = Dir + "/task.json"    // from the pod's annotation deckhand.dev/task
+	SignalsFile  = Dir + "/signals.json" // from the pod's annotation deckhand.dev/signals; empty until something is to be said
+	SnapshotFile = Dir + "/runner.json"  // from the ConfigMap of the Agent's revision
 
 	// TokenDir holds the token of the runner, the CA of the cluster and the
 	// namespace, under their usual names.

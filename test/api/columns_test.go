@@ -45,7 +45,7 @@ func TestRunsOfAWorkflowShowTheirNodes(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
 	for name, labels := range map[string]map[string]string{
-		"release-build": {v1alpha1.LabelWorkflowRun: "release", v1alpha1.LabelNode: "build"},
+		"release-build": {v1alpha1.LabelWorkflowRun: "release", v1alpha1.LabelWorkflowNode: "build"},
 		"other":         nil,
 	} {
 		s.Create(t, gen.Run(func(r *v1alpha1.Run) {

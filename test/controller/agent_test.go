@@ -80,7 +80,7 @@ func (b *bench) update(change func(*v1alpha1.Agent)) {
 func (b *bench) versions() int {
 	b.t.Helper()
 	var list corev1.ConfigMapList
-	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
 		b.t.Fatal(err)
 	}
 	return len(list.Items)
@@ -138,10 +138,10 @@ func TestAgentReachesOthers(t *testing.T) {
 	b.crank()
 	b.expect("Unknown Starting")
 	var list corev1.ConfigMapList
-	if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil || len(list.Items) != 1 {
+	if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d versions, error %v", len(list.Items), err)
 	}
-	if text := list.Items[0].Data["snapshot.json"]; !strings.Contains(text, "You help.") {
+	if text := list.Items[0].Data["runner.json"]; !strings.Contains(text, "You help.") {
 		t.Errorf("the runner reads %s", text)
 	}
 }

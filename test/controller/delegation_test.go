@@ -209,7 +209,7 @@ func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
 	owner := *metav1.NewControllerRef(b.run, v1alpha1.GroupVersion.WithKind("Run"))
 	child := func(name, hash string) func(*v1alpha1.Run) {
 		return func(r *v1alpha1.Run) {
-			r.Name, r.OwnerReferences, r.Annotations = name, []metav1.OwnerReference{owner}, map[string]string{v1alpha1.AnnotationVersion: hash}
+			r.Name, r.OwnerReferences, r.Annotations = name, []metav1.OwnerReference{owner}, map[string]string{v1alpha1.AnnotationRevisionHash: hash}
 		}
 	}
 	of := func(mod func(*v1alpha1.Run)) *v1alpha1.Run {

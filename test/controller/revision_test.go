@@ -19,7 +19,7 @@ import (
 func (b *bench) stored() *corev1.ConfigMap {
 	b.t.Helper()
 	var list corev1.ConfigMapList
-	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
 		b.t.Fatal(err)
 	}
 	if len(list.Items) != 1 {
@@ -47,7 +47,7 @@ func (b *bench) squat(cm *corev1.ConfigMap) {
 	b.Create(b.t, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name},
 		Immutable:  &immutable,
-		Data:       map[string]string{"snapshot.json": "{}"},
+		Data:       map[string]string{"runner.json": "{}"},
 	})
 }
 
@@ -95,10 +95,10 @@ func TestARunWaitsForTheOperatorThatStoredItsRevision(t *testing.T) {
 	b := newBench(t)
 	b.crank()
 	was := b.stored()
-	data := map[string]string{"agent.json": `{"version":3,"agents":["fixer"]}`, "snapshot.json": was.Data["snapshot.json"]}
-	hash := task.Hash([]byte(task.Hash([]byte(data["agent.json"])) + task.Hash([]byte(data["snapshot.json"]))))
+	data := map[string]string{"agent.json": `{"version":3,"agents":["fixer"]}`, "runner.json": was.Data["runner.json"]}
+	hash := task.Hash([]byte(task.Hash([]byte(data["agent.json"])) + task.Hash([]byte(data["runner.json"]))))
 	newer := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: was.Namespace, Name: snapshot.Name(hash), Labels: was.Labels, Annotations: map[string]string{v1alpha1.AnnotationVersion: hash}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: was.Namespace, Name: snapshot.Name(hash), Labels: was.Labels, Annotations: map[string]string{v1alpha1.AnnotationRevisionHash: hash}},
 		Immutable:  was.Immutable,
 		Data:       data,
 	}

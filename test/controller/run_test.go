@@ -223,7 +223,7 @@ func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
 	}
 	claimed := b.get().Status.Attempt.AgentRevision
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." })
-	if err := b.Admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+	if err := b.Admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
 		t.Fatal(err)
 	}
 	b.crank()

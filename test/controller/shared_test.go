@@ -37,8 +37,8 @@ func (b *branch) child(node string) *v1alpha1.Run {
 	b.t.Helper()
 	b.run = b.newRun(func(r *v1alpha1.Run) {
 		r.Name = "release-" + node
-		r.Labels = map[string]string{v1alpha1.LabelWorkflowRun: b.parent.Name, v1alpha1.LabelNode: node}
-		r.Annotations = map[string]string{v1alpha1.AnnotationClaim: b.claim}
+		r.Labels = map[string]string{v1alpha1.LabelWorkflowRun: b.parent.Name, v1alpha1.LabelWorkflowNode: node}
+		r.Annotations = map[string]string{v1alpha1.AnnotationVolumeClaim: b.claim}
 		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(b.parent, v1alpha1.GroupVersion.WithKind("Run"))}
 	})
 	return b.run
@@ -90,7 +90,7 @@ func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
 	if len(b.claims()) != 1 || mounted(second) != b.claim || mounted(first) != b.claim {
 		t.Errorf("the pods mount %q and %q", mounted(first), mounted(second))
 	}
-	if b.get().Status.Attempt.VolumeClaim != b.claim || second.Spec.Affinity == nil || second.Labels[v1alpha1.LabelClaim] != b.claim {
+	if b.get().Status.Attempt.VolumeClaim != b.claim || second.Spec.Affinity == nil || second.Labels[v1alpha1.LabelVolumeClaim] != b.claim {
 		t.Errorf("the attempt is %+v, the pod has the labels %v", b.get().Status.Attempt, second.Labels)
 	}
 	if !run.Occupied(b.claim, b.pods()) {

@@ -121,7 +121,7 @@ func TestVersionsOfWorkflowsGoWhenNothingNeedsThem(t *testing.T) {
 		b.crankWorkflow("inner")
 		b.crankWorkflow("outer")
 		var list corev1.ConfigMapList
-		if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelSnapshot}); err != nil {
+		if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

@@ -156,7 +156,7 @@ finally:
 		t.Fatalf("there are %d children", len(all))
 	}
 	for i := range all {
-		if n, _ := strconv.Atoi(all[i].Labels[v1alpha1.LabelIndex]); n%2 == 0 {
+		if n, _ := strconv.Atoi(all[i].Labels[v1alpha1.LabelItemIndex]); n%2 == 0 {
 			f.ends(&all[i], well, v1alpha1.ReasonFinished)
 		} else {
 			f.ends(&all[i], badly, v1alpha1.ReasonStepLimit)
@@ -241,14 +241,14 @@ nodes:
 	})
 	f.rest()
 	c := f.child("x-a")
-	want := map[string]string{"kueue.x-k8s.io/queue-name": "night", "team": "blue", v1alpha1.LabelWorkflowRun: "x", v1alpha1.LabelNode: "a"}
+	want := map[string]string{"kueue.x-k8s.io/queue-name": "night", "team": "blue", v1alpha1.LabelWorkflowRun: "x", v1alpha1.LabelWorkflowNode: "a"}
 	if fmt.Sprint(c.Labels) != fmt.Sprint(want) {
 		t.Errorf("the labels are %v, want %v", c.Labels, want)
 	}
 	if l := c.Spec.Limits; l == nil || *l.Steps != 7 || *l.Tokens != "100000" || *l.Cost != "3.00USD" {
 		t.Errorf("the limits are %s", jsonOf(t, c.Spec.Limits))
 	}
-	if c.Spec.User != "ann" || *c.Spec.MaxRetries != 2 || c.Annotations[v1alpha1.AnnotationVersion] == "" || !metav1.IsControlledBy(c, f.get()) {
+	if c.Spec.User != "ann" || *c.Spec.MaxRetries != 2 || c.Annotations[v1alpha1.AnnotationRevisionHash] == "" || !metav1.IsControlledBy(c, f.get()) {
 		t.Errorf("the child is %s", jsonOf(t, c))
 	}
 }
@@ -257,13 +257,13 @@ nodes:
 func TestForeignRunsAreNoChildren(t *testing.T) {
 	f := newFlow(t, twoNodes)
 	f.Create(t, &v1alpha1.Run{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "x-a", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "x", v1alpha1.LabelNode: "a"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "x-a", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "x", v1alpha1.LabelWorkflowNode: "a"}},
 		Spec:       v1alpha1.RunSpec{Agent: "fixer", Prompt: "Something else."},
 	})
 	f.ends(f.child("x-a"), well, v1alpha1.ReasonFinished)
 	f.rest()
 	own := slices.DeleteFunc(f.children(), func(c v1alpha1.Run) bool { return !metav1.IsControlledBy(&c, f.run) })
-	if len(own) != 1 || !strings.HasPrefix(own[0].Name, "x-a-") || own[0].Labels[v1alpha1.LabelNode] != "a" {
+	if len(own) != 1 || !strings.HasPrefix(own[0].Name, "x-a-") || own[0].Labels[v1alpha1.LabelWorkflowNode] != "a" {
 		t.Fatalf("its own children are %d", len(own))
 	}
 	f.ends(&own[0], well, v1alpha1.ReasonFinished)
@@ -285,7 +285,7 @@ func TestRunKeepsTheVersionThatItBeganWith(t *testing.T) {
 	f.restart()
 	f.rest()
 	a, b := f.child("x-a"), f.child("x-b")
-	if a.Annotations[v1alpha1.AnnotationVersion] != b.Annotations[v1alpha1.AnnotationVersion] {
+	if a.Annotations[v1alpha1.AnnotationRevisionHash] != b.Annotations[v1alpha1.AnnotationRevisionHash] {
 		t.Error("its children run different versions of one Agent")
 	}
 }

@@ -152,7 +152,7 @@ func (s *scene) eachOnce(run string) map[string]*v1alpha1.Run {
 	s.t.Helper()
 	kids, places := s.kids(run), map[string]string{}
 	for name, kid := range kids {
-		at := fmt.Sprint(kid.Labels[v1alpha1.LabelNode], kid.Labels[v1alpha1.LabelIndex], kid.Labels[v1alpha1.LabelIteration])
+		at := fmt.Sprint(kid.Labels[v1alpha1.LabelWorkflowNode], kid.Labels[v1alpha1.LabelItemIndex], kid.Labels[v1alpha1.LabelIteration])
 		if other, there := places[at]; there {
 			s.t.Errorf("Runs %s and %s are the same piece of work", name, other)
 		}

@@ -190,8 +190,8 @@ nodes:
 		}
 	}
 	for what, patch := range map[string]string{
-		"a child's node":    `{"metadata":{"labels":{"deckhand.dev/node":"load"}}}`,
-		"a child's version": `{"metadata":{"annotations":{"deckhand.dev/version":"x"}}}`,
+		"a child's node":    `{"metadata":{"labels":{"deckhand.dev/workflow-node":"load"}}}`,
+		"a child's version": `{"metadata":{"annotations":{"deckhand.dev/revision-hash":"x"}}}`,
 		"a child's parent":  `{"metadata":{"labels":{"deckhand.dev/workflow-run":null}}}`,
 	} {
 		if err := eve.Patch(t.Context(), s.named(sail.Name), client.RawPatch("application/merge-patch+json", []byte(patch))); !apierrors.IsForbidden(err) {
@@ -209,7 +209,7 @@ nodes:
 		t.Errorf("the squatter became %+v", theirs)
 	}
 	for name, kid := range s.kids("ferry") {
-		if kid.Labels[v1alpha1.LabelNode] == "load" && !strings.HasPrefix(name, "ferry-load-") {
+		if kid.Labels[v1alpha1.LabelWorkflowNode] == "load" && !strings.HasPrefix(name, "ferry-load-") {
 			t.Errorf("the child of load is %s", name)
 		}
 	}
@@ -225,10 +225,10 @@ func (s *scene) forgeries(run *v1alpha1.Run) map[string]*v1alpha1.Run {
 	}
 	return map[string]*v1alpha1.Run{
 		"by its labels": forged(func(m *metav1.ObjectMeta) {
-			m.Labels = map[string]string{v1alpha1.LabelWorkflowRun: run.Name, v1alpha1.LabelNode: "sail"}
+			m.Labels = map[string]string{v1alpha1.LabelWorkflowRun: run.Name, v1alpha1.LabelWorkflowNode: "sail"}
 		}),
 		"by its annotations": forged(func(m *metav1.ObjectMeta) {
-			m.Annotations = map[string]string{v1alpha1.AnnotationVersion: run.Status.WorkflowRevision}
+			m.Annotations = map[string]string{v1alpha1.AnnotationRevisionHash: run.Status.WorkflowRevision}
 		}),
 		"by its owner": forged(func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}

@@ -56,8 +56,8 @@ const ourVersion = "deckhand.dev/v1alpha1"
 func (s *stage) child(t *testing.T, name string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	t.Helper()
 	mods = append([]func(*v1alpha1.Run){
-		labeled(v1alpha1.LabelWorkflowRun, s.run.Name, v1alpha1.LabelNode, "build", "team", "harbor"),
-		annotated(v1alpha1.AnnotationVersion, strings.Repeat("a", 64)),
+		labeled(v1alpha1.LabelWorkflowRun, s.run.Name, v1alpha1.LabelWorkflowNode, "build", "team", "harbor"),
+		annotated(v1alpha1.AnnotationRevisionHash, strings.Repeat("a", 64)),
 		ownedBy("Run", s.run.Name, s.run.UID, ourVersion),
 	}, mods...)
 	r := s.work(name, mods...)
@@ -75,25 +75,25 @@ func TestWhoMayMakeRunsMakesNoChildren(t *testing.T) {
 		want string
 	}{
 		"of her own":               {labeled("team", "harbor", "kueue.x-k8s.io/queue-name", "q"), ""},
-		"with a like label":        {labeled("notdeckhand.dev/node", "x"), ""},
-		"with a label of ours":     {labeled(v1alpha1.LabelNode, "build"), labels + "deckhand.dev/node alone"},
-		"with two of them":         {labeled(v1alpha1.LabelSchedule, "audit", v1alpha1.LabelIndex, "1"), labels},
-		"with an annotation":       {annotated(v1alpha1.AnnotationVersion, "x"), "annotations of a Run: leave deckhand.dev/version alone"},
-		"with a claim":             {annotated(v1alpha1.AnnotationClaim, "deckhand-run-x"), "leave deckhand.dev/claim alone"},
+		"with a like label":        {labeled("notdeckhand.dev/workflow-node", "x"), ""},
+		"with a label of ours":     {labeled(v1alpha1.LabelWorkflowNode, "build"), labels + "deckhand.dev/workflow-node alone"},
+		"with two of them":         {labeled(v1alpha1.LabelSchedule, "audit", v1alpha1.LabelItemIndex, "1"), labels},
+		"with an annotation":       {annotated(v1alpha1.AnnotationRevisionHash, "x"), "annotations of a Run: leave deckhand.dev/revision-hash alone"},
+		"with a claim":             {annotated(v1alpha1.AnnotationVolumeClaim, "deckhand-run-x"), "leave deckhand.dev/volume-claim alone"},
 		"owned by a Run":           {ownedBy("Run", s.run.Name, s.run.UID, ourVersion), owners},
 		"owned by a Schedule":      {ownedBy("Schedule", "audit", "some-uid", ourVersion), owners},
 		"owned in a later version": {ownedBy("Run", s.run.Name, s.run.UID, "deckhand.dev/v1"), owners},
 		"owned by something else":  {ownedBy("ConfigMap", "cm", "some-uid", "v1"), ""},
 		"owned by a Run of others": {ownedBy("Run", "r", "some-uid", "example.com/v1"), ""},
 		"marked as restored": {func(r *v1alpha1.Run) {
-			labeled(restoreLabel, "backup", v1alpha1.LabelNode, "build")(r)
+			labeled(restoreLabel, "backup", v1alpha1.LabelWorkflowNode, "build")(r)
 			ownedBy("Run", "gone", "some-uid", ourVersion)(r)
 		}, ""},
 		"marked as migrated": {func(r *v1alpha1.Run) {
 			annotated("stork.libopenstorage.org/migrated", "true")(r)
-			labeled(v1alpha1.LabelNode, "build")(r)
+			labeled(v1alpha1.LabelWorkflowNode, "build")(r)
 		}, ""},
-		"marked with nothing": {labeled(restoreLabel, "", v1alpha1.LabelNode, "build"), labels},
+		"marked with nothing": {labeled(restoreLabel, "", v1alpha1.LabelWorkflowNode, "build"), labels},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 	eve := s.As(t, "eve", s.namespace, role(t, "user")...)
 	child := s.child(t, "mine-build")
 	plain := s.work("plain")
-	back := s.work("back", labeled(restoreLabel, "backup", v1alpha1.LabelNode, "build"))
+	back := s.work("back", labeled(restoreLabel, "backup", v1alpha1.LabelWorkflowNode, "build"))
 	backPlain := s.work("back-plain", labeled(restoreLabel, "backup"))
 	bare := s.work("bare", ownedBy("Run", s.run.Name, s.run.UID, ourVersion))
 	timed := s.work("timed", ownedBy("Schedule", "audit", "some-uid", ourVersion))
@@ -140,11 +140,11 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 	}{
 		"a label of her own":              {child, `{"metadata":{"labels":{"hers":"yes","team":null}}}`, ""},
 		"stopping it":                     {child, `{"spec":{"desiredState":"Stopped"}}`, ""},
-		"another node":                    {child, `{"metadata":{"labels":{"deckhand.dev/node":"test"}}}`, "leave deckhand.dev/node alone"},
-		"no node":                         {child, `{"metadata":{"labels":{"deckhand.dev/node":null}}}`, "leave deckhand.dev/node alone"},
+		"another node":                    {child, `{"metadata":{"labels":{"deckhand.dev/workflow-node":"test"}}}`, "leave deckhand.dev/workflow-node alone"},
+		"no node":                         {child, `{"metadata":{"labels":{"deckhand.dev/workflow-node":null}}}`, "leave deckhand.dev/workflow-node alone"},
 		"no labels":                       {child, `{"metadata":{"labels":null}}`, "leave deckhand.dev/"},
-		"another version":                 {child, `{"metadata":{"annotations":{"deckhand.dev/version":"b"}}}`, "leave deckhand.dev/version alone"},
-		"no version":                      {child, `{"metadata":{"annotations":null}}`, "leave deckhand.dev/version alone"},
+		"another version":                 {child, `{"metadata":{"annotations":{"deckhand.dev/revision-hash":"b"}}}`, "leave deckhand.dev/revision-hash alone"},
+		"no version":                      {child, `{"metadata":{"annotations":null}}`, "leave deckhand.dev/revision-hash alone"},
 		"a digest":                        {child, `{"metadata":{"annotations":{"deckhand.dev/digest":"b"}}}`, "leave deckhand.dev/digest alone"},
 		"an owner for a Run of her own":   {plain, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
 		"an owner that is no controller":  {plain, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},

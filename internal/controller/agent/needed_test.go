@@ -23,8 +23,8 @@ func TestWhatAWorkflowNeeds(t *testing.T) {
 	needed, unneeded := version(t, gen.Agent(otherwise), time.Hour), version(t, gen.Agent(), time.Hour)
 	holder := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: gen.Namespace, Name: "deckhand-holder",
-		Labels:      map[string]string{v1alpha1.LabelSnapshot: "true", v1alpha1.LabelWorkflow: "release"},
-		Annotations: map[string]string{"deckhand.dev/versions": snapshot.HashOf(&needed) + ",gone"},
+		Labels:      map[string]string{v1alpha1.LabelRevision: "true", v1alpha1.LabelWorkflow: "release"},
+		Annotations: map[string]string{v1alpha1.AnnotationRequiredRevisions: snapshot.HashOf(&needed) + ",gone"},
 	}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {

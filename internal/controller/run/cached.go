@@ -61,7 +61,7 @@ func keptMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		Labels: map[string]string{}, Annotations: map[string]string{}, OwnerReferences: m.OwnerReferences,
 	}
-	for _, k := range []string{v1alpha1.LabelRun, v1alpha1.LabelAttempt, v1alpha1.LabelClaim, v1alpha1.LabelEgress} {
+	for _, k := range []string{v1alpha1.LabelRun, v1alpha1.LabelAttempt, v1alpha1.LabelVolumeClaim, v1alpha1.LabelEgress} {
 		if v, has := m.Labels[k]; has {
 			out.Labels[k] = v
 		}

@@ -94,7 +94,7 @@ func TestTheRunThatARequestAsksFor(t *testing.T) {
 	}))
 	w.run.Labels = map[string]string{
 		"team": "harbor", "kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low",
-		"app.kubernetes.io/instance": "apps", "argocd.argoproj.io/instance": "apps", "deckhand.dev/node": "lint", "kustomize.toolkit.fluxcd.io/name": "apps", "velero.io/restore-name": "x",
+		"app.kubernetes.io/instance": "apps", "argocd.argoproj.io/instance": "apps", "deckhand.dev/workflow-node": "lint", "kustomize.toolkit.fluxcd.io/name": "apps", "velero.io/restore-name": "x",
 	}
 	w.run.Spec.User = "ann"
 	p, makes := delegating(w)
@@ -278,7 +278,7 @@ func TestResultsFitTheSignals(t *testing.T) {
 
 // Only a Run that the operator made for another is believed to be for a version.
 func TestOnlyAPartOfARunIsPinned(t *testing.T) {
-	run := gen.Run(func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationVersion: "hash"} })
+	run := gen.Run(func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationRevisionHash: "hash"} })
 	if pinned(run) != "" {
 		t.Error("a Run of its own is pinned")
 	}

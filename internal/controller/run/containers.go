@@ -222,7 +222,7 @@ func (r recipe) sandboxed() corev1.Container {
 	}
 	// The file of its last word is on the disk of the node, counts against no limit
 	// and may be written by anybody: it lies where commands may write nothing.
-	c.TerminationMessagePath = lastWordPath
+	c.TerminationMessagePath = terminationLogPath
 	var chosen stored.Sandbox
 	if s := r.version.Agent.Sandbox; s != nil {
 		chosen = *s
@@ -241,8 +241,8 @@ func (r recipe) sandboxed() corev1.Container {
 	return c
 }
 
-// lastWordPath is beneath what commands cannot change.
-const lastWordPath = "/deckhand/last-word"
+// terminationLogPath is beneath what commands cannot change.
+const terminationLogPath = "/deckhand/termination-log"
 
 // sidecar makes an init container stay, and start again should it end.
 func sidecar() *corev1.ContainerRestartPolicy {

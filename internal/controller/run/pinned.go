@@ -15,7 +15,7 @@ func pinned(run *v1alpha1.Run) string {
 	if partOf(run) == nil {
 		return ""
 	}
-	return run.Annotations[v1alpha1.AnnotationVersion]
+	return run.Annotations[v1alpha1.AnnotationRevisionHash]
 }
 
 // frozen is the version that a Run was made for. One that is gone does not come

@@ -97,13 +97,13 @@ func (r recipe) ownLabels() map[string]string {
 		v1alpha1.LabelAttempt:          strconv.Itoa(int(r.attempt())),
 		v1alpha1.LabelAgent:            snapshot.Label(r.version.Agent.Name),
 	}
-	for _, part := range []string{v1alpha1.LabelWorkflowRun, v1alpha1.LabelNode, v1alpha1.LabelParentRun} {
+	for _, part := range []string{v1alpha1.LabelWorkflowRun, v1alpha1.LabelWorkflowNode, v1alpha1.LabelParentRun} {
 		if of := r.run.Labels[part]; of != "" {
 			labels[part] = of // so that the logs of the whole are found
 		}
 	}
 	if r.shares() {
-		labels[v1alpha1.LabelClaim] = r.run.Status.Attempt.VolumeClaim
+		labels[v1alpha1.LabelVolumeClaim] = r.run.Status.Attempt.VolumeClaim
 	}
 	if r.fenced {
 		labels[v1alpha1.LabelEgress] = r.egress().Label()

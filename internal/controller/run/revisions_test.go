@@ -31,8 +31,8 @@ func storedVersion(t *testing.T, version int) *snapshot.Version {
 		}
 		return string(data)
 	}
-	cm := &corev1.ConfigMap{Data: map[string]string{"agent.json": read("agent.json"), "snapshot.json": read("snapshot.json")}}
-	hash := task.Hash([]byte(task.Hash([]byte(cm.Data["agent.json"])) + task.Hash([]byte(cm.Data["snapshot.json"]))))
+	cm := &corev1.ConfigMap{Data: map[string]string{"agent.json": read("agent.json"), "runner.json": read("runner.json")}}
+	hash := task.Hash([]byte(task.Hash([]byte(cm.Data["agent.json"])) + task.Hash([]byte(cm.Data["runner.json"]))))
 	v, err := snapshot.Read(cm, hash)
 	if err != nil {
 		t.Fatalf("reading a revision of version %d: %v", version, err)

@@ -59,7 +59,7 @@ func Occupied(claim string, pods []corev1.Pod) bool {
 // sharing is the claim that a Run has together with others, and their parent;
 // empty: it shares none. The annotation is believed of what a Run controls alone.
 func sharing(run *v1alpha1.Run) (claim string, parent *metav1.OwnerReference) {
-	claim, parent = run.Annotations[v1alpha1.AnnotationClaim], partOf(run)
+	claim, parent = run.Annotations[v1alpha1.AnnotationVolumeClaim], partOf(run)
 	if parent == nil || !strings.HasPrefix(claim, claimPrefix) {
 		return "", nil
 	}
@@ -136,7 +136,7 @@ func (r recipe) neighbors() *corev1.Affinity {
 		return nil
 	}
 	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClaim: r.run.Status.Attempt.VolumeClaim}},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelVolumeClaim: r.run.Status.Attempt.VolumeClaim}},
 		TopologyKey:   corev1.LabelHostname,
 	}}}}
 }

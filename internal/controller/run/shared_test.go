@@ -31,8 +31,8 @@ func parentRun() *v1alpha1.Run {
 // partOfRelease makes a Run a child of that parent, with the files of the node
 // build.
 func partOfRelease(r *v1alpha1.Run) {
-	r.Labels = map[string]string{v1alpha1.LabelWorkflowRun: "release", v1alpha1.LabelNode: "test"}
-	r.Annotations = map[string]string{v1alpha1.AnnotationClaim: SharedClaim(parentRun(), "build")}
+	r.Labels = map[string]string{v1alpha1.LabelWorkflowRun: "release", v1alpha1.LabelWorkflowNode: "test"}
+	r.Annotations = map[string]string{v1alpha1.AnnotationVolumeClaim: SharedClaim(parentRun(), "build")}
 	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parentRun(), v1alpha1.GroupVersion.WithKind("Run"))}
 }
 
@@ -68,7 +68,7 @@ func TestWhoSharesAClaim(t *testing.T) {
 		"one whose owner is no Run":    {func(r *v1alpha1.Run) { r.OwnerReferences[0].Kind = "Schedule" }, false},
 		"one whose owner is foreign":   {func(r *v1alpha1.Run) { r.OwnerReferences[0].APIVersion = "deckhand.devil/v1" }, false},
 		"one that is owned by the way": {func(r *v1alpha1.Run) { r.OwnerReferences[0].Controller = nil }, false},
-		"one that names another claim": {func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationClaim] = "data-postgres-0" }, false},
+		"one that names another claim": {func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationVolumeClaim] = "data-postgres-0" }, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestNeighbors(t *testing.T) {
 				return
 			}
 			term := pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
-			if term.TopologyKey != "kubernetes.io/hostname" || term.LabelSelector.MatchLabels[v1alpha1.LabelClaim] != pod.Labels[v1alpha1.LabelClaim] || pod.Labels[v1alpha1.LabelClaim] == "" {
+			if term.TopologyKey != "kubernetes.io/hostname" || term.LabelSelector.MatchLabels[v1alpha1.LabelVolumeClaim] != pod.Labels[v1alpha1.LabelVolumeClaim] || pod.Labels[v1alpha1.LabelVolumeClaim] == "" {
 				t.Errorf("%+v of a pod with the labels %v: it would wait for itself", term, pod.Labels)
 			}
 		})
@@ -309,7 +309,7 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 		"it is gone, and another has its name":  {sibling(), nil, volume(gen.Run()), true, false},
 		"it is there, and the cache is late":    {sibling(), nil, volume(parentRun()), false, true},
 		"it goes, and what was done too":        {sibling(), leaving(parentRun()), leaving(parentRun()), true, true},
-		"what was done was on another claim":    {sibling(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationClaim] = claimPrefix + "x" }), nil, nil, false, false},
+		"what was done was on another claim":    {sibling(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationVolumeClaim] = claimPrefix + "x" }), nil, nil, false, false},
 		"what was done was of another workflow": {sibling(func(r *v1alpha1.Run) { r.OwnerReferences[0].UID = "an earlier release" }), nil, nil, false, false},
 	}
 	for name, tc := range cases {

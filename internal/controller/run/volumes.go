@@ -28,7 +28,7 @@ const rootCA = "kube-root-ca.crt"
 
 // claimVolume is the volume of a durable Run: what else is a volume of its own is
 // a folder of it.
-const claimVolume = "claim"
+const claimVolume = "volume-claim"
 
 // Sizes of what nobody chooses the size of.
 var (

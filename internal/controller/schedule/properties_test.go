@@ -217,7 +217,7 @@ func TestWhoseRunsAreItsOwn(t *testing.T) {
 func TestRunsShareNothingWithTheirSchedule(t *testing.T) {
 	s := nightly(func(s *v1alpha1.Schedule) {
 		s.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}
-		s.Spec.RunTemplate.Labels = map[string]string{"team": "harbor", "helm.toolkit.fluxcd.io/name": "apps", "deckhand.dev/node": "forged"}
+		s.Spec.RunTemplate.Labels = map[string]string{"team": "harbor", "helm.toolkit.fluxcd.io/name": "apps", "deckhand.dev/workflow-node": "forged"}
 	})
 	run := runOf(s, gen.Noon)
 	if want := map[string]string{"team": "harbor", v1alpha1.LabelSchedule: "audit"}; !cmp.Equal(run.Labels, want) {

@@ -43,8 +43,8 @@ func hashed(name, of string) string {
 
 // placeOf is where a child is.
 func placeOf(c *v1alpha1.Run) place {
-	at := place{node: c.Labels[v1alpha1.LabelNode]}
-	for _, label := range []string{v1alpha1.LabelIndex, v1alpha1.LabelIteration} {
+	at := place{node: c.Labels[v1alpha1.LabelWorkflowNode]}
+	for _, label := range []string{v1alpha1.LabelItemIndex, v1alpha1.LabelIteration} {
 		if n, err := strconv.Atoi(c.Labels[label]); err == nil {
 			at.number = n
 		}
@@ -69,10 +69,10 @@ func succeeded(c *v1alpha1.Run) bool {
 func (t *turn) childOf(at place, p *purse) child {
 	n, in := t.program.Node(at.node), t.mind.inputs[at]
 	labels := outcome.Inherited(t.run.Labels)
-	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelNode] = t.run.Name, at.node
+	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = t.run.Name, at.node
 	switch {
 	case n.ForEach != nil:
-		labels[v1alpha1.LabelIndex] = strconv.Itoa(at.number)
+		labels[v1alpha1.LabelItemIndex] = strconv.Itoa(at.number)
 	case n.Loop != nil:
 		labels[v1alpha1.LabelIteration] = strconv.Itoa(at.number)
 	}
@@ -82,7 +82,7 @@ func (t *turn) childOf(at place, p *purse) child {
 			Namespace:       t.run.Namespace,
 			Name:            nameOf(t.run, n, at.number),
 			Labels:          labels,
-			Annotations:     map[string]string{v1alpha1.AnnotationVersion: t.hash(n)},
+			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: t.hash(n)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(t.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{
@@ -99,7 +99,7 @@ func (t *turn) childOf(at place, p *purse) child {
 		c.Spec.Input = &runtime.RawExtension{Raw: in.input}
 	}
 	if root := shareRoot(t.world, n.Name); root != "" {
-		c.Annotations[v1alpha1.AnnotationClaim] = run.SharedClaim(t.run, root)
+		c.Annotations[v1alpha1.AnnotationVolumeClaim] = run.SharedClaim(t.run, root)
 	}
 	return child{place: at, run: c, spare: spareOf(t.run, at)}
 }

@@ -65,11 +65,11 @@ nodes:
 	c.step()
 	want := run.SharedClaim(c.run, "build")
 	for _, name := range []string{"x-build", "x-test", "x-ship"} {
-		if got := c.child(name).Annotations[v1alpha1.AnnotationClaim]; got != want {
+		if got := c.child(name).Annotations[v1alpha1.AnnotationVolumeClaim]; got != want {
 			t.Errorf("%s has the claim %q, want %q", name, got, want)
 		}
 	}
-	if got := c.child("x-alone").Annotations[v1alpha1.AnnotationClaim]; got != "" {
+	if got := c.child("x-alone").Annotations[v1alpha1.AnnotationVolumeClaim]; got != "" {
 		t.Errorf("x-alone has the claim %q", got)
 	}
 }

@@ -154,7 +154,7 @@ func pinned(r *v1alpha1.Run) string {
 	if owner == nil || owner.Kind != "Run" || owner.APIVersion != v1alpha1.GroupVersion.String() {
 		return ""
 	}
-	return r.Annotations[v1alpha1.AnnotationVersion]
+	return r.Annotations[v1alpha1.AnnotationRevisionHash]
 }
 
 // stored is a version kept in its ConfigMaps; nil: it is not there, or not what the
@@ -234,7 +234,7 @@ func (r *Reconciler) claims(ctx context.Context, parent *v1alpha1.Run) ([]corev1
 	busy := map[string]bool{}
 	for i := range own {
 		var pods corev1.PodList
-		if err := r.client.List(ctx, &pods, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelClaim: own[i].Name}); err != nil {
+		if err := r.client.List(ctx, &pods, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelVolumeClaim: own[i].Name}); err != nil {
 			return nil, nil, fmt.Errorf("listing Pods: %w", err)
 		}
 		busy[own[i].Name] = run.Occupied(own[i].Name, pods.Items)

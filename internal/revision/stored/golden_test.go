@@ -112,7 +112,7 @@ func decode(file string, data []byte) (any, error) {
 	switch name := filepath.Base(file); {
 	case strings.HasPrefix(name, "agent"):
 		return stored.DecodeAgent(data)
-	case strings.HasPrefix(name, "snapshot"):
+	case strings.HasPrefix(name, "runner"):
 		return stored.DecodeVersion[task.Snapshot]("snapshot for the runner", task.Version, data)
 	}
 	return stored.DecodeWorkflow(data)

@@ -249,7 +249,7 @@ def kernel():
     attempt("the kernel's handler of crashes", lambda: open("/proc/sys/kernel/core_pattern", "w"))
     attempt("sysrq", lambda: open("/proc/sysrq-trigger", "w"))
     attempt("cgroups", lambda: open(next(iter(glob.glob("/sys/fs/cgroup/**/cgroup.procs", recursive=True)), "/sys/fs/cgroup/cgroup.procs"), "w"))
-    attempt("forging a last word", lambda: json.dump(FORGED, open("/deckhand/last-word", "w")))
+    attempt("forging a termination message", lambda: json.dump(FORGED, open("/deckhand/termination-log", "w")))
 
 
 def connection():
