@@ -161,10 +161,6 @@ type ScheduleStatus struct {
 	// Schedule is suspended or not Ready.
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// handledTime is the time up to which all times are handled: a Run was created, or the time
-	// was skipped or missed.
-	// +optional
-	HandledTime *metav1.Time `json:"handledTime,omitempty"`
 	// missed is the number of times without a Run: it was too late, or another Run was active.
 	// +optional
 	Missed int64 `json:"missed,omitempty"`
@@ -178,6 +174,19 @@ type ScheduleStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// internal is data that the operator keeps between reconciliations. It is not part of the
+	// API: its fields may change in any release.
+	// +optional
+	Internal ScheduleInternal `json:"internal,omitzero"`
+}
+
+// ScheduleInternal is data that the operator keeps between reconciliations. It is not part of
+// the API: its fields may change in any release.
+type ScheduleInternal struct {
+	// handledTime is the time up to which all times are handled: a Run was created, or the time
+	// was skipped or missed.
+	// +optional
+	HandledTime *metav1.Time `json:"handledTime,omitempty"`
 }
 
 // ScheduleList is a list of Schedules.

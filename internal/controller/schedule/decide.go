@@ -65,10 +65,10 @@ func (w world) base() time.Time {
 	switch {
 	case s.ObservedGeneration == 0: // nobody has looked yet
 		return w.schedule.CreationTimestamp.Time
-	case s.HandledTime == nil, s.NextScheduleTime == nil, !w.due(s.HandledTime.Time).Equal(s.NextScheduleTime.Time), s.HandledTime.Sub(w.now) > maxAhead:
+	case s.Internal.HandledTime == nil, s.NextScheduleTime == nil, !w.due(s.Internal.HandledTime.Time).Equal(s.NextScheduleTime.Time), s.Internal.HandledTime.Sub(w.now) > maxAhead:
 		return w.now.Truncate(time.Second)
 	}
-	return s.HandledTime.Time
+	return s.Internal.HandledTime.Time
 }
 
 func invalid(w world, p plan) (plan, bool) {
@@ -237,5 +237,5 @@ func succeeded(run *v1alpha1.Run) bool {
 
 // recorded says whether the status tells that a Run was made.
 func recorded(s *v1alpha1.Schedule, run *v1alpha1.Run) bool {
-	return s.Status.HandledTime != nil && !timeOf(run).After(s.Status.HandledTime.Time)
+	return s.Status.Internal.HandledTime != nil && !timeOf(run).After(s.Status.Internal.HandledTime.Time)
 }

@@ -102,10 +102,10 @@ func wrong(c *cluster) string {
 func unaccounted(c *cluster) string {
 	w := c.world()
 	s := c.schedule.Status
-	times := int64(w.calendar.count(c.schedule.CreationTimestamp.Time, s.HandledTime.Time, 1<<20))
+	times := int64(w.calendar.count(c.schedule.CreationTimestamp.Time, s.Internal.HandledTime.Time, 1<<20))
 	made := int64(0)
 	for name := range c.made {
-		if name <= nameOf(c.schedule.Name, s.HandledTime.Time) {
+		if name <= nameOf(c.schedule.Name, s.Internal.HandledTime.Time) {
 			made++
 		}
 	}

@@ -26,7 +26,7 @@ func statusOf(w world, p plan) v1alpha1.ScheduleStatus {
 	}
 	s.NextScheduleTime = nil
 	if !p.handled.IsZero() {
-		s.HandledTime = stamp(p.handled)
+		s.Internal.HandledTime = stamp(p.handled)
 		s.NextScheduleTime = stamp(w.due(p.handled))
 	}
 	if !p.made.IsZero() {
