@@ -1,12 +1,9 @@
 package auth
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +13,8 @@ import (
 	"unicode"
 
 	"golang.org/x/net/http/httpguts"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 )
@@ -23,8 +22,6 @@ import (
 const (
 	// tokenTimeout bounds one request for a token.
 	tokenTimeout = 30 * time.Second
-	// maxToken bounds its answer.
-	maxToken = 64 << 10
 	// early is how long before its end a token is no longer used.
 	early = 30 * time.Second
 	// lifetime is that of a token that does not say.
@@ -70,8 +67,8 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 		return "", t.wrap(err)
 	}
 	t.refused = nil
-	t.token, t.until = got.Token, t.options.Now().Add(got.life())
-	t.options.Learn(redact.Secret{Name: t.options.Auth.Secret, Key: "access-token", Value: []byte(got.Token)})
+	t.token, t.until = got.AccessToken, t.options.Now().Add(life(got))
+	t.options.Learn(redact.Secret{Name: t.options.Auth.Secret, Key: "access-token", Value: []byte(got.AccessToken)})
 	return t.token, nil
 }
 
@@ -79,38 +76,72 @@ func (t *tokens) wrap(err error) error {
 	return fmt.Errorf("getting a token from %s: %w", t.options.Auth.TokenURL, err)
 }
 
-// request asks for a token, in one of two ways: some servers read who asks only in
-// the body.
-func (t *tokens) request(ctx context.Context, keys []string) (issued, error) {
+// request asks for a token, in one of two ways: some servers read the client's
+// credentials only in the body.
+func (t *tokens) request(ctx context.Context, keys []string) (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
-	got, err := t.ask(ctx, keys, inHeader)
+	config := clientcredentials.Config{
+		ClientID: keys[0], ClientSecret: keys[1], TokenURL: t.options.Auth.TokenURL, Scopes: t.options.Auth.Scopes,
+		AuthStyle: oauth2.AuthStyleInHeader,
+	}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
+	got, err := t.ask(ctx, &config)
 	if refused, ok := errors.AsType[*TokenError](err); ok && refused.isClient() {
-		got, err = t.ask(ctx, keys, inBody)
+		config.AuthStyle = oauth2.AuthStyleInParams
+		got, err = t.ask(ctx, &config)
 	}
 	return got, err
 }
 
-// A style is where a client says who it is.
-type style int
-
-const (
-	inHeader style = iota
-	inBody
-)
-
-// An issued token, or why there is none.
-type issued struct {
-	Token   string  `json:"access_token"`
-	Type    string  `json:"token_type"`
-	Expires float64 `json:"expires_in"`
-	Error   string  `json:"error"`
+// client sends requests for tokens. It follows no redirect: credentials go to one host.
+func (t *tokens) client() *http.Client {
+	return &http.Client{
+		Transport:     tokenTransport{t.base},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
-func (i issued) life() time.Duration {
+// tokenTransport keeps no connection after a request, and reads each answer as JSON, as
+// RFC 6749, section 5.1 has it: the library reads forms too, and takes JSON for one where a
+// server labels it as text.
+type tokenTransport struct{ base http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Close = true
+	req.Header.Set("Accept", "application/json")
+	resp, err := t.base.RoundTrip(req)
+	if err == nil {
+		resp.Header.Set("Content-Type", "application/json")
+	}
+	return resp, err
+}
+
+// ask makes one request. Nothing of the server's answer but its error code is in an error.
+func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config) (*oauth2.Token, error) {
+	got, err := c.Token(ctx)
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return nil, &TokenError{Status: refused.Response.StatusCode, Code: word(refused.ErrorCode), Secret: t.options.Auth.Secret}
+	}
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return nil, failed.Err
+	}
+	switch {
+	case err != nil || !httpguts.ValidHeaderFieldValue(got.AccessToken):
+		return nil, errors.New("its answer has no access_token in it")
+	case !strings.EqualFold(got.Type(), "bearer"):
+		return nil, fmt.Errorf("it gave a token of type %s; only bearer tokens can be sent", word(got.TokenType))
+	}
+	return got, nil
+}
+
+// life is for how long a token is used. The library's Expiry is by the machine's clock.
+func life(token *oauth2.Token) time.Duration {
 	d := lifetime
-	if i.Expires > 0 {
-		d = min(time.Duration(min(i.Expires, maxLife.Seconds()))*time.Second, maxLife)
+	if seconds, ok := token.Extra("expires_in").(float64); ok && seconds > 0 {
+		d = time.Duration(min(seconds, maxLife.Seconds())) * time.Second
 	}
 	return max(d-early, d/2)
 }
@@ -162,51 +193,6 @@ func (e *TokenError) IsFinal() bool {
 // isClient reports whether the server did not accept who asked.
 func (e *TokenError) isClient() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusBadRequest && e.Code == "invalid_client"
-}
-
-func (t *tokens) ask(ctx context.Context, keys []string, s style) (issued, error) {
-	form := url.Values{"grant_type": {"client_credentials"}}
-	if scopes := t.options.Auth.Scopes; len(scopes) > 0 {
-		form.Set("scope", strings.Join(scopes, " "))
-	}
-	if s == inBody {
-		form.Set("client_id", keys[0])
-		form.Set("client_secret", keys[1])
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.options.Auth.TokenURL, strings.NewReader(form.Encode()))
-	if err != nil {
-		return issued{}, err
-	}
-	req.Close = true
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	if s == inHeader {
-		req.SetBasicAuth(url.QueryEscape(keys[0]), url.QueryEscape(keys[1]))
-	}
-	resp, err := t.base.RoundTrip(req) // and so follows no redirect
-	if err != nil {
-		return issued{}, err
-	}
-	defer resp.Body.Close()
-	return t.read(resp)
-}
-
-func (t *tokens) read(resp *http.Response) (issued, error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
-	if err != nil {
-		return issued{}, err
-	}
-	var got issued
-	malformed := json.Unmarshal(body, &got) != nil
-	switch {
-	case resp.StatusCode != http.StatusOK:
-		return issued{}, &TokenError{Status: resp.StatusCode, Code: word(got.Error), Secret: t.options.Auth.Secret}
-	case malformed || got.Token == "" || !httpguts.ValidHeaderFieldValue(got.Token):
-		return issued{}, errors.New("its answer has no access_token in it")
-	case !strings.EqualFold(cmp.Or(got.Type, "bearer"), "bearer"):
-		return issued{}, fmt.Errorf("it gave a token of type %s; only bearer tokens can be sent", word(got.Type))
-	}
-	return got, nil
 }
 
 // word is a short text from outside as a part of one of our lines.
