@@ -27,7 +27,10 @@ type rule struct {
 	again   bool // what it matches is not ignored after all
 }
 
-// rules say what is ignored in one directory and below, the weightiest last.
+// rules say what is ignored in one directory and below; the last that matches decides.
+// They are read here because go-git's own (plumbing/format/gitignore, v5.19.3) differ from
+// git's in three of the cases of TestRulesAreThoseOfGit: "foo/**" ignores foo itself, "!*/"
+// takes back files below, and "[!0-9]" matches digits. What differs would be published.
 type rules struct {
 	list []rule
 	// all is set below a directory that is ignored as a whole.
