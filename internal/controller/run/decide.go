@@ -161,24 +161,6 @@ func unresolved(w world) (plan, bool) {
 	return patiently(w, v1alpha1.ReasonPending, w.obstacle), true
 }
 
-// byItself ends what is said of something that is waited for.
-const byItself = "; the Run continues when it exists"
-
-// patiently waits for something outside the Run, limits.pending at most, and as
-// long as it takes while it is paused.
-func patiently(w world, reason, message string) plan {
-	if wantsPause(w) {
-		return waiting(v1alpha1.ReasonPaused, sentence(toldPaused, message), 0)
-	}
-	limit := w.limits().pending
-	left := limit - w.now.Sub(w.pendingSince())
-	if left <= 0 {
-		message, _, _ = strings.Cut(message, byItself) // not any more
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, message))
-	}
-	return waiting(reason, message, left)
-}
-
 // maxTask is the most bytes of a task. All annotations of a pod share 256 KiB
 // with the signals, and each Run costs the cluster's store several copies.
 const maxTask = 48 << 10

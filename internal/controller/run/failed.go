@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -47,7 +48,7 @@ func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (
 // failurePlan is the plan that reports why another one could not be carried out. None of
 // what that was to record is recorded: it is decided again.
 func failurePlan(w world, p plan, err error) plan {
-	text := task.Cut(denial.Describe(err), task.MaxMessage)
+	text := task.Cut(denial.Describe(err), outcome.MaxCause)
 	var next plan
 	switch {
 	case isOver(w.run):
@@ -77,10 +78,10 @@ func cannotStart(w world, p plan, text string, err error) plan {
 		return patiently(w, v1alpha1.ReasonPending, text)
 	}
 	reason := reasonWhile(w, p)
-	if messageOf(w.run) == text {
+	if outcome.TrimUntil(messageOf(w.run)) == text {
 		return patiently(w, reason, text)
 	}
-	return waiting(reason, text, 0)
+	return waiting(reason, untilPending(w, text), 0)
 }
 
 // reasonWhile is the reason of a Run while a step of it fails. The message of one

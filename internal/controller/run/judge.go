@@ -209,7 +209,7 @@ func budget(run *v1alpha1.Run, c charge) int32 {
 func again(w world, v verdict) plan {
 	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d follows, because %s", w.attempt()+1, v.message)
 	if v.charge == chargeNone {
-		reason, message = v.reason, v.message
+		reason, message = v.reason, untilPending(w, v.message)
 	}
 	message = task.Cut(message, task.MaxMessage)
 	if pod := w.pod(); alive(pod) {

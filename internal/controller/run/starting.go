@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
 // pullGrace is how long an image may fail to be pulled: long enough for a
@@ -32,7 +33,7 @@ func starting(w world) (plan, bool) {
 		return p, true
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
-		p := patiently(w, v1alpha1.ReasonUnschedulable, sentence(unplaced, beyond(w.trouble))+"; "+toPlace(unplaced))
+		p := patiently(w, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, beyond(w.trouble)), ".")+". "+toPlace(unplaced))
 		if forVolume(unplaced) {
 			p = askingAgain(p) // the scheduler may know of a deleted claim before the cache
 		}
@@ -44,7 +45,11 @@ func starting(w world) (plan, bool) {
 	if w.trouble != "" {
 		return askingAgain(patiently(w, v1alpha1.ReasonPending, "The pod does not start: "+w.trouble)), true
 	}
-	return askingAgain(patiently(w, reason, begins)), true
+	p := patiently(w, reason, begins)
+	if p.reason == reason {
+		p.message = begins // nothing is in its way
+	}
+	return askingAgain(p), true
 }
 
 // askingAgain looks soon for what keeps a pod from starting: no event wakes the
@@ -100,9 +105,9 @@ func beyond(trouble string) string {
 // toPlace is what to do for a pod that no node takes, by the scheduler's message.
 func toPlace(unplaced string) string {
 	if forVolume(unplaced) {
-		return "correct workspace.storageClassName of the Agent, or see to the StorageClass"
+		return "Correct spec.workspace.storageClassName of the Agent, or the StorageClass"
 	}
-	return "make room, or change podTemplate of the Agent"
+	return "Free resources on the cluster nodes, or change spec.podTemplate of the Agent"
 }
 
 // forVolume reports whether the scheduler's message is about the Run's claim. It writes
@@ -177,5 +182,10 @@ func pulling(w world, s *corev1.ContainerStatus, why string) plan {
 	if left <= 0 {
 		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s); correct %s, or add imagePullSecrets to podTemplate of the Agent", s.Image, grace, why, imageField(s.Name)))
 	}
-	return waiting(v1alpha1.ReasonImagePulling, fmt.Sprintf("Image %q cannot be pulled yet (%s)", s.Image, why), left)
+	limit := "limits.pending"
+	if grace == pullGrace {
+		limit = fmt.Sprintf("%s for pulling an image", grace)
+	}
+	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", s.Image, why)
+	return waiting(v1alpha1.ReasonImagePulling, outcome.Until(message, w.now.Add(left), grace, limit), left)
 }

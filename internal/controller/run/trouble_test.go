@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
 )
 
 // Events are read only where nothing else says why a pod does not start: a pod
@@ -69,18 +70,18 @@ func TestWhenEventsHappened(t *testing.T) {
 
 // A pod that is not placed says why once, and what to do about just that.
 func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
-	const full, unbound = "0/1 nodes are available: 1 Insufficient memory.", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-	const missing = `0/1 nodes are available: persistentvolumeclaim "c" bound to non-existent persistentvolume "v".`
+	const full, unbound = "0/1 nodes are available: 1 Insufficient memory", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+	const missing = `0/1 nodes are available: persistentvolumeclaim "c" bound to non-existent persistentvolume "v"`
 	for name, tc := range map[string]struct{ scheduler, trouble, want string }{
-		"in the scheduler's words": {full, "", full + "; make room, or change podTemplate of the Agent"},
+		"in the scheduler's words": {full + ".", "", full + ". Free resources on the cluster nodes, or change spec.podTemplate of the Agent"},
 		"and not again in its event's": {
-			full, "FailedScheduling: " + full,
-			full + "; make room, or change podTemplate of the Agent",
+			full + ".", "FailedScheduling: " + full,
+			full + ". Free resources on the cluster nodes, or change spec.podTemplate of the Agent",
 		},
-		"in the scheduler's words of a volume": {missing, "", missing + "; correct workspace.storageClassName of the Agent, or see to the StorageClass"},
+		"in the scheduler's words of a volume": {missing + ".", "", missing + ". Correct spec.workspace.storageClassName of the Agent, or the StorageClass"},
 		"in its volume's words": {
-			unbound, `ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`,
-			unbound + `: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found; correct workspace.storageClassName of the Agent, or see to the StorageClass`,
+			unbound + ".", `ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`,
+			unbound + `.: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found. Correct spec.workspace.storageClassName of the Agent, or the StorageClass`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 			c.pod(1).Status.Conditions[0].Message = tc.scheduler
 			c.trouble = tc.trouble
 			c.step()
-			if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || messageOf(c.run) != tc.want {
+			if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || outcome.TrimUntil(messageOf(c.run)) != tc.want {
 				t.Errorf("the Run is %s: %s\nwant %s", reasonOf(c.run), messageOf(c.run), tc.want)
 			}
 		})
@@ -146,12 +147,13 @@ func TestGivenUpPromisesNothing(t *testing.T) {
 	c.step()
 	const missing = "Secret git is not there"
 	w := c.world()
-	if got := patiently(w, v1alpha1.ReasonSecretMissing, missing+byItself+" within two minutes").message; got != missing+byItself+" within two minutes" {
+	const promise = missing + "; the Run continues within two minutes after it exists" // runner/config
+	if got := patiently(w, v1alpha1.ReasonSecretMissing, promise).message; got != promise+". Waits until 12:10:00 UTC (limits.pending)" {
 		t.Errorf("while it waits, it says: %s", got)
 	}
 	w.now = w.now.Add(w.limits().pending)
 	want := "Timed out after 10m0s (limits.pending) waiting for: " + missing + ". Fix the cause and create a new Run"
-	if got := patiently(w, v1alpha1.ReasonSecretMissing, missing+byItself+" within two minutes").message; got != want {
+	if got := patiently(w, v1alpha1.ReasonSecretMissing, promise).message; got != want {
 		t.Errorf("at the end it says: %s", got)
 	}
 }

@@ -163,11 +163,11 @@ func unresolved(w world) (plan, bool) {
 		return failure(v1alpha1.ReasonMisconfigured, w.obstacle), true
 	}
 	limit := pendingLimit(w)
-	left := limit - w.now.Sub(pendingSince(w))
-	if left <= 0 {
+	until := pendingSince(w).Add(limit)
+	if !until.After(w.now) {
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, w.obstacle)), true
 	}
-	return waiting(v1alpha1.ReasonPending, w.obstacle, left), true
+	return waiting(v1alpha1.ReasonPending, outcome.Until(w.obstacle, until, limit, "limits.pending"), until.Sub(w.now)), true
 }
 
 // pendingSince is since when the Run waits. What it waited while it was paused

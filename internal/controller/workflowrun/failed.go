@@ -46,7 +46,7 @@ func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (
 // failurePlan is the plan that reports why another one could not be carried out. None of
 // what that was to record is recorded, unless it ends the Run: it is decided again.
 func failurePlan(w world, p plan, err error) plan {
-	text := task.Cut(denial.Describe(err), task.MaxMessage)
+	text := task.Cut(denial.Describe(err), outcome.MaxCause)
 	next := plan{Outcome: outcome.Of(w.run.Status), wake: sooner(p.wake, refusedInterval)}
 	switch {
 	case !active(w):
@@ -65,10 +65,10 @@ func failurePlan(w world, p plan, err error) plan {
 // cannotBegin waits until a Run can begin, limits.pending at most.
 func cannotBegin(w world, p plan, text string) plan {
 	limit := pendingLimit(w)
-	left := limit - w.now.Sub(pendingSince(w))
-	if left <= 0 {
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending). %s. Then create a new Run", limit, text))
+	until := pendingSince(w).Add(limit)
+	if !until.After(w.now) {
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending): %s. Then create a new Run", limit, text))
 	}
-	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, text, sooner(p.wake, left)
+	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, outcome.Until(text, until, limit, "limits.pending"), sooner(p.wake, until.Sub(w.now))
 	return p
 }

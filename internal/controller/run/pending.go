@@ -1,0 +1,43 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/outcome"
+)
+
+// The ends of messages about what a Run waits for: the operator's about a missing
+// object, the start of the runner's (runner/config, runner/fetch), and of a request that
+// failed (denial.Describe). They are not true of a Run that has stopped waiting.
+const (
+	continues = "; the Run continues "
+	byItself  = continues + "when it exists"
+	tryAgain  = ". The operator tries again"
+)
+
+// patiently waits for something outside the Run, limits.pending at most, and as
+// long as it takes while it is paused.
+func patiently(w world, reason, message string) plan {
+	if wantsPause(w) {
+		return waiting(v1alpha1.ReasonPaused, sentence(toldPaused, message), 0)
+	}
+	limit := w.limits().pending
+	left := limit - w.now.Sub(w.pendingSince())
+	if left <= 0 {
+		message, _, _ = strings.Cut(outcome.TrimUntil(message), continues)
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, strings.TrimSuffix(message, tryAgain)))
+	}
+	return waiting(reason, untilPending(w, message), left)
+}
+
+// untilPending adds to a message until when limits.pending lets the Run wait.
+func untilPending(w world, message string) string {
+	limit := w.limits().pending
+	until := w.pendingSince().Add(limit)
+	if !until.After(w.now) {
+		return message
+	}
+	return outcome.Until(message, until, limit, "limits.pending")
+}
