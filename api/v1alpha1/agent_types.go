@@ -59,7 +59,7 @@ type AgentSpec struct {
 	// makes the Agent not Ready, reason InstructionsInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long material into files of the workspace"
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long texts into files of the workspace"
 	// +required
 	Instructions string `json:"instructions"`
 
@@ -96,7 +96,7 @@ type AgentSpec struct {
 	// name make the Agent not Ready, reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",message="each tool may be listed once: give one of the two another name"
+	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",message="must not contain two tools with the same name: give one of the two another name"
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
 
@@ -333,8 +333,8 @@ type PodTemplate struct {
 
 	// labels are added to the pod, at most 16. The pod also has the labels of its Run.
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="labels of deckhand.dev are Deckhand's own: choose another prefix"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="must not have the prefix deckhand.dev, which is reserved: choose another prefix"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="the name of a label must have at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -355,7 +355,7 @@ type PodTemplate struct {
 	// golang:1.26 is pulled from mirror.example.com/hub/library/golang:1.26. Default: the chart
 	// value imageMirror.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$')",message="must be a registry, maybe with a path, without scheme and without / at the end: write mirror.example.com/hub"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$')",message="must be a registry with an optional path, without scheme and without / at the end: write mirror.example.com/hub"
 	// +optional
 	ImageMirror string `json:"imageMirror,omitempty"`
 

@@ -35,7 +35,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.request) || self.metadata.name == self.spec.run + '.' + self.spec.request || self.metadata.name.startsWith(self.spec.run + '.' + self.spec.request + '.') && self.metadata.name.substring(size(self.spec.run + '.' + self.spec.request + '.')).matches('^[1-9][0-9]{0,2}$')",messageExpression="'metadata.name must be ' + self.spec.run + '.' + self.spec.request + ' (<run>.<request>), so that a request is decided once. If a Decision of this name was refused, name the next one ' + self.spec.run + '.' + self.spec.request + '.2'"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.request) || !self.metadata.name.contains('.')",message="metadata.name contains a dot, which only the name <run>.<request> of a Decision with spec.request has: use a name without dots, or metadata.generateName"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 144",message="metadata.name is longer than 144 characters, which is the most that the status of a Run lists"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 144",message="metadata.name must have at most 144 characters, because the status of the Run lists it"
 type Decision struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -187,7 +187,7 @@ const (
 
 // DecisionStatus shows whether a Run acted on a Decision.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || oldSelf.conditions.filter(c, c.type == 'Applied' && c.status != 'Unknown').all(o, has(self.conditions) && self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason))",message="Applied is True or False, and cannot be changed any more"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || oldSelf.conditions.filter(c, c.type == 'Applied' && c.status != 'Unknown').all(o, has(self.conditions) && self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason))",message="the condition Applied is final and cannot be changed"
 type DecisionStatus struct {
 	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
@@ -199,7 +199,7 @@ type DecisionStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= 1024)",message="a condition's message is at most 1 KiB"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= 1024)",message="the message of a condition must have at most 1 KiB"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

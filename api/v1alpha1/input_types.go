@@ -7,7 +7,7 @@ import (
 // Input declares values that are given: as a list of fields, or as a JSON Schema. Exactly one
 // of the two is required.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.schema) != has(self.fields)",message="write schema or fields, one of the two: fields: [{name: topic}]"
+// +kubebuilder:validation:XValidation:rule="has(self.schema) != has(self.fields)",message="exactly one of schema and fields is required: write fields: [{name: topic}]"
 type Input struct {
 	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep, without $ref,
 	// oneOf, anyOf, allOf and not. Use it instead of fields if a value needs more than a type.
@@ -28,7 +28,7 @@ type Input struct {
 
 // Field declares one value of an input.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.schema) || !has(self.type)",message="a schema includes the type: remove type"
+// +kubebuilder:validation:XValidation:rule="!has(self.schema) || !has(self.type)",message="schema and type are not allowed together: remove type, because a schema includes the type"
 type Field struct {
 	// name is the name of the field. Expressions read it as input.<name>.
 	// +kubebuilder:validation:MaxLength=40

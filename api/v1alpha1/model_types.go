@@ -28,7 +28,7 @@ import (
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.spec.endpoint`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.fallbacks) || !(self.metadata.name in self.spec.fallbacks)",message="a Model is no fallback of itself: remove it from spec.fallbacks"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.fallbacks) || !(self.metadata.name in self.spec.fallbacks)",message="spec.fallbacks must not contain the Model itself: remove it"
 type Model struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -50,12 +50,12 @@ type Model struct {
 // ModelSpec is how requests reach a language model. It can be changed at any time; an active
 // Run keeps the settings with which it started.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'provider ' + self.provider + ' needs an endpoint: write endpoint: https://host/v1'"
-// +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is for provider Azure, and this is provider ' + self.provider + ': remove azure'"
-// +kubebuilder:validation:XValidation:rule="!has(self.deepSeek) || self.provider == 'DeepSeek'",messageExpression="'deepSeek is for provider DeepSeek, and this is provider ' + self.provider + ': remove deepSeek'"
-// +kubebuilder:validation:XValidation:rule="!has(self.kimi) || self.provider == 'Kimi'",messageExpression="'kimi is for provider Kimi, and this is provider ' + self.provider + ': remove kimi'"
-// +kubebuilder:validation:XValidation:rule="!has(self.custom) || self.provider == 'Custom'",messageExpression="'custom is for provider Custom, and this is provider ' + self.provider + ': remove custom'"
-// +kubebuilder:validation:XValidation:rule="has(self.custom) || self.provider != 'Custom'",message="provider Custom needs the name of a driver that the runner was built with: write custom: {driver: parrot}"
+// +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'endpoint is required for provider ' + self.provider + ': write endpoint: https://host/v1'"
+// +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is only allowed for provider Azure, and not for ' + self.provider + ': remove azure'"
+// +kubebuilder:validation:XValidation:rule="!has(self.deepSeek) || self.provider == 'DeepSeek'",messageExpression="'deepSeek is only allowed for provider DeepSeek, and not for ' + self.provider + ': remove deepSeek'"
+// +kubebuilder:validation:XValidation:rule="!has(self.kimi) || self.provider == 'Kimi'",messageExpression="'kimi is only allowed for provider Kimi, and not for ' + self.provider + ': remove kimi'"
+// +kubebuilder:validation:XValidation:rule="!has(self.custom) || self.provider == 'Custom'",messageExpression="'custom is only allowed for provider Custom, and not for ' + self.provider + ': remove custom'"
+// +kubebuilder:validation:XValidation:rule="has(self.custom) || self.provider != 'Custom'",message="custom is required for provider Custom: write custom: {driver: parrot}, with the name of a driver of the custom runner"
 type ModelSpec struct {
 	// provider is the provider, which determines the API and the default endpoint.
 	// OpenAICompatible and AnthropicCompatible are for any other server with one of these APIs.

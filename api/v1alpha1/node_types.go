@@ -6,12 +6,12 @@ import (
 
 // Node is a node of a Workflow. Exactly one of agent, workflow and approval is required.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="a node is one of agent, workflow and approval: write agent: reviewer"
-// +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop do not go together: put the loop into a Workflow of its own and name it here"
-// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.input) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.maxRetries) || has(self.workspace))",message="an approval has a message and nothing to work with: remove prompt, input, forEach, loop, limits, maxRetries and workspace"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.maxRetries) || has(self.workspace))",message="a workflow takes input and no prompt: write input, and remove prompt, maxRetries and workspace"
-// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what the agent is to do: write prompt, or input as the Agent declares it"
-// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="items work side by side, each in a workspace of its own: remove workspace or forEach"
+// +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="exactly one of agent, workflow and approval is required: write agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop are not allowed together: move the loop into another Workflow, and name that in workflow"
+// +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.input) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.maxRetries) || has(self.workspace))",message="prompt, input, forEach, loop, limits, maxRetries and workspace are not allowed for an approval: remove them"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.maxRetries) || has(self.workspace))",message="prompt, maxRetries and workspace are not allowed for a workflow: remove them, and write input"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="prompt or input is required for an agent: write prompt, or input as the Agent declares it"
+// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.forEach)",message="workspace and forEach are not allowed together, because items run in parallel: remove one of the two"
 type Node struct {
 	// name is the name of the node. It is a part of the names of its child Runs. Expressions
 	// read a node write-tests as nodes.write_tests.
@@ -97,7 +97,7 @@ type Node struct {
 
 	// limits lower the limits of the Agent or Workflow for each child Run of this node. A limit
 	// that is not set here stays as they set it.
-	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
+	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is only allowed in spec.limits of an Agent: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 

@@ -2,7 +2,7 @@ package v1alpha1
 
 // PolicyRule allows, denies or asks about the tool calls that it matches.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.approvers) || self.answer == 'Ask'",message="approvers are for answer: Ask: write answer: Ask, or remove approvers"
+// +kubebuilder:validation:XValidation:rule="!has(self.approvers) || self.answer == 'Ask'",message="approvers is only allowed with answer: Ask: write answer: Ask, or remove approvers"
 type PolicyRule struct {
 	// name is the name of the rule in messages and in the log.
 	// +kubebuilder:validation:MaxLength=63

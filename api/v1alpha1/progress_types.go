@@ -7,7 +7,7 @@ import (
 // RunProgress is what the runner reports. Its size is bounded: the complete transcript is in
 // the log of the pod.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.pending) || size(self.pending) == 0 || !has(self.result) || !(has(self.result.text) || has(self.result.files))",message="a Run that waits for people has no text and files yet"
+// +kubebuilder:validation:XValidation:rule="!has(self.pending) || size(self.pending) == 0 || !has(self.result) || !(has(self.result.text) || has(self.result.files))",message="result.text and result.files are not allowed while pending has requests"
 type RunProgress struct {
 	// version is the version of the protocol between operator and runner. If the version of the
 	// runner is newer than that of the operator, the Run ends with reason Misconfigured.
@@ -58,7 +58,7 @@ type RunProgress struct {
 	// <run>.<id>.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.approvers) ? p.approvers.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="questions, arguments, schemas and groups have more than 6 KiB in total"
+	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.approvers) ? p.approvers.groups.map(g, size(bytes(g))).sum() : 0)).sum() <= 6144",message="questions, arguments, schemas and groups must have at most 6 KiB in total"
 	// +optional
 	Pending []PendingRequest `json:"pending,omitempty"`
 	// decided has the last 20 Decisions that the Run acted on or refused, oldest first.

@@ -8,7 +8,7 @@ import (
 // sent to another host after a redirect. If the server refuses a value, its Secret is read
 // again. While a Secret or a key is missing, a Run waits with reason SecretMissing.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.bearer), has(self.header), has(self.basic), has(self.oauthClientCredentials)].exists_one(x, x)",message="auth has exactly one of bearer, header, basic and oauthClientCredentials: write bearer: {tokenSecretRef: {name: github, key: token}}"
+// +kubebuilder:validation:XValidation:rule="[has(self.bearer), has(self.header), has(self.basic), has(self.oauthClientCredentials)].exists_one(x, x)",message="exactly one of bearer, header, basic and oauthClientCredentials is required: write bearer: {tokenSecretRef: {name: github, key: token}}"
 type Auth struct {
 	// bearer sends a token in the header Authorization.
 	// +optional
@@ -118,7 +118,7 @@ type Requests struct {
 type RequestTool struct {
 	// name is the name of the tool. The model sees <toolset>__<name>.
 	// +kubebuilder:validation:MaxLength=48
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,48}$')",message="must be a name that models take: at most 48 letters, digits, _ and -"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,48}$')",message="must be a valid name of a tool: at most 48 letters, digits, _ and -"
 	// +required
 	Name string `json:"name"`
 
@@ -144,7 +144,7 @@ type RequestTool struct {
 	// query are the parameters of the URL, at most 32. A parameter whose whole value is ${{
 	// input.x }} is omitted if the argument x is absent.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="a parameter has a name of at most 128 characters and a value of at most 1024"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="the name of a parameter must have at most 128 characters, and its value at most 1024"
 	// +optional
 	Query map[string]string `json:"query,omitempty"`
 

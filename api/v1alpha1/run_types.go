@@ -35,7 +35,7 @@ import (
 // +kubebuilder:printcolumn:name="Duration",type=string,priority=1,description="how long runners were alive",JSONPath=`.status.progress.usage.duration`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="the name of a Run is at most 63 lower-case letters, digits and -: it begins the names of its pods and Decisions, and is a label"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 lower-case letters, digits and -, because the names of pods and Decisions begin with it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.completionTime) || self.spec.desiredState == oldSelf.spec.desiredState",messageExpression="'spec.desiredState cannot be changed: Run ' + self.metadata.name + ' has finished; create another Run'",fieldPath=".spec.desiredState"
 type Run struct {
 	metav1.TypeMeta `json:",inline"`
@@ -45,14 +45,14 @@ type Run struct {
 
 	// spec is the work to do. Exactly one of agent and workflow is required. Only desiredState
 	// and ttlSecondsAfterFinished can be changed; to change anything else, create another Run.
-	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent)",message="spec.agent is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow)",message="spec.workflow is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt)",message="spec.prompt is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input)",message="spec.input is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user)",message="spec.user is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits)",message="spec.limits is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.maxRetries) == has(oldSelf.maxRetries) && (!has(self.maxRetries) || self.maxRetries == oldSelf.maxRetries)",message="spec.maxRetries is fixed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.maxDisruptions) == has(oldSelf.maxDisruptions) && (!has(self.maxDisruptions) || self.maxDisruptions == oldSelf.maxDisruptions)",message="spec.maxDisruptions is fixed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent)",message="spec.agent cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow)",message="spec.workflow cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt)",message="spec.prompt cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input)",message="spec.input cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user)",message="spec.user cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits)",message="spec.limits cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.maxRetries) == has(oldSelf.maxRetries) && (!has(self.maxRetries) || self.maxRetries == oldSelf.maxRetries)",message="spec.maxRetries cannot be changed: create another Run"
+	// +kubebuilder:validation:XValidation:rule="has(self.maxDisruptions) == has(oldSelf.maxDisruptions) && (!has(self.maxDisruptions) || self.maxDisruptions == oldSelf.maxDisruptions)",message="spec.maxDisruptions cannot be changed: create another Run"
 	// +required
 	Spec RunSpec `json:"spec"`
 
@@ -65,11 +65,11 @@ type Run struct {
 
 // RunSpec is the work of a Run.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="name an agent or a workflow, one of the two: write agent: reviewer"
-// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="say what to do: write a prompt, or input as the Agent declares it"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="a workflow takes input and no prompt: write input as the Workflow declares it, and remove prompt"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="of a workflow steps, tokens, cost, duration, pending and deadline are limited: remove modelCalls, toolCalls, depth, wait and whenReached, or set them on the Agents"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are for agents: set maxRetries on the nodes of the Workflow"
+// +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="exactly one of agent and workflow is required: write agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="prompt or input is required for an agent: write prompt, or input as the Agent declares it"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="prompt is not allowed for a workflow: remove prompt, and write input as the Workflow declares it"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="limits.modelCalls, toolCalls, depth, wait and whenReached are not allowed for a workflow: remove them, or set them in the Agents"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"
 type RunSpec struct {
 	// agent is the name of the Agent, in the same namespace, that does the work. While it does
 	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
@@ -96,8 +96,8 @@ type RunSpec struct {
 	// do not fit, the Run ends with reason TaskTooLarge before a pod is created.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: put long material into files"
-	// +kubebuilder:validation:XValidation:rule="self.matches('[^ \\t\\r\\n]')",message="must say what to do: write a prompt, or remove prompt"
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long texts into files of the workspace"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[^ \\t\\r\\n]')",message="must not be blank: write a prompt, or remove prompt"
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
@@ -121,7 +121,7 @@ type RunSpec struct {
 	// limits lower the limits of the Agent or Workflow for this Run. A value that is higher
 	// than theirs has no effect, and a limit that is not set here stays as they set it. For a
 	// workflow only steps, tokens, cost, duration, pending and deadline are allowed.
-	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is the Agent's to say: remove it"
+	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is only allowed in spec.limits of an Agent: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
@@ -176,9 +176,9 @@ const (
 // RunStatus is the observed state of a Run. The conditions Succeeded and Finished of a finished
 // Run never change.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="a Run has nodes, or steps, text and files of its own"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="a finished Run stays finished"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the outcome of a finished Run never changes"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="nodes is not allowed together with progress.recent, progress.result.text and progress.result.files"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="completionTime cannot be changed or removed"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the condition Succeeded of a finished Run cannot be changed"
 type RunStatus struct {
 	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
@@ -195,9 +195,9 @@ type RunStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.filter(c, !(c.type in ['Succeeded', 'Finished', 'Reconciling', 'Stalled'])).size() <= 4",message="other controllers may set at most 4 conditions: the others are the operator's"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= (c.type == 'Succeeded' ? 1024 : 256))",message="the message of Succeeded has at most 1 KiB, those of other conditions 256 bytes"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.reason) <= 64 && size(c.type) <= 64)",message="the type and the reason of a condition have at most 64 characters"
+	// +kubebuilder:validation:XValidation:rule="self.filter(c, !(c.type in ['Succeeded', 'Finished', 'Reconciling', 'Stalled'])).size() <= 4",message="other controllers may add at most 4 conditions to those of the operator"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= (c.type == 'Succeeded' ? 1024 : 256))",message="the message of Succeeded must have at most 1 KiB, and the messages of other conditions at most 256 bytes"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.reason) <= 64 && size(c.type) <= 64)",message="the type and the reason of a condition must have at most 64 characters"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -78,8 +78,8 @@ type Variable struct {
 	// name is the name of the variable. Variables that Deckhand sets, such as HOME and
 	// HTTP_PROXY, are not allowed.
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="must be a name of a variable: letters, digits and _"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['HOME', 'TMPDIR', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy']) && !self.startsWith('DECKHAND_')",message="is set by Deckhand: choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="must be the name of a variable: letters, digits and _, and no digit at the start"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['HOME', 'TMPDIR', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy']) && !self.startsWith('DECKHAND_')",message="must not be a variable that Deckhand sets: choose another name"
 	// +required
 	Name string `json:"name"`
 

@@ -32,7 +32,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name of a Schedule is at most 52 lower-case letters, digits and -: it begins the names of its Runs"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="metadata.name must have at most 52 lower-case letters, digits and -, because the names of its Runs begin with it"
 type Schedule struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -56,8 +56,8 @@ type ScheduleSpec struct {
 	// Schedule not Ready, reason ScheduleInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="write the time zone as timeZone: Europe/Berlin"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('@every')",message="@every has no fixed times: write minutes and hours, for example */15 * * * *"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="must not contain a time zone: write timeZone: Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('@every')",message="must not be @every, which has no fixed times: write minutes and hours, for example */15 * * * *"
 	// +required
 	Schedule string `json:"schedule"`
 
@@ -122,8 +122,8 @@ type ScheduleSpec struct {
 type RunTemplate struct {
 	// labels are labels of each Run, at most 16. The prefix deckhand.dev is reserved.
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="labels of deckhand.dev are Deckhand's own: choose another prefix"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="must not have the prefix deckhand.dev, which is reserved: choose another prefix"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="the name of a label must have at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 

@@ -3,20 +3,20 @@ package v1alpha1
 // Tool is an entry of spec.tools. Exactly one of builtin, agent, toolset and custom is
 // required.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="a tool is one of builtin, agent, toolset and custom: write - builtin: Files, or - agent: reviewer"
-// +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is for agent and custom: the names of built-in tools are fixed, those of a toolset begin with its name"
-// +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset) || (has(self.builtin) && self.builtin == 'Files')",message="allow and deny are for entries with several tools: toolset and builtin: Files. To leave out one tool, remove its entry"
+// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="exactly one of builtin, agent, toolset and custom is required: write - builtin: Files, or - agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is only allowed for agent and custom: remove it, because the names of other tools cannot be changed"
+// +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset) || (has(self.builtin) && self.builtin == 'Files')",message="allow and deny are only allowed for toolset and builtin: Files: remove them, or remove the entry to leave out its tool"
 // +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.builtin) || self.builtin != 'Files' || self.allow.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="allow names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
 // +kubebuilder:validation:XValidation:rule="!has(self.deny) || !has(self.builtin) || self.builtin != 'Files' || self.deny.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="deny names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"
-// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow names the only tools that the agent may call, deny the tools that it may not call: use one of the two"
-// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="the timeout of a toolset is its own: set spec.timeout of the Toolset"
-// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.agent)",message="an agent has no timeout: set limits.duration of that Agent, and remove timeout"
-// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="models take no tool of that name: add a name of at most 64 letters, digits, _ and -"
-// +kubebuilder:validation:XValidation:rule="!has(self.httpRequest) || (has(self.builtin) && self.builtin == 'HTTPRequest')",message="httpRequest is for the entry - builtin: HTTPRequest: move it there, or remove it"
-// +kubebuilder:validation:XValidation:rule="!has(self.browse) || (has(self.builtin) && self.builtin == 'Browse')",message="browse is for the entry - builtin: Browse: move it there, or remove it"
-// +kubebuilder:validation:XValidation:rule="!has(self.webSearch) || (has(self.builtin) && self.builtin == 'WebSearch')",message="webSearch is for the entry - builtin: WebSearch: move it there, or remove it"
-// +kubebuilder:validation:XValidation:rule="!has(self.delegation) || has(self.agent)",message="delegation is for entries that name an Agent: write - agent: reviewer, or remove delegation"
-// +kubebuilder:validation:XValidation:rule="!has(self.settings) || has(self.custom)",message="settings are for custom tools: write - custom: crm, or remove settings"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.deny)",message="allow and deny are not allowed together: remove one of the two"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.toolset)",message="timeout is not allowed for toolset: set spec.timeout of the Toolset"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.agent)",message="timeout is not allowed for agent: remove it, and set limits.duration of that Agent"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.name) || self.agent.matches('^[a-zA-Z0-9_-]{1,64}$')",message="the name of the Agent is not a valid name of a tool: add name, with at most 64 letters, digits, _ and -"
+// +kubebuilder:validation:XValidation:rule="!has(self.httpRequest) || (has(self.builtin) && self.builtin == 'HTTPRequest')",message="httpRequest is only allowed for builtin: HTTPRequest: move it there, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.browse) || (has(self.builtin) && self.builtin == 'Browse')",message="browse is only allowed for builtin: Browse: move it there, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.webSearch) || (has(self.builtin) && self.builtin == 'WebSearch')",message="webSearch is only allowed for builtin: WebSearch: move it there, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.delegation) || has(self.agent)",message="delegation is only allowed for agent: write - agent: reviewer, or remove delegation"
+// +kubebuilder:validation:XValidation:rule="!has(self.settings) || has(self.custom)",message="settings is only allowed for custom: write - custom: crm, or remove settings"
 type Tool struct {
 	// builtin is a tool of Deckhand:
 	//   - Files: Read, Write, Edit, Ls, Glob and Grep in the workspace.
@@ -83,7 +83,7 @@ type Tool struct {
 	// name is the name by which the model calls an agent or a custom tool. Default: the name of
 	// the Agent or of the custom tool.
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a name that models take: at most 64 letters, digits, _ and -"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a valid name of a tool: at most 64 letters, digits, _ and -"
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -220,7 +220,7 @@ type Host string
 // or refuse what is about to happen, or change a result. Its answer is recorded with the step:
 // a completed step does not call it again.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools are for the points BeforeTool and AfterTool: write point: BeforeTool, or remove tools"
+// +kubebuilder:validation:XValidation:rule="!has(self.tools) || self.point in ['BeforeTool', 'AfterTool']",message="tools is only allowed for the points BeforeTool and AfterTool: write point: BeforeTool, or remove tools"
 type Hook struct {
 	// name is the name of the hook in messages and in the log.
 	// +kubebuilder:validation:MaxLength=63
@@ -273,7 +273,7 @@ type Hook struct {
 // ToolName is the name by which a model calls a tool.
 //
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be a tool as the model calls it: write Write or HTTPRequest"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_-]{1,64}$')",message="must be the name of a tool as the model calls it: write Write or HTTPRequest"
 type ToolName string
 
 // HookPoint is when a hook is called.

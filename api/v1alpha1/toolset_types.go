@@ -24,7 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Description",type=string,priority=1,JSONPath=`.spec.description`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48 && !self.metadata.name.contains('.')",message="the name of a Toolset is at most 48 lower-case letters, digits and -: it begins the names of its tools"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48 && !self.metadata.name.contains('.')",message="metadata.name must have at most 48 lower-case letters, digits and -, because the names of its tools begin with it"
 type Toolset struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -45,8 +45,8 @@ type Toolset struct {
 
 // ToolsetSpec is where tools come from. The model sees each tool as <toolset>__<tool>.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="a Toolset has exactly one of stdio (an MCP server as a program), http (an MCP server by URL) and requests (to an HTTP API): write http: {url: https://host/mcp}"
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are for MCP servers: remove them, because the method of a request says its effect"
+// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="exactly one of stdio (an MCP server as a program), http (an MCP server with a URL) and requests (an HTTP API) is required: write http: {url: https://host/mcp}"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are not allowed with requests: remove them, because the method of a request determines its effect"
 type ToolsetSpec struct {
 	// description is what the Toolset is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
@@ -115,9 +115,9 @@ type ToolsetSpec struct {
 
 // StdioServer is an MCP server that is started as a program.
 //
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.valueSecretRef))",message="a server with Secrets runs in its own container, because commands of the agent could read them in the sandbox: remove runIn, or valueSecretRef"
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') != 'Container' || has(self.container)",message="a server that does not run in the sandbox needs an image: write container: {image: ghcr.io/acme/mcp:1}, or runIn: Sandbox"
-// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.container)",message="a server with runIn: Sandbox runs in the container of the agent's commands, with sandbox.image and the workspace: remove container"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.env) || !self.env.exists(e, has(e.valueSecretRef))",message="valueSecretRef is not allowed with runIn: Sandbox, because commands of the agent could read the Secret: remove runIn, or valueSecretRef"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') != 'Container' || has(self.container)",message="container is required unless runIn is Sandbox: write container: {image: ghcr.io/acme/mcp:1}, or runIn: Sandbox"
+// +kubebuilder:validation:XValidation:rule="self.?runIn.orValue('Container') == 'Container' || !has(self.container)",message="container is not allowed with runIn: Sandbox, which uses sandbox.image of the Agent: remove container"
 type StdioServer struct {
 	// command is the program and its arguments. It does not run in a shell.
 	// +listType=atomic
@@ -164,11 +164,11 @@ type ServerContainer struct {
 
 // ServerVariable is an environment variable of an MCP server.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.valueSecretRef)",message="a variable has either value or valueSecretRef: write one of the two"
+// +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.valueSecretRef)",message="exactly one of value and valueSecretRef is required: remove the other"
 type ServerVariable struct {
 	// name is the name of the variable.
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="must be a name of a variable: letters, digits and _"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="must be the name of a variable: letters, digits and _, and no digit at the start"
 	// +required
 	Name string `json:"name"`
 

@@ -70,9 +70,9 @@ type Workflow struct {
 // does not compile or has the wrong type makes the Workflow not Ready, reason
 // ExpressionInvalid; the message names the node, the field and the column.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.finally) || size(self.nodes) + size(self.finally) <= 64",message="a Workflow has at most 64 nodes, those of finally included: put some into a Workflow of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.finally) || size(self.nodes) + size(self.finally) <= 64",message="nodes and finally must have at most 64 nodes together: move some into another Workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.finally) || self.finally.all(f, !self.nodes.exists(n, n.name == f.name))",message="a node of finally has the name of another node: give one of the two another name"
-// +kubebuilder:validation:XValidation:rule="!has(self.order) || self.order == 'Graph' || self.nodes.all(n, !has(n.dependsOn))",message="order: Sequential says what nodes wait for: remove dependsOn"
+// +kubebuilder:validation:XValidation:rule="!has(self.order) || self.order == 'Graph' || self.nodes.all(n, !has(n.dependsOn))",message="dependsOn is not allowed with order: Sequential: remove dependsOn"
 type WorkflowSpec struct {
 	// description is what the Workflow is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
@@ -111,7 +111,7 @@ type WorkflowSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(n, !has(n.approval))",message="finally cannot have approvals: remove approval"
+	// +kubebuilder:validation:XValidation:rule="self.all(n, !has(n.approval))",message="approval is not allowed in finally: remove approval"
 	// +optional
 	Finally []Node `json:"finally,omitempty"`
 

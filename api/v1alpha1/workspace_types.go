@@ -7,7 +7,7 @@ import (
 // Workspace is where the files of the agent (/workspace) are stored, and which files it starts
 // with.
 //
-// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are for volumes: write durability: Volume, or remove them"
+// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are only allowed with durability: Volume: write durability: Volume, or remove them"
 type Workspace struct {
 	// durability is where the files and the journal are stored. The journal is the record from
 	// which another attempt resumes. Pod: in the pod. If the pod is lost, the Run starts again
@@ -77,8 +77,8 @@ type Workspace struct {
 
 // Git is a Git repository that is cloned into a workspace.
 //
-// +kubebuilder:validation:XValidation:rule="!self.url.matches('^https?://[^/]*@')",message="no credentials in the URL: name a Secret in secretRef: {name: git}"
-// +kubebuilder:validation:XValidation:rule="self.?publish.orValue('None') == 'None' || has(self.secretRef)",message="to publish a branch takes credentials: name a Secret in secretRef: {name: git}"
+// +kubebuilder:validation:XValidation:rule="!self.url.matches('^https?://[^/]*@')",message="url must not contain credentials: name a Secret in secretRef: {name: git}"
+// +kubebuilder:validation:XValidation:rule="self.?publish.orValue('None') == 'None' || has(self.secretRef)",message="secretRef is required with publish: Branch: name a Secret in secretRef: {name: git}"
 type Git struct {
 	// url is the URL of the repository: https://host/path, http://host/path,
 	// ssh://git@host/path or git@host:path. If the repository cannot be cloned, the Run ends
@@ -127,7 +127,7 @@ type WorkspaceFiles struct {
 	// docs/rules. A dot is /workspace itself.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self == '.' || (!self.startsWith('/') && !self.split('/').exists(p, p in ['', '.', '..', '.git']))",message="must be a folder below /workspace, without / at either end: write docs/rules, or . for /workspace itself"
+	// +kubebuilder:validation:XValidation:rule="self == '.' || (!self.startsWith('/') && !self.split('/').exists(p, p in ['', '.', '..', '.git']))",message="must be a directory below /workspace, without / at either end: write docs/rules, or . for /workspace itself"
 	// +required
 	Path string `json:"path"`
 }

@@ -134,7 +134,7 @@ func changes(t *testing.T, namespace, field string, fromTo [2]any) {
 		}
 	case err == nil && reflect.DeepEqual(was.Object["spec"], o.Object["spec"]):
 		// The same again is no change: a default has filled in what was unset.
-	case err == nil || !strings.Contains(err.Error(), "spec."+field+" is fixed: create another Run"):
+	case err == nil || !strings.Contains(err.Error(), "spec."+field+" cannot be changed: create another Run"):
 		t.Errorf("the server says %v to %v", err, o.Object["spec"])
 	}
 }
@@ -178,11 +178,11 @@ func TestOutcomeOfARunIsFinal(t *testing.T) {
 		t.Fatalf("finishing the Run: %v", err)
 	}
 	for name, tc := range map[string]struct{ patch, want string }{
-		"its time of completion":    {`{"status":{"completionTime":"2031-01-01T00:00:00Z"}}`, "stays finished"},
-		"that it is finished":       {`{"status":{"completionTime":null}}`, "stays finished"},
-		"its outcome":               {strings.Replace(finish, `"False"`, `"True"`, 1), "never changes"},
-		"its reason":                {strings.Replace(finish, `"Stopped"`, `"Finished"`, 1), "never changes"},
-		"its conditions":            {`{"status":{"conditions":null}}`, "never changes"},
+		"its time of completion":    {`{"status":{"completionTime":"2031-01-01T00:00:00Z"}}`, "completionTime cannot be changed or removed"},
+		"that it is finished":       {`{"status":{"completionTime":null}}`, "completionTime cannot be changed or removed"},
+		"its outcome":               {strings.Replace(finish, `"False"`, `"True"`, 1), "the condition Succeeded of a finished Run cannot be changed"},
+		"its reason":                {strings.Replace(finish, `"Stopped"`, `"Finished"`, 1), "the condition Succeeded of a finished Run cannot be changed"},
+		"its conditions":            {`{"status":{"conditions":null}}`, "the condition Succeeded of a finished Run cannot be changed"},
 		"its generation may follow": {`{"status":{"observedGeneration":2}}`, ""},
 		"its message may be longer": {strings.Replace(finish, `"m"`, `"m, kept"`, 1), ""},
 	} {

@@ -103,7 +103,7 @@ func (p *place) refusedDeciders(asked v1alpha1.PendingRequest) {
 		says string
 	}{
 		"an editor of the namespace":    {p.as("eve", "edit", masters), "eve", "cannot create resource"},
-		"an approver, in a false group": {p.as("carl", p.approverRole()), "carl", "you are not in " + masters},
+		"an approver, in a false group": {p.as("carl", p.approverRole()), "carl", "remove groups that you are not a member of: " + masters},
 		"an approver, in Ann's name":    {p.as("dora", p.approverRole(), masters), "ann", "set spec.by: dora"},
 	} {
 		if err := tc.who.Create(p.t.Context(), p.in(approving(asked, tc.by))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {

@@ -53,13 +53,13 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 		err  error
 		want string
 	}{
-		"forging a stop":                {eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`)), "only the operator changes deckhand.dev/ annotations of a runner pod"},
-		"forging a decision":            {eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"decisions\":[{\"name\":\"changer.s2c1\",\"request\":\"s2c1\",\"type\":\"Approve\"}]}"}}}`)), "only the operator changes deckhand.dev/ annotations of a runner pod"},
-		"forging a task":                {eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`)), "only the operator changes deckhand.dev/ annotations of a runner pod"},
-		"another image":                 {eve.Patch(t.Context(), pod.DeepCopy(), strategic(`{"spec":{"containers":[{"name":"runner","image":"evil"}]}}`)), "only the operator changes images of a runner pod"},
-		"squatting the next attempt":    {eve.Create(t.Context(), secured("changer-2", v1alpha1.RunnerServiceAccount)), "only the operator creates pods with the ServiceAccount deckhand-runner"},
+		"forging a stop":                {eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`)), "only the operator may change deckhand.dev/ annotations of a runner pod"},
+		"forging a decision":            {eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"decisions\":[{\"name\":\"changer.s2c1\",\"request\":\"s2c1\",\"type\":\"Approve\"}]}"}}}`)), "only the operator may change deckhand.dev/ annotations of a runner pod"},
+		"forging a task":                {eve.Patch(t.Context(), pod.DeepCopy(), merge(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`)), "only the operator may change deckhand.dev/ annotations of a runner pod"},
+		"another image":                 {eve.Patch(t.Context(), pod.DeepCopy(), strategic(`{"spec":{"containers":[{"name":"runner","image":"evil"}]}}`)), "only the operator may change images of a runner pod"},
+		"squatting the next attempt":    {eve.Create(t.Context(), secured("changer-2", v1alpha1.RunnerServiceAccount)), "only the operator may create pods with the ServiceAccount deckhand-runner: create a Run instead"},
 		"the runner's token":            {eve.SubResource("token").Create(t.Context(), account, tokenFor(pod)), "tokens of the ServiceAccount deckhand-runner are issued to kubelets only"},
-		"an ephemeral container":        {eve.SubResource("ephemeralcontainers").Patch(t.Context(), pod.DeepCopy(), strategic(`{"spec":{"ephemeralContainers":[`+string(debugger)+`]}}`)), "no ephemeral containers in a runner pod"},
+		"an ephemeral container":        {eve.SubResource("ephemeralcontainers").Patch(t.Context(), pod.DeepCopy(), strategic(`{"spec":{"ephemeralContainers":[`+string(debugger)+`]}}`)), "a runner pod must not have ephemeral containers"},
 		"another task by the ConfigMap": {eve.Patch(t.Context(), p.version(t), merge(`{"data":{"runner.json":"{}"}}`)), "field is immutable when `immutable` is set"},
 		"a result":                      {eve.Status().Patch(t.Context(), run.DeepCopy(), merge(`{"status":{"progress":{"result":{"committed":true}}}}`)), `cannot patch resource "runs/status"`},
 	} {

@@ -69,17 +69,17 @@ func (s *stage) child(t *testing.T, name string, mods ...func(*v1alpha1.Run)) *v
 func TestWhoMayMakeRunsMakesNoChildren(t *testing.T) {
 	s := newStage(t)
 	eve := s.As(t, "eve", s.namespace, role(t, "user")...)
-	const labels, owners = "only the operator sets, changes or removes deckhand.dev/ labels of a Run: leave ", "only the operator makes Runs that a Run or a Schedule owns"
+	const labels, owners = "only the operator may set, change or remove deckhand.dev/ labels of a Run: do not change ", "only the operator may create Runs that a Run or a Schedule owns: remove the owner from metadata.ownerReferences, or create the Run through a Workflow, an Agent or a Schedule"
 	cases := map[string]struct {
 		mod  func(*v1alpha1.Run)
 		want string
 	}{
 		"of her own":               {labeled("team", "harbor", "kueue.x-k8s.io/queue-name", "q"), ""},
 		"with a like label":        {labeled("notdeckhand.dev/workflow-node", "x"), ""},
-		"with a label of ours":     {labeled(v1alpha1.LabelWorkflowNode, "build"), labels + "deckhand.dev/workflow-node alone"},
+		"with a label of ours":     {labeled(v1alpha1.LabelWorkflowNode, "build"), labels + "deckhand.dev/workflow-node"},
 		"with two of them":         {labeled(v1alpha1.LabelSchedule, "audit", v1alpha1.LabelItemIndex, "1"), labels},
-		"with an annotation":       {annotated(v1alpha1.AnnotationRevisionHash, "x"), "annotations of a Run: leave deckhand.dev/revision-hash alone"},
-		"with a claim":             {annotated(v1alpha1.AnnotationVolumeClaim, "deckhand-run-x"), "leave deckhand.dev/volume-claim alone"},
+		"with an annotation":       {annotated(v1alpha1.AnnotationRevisionHash, "x"), "annotations of a Run: do not change deckhand.dev/revision-hash"},
+		"with a claim":             {annotated(v1alpha1.AnnotationVolumeClaim, "deckhand-run-x"), "do not change deckhand.dev/volume-claim"},
 		"owned by a Run":           {ownedBy("Run", s.run.Name, s.run.UID, ourVersion), owners},
 		"owned by a Schedule":      {ownedBy("Schedule", "audit", "some-uid", ourVersion), owners},
 		"owned in a later version": {ownedBy("Run", s.run.Name, s.run.UID, "deckhand.dev/v1"), owners},
@@ -140,28 +140,28 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 	}{
 		"a label of her own":              {child, `{"metadata":{"labels":{"hers":"yes","team":null}}}`, ""},
 		"stopping it":                     {child, `{"spec":{"desiredState":"Stopped"}}`, ""},
-		"another node":                    {child, `{"metadata":{"labels":{"deckhand.dev/workflow-node":"test"}}}`, "leave deckhand.dev/workflow-node alone"},
-		"no node":                         {child, `{"metadata":{"labels":{"deckhand.dev/workflow-node":null}}}`, "leave deckhand.dev/workflow-node alone"},
-		"no labels":                       {child, `{"metadata":{"labels":null}}`, "leave deckhand.dev/"},
-		"another version":                 {child, `{"metadata":{"annotations":{"deckhand.dev/revision-hash":"b"}}}`, "leave deckhand.dev/revision-hash alone"},
-		"no version":                      {child, `{"metadata":{"annotations":null}}`, "leave deckhand.dev/revision-hash alone"},
-		"a digest":                        {child, `{"metadata":{"annotations":{"deckhand.dev/digest":"b"}}}`, "leave deckhand.dev/digest alone"},
-		"an owner for a Run of her own":   {plain, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
-		"an owner that is no controller":  {plain, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
-		"hiding a child from its parent":  {child, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator makes Runs that a Run or a Schedule owns"},
+		"another node":                    {child, `{"metadata":{"labels":{"deckhand.dev/workflow-node":"test"}}}`, "do not change deckhand.dev/workflow-node"},
+		"no node":                         {child, `{"metadata":{"labels":{"deckhand.dev/workflow-node":null}}}`, "do not change deckhand.dev/workflow-node"},
+		"no labels":                       {child, `{"metadata":{"labels":null}}`, "do not change deckhand.dev/"},
+		"another version":                 {child, `{"metadata":{"annotations":{"deckhand.dev/revision-hash":"b"}}}`, "do not change deckhand.dev/revision-hash"},
+		"no version":                      {child, `{"metadata":{"annotations":null}}`, "do not change deckhand.dev/revision-hash"},
+		"a digest":                        {child, `{"metadata":{"annotations":{"deckhand.dev/digest":"b"}}}`, "do not change deckhand.dev/digest"},
+		"an owner for a Run of her own":   {plain, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, "only the operator may create Runs that a Run or a Schedule owns: remove the owner from metadata.ownerReferences, or create the Run through a Workflow, an Agent or a Schedule"},
+		"an owner that is no controller":  {plain, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator may create Runs that a Run or a Schedule owns: remove the owner from metadata.ownerReferences, or create the Run through a Workflow, an Agent or a Schedule"},
+		"hiding a child from its parent":  {child, `{"metadata":{"ownerReferences":[` + owner(false) + `]}}`, "only the operator may create Runs that a Run or a Schedule owns: remove the owner from metadata.ownerReferences, or create the Run through a Workflow, an Agent or a Schedule"},
 		"what garbage collection does":    {child, `{"metadata":{"ownerReferences":[` + owner(true) + `]}}`, ""},
-		"taking the mark off":             {back, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, "may not be set, changed or removed"},
-		"emptying the mark":               {back, `{"metadata":{"labels":{"velero.io/restore-name":""}}}`, "may not be set, changed or removed"},
-		"another mark":                    {back, `{"metadata":{"labels":{"velero.io/restore-name":"other"}}}`, "may not be set, changed or removed"},
+		"taking the mark off":             {back, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, "mark a Run as restored from a backup, and cannot be set, changed or removed on a Run that a Run or a Schedule owns. To do the work of a restored Run again, create a new Run"},
+		"emptying the mark":               {back, `{"metadata":{"labels":{"velero.io/restore-name":""}}}`, "mark a Run as restored from a backup, and cannot be set, changed or removed on a Run that a Run or a Schedule owns. To do the work of a restored Run again, create a new Run"},
+		"another mark":                    {back, `{"metadata":{"labels":{"velero.io/restore-name":"other"}}}`, "mark a Run as restored from a backup, and cannot be set, changed or removed on a Run that a Run or a Schedule owns. To do the work of a restored Run again, create a new Run"},
 		"a mark of what is no child":      {backPlain, `{"metadata":{"labels":{"velero.io/restore-name":null}}}`, ""},
 		"a mark on what is no child":      {plain, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, ""},
-		"passing a child off as restored": {child, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "may not be set, changed or removed"},
-		"passing a child off as migrated": {child, `{"metadata":{"annotations":{"stork.libopenstorage.org/migrated":"true"}}}`, "may not be set, changed or removed"},
-		"the same of one with no labels":  {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "may not be set, changed or removed"},
-		"both at once":                    {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"},"ownerReferences":null}}`, "keeps it in metadata.ownerReferences"},
-		"taking its parent away":          {child, `{"metadata":{"ownerReferences":null}}`, "keeps it in metadata.ownerReferences"},
-		"taking its Schedule away":        {timed, `{"metadata":{"ownerReferences":[]}}`, "keeps it in metadata.ownerReferences"},
-		"another parent instead":          {child, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"cm","uid":"some-uid"}]}}`, "keeps it in metadata.ownerReferences"},
+		"passing a child off as restored": {child, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "mark a Run as restored from a backup, and cannot be set, changed or removed on a Run that a Run or a Schedule owns. To do the work of a restored Run again, create a new Run"},
+		"passing a child off as migrated": {child, `{"metadata":{"annotations":{"stork.libopenstorage.org/migrated":"true"}}}`, "mark a Run as restored from a backup, and cannot be set, changed or removed on a Run that a Run or a Schedule owns. To do the work of a restored Run again, create a new Run"},
+		"the same of one with no labels":  {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"}}}`, "mark a Run as restored from a backup, and cannot be set, changed or removed on a Run that a Run or a Schedule owns. To do the work of a restored Run again, create a new Run"},
+		"both at once":                    {bare, `{"metadata":{"labels":{"velero.io/restore-name":"x"},"ownerReferences":null}}`, "the owner of this Run cannot be removed from metadata.ownerReferences: to end the Run, set spec.desiredState to Stopped, or delete it"},
+		"taking its parent away":          {child, `{"metadata":{"ownerReferences":null}}`, "the owner of this Run cannot be removed from metadata.ownerReferences: to end the Run, set spec.desiredState to Stopped, or delete it"},
+		"taking its Schedule away":        {timed, `{"metadata":{"ownerReferences":[]}}`, "the owner of this Run cannot be removed from metadata.ownerReferences: to end the Run, set spec.desiredState to Stopped, or delete it"},
+		"another parent instead":          {child, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"cm","uid":"some-uid"}]}}`, "the owner of this Run cannot be removed from metadata.ownerReferences: to end the Run, set spec.desiredState to Stopped, or delete it"},
 		"an owner of her own":             {plainOwned, `{"metadata":{"ownerReferences":null}}`, ""},
 		"an owner beside its parent":      {child, `{"metadata":{"ownerReferences":[` + owner(true) + `,{"apiVersion":"v1","kind":"ConfigMap","name":"cm","uid":"some-uid"}]}}`, ""},
 	}
@@ -189,7 +189,7 @@ func TestTheGarbageCollectorMayDoItsWork(t *testing.T) {
 	t.Run("another ServiceAccount", func(t *testing.T) {
 		other := s.As(t, "system:serviceaccount:"+s.namespace+":generic-garbage-collector", s.namespace, role(t, "user")...)
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
-		says(t, other.Patch(t.Context(), s.child(t, "mine-kept"), patch), "keeps it in metadata.ownerReferences")
+		says(t, other.Patch(t.Context(), s.child(t, "mine-kept"), patch), "the owner of this Run cannot be removed from metadata.ownerReferences: to end the Run, set spec.desiredState to Stopped, or delete it")
 	})
 }
 

@@ -137,7 +137,7 @@ func TestWhoChangesTheRunThatOwnsADecision(t *testing.T) {
 	blocking := mine
 	blocking.BlockOwnerDeletion = &yes
 	const (
-		refused   = recordOfMine + "only the operator and the garbage collector change which Run is in metadata.ownerReferences"
+		refused   = recordOfMine + "only the operator and the garbage collector may change its metadata.ownerReferences"
 		notServed = "deckhand.dev/v1 is not served, and the garbage collector finds an owner by its apiVersion: write apiVersion: deckhand.dev/v1alpha1 in metadata.ownerReferences"
 	)
 	for name, tc := range map[string]struct {

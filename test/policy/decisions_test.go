@@ -126,8 +126,8 @@ func TestADecisionIsInGroupsOfItsAuthor(t *testing.T) {
 		"none":         {nil, ""},
 		"one-of-his":   {[]string{"system:serviceaccounts"}, ""},
 		"all-of-his":   {[]string{"system:serviceaccounts", "system:serviceaccounts:" + s.namespace, "system:authenticated"}, ""},
-		"anothers":     {[]string{"system:masters"}, "you are not in system:masters"},
-		"his-and-more": {[]string{"system:authenticated", "leads", "owners"}, "you are not in leads, owners"},
+		"anothers":     {[]string{"system:masters"}, "remove groups that you are not a member of: system:masters"},
+		"his-and-more": {[]string{"system:authenticated", "leads", "owners"}, "remove groups that you are not a member of: leads, owners"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := "approval-" + name

@@ -27,7 +27,7 @@ func tokenSecret(namespace, name, account string, kind corev1.SecretType) *corev
 func TestNoSecretHoldsATokenOfTheRunner(t *testing.T) {
 	s := newStage(t)
 	eve := s.As(t, "eve", s.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
-	const refused = "no Secret holds a token of the ServiceAccount deckhand-runner"
+	const refused = "a Secret must not have a token of the ServiceAccount deckhand-runner: name another ServiceAccount in the annotation kubernetes.io/service-account.name"
 	s.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hers"}})
 	cases := map[string]struct {
 		secret *corev1.Secret

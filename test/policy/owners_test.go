@@ -48,7 +48,7 @@ func TestOnlyTheOperatorChangesTheOwnerOfARunnerPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.Patch(t.Context(), s.pod.DeepCopy(), patch)
-			if !apitest.IsPolicy(err) || !strings.Contains(err.Error(), "only the operator and the garbage collector change ownerReferences") {
+			if !apitest.IsPolicy(err) || !strings.Contains(err.Error(), "only the operator and the garbage collector may change ownerReferences of a runner pod: delete the Run, or the pod, instead") {
 				t.Errorf("the server says %v, want a refusal by the policy", err)
 			}
 		})

@@ -42,28 +42,28 @@ func TestWhoMayEditPodsMayNotSpeakForTheOperator(t *testing.T) {
 	}{
 		"forging a stop": {func() error {
 			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`))
-		}, "only the operator changes deckhand.dev/ annotations"},
+		}, "only the operator may change deckhand.dev/ annotations of a runner pod"},
 		"forging another task": {func() error {
 			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`))
-		}, "only the operator changes deckhand.dev/ annotations"},
+		}, "only the operator may change deckhand.dev/ annotations of a runner pod"},
 		"taking the task away": {func() error {
 			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"annotations":null}}`))
-		}, "only the operator changes deckhand.dev/ annotations"},
+		}, "only the operator may change deckhand.dev/ annotations of a runner pod"},
 		"hiding the pod from its Run": {func() error {
 			return c.Patch(t.Context(), pod(), merge(`{"metadata":{"labels":{"deckhand.dev/run":null}}}`))
-		}, "only the operator changes deckhand.dev/ labels"},
+		}, "only the operator may change deckhand.dev/ labels of a runner pod"},
 		"giving the runner another image": {func() error {
 			return c.Patch(t.Context(), pod(), strategic(`{"spec":{"containers":[{"name":"runner","image":"evil"}]}}`))
-		}, "only the operator changes images"},
+		}, "only the operator may change images of a runner pod"},
 		"an ephemeral container": {func() error {
 			return c.SubResource("ephemeralcontainers").Patch(t.Context(), pod(), strategic(`{"spec":{"ephemeralContainers":[{"name":"e","image":"evil"}]}}`))
-		}, "no ephemeral containers in a runner pod"},
+		}, "a runner pod must not have ephemeral containers"},
 		"a pod with the runner's ServiceAccount": {func() error {
 			return c.Create(t.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "mine-3"},
 				Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
 			})
-		}, "only the operator creates pods with the ServiceAccount"},
+		}, "only the operator may create pods with the ServiceAccount deckhand-runner: create a Run instead"},
 		"a token of the runner's ServiceAccount": {func() error {
 			return c.SubResource("token").Create(t.Context(), s.account.DeepCopy(), &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 				BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: s.pod.Name, UID: s.pod.UID},

@@ -69,7 +69,7 @@ func TestTheInputOfARunIsFixed(t *testing.T) {
 				changed.Spec.Input = nil
 				input(tc.to)(changed)
 				err := c.Update(t.Context(), changed, client.DryRunAll)
-				if tc.fixed && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.input is fixed: create another Run")) || !tc.fixed && err != nil {
+				if tc.fixed && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.input cannot be changed: create another Run")) || !tc.fixed && err != nil {
 					t.Errorf("%s: the server says %v", user, err)
 				}
 			}

@@ -47,16 +47,16 @@ func TestOnlyTheOperatorChangesMetadataOfARunnerPodInASubresource(t *testing.T) 
 	}
 	task := map[string]string{"deckhand.dev/task": "{}"}
 	run := map[string]string{"deckhand.dev/run": "other"}
-	const binding = "a Binding has no deckhand.dev/ annotations or labels"
+	const binding = "a Binding must not have deckhand.dev/ annotations or labels: only the operator may set them on a runner pod"
 	cases := map[string]struct {
 		try  func() error
 		want string
 	}{
-		"another task": {status(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`), "only the operator changes deckhand.dev/ annotations"},
-		"no task":      {status(`{"metadata":{"annotations":{"deckhand.dev/task":null}}}`), "only the operator changes deckhand.dev/ annotations"},
-		"a signal":     {status(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`), "only the operator changes deckhand.dev/ annotations"},
-		"another Run":  {status(`{"metadata":{"labels":{"deckhand.dev/run":"other"}}}`), "only the operator changes deckhand.dev/ labels"},
-		"no Run":       {status(`{"metadata":{"labels":{"deckhand.dev/run":null}}}`), "only the operator changes deckhand.dev/ labels"},
+		"another task": {status(`{"metadata":{"annotations":{"deckhand.dev/task":"{}"}}}`), "only the operator may change deckhand.dev/ annotations of a runner pod"},
+		"no task":      {status(`{"metadata":{"annotations":{"deckhand.dev/task":null}}}`), "only the operator may change deckhand.dev/ annotations of a runner pod"},
+		"a signal":     {status(`{"metadata":{"annotations":{"deckhand.dev/signals":"{\"stop\":true}"}}}`), "only the operator may change deckhand.dev/ annotations of a runner pod"},
+		"another Run":  {status(`{"metadata":{"labels":{"deckhand.dev/run":"other"}}}`), "only the operator may change deckhand.dev/ labels of a runner pod"},
+		"no Run":       {status(`{"metadata":{"labels":{"deckhand.dev/run":null}}}`), "only the operator may change deckhand.dev/ labels of a runner pod"},
 		"a task by a binding": {func() error {
 			return c.SubResource("binding").Create(t.Context(), s.pod.DeepCopy(), bindingOf(s, task, nil))
 		}, binding},

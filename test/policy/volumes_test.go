@@ -46,10 +46,10 @@ func TestWhoMayCreatePodsMayNotWriteToTheVolumeOfARun(t *testing.T) {
 		object client.Object
 		want   string
 	}{
-		"a pod that writes to it":     {mountingPod(s.namespace, "deckhand-run-x-12345678", "write"), "only the operator makes pods that write to the volume of a Run; set persistentVolumeClaim.readOnly"},
+		"a pod that writes to it":     {mountingPod(s.namespace, "deckhand-run-x-12345678", "write"), "only the operator may create pods that can write to the volume of a Run: set persistentVolumeClaim.readOnly: true to read it"},
 		"a pod that reads it":         {mountingPod(s.namespace, "deckhand-run-x-12345678", "read"), ""},
 		"a pod that writes elsewhere": {mountingPod(s.namespace, "data", "write"), ""},
-		"a claim of that name":        {volumeClaim(s.namespace, "deckhand-run-x-12345678"), "only the operator makes claims that are called deckhand-run-"},
+		"a claim of that name":        {volumeClaim(s.namespace, "deckhand-run-x-12345678"), "only the operator may create PersistentVolumeClaims whose names begin with deckhand-run-: choose another name"},
 		"a claim of another name":     {volumeClaim(s.namespace, "deckhand-runs"), ""},
 	}
 	for name, tc := range cases {
