@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
@@ -20,20 +20,20 @@ import (
 )
 
 // attempt makes one attempt at a place and returns the exit code.
-func attempt(p place, registry *config.Registry) int {
+func attempt(p place, options []Option) int {
 	ctx, begun, release := interruption(context.Background())
 	defer release()
 	o := newOperator()
 	if p.byHand {
 		o.decode = config.Decode
 	}
-	w := &work{place: p, registry: registry, began: p.now(), begun: begun, operator: o, heartbeat: heartbeat{path: p.last}}
+	w := &work{place: p, began: p.now(), begun: begun, operator: o, heartbeat: heartbeat{path: p.last}}
 	w.heartbeat.watch(func() { o.Paused() })
 	beating, still := context.WithCancel(context.Background())
 	defer still()
 	go w.heartbeat.run(beating)
-	if err := w.read(); err != nil {
-		p.log.Error("Cannot take the task", "error", err)
+	if err := w.read(options); err != nil {
+		p.log.Error("The attempt cannot begin", "error", err)
 		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
 		return task.ExitBadTask
 	}
@@ -74,12 +74,16 @@ type work struct {
 	copies    *copies
 }
 
-func (w *work) read() error {
+// read reads the task, and what the runner was built with.
+func (w *work) read(options []Option) error {
 	in, err := w.place.task()
 	if err != nil {
 		return err
 	}
-	w.task, w.snapshot, err = config.Read(in.task, in.snapshot)
+	if w.task, w.snapshot, err = config.Read(in.task, in.snapshot); err != nil {
+		return err
+	}
+	w.registry, err = newRegistry(options)
 	return err
 }
 

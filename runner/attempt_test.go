@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/report"
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -135,7 +135,7 @@ func (p *pod) input() (input, error) {
 	return input{task: written, snapshot: snapshot}, err
 }
 
-func (p *pod) run(options ...Option) int { return attempt(p.place, registry(options)) }
+func (p *pod) run(options ...Option) int { return attempt(p.place, options) }
 
 // lastWord is the termination message.
 func (p *pod) lastWord(t *testing.T) task.Termination {

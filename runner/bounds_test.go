@@ -12,9 +12,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -42,7 +42,7 @@ func TestAResultOfAMebibyteWithBytesThatAreNoText(t *testing.T) {
 	text := strings.Repeat("äöü\x00\xff\xc3(", size/len("äöü\x00\xff\xc3("))
 	p := newPod(t)
 	p.snapshot.Models[0] = task.Model{Name: "m", Provider: "Custom", Driver: "speaker"}
-	if code := p.run(WithModel("speaker", func(config.ModelSpec) (model.Model, error) { return speaker(text), nil })); code != task.ExitCommitted {
+	if code := p.run(WithModel("speaker", func(context.Context, registry.ModelSpec) (model.Model, error) { return speaker(text), nil })); code != task.ExitCommitted {
 		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
 	}
 	r := p.api.told[len(p.api.told)-1].Result

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
 // heard is how many events may wait for one listener.
@@ -21,7 +21,7 @@ type audience struct {
 
 // listen has listeners told of what a feed carries. One that panics hears no
 // more.
-func listen(feed *events.Feed, listeners []config.Listener) *audience {
+func listen(feed *events.Feed, listeners []registry.Listener) *audience {
 	a := &audience{}
 	for _, tell := range listeners {
 		seat := feed.Subscribe(heard, nil)

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -28,7 +28,7 @@ func MainLocal(options ...Option) int {
 		fmt.Fprintln(os.Stderr, err)
 		return task.ExitBadTask
 	}
-	return attempt(f.place(), registry(options))
+	return attempt(f.place(), options)
 }
 
 // localFlags are what runner-local is told. A key is never a flag: flags are

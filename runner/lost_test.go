@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -40,7 +41,7 @@ func (d *driver) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 // driven makes the pod's Model one of a driver of the test's own.
 func (p *pod) driven(says func(turn int, key func() (string, error)) []model.Delta) Option {
 	p.snapshot.Models[0].Provider, p.snapshot.Models[0].Driver = "Custom", "acme"
-	return WithModel("acme", func(s config.ModelSpec) (model.Model, error) {
+	return WithModel("acme", func(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 		return &driver{says: says, key: s.Key}, nil
 	})
 }

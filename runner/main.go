@@ -12,7 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/gomemlimit"
 	"github.com/deckhand-dev/deckhand/internal/report"
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -37,7 +37,7 @@ func Main(options ...Option) int {
 	if len(os.Args) == 2 && os.Args[1] == task.FetchMode {
 		return fetch(inPod())
 	}
-	return attempt(inPod(), registry(options))
+	return attempt(inPod(), options)
 }
 
 // trust has a bundle of certificates trusted beside the system's own, where there

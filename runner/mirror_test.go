@@ -11,16 +11,16 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/session/memory"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func TestASessionIsCopiedToTheStore(t *testing.T) {
 	store := memory.New(memory.Options{})
 	p := newPod(t, writes("a", "x"), modeltest.Turn{Text: "done"})
-	p.run(WithStore(func(context.Context, task.Run) (session.Store, error) { return store, nil }))
+	p.run(WithStore(func(context.Context, registry.StoreSpec) (session.Store, error) { return store, nil }))
 	var said []string
 	for s, err := range store.Read(t.Context(), "uid-1", 1) {
 		if err != nil {

@@ -1,46 +1,59 @@
 package runner
 
-import "github.com/deckhand-dev/deckhand/runner/config"
+import (
+	"errors"
 
-// An Option adds to what a runner knows.
-type Option func(*config.Registry)
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/registry"
+)
 
-// WithModel adds the driver that Models of the provider Custom name.
-func WithModel(driver string, f config.ModelFactory) Option {
-	return func(r *config.Registry) { r.Driver(driver, f) }
+// An Option adds to a runner what a manifest may name. A name that is used twice is an
+// error: the runner does not start.
+type Option struct {
+	add func(*config.Registry) error
 }
 
-// WithTool adds what an Agent lists in its tools as custom.
-func WithTool(name string, f config.ToolFactory) Option {
-	return func(r *config.Registry) { r.Tool(name, f) }
+// WithModel adds a model, which a Model names: provider: Custom, custom: {driver: NAME}.
+func WithModel(driver string, f registry.ModelFactory) Option {
+	return Option{func(r *config.Registry) error { return r.AddModel(driver, f) }}
 }
 
-// WithLayer adds a layer around the calls of every agent.
-func WithLayer(f config.LayerFactory) Option {
-	return func(r *config.Registry) { r.Layer(f) }
+// WithTool adds tools, which an Agent lists as custom: NAME.
+func WithTool(name string, f registry.ToolFactory) Option {
+	return Option{func(r *config.Registry) error { return r.AddTool(name, f) }}
 }
 
-// WithBackend adds files below a path that every agent sees, or puts others in
-// the place of /workspace, /tmp or /memories.
-func WithBackend(path string, f config.BackendFactory) Option {
-	return func(r *config.Registry) { r.Backend(path, f) }
+// WithLayer adds a layer around the model and tool calls of every agent.
+func WithLayer(f registry.LayerFactory) Option {
+	return Option{func(r *config.Registry) error { return r.AddLayer(f) }}
 }
 
-// WithStore keeps a copy of each session in a store of your own.
-func WithStore(f config.StoreFactory) Option {
-	return func(r *config.Registry) { r.Store(f) }
+// WithBackend adds files that every agent sees below a path. /workspace, /tmp and
+// /memories replace the built-in ones.
+func WithBackend(path string, f registry.BackendFactory) Option {
+	return Option{func(r *config.Registry) error { return r.AddBackend(path, f) }}
 }
 
-// WithListener adds a listener that receives each event as it happens, in order. A slow
-// listener misses some; nothing waits for it.
-func WithListener(f config.Listener) Option {
-	return func(r *config.Registry) { r.Listener(f) }
+// WithStore copies each session to a store.
+func WithStore(f registry.StoreFactory) Option {
+	return Option{func(r *config.Registry) error { return r.AddStore(f) }}
 }
 
-func registry(options []Option) *config.Registry {
+// WithListener adds a listener that receives each event as it happens, in order. Secrets
+// are not redacted in these events. If the listener is slow, it misses events; nothing
+// waits for it.
+func WithListener(f registry.Listener) Option {
+	return Option{func(r *config.Registry) error { return r.AddListener(f) }}
+}
+
+// newRegistry applies the options and returns the errors of all.
+func newRegistry(options []Option) (*config.Registry, error) {
 	r := config.NewRegistry()
-	for _, add := range options {
-		add(r)
+	var errs []error
+	for _, o := range options {
+		if o.add != nil { // the zero Option adds nothing
+			errs = append(errs, o.add(r))
+		}
 	}
-	return r
+	return r, errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/session/memory"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -29,7 +30,7 @@ type archive struct {
 
 // newArchive opens the archive in the state directory, the only directory
 // besides the workspace that is writable.
-func newArchive(context.Context, task.Run) (session.Store, error) {
+func newArchive(context.Context, registry.StoreSpec) (session.Store, error) {
 	return archiveIn(filepath.Join(task.StateDir, "archive"), memory.Options{})
 }
 

@@ -18,11 +18,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/backendtest"
 	"github.com/deckhand-dev/deckhand/runner/backend/store"
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/session/memory"
 	"github.com/deckhand-dev/deckhand/runner/session/sessiontest"
@@ -38,7 +38,7 @@ func said(by step.Role, text string) step.Step {
 
 // model.Collect reads a stream as the runner does.
 func TestTheParrotCallsAndRepeats(t *testing.T) {
-	m, err := newParrot(config.ModelSpec{Model: task.Model{Model: "grey"}})
+	m, err := newParrot(t.Context(), registry.ModelSpec{Model: task.Model{Model: "grey"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,14 @@ func TestTheParrotCallsAndRepeats(t *testing.T) {
 	if err != nil || resp.Finish != step.FinishStop || resp.Parts[0].Text != "Order 7: two lamps." {
 		t.Errorf("it answers %+v, %v", resp, err)
 	}
-	if _, err := newParrot(config.ModelSpec{Model: task.Model{Model: "pink"}}); err == nil {
+	if _, err := newParrot(t.Context(), registry.ModelSpec{Model: task.Model{Model: "pink"}}); err == nil {
 		t.Error("there is a pink parrot")
 	}
 }
 
 // signer returns the spec of a Model behind the gateway.
-func signer(endpoint string) config.ModelSpec {
-	return config.ModelSpec{
+func signer(endpoint string) registry.ModelSpec {
+	return registry.ModelSpec{
 		Model: task.Model{Name: "m", Provider: "Custom", Driver: "gateway", Model: modeltest.ModelName, Endpoint: endpoint},
 		Key:   func() (string, error) { return modeltest.Key, nil },
 	}
@@ -69,7 +69,7 @@ func signer(endpoint string) config.ModelSpec {
 func TestTheGatewayIsAModel(t *testing.T) {
 	modeltest.Run(t, func(t *testing.T, baseURL string) model.Model {
 		t.Helper()
-		m, err := newGateway(signer(baseURL))
+		m, err := newGateway(t.Context(), signer(baseURL))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestTheGatewaySigns(t *testing.T) {
 		signature = r.Header.Get("X-Signature")
 	}))
 	t.Cleanup(server.Close)
-	m, err := newGateway(signer(server.URL + "/v1"))
+	m, err := newGateway(t.Context(), signer(server.URL+"/v1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,17 +94,17 @@ func TestTheGatewaySigns(t *testing.T) {
 	if want := sign(modeltest.Key, body); signature != want || len(body) == 0 {
 		t.Errorf("a body of %d bytes is signed %q, want %q", len(body), signature, want)
 	}
-	if _, err := newGateway(config.ModelSpec{}); err == nil {
+	if _, err := newGateway(t.Context(), registry.ModelSpec{}); err == nil {
 		t.Error("it signs without a key")
 	}
 }
 
 func TestOrdersAreLookedUpWithoutTheirPhoneNumbers(t *testing.T) {
-	tools, err := newOrders(config.ToolSpec{})
+	tools, err := newOrders(t.Context(), registry.ToolSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	layer, err := newPrivacy(task.Agent{}, task.Run{})
+	layer, err := newPrivacy(t.Context(), registry.LayerSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestOrdersAreLookedUpWithoutTheirPhoneNumbers(t *testing.T) {
 			t.Errorf("for %s the model reads %q, %v", args, result.Render(), err)
 		}
 	}
-	if renamed, err := newOrders(config.ToolSpec{Entry: task.Tool{Custom: "Orders", Name: "lookup"}}); err != nil || renamed[0].Spec().Name != "lookup" {
+	if renamed, err := newOrders(t.Context(), registry.ToolSpec{Entry: task.Tool{Custom: "Orders", Name: "lookup"}}); err != nil || renamed[0].Spec().Name != "lookup" {
 		t.Errorf("by another name: %v", err)
 	}
 	failing := stack.Tool(func(context.Context, *tool.Call) (tool.Result, error) { return tool.Fail("ask 0170 555 1234"), nil })
@@ -133,7 +133,7 @@ func TestOrdersAreLookedUpWithoutTheirPhoneNumbers(t *testing.T) {
 }
 
 func TestTheHandbookIsReadAndNotWritten(t *testing.T) {
-	b, err := newHandbook(config.BackendSpec{})
+	b, err := newHandbook(t.Context(), registry.BackendSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +187,13 @@ func service(t *testing.T) string {
 	return server.URL
 }
 
-var clerk = config.BackendSpec{Run: task.Run{Namespace: "team-a"}, Agent: task.Agent{Name: "clerk"}}
+var clerk = registry.BackendSpec{Run: task.Run{Namespace: "team-a"}, Agent: task.Agent{Name: "clerk"}}
 
 // The conformance suite of backends.
 func TestMemoriesAreABackend(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
 		t.Setenv("MEMORIES_URL", service(t))
-		b, err := newMemories(clerk)
+		b, err := newMemories(t.Context(), clerk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestMemoriesAreABackend(t *testing.T) {
 func TestMemoriesOutliveTheProcess(t *testing.T) {
 	t.Setenv("MEMORIES_URL", service(t))
 	for i, when := range []backend.Version{backend.Absent, backend.Absent} {
-		b, err := newMemories(clerk)
+		b, err := newMemories(t.Context(), clerk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestMemoriesThatAreDown(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(server.Close)
 	t.Setenv("MEMORIES_URL", server.URL)
-	b, err := newMemories(clerk)
+	b, err := newMemories(t.Context(), clerk)
 	if err != nil {
 		t.Fatal(err)
 	}

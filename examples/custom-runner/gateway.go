@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,14 +10,14 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
 // newGateway returns a model behind a gateway with OpenAI's API that requires a
 // signature on each request: the existing adapter with another transport.
-func newGateway(s config.ModelSpec) (model.Model, error) {
+func newGateway(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	if s.Key == nil {
 		return nil, errors.New("the gateway requires signed requests; set spec.apiKeySecretRef of the Model")
 	}
@@ -29,7 +30,7 @@ func newGateway(s config.ModelSpec) (model.Model, error) {
 
 // signing is an http.RoundTripper that signs requests.
 type signing struct {
-	key  config.KeyFunc
+	key  registry.KeyFunc
 	next http.RoundTripper
 }
 

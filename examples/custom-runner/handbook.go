@@ -7,7 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
 //go:embed handbook
@@ -15,7 +15,7 @@ var pages embed.FS
 
 // newHandbook returns the files that are embedded in the image. The model finds
 // them below /handbook.
-func newHandbook(config.BackendSpec) (backend.Backend, error) {
+func newHandbook(ctx context.Context, _ registry.BackendSpec) (backend.Backend, error) {
 	files := state.New(state.Options{})
 	err := fs.WalkDir(pages, "handbook", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -25,7 +25,7 @@ func newHandbook(config.BackendSpec) (backend.Backend, error) {
 		if err != nil {
 			return err
 		}
-		_, err = files.Write(context.Background(), name[len("handbook/"):], text, backend.Any)
+		_, err = files.Write(ctx, name[len("handbook/"):], text, backend.Any)
 		return err
 	})
 	return readOnly{files}, err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/store"
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
 // maxAnswer bounds the bytes that are read of a response.
@@ -23,7 +23,7 @@ const maxAnswer = 8 << 20
 // newMemories returns a backend that keeps the memories of agents in a service,
 // so that they outlive the pod. Each agent of a namespace has its own. If
 // MEMORIES_URL is not set, memories are kept in the memory of the process.
-func newMemories(s config.BackendSpec) (backend.Backend, error) {
+func newMemories(_ context.Context, s registry.BackendSpec) (backend.Backend, error) {
 	at := os.Getenv("MEMORIES_URL")
 	if at == "" {
 		return store.New(store.NewMemory(store.MemoryOptions{}), store.Options{}), nil

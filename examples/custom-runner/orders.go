@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -17,7 +17,7 @@ type ordersIn struct {
 
 // newOrders returns the tool for an entry custom: Orders of an Agent, under the
 // name of the entry if it has one.
-func newOrders(s config.ToolSpec) ([]tool.Tool, error) {
+func newOrders(_ context.Context, s registry.ToolSpec) ([]tool.Tool, error) {
 	return []tool.Tool{tool.Typed(tool.Spec{
 		Tool:   step.Tool{Name: cmp.Or(s.Entry.Name, "Orders"), Description: "Looks up an order by its number."},
 		Effect: tool.ReadOnly, Concurrency: tool.Parallel,

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"regexp"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -19,7 +19,7 @@ var digits = regexp.MustCompile(`[0-9]+`)
 type parrot struct{}
 
 // newParrot returns the model for Models with custom: {driver: parrot}.
-func newParrot(s config.ModelSpec) (model.Model, error) {
+func newParrot(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	if s.Model.Model != "grey" {
 		return nil, fmt.Errorf("there is no parrot %q; set spec.modelID of the Model to grey", s.Model.Model)
 	}

@@ -5,7 +5,7 @@ import (
 	"regexp"
 
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -15,7 +15,7 @@ var phone = regexp.MustCompile(`\b0[0-9]{3} [0-9]{3} [0-9]{4}\b`)
 func hide(text string) string { return phone.ReplaceAllString(text, "(hidden)") }
 
 // newPrivacy returns a layer that hides phone numbers in the results of tools.
-func newPrivacy(task.Agent, task.Run) (middleware.Layer, error) {
+func newPrivacy(context.Context, registry.LayerSpec) (middleware.Layer, error) {
 	return middleware.Layer{
 		Name: "privacy", Priority: 600,
 		Instructions: "Phone numbers are hidden from you. Do not ask for them.",

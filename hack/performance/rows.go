@@ -89,8 +89,8 @@ var tables = map[string][]row{
 		{what: "one turn of the loop: scripted model, one call, journal in memory", of: metric{"runner/internal/engine", "Step", "µs/step"}, as: "µs", bar: atMost(30)},
 		{
 			what: "heap of an agent after 10,000 steps, most of them hidden, over that after 1,000",
-			of:   metric{"runner/config", "TenThousandSteps", "heap-KiB-after-10000"}, as: "KiB",
-			over: metric{"runner/config", "TenThousandSteps", "heap-KiB-after-1000"}, bar: atMost(1.5),
+			of:   metric{"runner/internal/config", "TenThousandSteps", "heap-KiB-after-10000"}, as: "KiB",
+			over: metric{"runner/internal/config", "TenThousandSteps", "heap-KiB-after-1000"}, bar: atMost(1.5),
 		},
 		{
 			what: "a tool call through ten layers over ten calls without any",

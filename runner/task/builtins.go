@@ -1,7 +1,7 @@
 package task
 
-// BuiltinTools are the tools of each built-in that an Agent may list, by the names under
-// which a model calls them. The first is the one that the built-in is named after.
+// BuiltinTools has the names by which a model calls the tools of each built-in that an
+// Agent may list. The first is the tool that the built-in is named after.
 var BuiltinTools = map[string][]string{
 	"Files":       {"Read", "Write", "Edit", "Ls", "Glob", "Grep"},
 	"Think":       {"think"},

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -62,6 +63,35 @@ func TestOptionsAreExplained(t *testing.T) {
 	for _, m := range options {
 		if !strings.Contains(page, "`runner."+m[1]+"`") || !strings.Contains(example, "runner."+m[1]+"(") {
 			t.Errorf("runner.%s is not on the page, or not in the example", m[1])
+		}
+	}
+}
+
+// A directory of this module that the example is built from and the context of its
+// Dockerfile does not have fails its build.
+func TestTheDockerfileOfTheExampleCopiesItsSources(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-C", root, "-deps", "./runner").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dockerfile := read(t, filepath.Join(root, "examples", "custom-runner", "Dockerfile"))
+	ignored := read(t, filepath.Join(root, "examples", "custom-runner", "Dockerfile.dockerignore"))
+	dirs := map[string]bool{}
+	for _, line := range strings.FieldsSeq(string(out)) {
+		if rest, ours := strings.CutPrefix(line, "github.com/deckhand-dev/deckhand/"); ours {
+			dir, _, _ := strings.Cut(rest, "/")
+			dirs[dir] = true
+		}
+	}
+	if len(dirs) == 0 {
+		t.Fatal("the runner has no packages")
+	}
+	for dir := range dirs {
+		if copied := "COPY " + dir + " " + dir + "\n"; !strings.Contains(dockerfile, copied) {
+			t.Errorf("examples/custom-runner/Dockerfile has no line %q", copied)
+		}
+		if kept := "!" + dir + "\n"; !strings.Contains(ignored, kept) {
+			t.Errorf("examples/custom-runner/Dockerfile.dockerignore has no line %q", kept)
 		}
 	}
 }

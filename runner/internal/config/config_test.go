@@ -17,10 +17,11 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -207,12 +208,12 @@ func (mute) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error
 
 func TestARegistryCanBeAddedTo(t *testing.T) {
 	r := config.NewRegistry()
-	r.Driver("acme", func(config.ModelSpec) (model.Model, error) { return mute{}, nil })
-	r.Tool("Wait", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
-	r.Layer(func(task.Agent, task.Run) (middleware.Layer, error) {
+	addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { return mute{}, nil })
+	addTool(t, r, "Wait", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
+	addLayer(t, r, func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
 		return middleware.Layer{Name: "calm", Instructions: "Keep calm.", Tools: []tool.Tool{idle("rest")}}, nil
 	})
-	r.Backend("/handbook", func(config.BackendSpec) (backend.Backend, error) {
+	addBackend(t, r, "/handbook", func(context.Context, registry.BackendSpec) (backend.Backend, error) {
 		b := state.New(state.Options{})
 		_, err := b.Write(t.Context(), "a.md", []byte("a"), backend.Any)
 		return b, err
@@ -245,8 +246,10 @@ func TestARegistryCanBeAddedTo(t *testing.T) {
 // itself; several tools cannot have one name.
 func TestACustomToolHasTheNameThatTheAgentGivesIt(t *testing.T) {
 	r := config.NewRegistry()
-	r.Tool("Wait", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
-	r.Tool("Both", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("one"), idle("two")}, nil })
+	addTool(t, r, "Wait", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
+	addTool(t, r, "Both", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
+		return []tool.Tool{idle("one"), idle("two")}, nil
+	})
 	p := parts(t)
 	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Wait", Name: "pause", TimeoutSeconds: 7}, {Custom: "Wait"}, {Custom: "Both"}}
 	built, err := r.Build(t.Context(), p)
@@ -335,7 +338,7 @@ func TestAwaitKeys(t *testing.T) {
 // A Run that is in flight when the operator is upgraded is given the snapshot that was
 // stored before. The documents are never changed once their version is released.
 func TestReadsEverySnapshotThatWasEverStored(t *testing.T) {
-	files, err := filepath.Glob("../../internal/revision/stored/testdata/revisions/v*/snapshot*.json")
+	files, err := filepath.Glob("../../../internal/revision/stored/testdata/revisions/v*/snapshot*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documents, error %v", err)
 	}
@@ -359,8 +362,8 @@ func TestReadsEverySnapshotThatWasEverStored(t *testing.T) {
 func builtOf(t *testing.T, s task.Snapshot) error {
 	t.Helper()
 	r := config.NewRegistry()
-	r.Driver("acme", func(config.ModelSpec) (model.Model, error) { return mute{}, nil })
-	r.Tool("crm", func(config.ToolSpec) ([]tool.Tool, error) { return nil, nil })
+	addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { return mute{}, nil })
+	addTool(t, r, "crm", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return nil, nil })
 	p := parts(t)
 	s.Toolsets, s.Sandbox = nil, nil
 	s.Agent.Tools = slices.DeleteFunc(s.Agent.Tools, func(t task.Tool) bool { return t.Toolset != "" || t.Builtin == "Shell" })

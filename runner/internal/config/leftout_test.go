@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -62,7 +63,7 @@ func TestListsAndSearchesOfACalledAgentLeaveOutWhatTheCallerMayNotRead(t *testin
 	calls := []string{
 		`Grep {"pattern":"secret","output_mode":"content"}`, `Glob {"pattern":".github/**"}`, `Ls {"path":".github/workflows"}`,
 	}
-	f.registry.Driver("called", func(config.ModelSpec) (model.Model, error) { return callingModel{calls}, nil })
+	addModel(f.t, f.registry, "called", func(context.Context, registry.ModelSpec) (model.Model, error) { return callingModel{calls}, nil })
 	f.run([]string{`reviewer {"prompt":"Look around."}`})
 	const left = "\n[1 file left out: the policy does not let this agent read it]"
 	want := []string{"/workspace/src/a.go:1:package a // secret-a" + left, "No files found" + left, "The directory is empty" + left}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -27,10 +29,10 @@ type models struct {
 }
 
 // models makes the Models of a snapshot.
-func (r *Registry) makeModels(p Parts) (*models, error) {
+func (r *Registry) makeModels(ctx context.Context, p Parts) (*models, error) {
 	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
 	for _, spec := range p.Snapshot.Models {
-		target, err := r.target(p, spec)
+		target, err := r.target(ctx, p, spec)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +42,7 @@ func (r *Registry) makeModels(p Parts) (*models, error) {
 }
 
 // target is one Model: priced by the try, tried again, and with its bounds.
-func (r *Registry) target(p Parts, spec task.Model) (router.Target, error) {
+func (r *Registry) target(ctx context.Context, p Parts, spec task.Model) (router.Target, error) {
 	if p.Task.Limits.CostMicroUSD > 0 && spec.Prices == nil {
 		return router.Target{}, misconfigured("Model %s has no prices, so limits.cost cannot be held; set its prices", spec.Name)
 	}
@@ -48,7 +50,7 @@ func (r *Registry) target(p Parts, spec task.Model) (router.Target, error) {
 	if err != nil {
 		return router.Target{}, err
 	}
-	driven, err := factory(ModelSpec{Model: spec, Key: p.key(spec.SecretKey)})
+	driven, err := factory(ctx, registry.ModelSpec{Model: spec, Key: p.key(spec.SecretKey)})
 	if err != nil {
 		return router.Target{}, misconfigured("Model %s: %w", spec.Name, err)
 	}
@@ -64,7 +66,7 @@ func (r *Registry) target(p Parts, spec task.Model) (router.Target, error) {
 }
 
 // driver is who speaks to a Model.
-func (r *Registry) driver(spec task.Model) (ModelFactory, error) {
+func (r *Registry) driver(spec task.Model) (registry.ModelFactory, error) {
 	if spec.Provider == providerCustom {
 		if f, ok := r.drivers[spec.Driver]; ok {
 			return f, nil
@@ -72,10 +74,10 @@ func (r *Registry) driver(spec task.Model) (ModelFactory, error) {
 		return nil, misconfigured("Model %s: this runner has no driver %q; it has %s; set podTemplate.runnerImage of the Agent to a runner that was built with it",
 			spec.Name, spec.Driver, cmp.Or(names(r.drivers), "none"))
 	}
-	if f, ok := r.models[spec.Provider]; ok {
+	if f, ok := providers[spec.Provider]; ok {
 		return f, nil
 	}
-	return nil, misconfigured("Model %s: this runner has no provider %q; it has %s", spec.Name, spec.Provider, names(r.models))
+	return nil, misconfigured("Model %s: this runner has no provider %q; it has %s", spec.Name, spec.Provider, names(providers))
 }
 
 func credential(s task.SecretKey) string {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/repair"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -26,7 +28,7 @@ type cast struct {
 }
 
 // actor makes an agent for one session.
-func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
+func (b *builder) actor(ctx context.Context, agent task.Agent, c cast) (*engine.Actor, error) {
 	if !c.rehearsal {
 		var err error
 		if agent, err = instructed(agent, c.values); err != nil {
@@ -45,11 +47,11 @@ func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
 		}
 		a.Summarizer = &m
 	}
-	layers, err := b.layers(agent)
+	layers, err := b.layers(ctx, agent)
 	if err != nil {
 		return nil, err
 	}
-	box, names, err := b.toolbox(agent, c.files, layers)
+	box, names, err := b.toolbox(ctx, agent, c.files, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +75,10 @@ func paragraphs(all ...string) string {
 }
 
 // layers are those that the runner was built with.
-func (b *builder) layers(agent task.Agent) ([]middleware.Layer, error) {
+func (b *builder) layers(ctx context.Context, agent task.Agent) ([]middleware.Layer, error) {
 	var all []middleware.Layer
 	for _, factory := range b.registry.layers {
-		layer, err := factory(agent, b.Task.Run)
+		layer, err := factory(ctx, registry.LayerSpec{Agent: agent, Run: b.Task.Run, User: b.Task.User})
 		if err != nil {
 			return nil, misconfigured("Agent %s: making a layer: %w", agent.Name, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -43,7 +44,7 @@ type Parts struct {
 }
 
 // key is how a key is read; nil where none is named.
-func (p Parts) key(k task.SecretKey) KeyFunc {
+func (p Parts) key(k task.SecretKey) registry.KeyFunc {
 	if k.Secret == "" {
 		return nil
 	}
@@ -76,10 +77,10 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	if err != nil {
 		return Built{SandboxTools: b.hands}, err
 	}
-	if err := b.rehearse(); err != nil {
+	if err := b.rehearse(ctx); err != nil {
 		return Built{SandboxTools: b.hands}, err
 	}
-	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), values: in.values})
+	root, err := b.actor(ctx, p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), values: in.values})
 	if err != nil {
 		return Built{SandboxTools: b.hands}, err
 	}
@@ -87,7 +88,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	t.Prompt = in.prompt
 	return Built{
 		Engine: engine.Config{
-			Task: t, Actor: *root, Actors: b.child,
+			Task: t, Actor: *root, Actors: func(d tool.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
 			BuildPrompt: b.opening(), Offload: b.evict, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), LostFiles: b.places.lost, Captured: b.hands.Captured,
 			Unavailable: b.hands.Unavailable(),
@@ -96,6 +97,14 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 		Sessions:     b.sessions,
 		SandboxTools: b.hands,
 	}, nil
+}
+
+// openStore opens the store to which sessions are copied; nil if the runner has none.
+func (r *Registry) openStore(ctx context.Context, p Parts) (session.Store, error) {
+	if r.store == nil {
+		return nil, nil //nolint:nilnil // a runner need not have a store
+	}
+	return r.store(ctx, registry.StoreSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, User: p.Task.User})
 }
 
 // A builder makes the agents of one Run.
@@ -117,13 +126,13 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 		b.agents[a.Name] = a
 	}
 	var err error
-	if b.models, err = r.makeModels(p); err != nil {
+	if b.models, err = r.makeModels(ctx, p); err != nil {
 		return b, err
 	}
-	if b.places, err = r.placesOf(p); err != nil {
+	if b.places, err = r.placesOf(ctx, p); err != nil {
 		return b, err
 	}
-	if b.sessions, err = r.openStore(ctx, p.Task.Run); err != nil {
+	if b.sessions, err = r.openStore(ctx, p); err != nil {
 		return b, misconfigured("Opening the store of sessions: %w", err)
 	}
 	b.files = files.Over(b.places.all, files.View{Root: "/", Home: task.Workspace, Places: b.places.all.Places()})
@@ -134,9 +143,9 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 
 // rehearse makes every agent once, so that what is wrong with one is known
 // before anything is paid for.
-func (b *builder) rehearse() error {
+func (b *builder) rehearse(ctx context.Context) error {
 	for _, a := range b.agents {
-		if _, err := b.actor(a, cast{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), rehearsal: true}); err != nil {
+		if _, err := b.actor(ctx, a, cast{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), rehearsal: true}); err != nil {
 			return err
 		}
 	}
@@ -145,7 +154,7 @@ func (b *builder) rehearse() error {
 
 // child makes the agent of a session that a call opens. One that calls itself,
 // by the tool task, may have another Model for that.
-func (b *builder) child(d tool.Delegation) (*engine.Actor, error) {
+func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, error) {
 	agent, ok := b.agents[d.Agent]
 	if !ok {
 		return nil, misconfigured("Agent %q is not among those of the Run", d.Agent)
@@ -154,7 +163,7 @@ func (b *builder) child(d tool.Delegation) (*engine.Actor, error) {
 	if route := agent.Routes[task.RouteSubagent]; d.Own && len(route) > 0 {
 		names = route
 	}
-	return b.actor(agent, cast{files: b.files.ForSession(), models: names, values: valuesOf(d)})
+	return b.actor(ctx, agent, cast{files: b.files.ForSession(), models: names, values: valuesOf(d)})
 }
 
 // valuesOf are the values that a piece of work binds to the instructions of who

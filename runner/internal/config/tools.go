@@ -10,20 +10,21 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/delegate"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // toolbox gathers the tools of an agent, those that its layers bring, and those
 // that every agent has. It returns with them the names of the tools of each entry.
-func (b *builder) toolbox(agent task.Agent, of *files.Toolset, layers []middleware.Layer) (*tool.Registry, [][]string, error) {
+func (b *builder) toolbox(ctx context.Context, agent task.Agent, of *files.Toolset, layers []middleware.Layer) (*tool.Registry, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
 	called := make([][]string, len(agent.Tools))
 	for i, entry := range agent.Tools {
-		made, err := b.entry(agent, entry, of)
+		made, err := b.entry(ctx, agent, entry, of)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,7 +44,7 @@ func (b *builder) toolbox(agent task.Agent, of *files.Toolset, layers []middlewa
 }
 
 // entry makes the tools of one entry.
-func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([]tool.Tool, error) {
+func (b *builder) entry(ctx context.Context, agent task.Agent, entry task.Tool, of *files.Toolset) ([]tool.Tool, error) {
 	if entry.Toolset != "" {
 		made, err := b.toolset(entry)
 		if err != nil {
@@ -51,14 +52,13 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 		}
 		return made, nil
 	}
-	factory, what, err := b.factory(agent, entry)
+	factory, what, err := b.factory(ctx, agent, entry)
 	if err != nil {
 		return nil, err
 	}
-	made, err := factory(ToolSpec{
-		Entry: entry, Agent: agent, Agents: b.agents, Run: b.Task.Run, User: b.Task.User,
-		Files: of, Memories: b.places.memories, Sessions: b.sessions, Key: b.key(entry.SecretKey),
-		SandboxTools: b.hands,
+	made, err := factory(builtinSpec{
+		ToolSpec: registry.ToolSpec{Entry: entry, Agent: agent, Run: b.Task.Run, User: b.Task.User, Key: b.key(entry.SecretKey)},
+		agents:   b.agents, files: of, memories: b.places.memories, sessions: b.sessions, sandbox: b.hands,
 	})
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
@@ -75,8 +75,8 @@ func (b *builder) entry(agent task.Agent, entry task.Tool, of *files.Toolset) ([
 	return []tool.Tool{renamed{made[0], entry.Name}}, nil
 }
 
-// factory is who makes the tools of an entry, and what people call it.
-func (b *builder) factory(agent task.Agent, entry task.Tool) (ToolFactory, string, error) {
+// factory returns the factory of the tools of an entry, and what a message calls them.
+func (b *builder) factory(ctx context.Context, agent task.Agent, entry task.Tool) (builtinFactory, string, error) {
 	switch {
 	case entry.Agent != "" && entry.Mode == task.ModeRun:
 		return runTool, "the agent " + entry.Agent, nil
@@ -84,20 +84,20 @@ func (b *builder) factory(agent task.Agent, entry task.Tool) (ToolFactory, strin
 		return agentTool, "the agent " + entry.Agent, nil
 	case entry.Custom != "":
 		if f, ok := b.registry.customs[entry.Custom]; ok {
-			return f, entry.Custom, nil
+			return func(s builtinSpec) ([]tool.Tool, error) { return f(ctx, s.ToolSpec) }, entry.Custom, nil
 		}
 		return nil, "", misconfigured("Agent %s: this runner has no custom tool %q; it has %s; set podTemplate.runnerImage to a runner that was built with it",
 			agent.Name, entry.Custom, cmp.Or(names(b.registry.customs), "none"))
 	}
-	if f, ok := b.registry.builtins[entry.Builtin]; ok {
+	if f, ok := builtins[entry.Builtin]; ok {
 		return f, entry.Builtin, nil
 	}
-	return nil, "", misconfigured("Agent %s: this runner has no builtin %q; it has %s", agent.Name, entry.Builtin, names(b.registry.builtins))
+	return nil, "", misconfigured("Agent %s: this runner has no builtin %q; it has %s", agent.Name, entry.Builtin, names(builtins))
 }
 
 // agentTool makes a tool of another agent.
-func agentTool(s ToolSpec) ([]tool.Tool, error) {
-	other, ok := s.Agents[s.Entry.Agent]
+func agentTool(s builtinSpec) ([]tool.Tool, error) {
+	other, ok := s.agents[s.Entry.Agent]
 	if !ok {
 		return nil, misconfigured("it is not among the agents of the Run")
 	}
@@ -107,7 +107,7 @@ func agentTool(s ToolSpec) ([]tool.Tool, error) {
 
 // runTool makes a tool of an agent that works in a child Run: what is known of it
 // stands in the entry.
-func runTool(s ToolSpec) ([]tool.Tool, error) {
+func runTool(s builtinSpec) ([]tool.Tool, error) {
 	e := s.Entry
 	t, err := delegate.Run(task.Agent{Name: e.Agent, Description: e.Description, InputSchema: e.InputSchema}, cmp.Or(e.Name, e.Agent))
 	return []tool.Tool{t}, err

@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/config"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -115,8 +116,8 @@ func work(t testing.TB, steps int) *endless {
 	t.Helper()
 	m := &endless{end: steps}
 	r := config.NewRegistry()
-	r.Driver("endless", func(config.ModelSpec) (model.Model, error) { return m, nil })
-	r.Tool("pages", func(config.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{pages{}}, nil })
+	addModel(t, r, "endless", func(context.Context, registry.ModelSpec) (model.Model, error) { return m, nil })
+	addTool(t, r, "pages", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{pages{}}, nil })
 	tk, s, err := config.Read(written(func(map[string]any) {}), []byte(snapshot))
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,11 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/composite"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -27,7 +28,7 @@ type places struct {
 
 // placesOf mounts the workspace, what the session keeps beside it, and what a
 // runner was built with.
-func (r *Registry) placesOf(p Parts) (places, error) {
+func (r *Registry) placesOf(ctx context.Context, p Parts) (places, error) {
 	lost := p.lost("memories")
 	scratch, err := p.kept("tmp")
 	if err != nil {
@@ -44,11 +45,11 @@ func (r *Registry) placesOf(p Parts) (places, error) {
 	mounts := map[string]backend.Backend{task.Workspace: p.Workspace, task.Scratch: scratch, task.Memories: memories}
 	for at, factory := range r.backends {
 		dir := filepath.Join(p.State, "mounts", strings.ReplaceAll(strings.Trim(at, "/"), "/", "-"))
-		made, err := factory(BackendSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, Dir: dir})
+		made, err := factory(ctx, registry.BackendSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, Dir: dir})
 		if err != nil {
 			return places{}, misconfigured("Making the files below %s: %w", at, err)
 		}
-		mounts[path.Clean(at)] = made
+		mounts[at] = made
 	}
 	list := []composite.Mount{{Path: task.Results, Backend: results, ReadOnly: true}}
 	for at, b := range mounts {

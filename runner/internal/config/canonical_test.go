@@ -19,12 +19,13 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -66,11 +67,13 @@ type fixer struct {
 	parts    config.Parts
 	engine   func(*engine.Config)
 	journal  *journal.Memory
+	turns    callingModel // of the current attempt
 }
 
 func newFixer(t *testing.T, rules ...task.Rule) *fixer {
 	t.Helper()
 	f := &fixer{t: t, dir: t.TempDir(), registry: config.NewRegistry(), journal: &journal.Memory{}, engine: func(*engine.Config) {}}
+	addModel(t, f.registry, "calling", func(context.Context, registry.ModelSpec) (model.Model, error) { return f.turns, nil })
 	f.put(".github/workflows/ci.yml", "on: push # secret-ci\n")
 	f.put("src/a.go", "package a // secret-a\n")
 	f.link(".github/workflows", "ci")
@@ -130,7 +133,7 @@ func (f *fixer) run(turns ...[]string) []string {
 // attempt lets the agent make the calls, going on from the journal.
 func (f *fixer) attempt(turns ...[]string) engine.Outcome {
 	f.t.Helper()
-	f.registry.Driver("calling", func(config.ModelSpec) (model.Model, error) { return callingModel(turns), nil })
+	f.turns = turns
 	built, err := f.registry.Build(f.t.Context(), f.parts)
 	if err != nil {
 		f.t.Fatal(err)
@@ -280,7 +283,7 @@ func TestALinkMadeByACommandBetweenTwoCallsIsResolved(t *testing.T) {
 		"over a written place": {{`Write {"path":"new","content":"x"}`}, {`Link {}`}, {`Write {"path":"out/evil.yml","content":"x"}`}},
 	} {
 		f := newFixer(t, rule(ciPaths, "Deny"))
-		f.registry.Tool("Link", func(config.ToolSpec) ([]tool.Tool, error) {
+		addTool(f.t, f.registry, "Link", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
 			spec := tool.Spec{Concurrency: tool.Alone}
 			spec.Name = "Link"
 			return []tool.Tool{tool.Typed(spec, func(context.Context, tool.Call, struct{}) (tool.Result, error) {
@@ -298,7 +301,7 @@ func TestALinkMadeByACommandBetweenTwoCallsIsResolved(t *testing.T) {
 func TestAHookThatChangesAPathIsJudgedOnTheFile(t *testing.T) {
 	var seen []string
 	f := newFixer(t, rule(ciPaths, "Deny"))
-	f.registry.Layer(func(task.Agent, task.Run) (middleware.Layer, error) {
+	addLayer(f.t, f.registry, func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
 		return middleware.Layer{Name: "rewrite", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				seen = append(seen, string(c.Args))
@@ -516,7 +519,7 @@ func (f *fixer) opening() string {
 // A tool that has another name or timeout by its entry keeps its canonical form.
 func TestAnEntryOfAnAgentDoesNotLoseTheCanonicalForm(t *testing.T) {
 	r := config.NewRegistry()
-	r.Tool("Upper", func(config.ToolSpec) ([]tool.Tool, error) {
+	addTool(t, r, "Upper", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
 		return []tool.Tool{tool.WithCanonical(idle("upper"), func(context.Context, json.RawMessage) (json.RawMessage, *tool.Error) {
 			return json.RawMessage(`{"x":1}`), nil
 		})}, nil

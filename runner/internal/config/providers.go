@@ -1,0 +1,49 @@
+package config
+
+import (
+	"context"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
+	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/registry"
+)
+
+// formatAnthropic is the format of a Model whose provider has both APIs.
+const formatAnthropic = "Anthropic"
+
+// providers make the models of the built-in providers. AGENTS.md says how to add one.
+var providers = map[string]registry.ModelFactory{
+	openai.ProviderOpenAI:                 newOpenAI,
+	openai.ProviderOpenAICompatible:       newOpenAI,
+	openai.ProviderAzure:                  newOpenAI,
+	openai.ProviderOpenRouter:             newOpenAI,
+	openai.ProviderOllama:                 newOpenAI,
+	openai.ProviderDeepSeek:               newByFormat,
+	openai.ProviderKimi:                   newByFormat,
+	anthropic.ProviderAnthropic:           newAnthropic,
+	anthropic.ProviderAnthropicCompatible: newAnthropic,
+}
+
+// newByFormat makes the model of a provider that has both APIs.
+func newByFormat(ctx context.Context, s registry.ModelSpec) (model.Model, error) {
+	if s.Format == formatAnthropic {
+		return newAnthropic(ctx, s)
+	}
+	return newOpenAI(ctx, s)
+}
+
+func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
+	return openai.New(openai.Options{
+		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
+		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
+		Deployment: s.Deployment, APIVersion: s.APIVersion,
+	})
+}
+
+func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) {
+	return anthropic.New(anthropic.Options{
+		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
+		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
+	})
+}

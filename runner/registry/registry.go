@@ -1,0 +1,83 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/session"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A KeyFunc returns the current value of a key of a Secret. Call it before each use:
+// Secrets are rotated. What it returns is redacted in the journal, the log and the status.
+type KeyFunc func() (string, error)
+
+// A ModelSpec is what a model is made from.
+type ModelSpec struct {
+	// Model has the fields of the Model object.
+	task.Model
+	// Key reads spec.apiKeySecretRef of the Model; nil if it names no Secret.
+	Key KeyFunc
+}
+
+// A ModelFactory makes the model of a Model object, once for each attempt.
+type ModelFactory func(ctx context.Context, spec ModelSpec) (model.Model, error)
+
+// A ToolSpec is what the tools of one entry in spec.tools of an Agent are made from.
+type ToolSpec struct {
+	// Entry is the entry, Agent the Agent that has it.
+	Entry task.Tool
+	Agent task.Agent
+	Run   task.Run
+	// User is spec.user of the Run.
+	User string
+	// Key reads settings.apiKeySecretRef of the entry; nil if it names no Secret.
+	Key KeyFunc
+}
+
+// A ToolFactory makes the tools of one entry, once for each session of the Agent.
+type ToolFactory func(ctx context.Context, spec ToolSpec) ([]tool.Tool, error)
+
+// A LayerSpec is what a layer is made from.
+type LayerSpec struct {
+	Agent task.Agent
+	Run   task.Run
+	// User is spec.user of the Run.
+	User string
+}
+
+// A LayerFactory makes a layer around the model and tool calls of an agent, once for
+// each session.
+type LayerFactory func(ctx context.Context, spec LayerSpec) (middleware.Layer, error)
+
+// A BackendSpec is what a backend is made from.
+type BackendSpec struct {
+	Run task.Run
+	// Agent is the Agent of the Run. The agents that it calls see the same files.
+	Agent task.Agent
+	// Dir is a directory for this backend alone, which lives as long as the journal.
+	// The factory creates it.
+	Dir string
+}
+
+// A BackendFactory makes the files that agents see below a path, once for each attempt.
+type BackendFactory func(ctx context.Context, spec BackendSpec) (backend.Backend, error)
+
+// A StoreSpec is what a session store is made from.
+type StoreSpec struct {
+	Run task.Run
+	// Agent is the Agent of the Run.
+	Agent task.Agent
+	// User is spec.user of the Run.
+	User string
+}
+
+// A StoreFactory opens the store to which sessions are copied, once for each attempt.
+type StoreFactory func(ctx context.Context, spec StoreSpec) (session.Store, error)
+
+// A Listener receives each event of the Run, in order. Texts are not redacted.
+type Listener func(events.Event)
