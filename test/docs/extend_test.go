@@ -77,7 +77,7 @@ func TestTheDockerfileOfTheExampleCopiesItsSources(t *testing.T) {
 	dockerfile := read(t, filepath.Join(root, "examples", "custom-runner", "Dockerfile"))
 	ignored := read(t, filepath.Join(root, "examples", "custom-runner", "Dockerfile.dockerignore"))
 	dirs := map[string]bool{}
-	for _, line := range strings.FieldsSeq(string(out)) {
+	for line := range strings.FieldsSeq(string(out)) {
 		if rest, ours := strings.CutPrefix(line, "github.com/deckhand-dev/deckhand/"); ours {
 			dir, _, _ := strings.Cut(rest, "/")
 			dirs[dir] = true
