@@ -338,7 +338,7 @@ func TestAwaitKeys(t *testing.T) {
 // A Run that is in flight when the operator is upgraded is given the snapshot that was
 // stored before. The documents are never changed once their version is released.
 func TestReadsEverySnapshotThatWasEverStored(t *testing.T) {
-	files, err := filepath.Glob("../../../internal/revision/stored/testdata/revisions/v*/snapshot*.json")
+	files, err := filepath.Glob("../../../internal/revision/stored/testdata/revisions/v*/runner*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documents, error %v", err)
 	}
