@@ -1,6 +1,7 @@
 package template
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -35,6 +36,15 @@ func FindForeign(text string) (Foreign, bool) {
 		}, true
 	}
 	return Foreign{}, false
+}
+
+// Warning says what happens with the reference in a text for a model, and what to write.
+func (f Foreign) Warning(field string) string {
+	where := fmt.Sprintf("column %d", f.Column)
+	if f.Line > 1 {
+		where = fmt.Sprintf("line %d, %s", f.Line, where)
+	}
+	return fmt.Sprintf("%s: %s: %s is sent to the model as text; write ${{ input.%s }}", field, where, f.Text, f.Name())
 }
 
 // Name is the last part of the path: the name of a value.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -551,4 +552,32 @@ func TestTrivialRunCostsFewWrites(t *testing.T) {
 func (b *bench) newNamed(name string) *v1alpha1.Run {
 	b.t.Helper()
 	return b.newRun(func(r *v1alpha1.Run) { r.Name = name })
+}
+
+// A reference in the syntax of another tool reaches the model as text: an event says so
+// once, and the Run works. The prompt of a child Run was evaluated, so it is data.
+func TestAPromptInTheSyntaxOfAnotherToolIsReported(t *testing.T) {
+	const want = "Warning ReferenceNotReplaced spec.prompt: line 2, column 8: $(params.file) is sent to the model as text; write ${{ input.file }}"
+	yes := true
+	for name, tc := range map[string]struct {
+		mod  func(*v1alpha1.Run)
+		want []string
+	}{
+		"another tool's": {func(r *v1alpha1.Run) { r.Spec.Prompt = "Dear agent,\nReview $(params.file)." }, []string{want}},
+		"none":           {func(r *v1alpha1.Run) { r.Spec.Prompt = "Run $(ls)." }, nil},
+		"of a child Run": {func(r *v1alpha1.Run) {
+			r.Spec.Prompt = "Dear agent,\nReview $(params.file)."
+			r.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: "parent", UID: "u", Controller: &yes}}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tc.mod)
+			b.crank()
+			b.crank()
+			b.onlyPod()
+			if diff := cmp.Diff(tc.want, b.sent()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -70,11 +69,7 @@ func foreign(a *v1alpha1.Agent) string {
 	if !found {
 		return ""
 	}
-	where := fmt.Sprintf("column %d", f.Column)
-	if f.Line > 1 {
-		where = fmt.Sprintf("line %d, %s", f.Line, where)
-	}
-	return fmt.Sprintf("; spec.instructions: %s: %s is sent to the model as text; write ${{ input.%s }}", where, f.Text, f.Name())
+	return "; " + f.Warning("spec.instructions")
 }
 
 // durable says what a lost pod costs.

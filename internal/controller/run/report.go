@@ -5,20 +5,31 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // report writes the status once, only if it changed, then tells the user. It
-// is the only writer of status and events.
+// is the only writer of status and events. With the first attempt it warns of a reference
+// in the syntax of another tool; the prompt of a child Run is data, in which none is meant.
 func (r *Reconciler) report(ctx context.Context, w world, p plan, want v1alpha1.RunStatus) error {
 	if p.forget || !w.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return outcome.Reporter{Client: r.client, Events: r.events}.Report(ctx, w.run, want, demands(w, p)...)
+	if err := (outcome.Reporter{Client: r.client, Events: r.events}).Report(ctx, w.run, want, demands(w, p)...); err != nil {
+		return err
+	}
+	if f, found := template.FindForeign(w.run.Spec.Prompt); found && p.claim != nil && w.attempt() == 0 && partOf(w.run) == nil {
+		r.events.Eventf(w.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Line(f.Warning("spec.prompt"), task.MaxWarning))
+	}
+	return nil
 }
 
 // demands are what must still be as it was seen. A claim, and giving a Run up,
