@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,43 +52,42 @@ var ruleCases = map[string]ruleCase{
 	"temperature is bounded":                      {model, `spec: {inference: {temperature: 2.5}}`, "less than or equal to 2"},
 	"extra inference is free":                     {model, `spec: {inference: {extra: {thinking: {type: enabled}}}}`, ``},
 
-	"an Agent has defaults for the rest":  {agent, ``, ``},
-	"instructions are not empty":          {agent, `spec: {instructions: ""}`, "spec.instructions"},
-	"instructions are bounded in bytes":   {agent, `spec: {instructions: "` + strings.Repeat("ä", 40000) + `"}`, "must be at most 64 KiB: move long texts into files of the workspace"},
-	"a tool is one of the list":           {agent, `spec: {tools: [{builtin: Teleport}]}`, `Unsupported value: "Teleport"`},
-	"a tool is listed once":               {agent, `spec: {tools: [{builtin: Files}, {builtin: Files}]}`, "must not contain two tools with the same name: give one of the two another name"},
-	"a tool's timeout is at most 6h":      {agent, `spec: {tools: [{builtin: Files, timeout: 7h}]}`, "at most 6h"},
-	"a tool's timeout is not zero":        {agent, `spec: {tools: [{builtin: Files, timeout: 0s}]}`, "more than 0s"},
-	"steps are positive":                  {agent, `spec: {limits: {steps: -1}}`, "greater than or equal to 1"},
-	"tokens of a limit are positive":      {agent, `spec: {limits: {tokens: 0}}`, "write 500k or 2M"},
-	"a cost is money":                     {agent, `spec: {limits: {cost: 2}}`, "spec.limits.cost: Invalid value: 2: must be an amount in US dollars: write 2USD"},
-	"a cost is no number with a fraction": {agent, `spec: {limits: {cost: 1.5}}`, "must be of type integer,string"},
-	"a cost is not zero":                  {agent, `spec: {limits: {cost: 0USD}}`, "spec.limits.cost: Invalid value: \"0USD\": must be more than 0USD: write 0.50USD, or remove cost"},
-	"a cost is not zero in any spelling":  {agent, `spec: {limits: {cost: 00.000USD}}`, "must be more than 0USD"},
-	"a cost may be tiny":                  {agent, `spec: {limits: {cost: 0.000001USD}}`, ``},
-	"a cost may be a round amount":        {agent, `spec: {limits: {cost: 10USD}}`, ``},
-	"a price may be zero":                 {model, `spec: {prices: {input: 0USD, output: 0.00USD}}`, ``},
-	"steps are not zero":                  {agent, `spec: {limits: {steps: 0}}`, "greater than or equal to 1"},
-	"model calls are not zero":            {agent, `spec: {limits: {modelCalls: 0}}`, "greater than or equal to 1"},
-	"tool calls are not zero":             {agent, `spec: {limits: {toolCalls: 0}}`, "greater than or equal to 1"},
-	"tokens are not zero as a string":     {agent, `spec: {limits: {tokens: "0"}}`, "write 500k or 2M"},
-	"tokens are not zero thousands":       {agent, `spec: {limits: {tokens: 0k}}`, "write 500k or 2M"},
-	"a wait is not zero":                  {agent, `spec: {limits: {wait: 0h0m0s}}`, "at least 1s"},
-	"no depth is one":                     {agent, `spec: {limits: {depth: 0}}`, ``},
-	"concurrency is not zero":             {agent, `spec: {concurrency: 0}`, "greater than or equal to 1"},
-	"a duration is no number":             {agent, `spec: {limits: {duration: 600}}`, "must be a duration of at most 720h: write 600s, or 10m for ten minutes"},
-	"a duration is written short":         {agent, `spec: {limits: {duration: 10 minutes}}`, "must be a duration of at most 720h: write 48h, 1h30m or 90s"},
-	"a duration has a unit":               {agent, `spec: {limits: {duration: "90"}}`, "write 48h, 1h30m or 90s"},
-	"a duration is not negative":          {agent, `spec: {limits: {duration: "-5m"}}`, "write 48h, 1h30m or 90s"},
-	"a duration is not zero":              {agent, `spec: {limits: {duration: 0s}}`, "at least 1s"},
-	"a pending limit is not zero":         {agent, `spec: {limits: {pending: 0s}}`, "at least 1s"},
-	"a deadline is not zero":              {agent, `spec: {limits: {deadline: 0s}}`, "at least 1s"},
-	"a duration is at most 30 days":       {agent, `spec: {limits: {duration: 721h}}`, "at most 720h"},
-	"parallel tools are bounded":          {agent, `spec: {parallelTools: 33}`, "less than or equal to 32"},
-	"a workspace has room":                {agent, `spec: {workspace: {size: 1Mi}}`, "at least 16Mi"},
-	"a workspace's size is a quantity":    {agent, `spec: {workspace: {size: lots}}`, "spec.workspace.size"},
-	"durability is one of the list":       {agent, `spec: {workspace: {durability: Forever}}`, `supported values: "Pod"`},
-	"an output has a schema":              {agent, `spec: {output: {}}`, "spec.output.schema: Required"},
+	"an Agent has defaults for the rest": {agent, ``, ``},
+	"instructions are not empty":         {agent, `spec: {instructions: ""}`, "spec.instructions"},
+	"instructions are bounded in bytes":  {agent, `spec: {instructions: "` + strings.Repeat("ä", 40000) + `"}`, "must be at most 64 KiB: move long texts into files of the workspace"},
+	"a tool is one of the list":          {agent, `spec: {tools: [{builtin: Teleport}]}`, `Unsupported value: "Teleport"`},
+	"a tool is listed once":              {agent, `spec: {tools: [{builtin: Files}, {builtin: Files}]}`, "must not contain two tools with the same name: give one of the two another name"},
+	"a tool's timeout is at most 6h":     {agent, `spec: {tools: [{builtin: Files, timeout: 7h}]}`, "at most 6h"},
+	"a tool's timeout is not zero":       {agent, `spec: {tools: [{builtin: Files, timeout: 0s}]}`, "more than 0s"},
+	"steps are positive":                 {agent, `spec: {limits: {steps: -1}}`, "greater than or equal to 1"},
+	"tokens of a limit are positive":     {agent, `spec: {limits: {tokens: 0}}`, "write 500k or 2M"},
+	"a cost is money":                    {agent, `spec: {limits: {cost: 2}}`, "spec.limits.cost: Invalid value: 2: must be an amount in US dollars: write 2USD"},
+	"a cost is not zero":                 {agent, `spec: {limits: {cost: 0USD}}`, "spec.limits.cost: Invalid value: \"0USD\": must be more than 0USD: write 0.50USD, or remove cost"},
+	"a cost is not zero in any spelling": {agent, `spec: {limits: {cost: 00.000USD}}`, "must be more than 0USD"},
+	"a cost may be tiny":                 {agent, `spec: {limits: {cost: 0.000001USD}}`, ``},
+	"a cost may be a round amount":       {agent, `spec: {limits: {cost: 10USD}}`, ``},
+	"a price may be zero":                {model, `spec: {prices: {input: 0USD, output: 0.00USD}}`, ``},
+	"steps are not zero":                 {agent, `spec: {limits: {steps: 0}}`, "greater than or equal to 1"},
+	"model calls are not zero":           {agent, `spec: {limits: {modelCalls: 0}}`, "greater than or equal to 1"},
+	"tool calls are not zero":            {agent, `spec: {limits: {toolCalls: 0}}`, "greater than or equal to 1"},
+	"tokens are not zero as a string":    {agent, `spec: {limits: {tokens: "0"}}`, "write 500k or 2M"},
+	"tokens are not zero thousands":      {agent, `spec: {limits: {tokens: 0k}}`, "write 500k or 2M"},
+	"a wait is not zero":                 {agent, `spec: {limits: {wait: 0h0m0s}}`, "at least 1s"},
+	"no depth is one":                    {agent, `spec: {limits: {depth: 0}}`, ``},
+	"concurrency is not zero":            {agent, `spec: {concurrency: 0}`, "greater than or equal to 1"},
+	"a duration is no number":            {agent, `spec: {limits: {duration: 600}}`, "must be a duration of at most 720h: write 600s, or 10m for ten minutes"},
+	"a duration is written short":        {agent, `spec: {limits: {duration: 10 minutes}}`, "must be a duration of at most 720h: write 48h, 1h30m or 90s"},
+	"a duration has a unit":              {agent, `spec: {limits: {duration: "90"}}`, "write 48h, 1h30m or 90s"},
+	"a duration is not negative":         {agent, `spec: {limits: {duration: "-5m"}}`, "write 48h, 1h30m or 90s"},
+	"a duration is not zero":             {agent, `spec: {limits: {duration: 0s}}`, "at least 1s"},
+	"a pending limit is not zero":        {agent, `spec: {limits: {pending: 0s}}`, "at least 1s"},
+	"a deadline is not zero":             {agent, `spec: {limits: {deadline: 0s}}`, "at least 1s"},
+	"a duration is at most 30 days":      {agent, `spec: {limits: {duration: 721h}}`, "at most 720h"},
+	"parallel tools are bounded":         {agent, `spec: {parallelTools: 33}`, "less than or equal to 32"},
+	"a workspace has room":               {agent, `spec: {workspace: {size: 1Mi}}`, "at least 16Mi"},
+	"a workspace's size is a quantity":   {agent, `spec: {workspace: {size: lots}}`, "spec.workspace.size"},
+	"durability is one of the list":      {agent, `spec: {workspace: {durability: Forever}}`, `supported values: "Pod"`},
+	"an output has a schema":             {agent, `spec: {output: {}}`, "spec.output.schema: Required"},
 
 	"a Run of an agent":                           {run, ``, ``},
 	"a Run names an agent or a workflow":          {run, `spec: {agent: null}`, "exactly one of agent and workflow is required: write agent: reviewer"},
@@ -116,6 +117,31 @@ var ruleCases = map[string]ruleCase{
 	"an unknown field is refused by name":         {run, `spec: {promt: Do it.}`, `unknown field "spec.promt"`},
 	"a cost of a Run is not zero":                 {run, `spec: {limits: {cost: 0USD}}`, "must be more than 0USD: write 0.50USD, or remove cost"},
 	"a limit of a Run is checked like an Agent's": {run, `spec: {limits: {cost: 1EUR}}`, "write 1.50USD"},
+}
+
+// typeCases are values of another type, which the API server refuses before it evaluates a
+// rule. docs/troubleshooting.md lists its words.
+var typeCases = map[string]ruleCase{
+	"a cost with a fraction":     {agent, `spec: {limits: {cost: 1.5}}`, `spec.limits.cost in body must be of type integer,string: "number"`},
+	"a price with a fraction":    {model, `spec: {prices: {input: 0.25, output: 15USD}}`, `spec.prices.input in body must be of type integer,string: "number"`},
+	"tokens with a fraction":     {agent, `spec: {limits: {tokens: 1.5}}`, `spec.limits.tokens in body must be of type integer,string: "number"`},
+	"a duration with a fraction": {agent, `spec: {limits: {duration: 1.5}}`, `spec.limits.duration in body must be of type integer,string: "number"`},
+	"reasoning without quotes":   {agent, `spec: {inference: {reasoning: Off}}`, `spec.inference.reasoning in body must be of type string: "boolean"`},
+	"a variable as a number":     {agent, `spec: {sandbox: {image: i, env: [{name: A, value: 1}]}}`, `spec.sandbox.env[0].value in body must be of type string: "integer"`},
+	"a tool as a string":         {agent, `spec: {tools: [Shell]}`, `spec.tools[0] in body must be of type object: "string"`},
+}
+
+func TestValuesOfAnotherTypeAreRefusedAsThePageSays(t *testing.T) {
+	holds(t, typeCases)
+	page, err := os.ReadFile(filepath.Join(apitest.Root(), "docs", "troubleshooting.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range typeCases {
+		if !strings.Contains(string(page), tc.want) {
+			t.Errorf("%s: docs/troubleshooting.md does not list %s", name, tc.want)
+		}
+	}
 }
 
 func TestRules(t *testing.T) { holds(t, ruleCases) }
