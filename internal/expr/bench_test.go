@@ -15,14 +15,14 @@ func BenchmarkNewEnv(b *testing.B) {
 func BenchmarkCompile(b *testing.B) {
 	env := newEnv(b)
 	for b.Loop() {
-		if _, err := env.Compile(`nodes.maybe.?output.?score.orValue(0) > 3 && parameters.goal != ""`, expr.Bool()); err != nil {
+		if _, err := env.Compile(`nodes.maybe.?output.?score.orValue(0) > 3 && input.goal != ""`, expr.Bool()); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkEval(b *testing.B) {
-	p, e := newEnv(b).Compile(`nodes.maybe.?output.?score.orValue(0) > 3 && parameters.goal != ""`, expr.Bool())
+	p, e := newEnv(b).Compile(`nodes.maybe.?output.?score.orValue(0) > 3 && input.goal != ""`, expr.Bool())
 	if e != nil {
 		b.Fatal(e)
 	}

@@ -46,7 +46,7 @@ func newEnv(t testing.TB) *expr.Env {
 			"items": node("items", expr.List(expr.Optional(review(t)))),
 			"gate":  node("gate", expr.Optional(gate)),
 		}),
-		"parameters": expr.Object("parameters", map[string]expr.Type{
+		"input": expr.Object("input", map[string]expr.Type{
 			"goal": expr.String(), "depth": expr.Int(), "limit": expr.Optional(expr.Int()), "any": expr.Dyn(), "ratio": expr.Double(),
 		}),
 		"item":     expr.Dyn(),
@@ -75,9 +75,9 @@ func values() map[string]any {
 			}},
 			"gate": map[string]any{"state": "Succeeded", "output": raw(`{"approved":true,"by":"ann","input":{"x":[1]}}`)},
 		},
-		"parameters": raw(`{"goal":"ship ${{ it }} \"now\"","depth":9007199254740993,"any":{"list":[1,2,3],"n":1.0},"ratio":3}`),
-		"item":       raw(`{"name":"it","size":3}`),
-		"previous":   expr.Absent,
-		"run":        map[string]any{"name": "r-1"},
+		"input":    raw(`{"goal":"ship ${{ it }} \"now\"","depth":9007199254740993,"any":{"list":[1,2,3],"n":1.0},"ratio":3}`),
+		"item":     raw(`{"name":"it","size":3}`),
+		"previous": expr.Absent,
+		"run":      map[string]any{"name": "r-1"},
 	}
 }

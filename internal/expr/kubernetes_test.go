@@ -22,7 +22,7 @@ var beyondKubernetes = map[string]string{
 func TestAcceptedIsKubernetesCEL(t *testing.T) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	env, err := base.Extend(
-		cel.Variable("nodes", cel.DynType), cel.Variable("parameters", cel.DynType), cel.Variable("item", cel.DynType),
+		cel.Variable("nodes", cel.DynType), cel.Variable("input", cel.DynType), cel.Variable("item", cel.DynType),
 		cel.Variable("previous", cel.OptionalType(cel.DynType)), cel.Variable("run", cel.DynType),
 	)
 	if err != nil {

@@ -17,8 +17,8 @@ func TestTemplate(t *testing.T) {
 		"nothing":                           {"", ""},
 		"a value among words":               {"Run ${{ run.name }}, please", "Run r-1, please"},
 		"values side by side":               {"${{run.name}}${{ run.name }}", "r-1r-1"},
-		"text is put in as it is":           {"<${{ parameters.goal }}>", `<ship ${{ it }} "now">`},
-		"a number":                          {"${{ parameters.depth }}", "9007199254740993"},
+		"text is put in as it is":           {"<${{ input.goal }}>", `<ship ${{ it }} "now">`},
+		"a number":                          {"${{ input.depth }}", "9007199254740993"},
 		"an object, as JSON":                {`${{ {"b": 1, "a": [true, null]} }}`, `{"a":[true,null],"b":1}`},
 		"braces of objects in objects":      {`${{ {"a": {"b": {"c": 1}}}}}!`, `{"a":{"b":{"c":1}}}!`},
 		"braces within text":                {`${{ "}}" + '}}' + r"\}}" }}`, `}}}}\}}`},
@@ -62,7 +62,7 @@ func TestTemplateRefused(t *testing.T) {
 		"on the second line of its own":     {"x ${{ 1 +\n nope }}", "there is no nope", 2, 2},
 		"what may be absent":                {"x ${{ nodes.maybe.text }}", `write nodes.maybe.?text.orValue('')`, 1, 7},
 		"too many":                          {manyPlaces(expr.MaxPlaces + 1), "a text has at most 256 expressions", 1, 256*9 + 4},
-		"a path as inputs have them":        {"${{ input.x }}", "there is no input; an expression here reads", 1, 5},
+		"an input that is not declared":     {"${{ input.x }}", "there is no field x; input has any", 1, 11},
 		"a second one that is not closed":   {"${{ 1 }} ${{ 2 }", "is not closed", 1, 10},
 		"what is wrong in the second of it": {"${{ 1 }} ${{ x }}", "there is no x", 1, 14},
 	} {
@@ -142,7 +142,7 @@ func TestNodesAndSelects(t *testing.T) {
 		nodes   []string
 		selects bool // nodes.gate.output.approved
 	}{
-		"none":                        {`parameters.goal + item.nodes`, nil, false},
+		"none":                        {`input.goal + item.nodes`, nil, false},
 		"each once, in order":         {`nodes.sure.state + nodes.?maybe.?text.orValue(nodes.gate.state) + nodes.sure.state`, []string{"gate", "maybe", "sure"}, false},
 		"in a loop":                   {`[1].map(x, nodes.sure.output.score + x)`, []string{"sure"}, false},
 		"the range of a loop":         {`nodes.items.output.map(r, r.hasValue())`, []string{"items"}, false},

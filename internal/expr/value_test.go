@@ -76,7 +76,7 @@ func TestVariables(t *testing.T) {
 func TestOnlyWhatIsReadIsOpened(t *testing.T) {
 	env := newEnv(t)
 	vars := values()
-	vars["parameters"] = raw(`not JSON`)
+	vars["input"] = raw(`not JSON`)
 	vars["nodes"].(map[string]any)["items"] = map[string]any{"output": raw(`not JSON`)}
 	vars["nodes"].(map[string]any)["sure"] = raw(`{"output": {"score": 7, "verdict": 3}}`)
 	p, e := env.Compile("nodes.sure.output.score", expr.Dyn())
