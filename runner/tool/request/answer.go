@@ -71,8 +71,9 @@ func trimmed(b []byte) []byte {
 	return b
 }
 
-// result is the answer as the model reads it.
-func (a answer) result(effect tool.Effect) tool.Result {
+// result is the answer as the model reads it. Remedy says what the owner of the Toolset
+// can do if the server refused the credentials.
+func (a answer) result(effect tool.Effect, remedy string) tool.Result {
 	text := "HTTP " + a.status
 	body, cut := a.text, a.cut
 	failed := a.code < 200 || a.code > 299
@@ -89,16 +90,16 @@ func (a answer) result(effect tool.Effect) tool.Result {
 		text += "\n[the rest did not come: " + a.broken + "]"
 	}
 	if failed {
-		return tool.Fail(text, advice(a.code, effect)...)
+		return tool.Fail(text, advice(a.code, effect, remedy)...)
 	}
 	return tool.Result{Text: text, Summary: "HTTP " + a.status}
 }
 
 // advice says what to do about a failure.
-func advice(code int, effect tool.Effect) []string {
+func advice(code int, effect tool.Effect, remedy string) []string {
 	switch {
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return []string{"The credentials of this tool do not suffice; that is for the owner of this agent to change."}
+	case remedy != "":
+		return []string{"The server refused access. Only the owner of the agent can correct this: " + remedy + "."}
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		return []string{"Try it once more later."}
 	case code >= http.StatusInternalServerError && effect != tool.ReadOnly:

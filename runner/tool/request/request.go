@@ -60,7 +60,7 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 	for i, p := range plans {
 		s := &sender{plan: p, runUID: o.RunUID, client: auth.Client(o.Client, auth.Options{
 			URL: p.base, Headers: ts.Requests.Headers, Auth: ts.Requests.Auth, Key: o.Key, Learn: o.Learn, Now: o.Now,
-		})}
+		}), auth: ts.Requests.Auth, authField: "spec.requests.auth of Toolset " + ts.Name}
 		tools[i] = tool.WithCanonical(tool.Typed(tool.Spec{
 			Tool:   step.Tool{Name: names[i], Description: p.tool.Description, Input: p.input},
 			Effect: p.effect(), Concurrency: tool.Parallel, Timeout: timeout(ts),
@@ -82,6 +82,9 @@ type sender struct {
 	plan   *plan
 	client *http.Client
 	runUID string
+	// auth are the credentials, which authField of the Toolset configures.
+	auth      *task.Auth
+	authField string
 }
 
 // canonical implements [tool.Canonicalizer]. Each value has one spelling in a
@@ -120,7 +123,7 @@ func (s *sender) call(ctx context.Context, call tool.Call, args json.RawMessage)
 	if ctx.Err() != nil && a.broken != "" {
 		return tool.Result{}, context.Cause(ctx)
 	}
-	return a.result(s.plan.effect()), nil
+	return a.result(s.plan.effect(), auth.Remedy(a.code, s.authField, s.auth)), nil
 }
 
 // changes reports whether the request may change something.

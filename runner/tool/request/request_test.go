@@ -319,7 +319,7 @@ func TestAnswers(t *testing.T) {
 			http.Error(w, strings.Repeat("x", 100<<10), http.StatusBadRequest)
 		}, []string{"Error: HTTP 400 Bad Request", "[cut: the first 8 KiB; there is more]"}},
 		"one after which nobody knows": {"POST", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, []string{"Error: HTTP 500 ", partly}},
-		"one about credentials":        {"GET", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, []string{"for the owner of this agent to change"}},
+		"one about credentials":        {"GET", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, []string{"Only the owner of the agent can correct this: Set spec.requests.auth of Toolset tracker to credentials that the server accepts."}},
 		"what is no text": {"GET", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "image/png")
 			_, _ = w.Write([]byte{0x89, 0, 0xff})

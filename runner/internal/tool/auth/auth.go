@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -205,3 +206,23 @@ func (e *CredentialError) Error() string { return e.err.Error() }
 
 // Unwrap is why.
 func (e *CredentialError) Unwrap() error { return e.err }
+
+// Remedy says what the owner of a Toolset can do after its server answered with an HTTP
+// status; empty: the server did not refuse the credentials. Field is where they are
+// configured, for example spec.http.auth.
+func Remedy(status int, field string, a *task.Auth) string {
+	if status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return ""
+	}
+	var names []string
+	for _, k := range a.Keys() {
+		names = append(names, cmp.Or(k.Key, keyDefault))
+	}
+	switch {
+	case len(names) == 0:
+		return "Set " + field + " to credentials that the server accepts"
+	case status == http.StatusForbidden:
+		return fmt.Sprintf("Check the rights of the credentials in Secret %s, key %s (%s)", a.Secret, strings.Join(names, " and "), field)
+	}
+	return fmt.Sprintf("Check Secret %s, key %s (%s)", a.Secret, strings.Join(names, " and "), field)
+}

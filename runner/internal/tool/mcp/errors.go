@@ -13,12 +13,17 @@ import (
 // with us.
 type UnavailableError struct {
 	Toolset string
-	// Field of the Toolset says where the server is.
+	// Field of the Toolset is what to check.
 	Field string
-	Err   error
+	// Remedy says what to do, if the server refused the credentials.
+	Remedy string
+	Err    error
 }
 
 func (e *UnavailableError) Error() string {
+	if e.Remedy != "" {
+		return fmt.Sprintf("the MCP server refused access: %s. %s", strings.TrimSuffix(e.Reason(), "."), e.Remedy)
+	}
 	return fmt.Sprintf("the MCP server (%s) is not available: %s", e.Field, e.Reason())
 }
 

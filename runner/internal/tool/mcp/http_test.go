@@ -164,7 +164,7 @@ func TestAnsweredOverHTTP(t *testing.T) {
 		"a server that is busy":                             {tool.Once, status(503, "try later"), []string{"Error: the MCP server of web refused the request: it answered 503 Service Unavailable try later", "done by s1"}},
 		"a server that breaks":                              {tool.Once, status(502, "bad gateway"), []string{"Error: the connection to the MCP server of web was lost during the call; it may have partly happened: ", "done by s1"}},
 		"a server that breaks while something is read":      {tool.ReadOnly, status(502, "bad gateway"), []string{"done by s1"}},
-		"one who may not":                                   {tool.Once, status(403, "not you"), []string{"Error: the MCP server of web refused the request: it answered 403 Forbidden not you", "done by s1"}},
+		"one who may not":                                   {tool.Once, status(403, "not you"), []string{"Error: the MCP server of web refused the request: it answered 403 Forbidden not you\n- Nothing was done.\n- Only the owner of the agent can correct this: Set spec.http.auth of Toolset web to credentials that the server accepts.", "done by s1"}},
 		"too many requests":                                 {tool.Once, status(429, ""), []string{"Error: the MCP server of web refused the request: it answered 429 Too Many Requests", "done by s1"}},
 		"an answer that is too large": {
 			tool.Once, func(w http.ResponseWriter, _ *http.Request, _ request) {
@@ -340,13 +340,27 @@ func TestCredentialsAreShownAndReadAgain(t *testing.T) {
 	has(t, use(t, s, "do", `{}`).Render(), "done by ")
 }
 
-func TestCredentialsThatAreRefused(t *testing.T) {
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	defer web.Close()
-	ts := remoteAt(aliased(web.URL))
-	ts.HTTP.Auth = &task.Auth{Type: task.AuthBearer, Secret: "github"}
-	_, err := Connect(t.Context(), Options{Toolset: ts, Client: local(web), Key: func(task.SecretKey) (string, error) { return "k-123456789", nil }})
-	if err == nil || !strings.Contains(err.Error(), "it answered 401 Unauthorized") || strings.Contains(err.Error(), "k-123456789") {
-		t.Errorf("Connect() = %v", err)
+func TestRefusedCredentialsNameTheField(t *testing.T) {
+	cases := map[string]struct {
+		status int
+		auth   *task.Auth
+		want   string
+	}{
+		"no credentials": {401, nil, "the MCP server refused access: it answered 401 Unauthorized. Set spec.http.auth to credentials that the server accepts"},
+		"a wrong token":  {401, &task.Auth{Type: task.AuthBearer, Secret: "github"}, "the MCP server refused access: it answered 401 Unauthorized. Check Secret github, key api-key (spec.http.auth)"},
+		"few rights":     {403, &task.Auth{Type: task.AuthBasic, Secret: "github"}, "the MCP server refused access: it answered 403 Forbidden. Check the rights of the credentials in Secret github, key username and password (spec.http.auth)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(tc.status) }))
+			defer web.Close()
+			ts := remoteAt(aliased(web.URL))
+			ts.HTTP.Auth = tc.auth
+			_, err := Connect(t.Context(), Options{Toolset: ts, Client: local(web), Key: func(task.SecretKey) (string, error) { return "k-123456789", nil }})
+			unavailable, is := errors.AsType[*UnavailableError](err)
+			if !is || err.Error() != tc.want || unavailable.Field != "spec.http.auth" {
+				t.Errorf("Connect() = %v, want %s", err, tc.want)
+			}
+		})
 	}
 }

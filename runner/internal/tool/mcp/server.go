@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -55,6 +56,11 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 		return nil, context.Cause(ctx)
 	}
 	unavailable := &UnavailableError{Toolset: o.Toolset.Name, Field: s.field(), Err: err}
+	if status, is := errors.AsType[*statusError](err); is {
+		if unavailable.Remedy = s.remedy(status.code, authField); unavailable.Remedy != "" {
+			unavailable.Field = authField
+		}
+	}
 	if o.Toolset.Optional {
 		s.absent = unavailable
 		s.Log(fmt.Sprintf("it is not available, and optional: %v", err))
@@ -110,6 +116,18 @@ func (s *Server) Note() string {
 		return ""
 	}
 	return fmt.Sprintf("The tools of %s are not available in this run: its server could not be reached. Do without them, and say so where it matters.", s.Toolset.Name)
+}
+
+// authField is where the credentials of a server are configured.
+const authField = "spec.http.auth"
+
+// remedy says what to do if a status means that the server refused the credentials of a
+// field.
+func (s *Server) remedy(status int, field string) string {
+	if s.Toolset.HTTP == nil {
+		return ""
+	}
+	return auth.Remedy(status, field, s.Toolset.HTTP.Auth)
 }
 
 // field of the Toolset says where its server is.

@@ -40,11 +40,19 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxTold)
 		return result
 	case errors.As(err, &status) && (status.code < 500 || status.code == 503):
-		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxTold)), "Nothing was done.", once)
+		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxTold)), "Nothing was done.", s.afterRefusal(status.code))
 	case told(err) != nil:
 		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(told(err).Message, maxLastWords)))
 	}
 	return lostWords(effect, name, err)
+}
+
+// afterRefusal says what to do after the server refused a request.
+func (s *Server) afterRefusal(status int) string {
+	if remedy := s.remedy(status, authField+" of Toolset "+s.Toolset.Name); remedy != "" {
+		return "Only the owner of the agent can correct this: " + remedy + "."
+	}
+	return once
 }
 
 // lostWords tell of an answer that did not come.
