@@ -43,7 +43,7 @@ const (
 
 // Reasons of Applied.
 const (
-	// ReasonApplied (True): the runner acted on the Decision.
+	// ReasonApplied (True): the runner acted on the Decision. Remedy: Nothing.
 	ReasonApplied = "Applied"
 	// ReasonRefused (False): the Decision does not match a request of the Run, or its author may not make it. The message
 	// names the cause. Remedy: Create another Decision with the name in the message.
@@ -54,7 +54,7 @@ const (
 
 // Reasons of Ready and Durable.
 const (
-	// ReasonReady (True): the spec is valid and every object that it names exists.
+	// ReasonReady (True): the spec is valid and every object that it names exists. Remedy: Nothing.
 	ReasonReady = "Ready"
 	// ReasonModelNotFound (False): spec.model, or a route, names a Model that does not exist in the namespace. Remedy:
 	// Create the Model, or correct the name.
@@ -148,7 +148,7 @@ const (
 	// ReasonPodDurability (False): files and journal are stored in the pod. A Run whose pod is lost after it changed
 	// something fails with reason PodLost. Remedy: Set spec.workspace.durability to Volume.
 	ReasonPodDurability = "PodDurability"
-	// ReasonVolumeDurability (True): files and journal are stored in a PersistentVolumeClaim of the Run.
+	// ReasonVolumeDurability (True): files and journal are stored in a PersistentVolumeClaim of the Run. Remedy: Nothing.
 	ReasonVolumeDurability = "VolumeDurability"
 )
 
@@ -174,7 +174,7 @@ const (
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonStarting (Unknown): the pod exists and the runner has not reported yet. Remedy: Wait.
 	ReasonStarting = "Starting"
-	// ReasonRunning (Unknown): the runner works.
+	// ReasonRunning (Unknown): the runner works. Remedy: Wait.
 	ReasonRunning = "Running"
 	// ReasonRetrying (Unknown): an attempt ended without a result and the next one follows. Remedy: Wait. The message
 	// names the cause.
@@ -195,14 +195,17 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonStopping (Unknown): spec.desiredState is Stopped and the runner is ending its work. Remedy: Wait.
 	ReasonStopping = "Stopping"
-	// ReasonRevisionUnsupported: a newer operator stored the revision of the Agent or
-	// the Workflow that the Run started with. The Run continues when the operator is
-	// upgraded. With Succeeded=False: an operator that is too old stored it.
+	// ReasonRevisionUnsupported (Unknown or False): this operator cannot read the revision of the Agent or Workflow with
+	// which the Run started. Unknown: a newer operator stored it. False: it is older than this operator supports. Remedy:
+	// Upgrade the operator. If the Run failed, create another Run.
 	ReasonRevisionUnsupported = "RevisionUnsupported"
 )
 
-// ReasonFinished (True): the work is done and the result is stored.
-const ReasonFinished = "Finished"
+// Reasons of Succeeded=True: the Run is final and its work is done.
+const (
+	// ReasonFinished (True): the result is stored. Remedy: Nothing.
+	ReasonFinished = "Finished"
+)
 
 // Reasons of Succeeded=False: the Run is final and its work is not done.
 const (

@@ -59,12 +59,23 @@ func reasonTable(b *strings.Builder, group *ast.GenDecl) error {
 		if err != nil {
 			return err
 		}
-		status, cause, remedy := parseReason(oneLine(spec.Doc))
-		if status != "" {
-			status = " (" + status + ")"
+		if err := reasonRow(b, spec.Names[0].Name, value, oneLine(spec.Doc)); err != nil {
+			return err
 		}
-		fmt.Fprintf(b, "| `%s`%s | %s | %s |\n", value, status, cell(cause), cell(remedy))
 	}
+	return nil
+}
+
+// reasonRow writes the row of a constant. A reason without a status, a cause or a remedy is an error.
+func reasonRow(b *strings.Builder, name, value, doc string) error {
+	status, cause, remedy := parseReason(doc)
+	if strings.HasPrefix(name, "Reason") && (status == "" || cause == "" || remedy == "") {
+		return fmt.Errorf("the comment of %s has no status, cause or remedy: write %s (False): the cause. Remedy: What to do", name, name)
+	}
+	if status != "" {
+		status = " (" + status + ")"
+	}
+	fmt.Fprintf(b, "| `%s`%s | %s | %s |\n", value, status, cell(cause), cell(remedy))
 	return nil
 }
 

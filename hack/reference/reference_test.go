@@ -16,9 +16,6 @@ const (
 	ReasonModelNotFound = "ModelNotFound"
 )
 
-// ReasonFinished (True): the result is committed.
-const ReasonFinished = "Finished"
-
 // Names are no constants.
 var Names = []string{"x"}
 `))
@@ -35,6 +32,21 @@ var Names = []string{"x"}
 	}
 	if strings.Contains(page, "Names") {
 		t.Error("the page lists a variable")
+	}
+}
+
+func TestReasonsWithoutStatusOrRemedyAreErrors(t *testing.T) {
+	t.Parallel()
+	for name, comment := range map[string]string{
+		"no comment": "",
+		"no status":  "// ReasonX: it is late. Remedy: Wait.",
+		"no remedy":  "// ReasonX (False): it is late.",
+		"no cause":   "// ReasonX (False): Remedy: Wait.",
+	} {
+		source := "package x\n\n// Reasons.\nconst (\n\t" + comment + "\n\tReasonX = \"X\"\n)\n"
+		if page, err := reasons([]byte(source)); err == nil {
+			t.Errorf("%s: no error, but\n%s", name, page)
+		}
 	}
 }
 
