@@ -35,12 +35,12 @@ KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schem
 .PHONY: help generate fmt lint test test-oldest stories vulncheck build image images assets schemas chart \
 	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability check-reliability demo bench bench-cluster bench-scale check-scale performance verify words tidy clean
 
-help: ## Say what there is
+help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 ##@ To write code
 
-generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Make deep copies, CRDs, the operator's role, the chart's copies, pages
+generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Generate deep copies, CRDs, the operator's role, the chart's copies and reference pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
 		output:crd:dir=config/crd output:rbac:dir=config/rbac
@@ -55,13 +55,13 @@ generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Make deep copies, C
 fmt: bin/tools/golangci-lint ## Format the code
 	bin/tools/golangci-lint fmt ./...
 
-lint: bin/tools/golangci-lint ## Hold the code to the house style
+lint: bin/tools/golangci-lint ## Run the linters
 	bin/tools/golangci-lint run ./...
 	(cd examples/custom-runner && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
 	(cd test/gitops && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 
-test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, those against a real API server included
+test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, including those against a real API server
 	mkdir -p dist
 	race=$$([ -z "$$(command -v gcc)" ] || echo -race) # which needs cgo
 	CGO_ENABLED=$${race:+1} $(GOTESTSUM) --jsonfile=dist/test.json -- $$race -vet=off -ldflags=-w ./...
@@ -74,7 +74,7 @@ test-oldest: bin/assets-oldest bin/tools/gotestsum bin/tools/helm ## Test CRDs a
 	mkdir -p dist
 	KUBEBUILDER_ASSETS=$(CURDIR)/bin/assets-oldest $(GOTESTSUM) --jsonfile=dist/oldest.json -- -vet=off ./test/api ./test/policy
 
-stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files, stories first of all
+stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files
 	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 
 vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the Internet)
@@ -82,11 +82,11 @@ vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the In
 
 ##@ To build
 
-build: ## Build the programs, static, into bin/
+build: ## Build static binaries into bin/
 	go build $(STATIC) -o bin/ ./cmd/... ./test/modelserver ./test/gitserver
 	go -C examples/custom-runner build $(STATIC) -o $(CURDIR)/bin/custom-runner .
 
-image: build bin/cluster ## Lay the programs in images for the test cluster, without an engine
+image: build bin/cluster ## Build images for the test cluster, without a container engine
 	mkdir -p dist
 	for program in manager runner modelserver gitserver custom-runner; do
 		also=; [ "$$program" != runner ] || also="-binary bin/sandbox"
@@ -100,7 +100,7 @@ images: ## Build the images with docker
 
 assets: bin/assets ## Build the API server that tests run against, for `go test` by hand
 
-schemas: ## Write JSON schemas of Kubernetes and of our kinds into bin/schemas
+schemas: ## Write JSON schemas of Kubernetes and of Deckhand's kinds into bin/schemas
 	@go -C test/cluster mod download k8s.io/kubernetes
 	rm -rf bin/schemas
 	go run ./hack/schemas bin/schemas "$$(go -C test/cluster list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/v3" config/crd
@@ -114,16 +114,16 @@ chart: schemas bin/tools/helm bin/tools/kustomize bin/tools/kubeconform ## Check
 
 ##@ To run it
 
-cluster-up: bin/cluster bin/k8s bin/pause ## Bring up a real Kubernetes on this machine (root)
+cluster-up: bin/cluster bin/k8s bin/pause ## Start a Kubernetes cluster on this machine (needs root)
 	bin/cluster up
 
-cluster-down: bin/cluster ## Take it away
+cluster-down: bin/cluster ## Delete the cluster of cluster-up
 	bin/cluster down
 
-cluster-load: image ## Give its node the images
+cluster-load: image ## Load the images into the cluster of cluster-up
 	bin/cluster load dist/*.tar
 
-toolbox: bin/cluster bin/mcp ## Give it images with a shell, Git, Python, Go and MCP servers, as stories want them
+toolbox: bin/cluster bin/mcp ## Load images with a shell, Git, Python, Go and MCP servers, which e2e needs
 	bin/cluster toolbox -registry $(REGISTRY) -tag $(TAG) -modules bin/mcp
 
 deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
@@ -133,42 +133,42 @@ deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 		--set runner.image.repository=$(REGISTRY)/runner,runner.image.tag=$(TAG) \
 		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
 
-e2e: cluster-up cluster-load toolbox deploy bin/tools/gotestsum ## Run the user stories and the examples on the real cluster
+e2e: cluster-up cluster-load toolbox deploy bin/tools/gotestsum ## Run the end-to-end tests and the examples on the cluster of cluster-up
 	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
-e2e-there: bin/tools/gotestsum ## The same on the cluster of KUBECONFIG, where Deckhand is installed
+e2e-there: bin/tools/gotestsum ## Run the end-to-end tests on the cluster of KUBECONFIG, where Deckhand is installed
 	mkdir -p dist
 	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
-reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md names, and write their results there
+reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md lists, and write their results to it
 	hack/reliability/run $(GOTESTSUM)
 
 check-reliability: ## Check that each row of docs/reliability.md passed in the last test and e2e
 	go run ./hack/reliability -check dist/test.json dist/gitops.json dist/e2e.json
 
-demo: cluster-up cluster-load deploy ## Show one Agent, one Run and what came of it
+demo: cluster-up cluster-load deploy ## Show one Agent, one Run and its result
 	hack/demo.sh
 
-bench: ## Measure the parts, for benchstat (some minutes)
+bench: ## Run the Go benchmarks, for benchstat (some minutes)
 	mkdir -p dist
 	hack/bench parts | tee dist/bench.txt
 
-bench-cluster: cluster-up cluster-load deploy ## Measure the whole on the real cluster
+bench-cluster: cluster-up cluster-load deploy ## Measure Deckhand on the cluster of cluster-up
 	hack/bench cluster | tee dist/bench-cluster.txt
 
-bench-scale: cluster-up cluster-load deploy ## Measure thousands of Runs there, and write that on docs/performance.md
+bench-scale: cluster-up cluster-load deploy ## Measure thousands of Runs on the cluster, and write the results to docs/performance.md
 	hack/bench scale | tee dist/bench-scale.txt
 	go run ./hack/performance -scale dist/bench-scale.txt docs/performance.md
 
-check-scale: cluster-up cluster-load deploy ## Check the invariants of that with a hundredth of the load; figures are only printed
+check-scale: cluster-up cluster-load deploy ## Check the invariants of bench-scale with a hundredth of its load, and only print the figures
 	BENCH_SCALE_PERCENT=1 hack/bench scale
 
-performance: bench ## Measure the parts and write docs/performance.md
+performance: bench ## Run the Go benchmarks and write docs/performance.md
 	go run ./hack/performance -parts dist/bench.txt -cluster dist/bench-cluster.txt docs/performance.md
 
 ##@ To be sure
 
-verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that everything made is up to date, and lint
+verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that generated files are up to date, and run the linters
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
 	$(MAKE) --no-print-directory words lint chart
 

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,9 +22,6 @@ var godocDirs = []string{
 	"runner/session", "runner/step", "runner/task", "runner/tool",
 }
 
-// manifestDirs hold YAML whose messages and comments users read.
-var manifestDirs = []string{"config/policy", "examples", "charts/deckhand"}
-
 // extractProse writes the prose of Go files and manifests below out, one text file for each source, on the lines where
 // it stands in the source, so that a finding at out/x.go.txt:12 is one at x.go:12.
 func extractProse(root, out string) error {
@@ -35,23 +31,7 @@ func extractProse(root, out string) error {
 	if err != nil {
 		return err
 	}
-	files := os.DirFS(root)
-	for _, dir := range manifestDirs {
-		err := fs.WalkDir(files, dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !isManifest(path) {
-				return err
-			}
-			data, err := fs.ReadFile(files, path)
-			if err != nil {
-				return err
-			}
-			return writeLines(filepath.Join(out, path+".txt"), manifestProse(string(data)))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return extractManifests(root, out)
 }
 
 func extractGo(root, out, path string) error {
@@ -67,11 +47,6 @@ func extractGo(root, out, path string) error {
 	return writeLines(filepath.Join(out, path+".txt"), goProse(fset, file))
 }
 
-// isManifest leaves out what the chart copies from config.
-func isManifest(path string) bool {
-	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "charts/deckhand/files/")
-}
-
 // prose is text by the line on which it begins.
 type prose map[int][]string
 
@@ -81,9 +56,10 @@ func (p prose) add(line int, text string) {
 		return
 	}
 	if !strings.ContainsAny(text[len(text)-1:], ".!?") {
-		text += "." // so that Vale does not read on
+		text += "."
 	}
-	p[line] = append(p[line], text)
+	// Vale reads on after a full stop that no capital letter follows.
+	p[line] = append(p[line], strings.ToUpper(text[:1])+text[1:])
 }
 
 // goProse is the doc comments of exported declarations, and the string literals that read as sentences.
@@ -170,6 +146,30 @@ func exported(d *ast.GenDecl) bool {
 // markerMessage is the message of a validation marker, which an API server shows.
 var markerMessage = regexp.MustCompile(`message="((?:[^"\\]|\\.)*)"`)
 
+// markerExpression is a CEL expression that makes such a message.
+var markerExpression = regexp.MustCompile(`messageExpression="((?:[^"\\]|\\.)*)"`)
+
+// literal is a string of CEL.
+var literal = regexp.MustCompile(`'((?:[^'\\]|\\.)*)'`)
+
+func (p prose) addMarker(line int, text string) {
+	if m := markerMessage.FindStringSubmatch(text); m != nil {
+		p.add(line, m[1])
+	}
+	if m := markerExpression.FindStringSubmatch(text); m != nil {
+		p.addLiterals(line, m[1])
+	}
+}
+
+// addLiterals adds the strings of a CEL expression that have more than one word.
+func (p prose) addLiterals(line int, expression string) {
+	for _, m := range literal.FindAllStringSubmatch(expression, -1) {
+		if text := strings.TrimLeft(m[1], " ;,:"); len(strings.Fields(text)) > 1 {
+			p.add(line, text)
+		}
+	}
+}
+
 func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
 	if doc == nil {
 		return
@@ -184,9 +184,7 @@ func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
 		switch {
 		case strings.HasPrefix(text, "+"):
 			flush()
-			if m := markerMessage.FindStringSubmatch(text); m != nil {
-				p.add(line(c.Pos()), m[1])
-			}
+			p.addMarker(line(c.Pos()), text)
 		case text == "" || strings.HasPrefix(c.Text, "//\t"):
 			flush()
 		default:
@@ -206,38 +204,6 @@ func isSentence(text string) bool {
 	words := len(strings.Fields(text))
 	list := words > 20 && !strings.ContainsAny(text, ",;") && !sentenceEnd.MatchString(text)
 	return words >= 4 && !list && !strings.ContainsAny(text[:1], "{<") && !strings.Contains(text, "self.")
-}
-
-// manifestMessage is what a manifest says to people: a comment, or a message of an admission policy.
-var manifestMessage = regexp.MustCompile(`(?:^|\s)#\s+(.*)$|^\s*(?:-\s+)?(?:message|description):\s+(.*)$`)
-
-func manifestProse(text string) prose {
-	p := prose{}
-	number, start := 0, 0
-	var paragraph []string
-	flush := func() {
-		p.add(start, strings.Join(paragraph, " "))
-		start, paragraph = 0, nil
-	}
-	for line := range strings.Lines(text) {
-		number++
-		trimmed := strings.TrimSpace(line)
-		m := manifestMessage.FindStringSubmatch(strings.TrimRight(line, "\n"))
-		switch {
-		case m == nil:
-			flush()
-		case strings.HasPrefix(trimmed, "#"):
-			if start == 0 {
-				start = number
-			}
-			paragraph = append(paragraph, m[1])
-		default:
-			flush()
-			p.add(number, m[1]+m[2])
-		}
-	}
-	flush()
-	return p
 }
 
 func writeLines(path string, p prose) error {

@@ -82,6 +82,7 @@ func TestProseOfGoStandsOnItsLines(t *testing.T) {
 // It has a model.
 //
 // +kubebuilder:validation:XValidation:rule="self.x > 0",message="x must be positive"
+// +kubebuilder:validation:XValidation:rule="self.y in ['a', 'b']",messageExpression="'y must be set: ' + self.y"
 type Agent struct {
 	// model is the name.
 	Model string `+"`json:\"model,omitempty and more\"`"+`
@@ -98,9 +99,10 @@ func helper() error { return errors.New("The Run has failed: create another") }
 	got := goProse(fset, file)
 	want := prose{
 		3:  {"Agent runs tools. It has a model."},
-		6:  {"x must be positive."},
-		8:  {"model is the name."},
-		15: {"The Run has failed: create another."},
+		6:  {"X must be positive."},
+		7:  {"Y must be set:."},
+		9:  {"Model is the name."},
+		16: {"The Run has failed: create another."},
 	}
 	if len(got) != len(want) {
 		t.Errorf("prose is %v, want %v", got, want)
@@ -115,13 +117,29 @@ func helper() error { return errors.New("The Run has failed: create another") }
 func TestProseOfManifests(t *testing.T) {
 	t.Parallel()
 	got := manifestProse("# Two lines\n# of one comment.\nspec:\n  x: 1 # beside a value\n  message: \"must be one\"\n  name: a\n")
-	for line, text := range map[int]string{1: "Two lines of one comment.", 4: "beside a value.", 5: `"must be one".`} {
+	for line, text := range map[int]string{1: "Two lines of one comment.", 4: "Beside a value.", 5: "Must be one."} {
 		if strings.Join(got[line], "|") != text {
 			t.Errorf("line %d is %q, want %q", line, got[line], text)
 		}
 	}
 	if len(got) != 3 {
 		t.Errorf("prose is %v, want three lines", got)
+	}
+}
+
+func TestProseOfMessageExpressions(t *testing.T) {
+	t.Parallel()
+	got := manifestProse("  - expression: \"'not a message' != x\"\n    messageExpression: \"'remove ' + x.join(', ') + ' and set spec.by'\"\n")
+	if len(got) != 1 || strings.Join(got[2], "|") != "And set spec.by." {
+		t.Errorf("prose is %v", got)
+	}
+}
+
+func TestProseOfHelp(t *testing.T) {
+	t.Parallel()
+	got := helpProse("SHELL = bash # ## no help\n\nbuild: bin/x ## Build the programs\n\tgo build ./... ## no help\n")
+	if len(got) != 1 || strings.Join(got[3], "|") != "Build the programs." {
+		t.Errorf("prose is %v", got)
 	}
 }
 
