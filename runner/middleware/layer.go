@@ -49,7 +49,8 @@ type SessionEnd struct {
 // A ModelFunc has the model answer.
 type ModelFunc func(ctx context.Context, t *Turn) (model.Response, error)
 
-// A ToolFunc makes a call.
+// A ToolFunc makes a call. An error of the tool is in the Result; an error of a ToolFunc
+// ends the Run, unless it is a VetoError.
 type ToolFunc func(ctx context.Context, c *tool.Call) (tool.Result, error)
 
 // A Turn is a model call about to be made.

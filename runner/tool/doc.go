@@ -2,5 +2,6 @@
 //
 // A tool is a function and the page that describes it: files/read.go and
 // files/read.md. What a tool answers, errors included, is for the model to
-// read; an error returned from Call means that the runner itself cannot go on.
+// read. An error that Call returns is read by the model, too; only one made by Fatal
+// ends the Run.
 package tool

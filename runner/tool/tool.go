@@ -13,9 +13,9 @@ import (
 // A Tool is one thing that a model may do.
 type Tool interface {
 	Spec() Spec
-	// Call executes the call. Its arguments are valid against the Spec's schema.
-	// A failure that the model should read is a Result with an Error; an error
-	// returned here ends the Run.
+	// Call executes the call. Its arguments are valid against the Spec's schema. The
+	// model reads an error as it reads the Error of a Result, without secrets; an error
+	// made by Fatal ends the Run.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
@@ -187,6 +187,24 @@ type Error struct {
 	// failure has nothing to do with it.
 	Unreachable string
 }
+
+// Fatal makes an error that ends the Run, for a failure after which no call of any tool
+// could succeed. The Run ends with reason RunnerFailed, and may be retried, or with the
+// reason of a task.EndError in err. Fatal(nil) is nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FatalError{Err: err}
+}
+
+// A FatalError is an error of a tool that ends the Run.
+type FatalError struct{ Err error }
+
+func (e *FatalError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that was given to Fatal.
+func (e *FatalError) Unwrap() error { return e.Err }
 
 // Fail is a Result that reports a failure.
 func Fail(message string, recommendations ...string) Result {

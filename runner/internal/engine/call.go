@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -43,6 +45,8 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 	}
+	session := &callSession{Session: c.Session}
+	c.Session = session
 	came := make(chan answer, 1)
 	go func() { came <- j.guarded(ctx, c) }()
 	var a answer
@@ -51,6 +55,10 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	case <-ctx.Done():
 		a = j.late(ctx, came)
 	}
+	failed := session.failed()
+	if a.err != nil && failed != nil {
+		a.err = failed
+	}
 	switch {
 	case errors.Is(a.err, errStopped):
 		return tool.Fail(resultStopped), nil
@@ -58,10 +66,57 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		return tool.Result{}, a.err
 	case ctx.Err() != nil && (a.err != nil || a.result.Error != nil):
 		return j.cut(context.Cause(ctx))
-	case a.err != nil:
+	case a.err == nil:
+		return a.result, nil
+	case failed != nil || isFatal(a.err):
 		return tool.Result{}, fmt.Errorf("calling %s: %w", j.call.Name, a.err)
 	}
-	return a.result, nil
+	return tool.Fail(cmp.Or(a.err.Error(), resultNoMessage)), nil
+}
+
+// isFatal reports whether a tool said that an error ends the Run.
+func isFatal(err error) bool {
+	_, is := errors.AsType[*tool.FatalError](err)
+	return is
+}
+
+// A callSession is the session of one call. It keeps the error with which the session
+// failed, for example because the disk of the journal is full: that ends the Run even if
+// the tool returns another error.
+type callSession struct {
+	tool.Session
+
+	mu  sync.Mutex
+	err error
+}
+
+// Delegate implements [tool.Session].
+func (s *callSession) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
+	res, err := s.Session.Delegate(ctx, d)
+	s.keep(ctx, err)
+	return res, err
+}
+
+// Ask implements [tool.Session].
+func (s *callSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
+	a, err := s.Session.Ask(ctx, q)
+	s.keep(ctx, err)
+	return a, err
+}
+
+// keep keeps the first error, unless the tool itself ended the context.
+func (s *callSession) keep(ctx context.Context, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && ctx.Err() == nil {
+		s.err = err
+	}
+}
+
+func (s *callSession) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // late waits a little for a call that was cancelled, and to its end for one
@@ -112,6 +167,9 @@ func (j *job) guarded(ctx context.Context, c *tool.Call) (a answer) {
 		}
 	}()
 	res, err := j.tool.Call(ctx, *c)
+	if err != nil {
+		_ = err.Error() // of a nil pointer it panics: here
+	}
 	return answer{result: res, err: err}
 }
 

@@ -463,7 +463,9 @@ func TestSecretsAreNowhere(t *testing.T) {
 	const canary = "sk-canary-0123456789"
 	s := newStage(box{newToy("Leak", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "key=" + canary, Summary: canary}, nil
-	}), ending("finish")}, calls(`Leak {"k":"`+canary+`"}`), calls(`finish {"k":"`+canary+`"}`))
+	}), newToy("Fail", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, errors.New("no answer to ?key=" + canary)
+	}), ending("finish")}, calls(`Leak {"k":"`+canary+`"}`), calls("Fail {}"), calls(`finish {"k":"`+canary+`"}`))
 	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
 	s.Task.Prompt = "use " + canary
 	s.Actor.Agent.Instructions = "never tell " + canary

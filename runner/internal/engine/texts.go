@@ -55,6 +55,7 @@ const (
 	adviceUnapproved  = "Call the tool with that target directly: then an approval is requested."
 
 	resultEmpty       = "(no output)"
+	resultNoMessage   = "the tool failed without a message"
 	resultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
 	resultOutputLarge = "The output has %d bytes; at most %d are kept."
 )

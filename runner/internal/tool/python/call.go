@@ -124,7 +124,7 @@ func (c *running) boot(life context.Context, end context.CancelFunc, cmd sandbox
 // unstarted says why there is no interpreter.
 func (c *running) unstarted(ctx context.Context, err error) (tool.Result, error) {
 	if missing, ok := errors.AsType[*NoPythonError](err); ok {
-		return tool.Result{}, missing
+		return tool.Result{}, tool.Fatal(missing)
 	}
 	if full, ok := errors.AsType[*fullError](err); ok {
 		return tool.Fail("Not executed: "+full.Error()+".",

@@ -108,7 +108,7 @@ func (c *command) unstarted(ctx context.Context, err error) (tool.Result, error)
 			"Repeat the command if it is meant to run there."), nil
 	}
 	if missing, ok := errors.AsType[*NoShellError](err); ok {
-		return tool.Result{}, missing
+		return tool.Result{}, tool.Fatal(missing)
 	}
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
