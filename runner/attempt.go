@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -21,14 +23,10 @@ import (
 
 // attempt makes one attempt at a place and returns the exit code.
 func attempt(p place, options []Option) int {
-	ctx, begun, release := interruption(context.Background())
+	w := &work{place: p, began: p.now(), heartbeat: heartbeat{path: p.last}}
+	ctx, release := interruption(context.Background(), &w.told)
 	defer release()
-	o := newOperator()
-	if p.byHand {
-		o.decode = config.Decode
-	}
-	w := &work{place: p, began: p.now(), begun: begun, operator: o, heartbeat: heartbeat{path: p.last}}
-	w.heartbeat.watch(func() { o.Paused() })
+	w.heartbeat.watch(func() { w.told.Current() })
 	beating, still := context.WithCancel(context.Background())
 	defer still()
 	go w.heartbeat.run(beating)
@@ -52,7 +50,7 @@ type work struct {
 	place
 	registry *config.Registry
 	began    time.Time
-	begun    <-chan struct{} // closed when the pod is about to end
+	told     signals.Latest // what operator, approvers and kubelet said
 	end      context.CancelCauseFunc
 	lowSpace atomic.Bool
 	boxes    boxes
@@ -63,7 +61,6 @@ type work struct {
 	task      task.Task
 	snapshot  task.Snapshot
 	redact    *redact.Redactor
-	operator  *operator
 	heartbeat heartbeat
 	reporter  reporter
 	journal   *journal.Dir
@@ -97,8 +94,7 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 		w.reporter = &keeper{reporter: w.reporter, leaving: w.interrupted}
 	}
 	if w.signals != "" {
-		w.operator.read(w.signals, w.log)
-		go w.operator.listen(ctx, w.signals, w.log)
+		w.pollSignals(ctx)
 	}
 	if err := w.awaitKeys(ctx); err != nil {
 		return engine.Outcome{}, err
@@ -117,10 +113,20 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	return w.engage(ctx, built)
 }
 
+// pollSignals reads the signals file, and again whenever it changes.
+func (w *work) pollSignals(ctx context.Context) {
+	r := &signalsReader{path: w.signals, latest: &w.told, log: w.log, decode: json.Unmarshal}
+	if w.byHand {
+		r.decode = config.Decode
+	}
+	r.read()
+	go r.poll(ctx)
+}
+
 // awaitKeys waits for the keys of everything that the Run may reach, though
 // not for longer than the pod.
 func (w *work) awaitKeys(ctx context.Context) error {
-	ctx, cancel := while(ctx, w.begun)
+	ctx, cancel := untilInterrupted(ctx, &w.told)
 	defer cancel()
 	since := w.now()
 	defer func() { w.began = w.began.Add(max(w.now().Sub(since), 0)) }() // limits.duration does not count this wait
@@ -170,11 +176,8 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 	}()
 	c := built.Engine
 	c.Journal, c.Events, c.Report, c.Redact = w.copies, w.events, w.reporter, w.redact
-	c.Interrupted, c.Stop, c.Stopping, c.People = w.begun, w.operator.stop.Load, w.operator.ended, w.operator
-	c.Pause, c.Durable = w.operator, c.Durable && !w.byHand
-	if !w.byHand { // by hand there is no operator that could make a Run
-		c.Children = w.operator
-	}
+	c.Signals, c.CanAsk, c.CanStartRuns = &w.told, true, !w.byHand // by hand there is no operator
+	c.Durable = c.Durable && !w.byHand
 	c.LowSpace, c.Now, c.Watch = w.lowSpace.Load, w.now, w.heartbeat.watch
 	c.Began = w.began
 	go w.announce(ctx)
@@ -188,10 +191,11 @@ func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outco
 
 // announce tells those who follow that the work is about to be interrupted.
 func (w *work) announce(ctx context.Context) {
-	select {
-	case <-w.begun:
+	ctx, cancel := untilInterrupted(ctx, &w.told)
+	defer cancel()
+	<-ctx.Done()
+	if w.interrupted() {
 		w.events.Emit(step.Scope{}, "The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
-	case <-ctx.Done():
 	}
 }
 

@@ -76,6 +76,7 @@ var mayImport = map[string][]string{
 	"runner/task":                {"runner/step", "runner/model"},
 	"runner/internal/redact":     {},
 	"runner/internal/pubsub":     {},
+	"runner/internal/signals":    {"runner/task"},
 	"runner/internal/sandbox":    {"runner/internal/sandbox/internal/frame"},
 	"runner/session":             {"runner/step"},
 	"runner/middleware":          {"runner/step", "runner/model", "runner/tool"},
@@ -88,7 +89,7 @@ var mayImport = map[string][]string{
 	"internal/report":            {"runner/task"},
 	"runner/internal/engine": {
 		"runner/step", "runner/model", "runner/tool", "runner/internal/journal",
-		"runner/task", "runner/events", "runner/internal/redact", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "internal/digest",
+		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "internal/digest",
 	},
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -31,9 +32,10 @@ const (
 // fetch prepares the workspace of a Run, once, and returns the exit code. It has
 // no way to the Run's status: its last word is its termination message.
 func fetch(p place) int {
-	ctx, begun, release := interruption(context.Background())
+	var told signals.Latest
+	ctx, release := interruption(context.Background(), &told)
 	defer release()
-	ctx, cancel := while(ctx, begun)
+	ctx, cancel := untilInterrupted(ctx, &told)
 	defer cancel()
 	t, err := p.fetch(ctx)
 	if err == nil {

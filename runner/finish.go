@@ -183,10 +183,6 @@ func (w *work) lost(out engine.Outcome) bool {
 }
 
 func (w *work) interrupted() bool {
-	select {
-	case <-w.begun:
-		return true
-	default:
-		return false
-	}
+	now, _ := w.told.Current()
+	return now.Interrupted
 }

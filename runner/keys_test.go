@@ -25,7 +25,7 @@ func waitsForKey(after time.Duration) *work {
 				}
 			},
 		},
-		began: began, begun: make(chan struct{}),
+		began:    began,
 		snapshot: task.Snapshot{Models: []task.Model{{Name: "m", SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"}}}},
 	}
 }

@@ -22,7 +22,7 @@ const (
 // takeOver opens the journal, before anything else that an earlier runner may
 // still use.
 func (w *work) takeOver(ctx context.Context) error {
-	ctx, cancel := while(ctx, w.begun)
+	ctx, cancel := untilInterrupted(ctx, &w.told)
 	defer cancel()
 	given := time.NewTimer(lockFor)
 	defer given.Stop()

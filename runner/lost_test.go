@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -159,9 +160,8 @@ func TestTheEndFitsTheGrace(t *testing.T) {
 	if needs := grace - reserve + engine.CancelTimeout + partFor + closeFor; needs > grace-2*time.Second {
 		t.Errorf("the end takes %s of %s", needs, grace)
 	}
-	begun := make(chan struct{})
-	close(begun)
-	w := &work{begun: begun, engaged: true}
+	w := &work{engaged: true}
+	w.told.Update(func(s *signals.Signals) { s.Interrupted = true })
 	w.reporter = deaf{until: func(ctx context.Context) {
 		if at, ok := ctx.Deadline(); !ok || time.Until(at) > partFor {
 			t.Errorf("a result is tried until %s", at)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -36,12 +37,12 @@ func (w *work) publish(ctx context.Context, out engine.Outcome) (*task.Published
 		return pushed, out
 	}
 	end := errPublish(err)
-	switch {
-	case w.interrupted(): // the next attempt does it, as after a pause
+	switch now, _ := w.told.Current(); {
+	case now.Interrupted: // the next attempt does it, as after a pause
 		end = engine.ErrInterrupted
-	case w.operator.stop.Load():
+	case now.Stopped:
 		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState when the work was done and not yet published"}
-	case w.operator.Paused() && w.task.Durable:
+	case now.Paused && w.task.Durable:
 		end = &task.EndError{Reason: task.ReasonPaused}
 	}
 	out.Reason, out.Message = end.Reason, w.redact.String(end.Message)
@@ -65,9 +66,8 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 		Message: commitMessage(w.task.Run, w.redact.String(redact.Printable(out.Text))),
 		Author:  workspace.Author{Name: "Deckhand", Email: w.snapshot.Agent.Name + "@" + w.task.Run.Namespace + ".deckhand", When: w.began},
 	}
-	wait, cancel := while(ctx, w.begun)
+	wait, cancel := signals.Context(ctx, &w.told, w.endsPublishing, nil)
 	defer cancel()
-	go w.untilTold(wait, cancel)
 	w.showPublishing(out.Progress, nil)
 	var done workspace.Published
 	err = persist(wait, publishPause, func() (err error) {
@@ -82,23 +82,10 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 	return &task.Published{Branch: options.Branch, Commit: done.Commit}, nil
 }
 
-// untilTold ends a wait when somebody stops or pauses the Run.
-func (w *work) untilTold(wait context.Context, end func()) {
-	for {
-		turned := w.operator.Changed()
-		if w.operator.Paused() && w.task.Durable {
-			end()
-			return
-		}
-		select {
-		case <-wait.Done():
-			return
-		case <-w.operator.ended:
-			end()
-			return
-		case <-turned:
-		}
-	}
+// endsPublishing reports whether publishing is not tried again: this attempt ends,
+// or the Run is stopped.
+func (w *work) endsPublishing(s signals.Signals) bool {
+	return s.Interrupted || s.Stopped || s.Paused && w.task.Durable
 }
 
 // publishing is what the status calls the last step of a Run that publishes.

@@ -1,11 +1,10 @@
 package runner
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -24,12 +23,11 @@ func TestPublishingHeedsWhatPeopleSay(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &work{task: task.Task{Durable: tc.durable}, operator: newOperator()}
-				wait, end := context.WithCancel(t.Context())
+				w := &work{task: task.Task{Durable: tc.durable}}
+				wait, end := signals.Context(t.Context(), &w.told, w.endsPublishing, nil)
 				defer end()
-				go w.untilTold(wait, end)
 				synctest.Wait()
-				w.operator.hear([]byte(tc.said), slog.New(slog.DiscardHandler))
+				reading(&w.told).apply([]byte(tc.said))
 				synctest.Wait()
 				if ended := wait.Err() != nil; ended != tc.ends {
 					t.Errorf("it ended: %t", ended)

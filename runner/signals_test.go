@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -12,31 +13,40 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
+
+// reading reads signals files.
+func reading(told *signals.Latest) *signalsReader {
+	return &signalsReader{latest: told, log: slog.New(slog.DiscardHandler), decode: json.Unmarshal}
+}
 
 func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signals.json")
 	synctest.Test(t, func(t *testing.T) {
-		o := newOperator()
+		var told signals.Latest
+		r := reading(&told)
+		r.path = path
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go o.listen(ctx, path, slog.New(slog.DiscardHandler))
+		go r.poll(ctx)
 		says := []struct {
-			text string
-			stop bool
+			text          string
+			paused, stops bool
 		}{
-			{"", false},
-			{`{"pause":false}`, false},
-			{`{"stop":true,"anything":1}`, true},
-			{`{"broken`, true},
-			{`{}`, false},
+			{"", false, false},
+			{`{"pause":true,"anything":1}`, true, false},
+			{`{"broken`, true, false},
+			{`{}`, false, false},
+			{`{"stop":true}`, false, true},
+			{`{}`, false, true}, // what was cancelled cannot be taken back
 		}
 		for _, s := range says {
 			write(t, path, s.text)
 			<-time.After(pollSignals) // of the test's own clock
 			synctest.Wait()
-			if o.stop.Load() != s.stop {
-				t.Errorf("%q is heard as stop %t", s.text, o.stop.Load())
+			if now, _ := told.Current(); now.Stopped != s.stops || now.Paused != s.paused {
+				t.Errorf("%q is read as %+v", s.text, now)
 			}
 		}
 	})
@@ -44,22 +54,22 @@ func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 
 // Whoever waits is woken when the end of a child Run is said that was not before.
 func TestTheEndsOfChildRunsAreHeard(t *testing.T) {
-	o := newOperator()
+	var told signals.Latest
 	says := []struct {
 		text  string
 		want  []string // of which requests
 		wakes bool
 	}{
 		{`{"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, true},
-		{`{"pause":true,"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, false},
+		{`{"at":2,"children":[{"request":"s2c1","run":"a","text":"one","usage":{"costMicroUSD":1}}]}`, []string{"s2c1"}, false},
 		{`{"children":[{"request":"s2c1","run":"a"},{"request":"s2c2","message":"refused"}]}`, []string{"s2c1", "s2c2"}, true},
 		{`{"children":[{"request":"s2c2","run":"b"}]}`, []string{"s2c2"}, true},
 		{`{"broken`, []string{"s2c2"}, false},
 		{`{}`, nil, true},
 	}
 	for _, s := range says {
-		said := o.Said()
-		o.hear([]byte(s.text), slog.New(slog.DiscardHandler))
+		_, said := told.Current()
+		reading(&told).apply([]byte(s.text))
 		woken := false
 		select {
 		case <-said:
@@ -67,7 +77,8 @@ func TestTheEndsOfChildRunsAreHeard(t *testing.T) {
 		default:
 		}
 		var got []string
-		for _, c := range o.Ended() {
+		now, _ := told.Current()
+		for _, c := range now.Children {
 			got = append(got, c.Request)
 		}
 		if !slices.Equal(got, s.want) || woken != s.wakes {
@@ -79,13 +90,16 @@ func TestTheEndsOfChildRunsAreHeard(t *testing.T) {
 // A second signal is as good as the end of the grace: whoever presses Ctrl-C
 // twice means it.
 func TestInterruption(t *testing.T) {
-	ctx, begun, release := interruption(t.Context())
+	var told signals.Latest
+	ctx, release := interruption(t.Context(), &told)
 	defer release()
+	begun, cancel := untilInterrupted(t.Context(), &told)
+	defer cancel()
 	for range 2 {
 		if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		<-begun
+		<-begun.Done()
 	}
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, engine.ErrInterrupted) {

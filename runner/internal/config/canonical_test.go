@@ -23,6 +23,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -325,8 +326,8 @@ func TestAHookThatChangesAPathIsJudgedOnTheFile(t *testing.T) {
 // decisions as soon as they are asked something.
 type watcher struct {
 	sink
+	signals.Latest
 	decisions []task.Decision
-	news      chan struct{}
 	onAsk     func()
 
 	mu    sync.Mutex
@@ -334,21 +335,15 @@ type watcher struct {
 }
 
 func newWatcher(decisions ...task.Decision) *watcher {
-	w := &watcher{decisions: decisions, news: make(chan struct{})}
-	w.onAsk = sync.OnceFunc(func() { close(w.news) })
+	w := &watcher{decisions: decisions}
+	w.onAsk = func() { w.Update(func(s *signals.Signals) { s.Decisions = decisions }) }
 	return w
 }
 
-func (w *watcher) Decisions() []task.Decision {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.asked) == 0 {
-		return nil
-	}
-	return w.decisions
+// interrupt says that the pod is shut down.
+func (w *watcher) interrupt() {
+	w.Update(func(s *signals.Signals) { s.Interrupted = true })
 }
-
-func (w *watcher) Said() <-chan struct{} { return w.news }
 
 func (w *watcher) Report(now func() task.Progress) { w.look(now()) }
 
@@ -382,7 +377,7 @@ func TestApproversSeeAndApproveTheFile(t *testing.T) {
 	for _, path := range []string{"/workspace/src/new.go", "src/new.go", "code//new.go", "/workspace/./code/new.go", "src/new.go/"} {
 		f := newFixer(t, rule(askWrites, "Ask"))
 		w := approveWrite(canonical)
-		f.engine = func(c *engine.Config) { c.Report, c.People = w, w }
+		f.engine = func(c *engine.Config) { c.Report, c.Signals, c.CanAsk = w, w, true }
 		got := f.run([]string{fmt.Sprintf(`Write {"path":%q,"content":"x"}`, path)})
 		if got[0] != "Created /workspace/src/new.go (1 bytes)" {
 			t.Errorf("%s: %s", path, got[0])
@@ -413,7 +408,7 @@ func TestALinkSwappedInAfterTheApprovalIsNotFollowed(t *testing.T) {
 		f.link(".github/workflows", "out")
 	}}
 	w := approveWrite(`{"content":"x","path":"/workspace/out/evil.yml"}`)
-	f.engine = func(c *engine.Config) { c.Report, c.People = w, w }
+	f.engine = func(c *engine.Config) { c.Report, c.Signals, c.CanAsk = w, w, true }
 	got := f.run([]string{`Write {"path":"out/evil.yml","content":"x"}`})
 	if want := "Error: Path '/workspace/out/evil.yml' became a symbolic link since the call was checked\n"; !strings.HasPrefix(got[0], want) {
 		t.Errorf("the model reads %q", got[0])
@@ -427,10 +422,9 @@ func TestALinkSwappedInAfterTheApprovalIsNotFollowed(t *testing.T) {
 func TestAResumedCallKeepsTheFileThatWasApproved(t *testing.T) {
 	f := newFixer(t, rule(askWrites, "Ask"))
 	f.put("out/keep", "")
-	interrupted := make(chan struct{})
 	w := newWatcher()
-	w.onAsk = sync.OnceFunc(func() { close(interrupted) })
-	f.engine = func(c *engine.Config) { c.Report, c.People, c.Interrupted = w, w, interrupted }
+	w.onAsk = w.interrupt
+	f.engine = func(c *engine.Config) { c.Report, c.Signals, c.CanAsk = w, w, true }
 	calls := []string{`Write {"path":"out/evil.yml","content":"x"}`}
 	if got := f.run(calls); len(got) != 0 {
 		t.Fatalf("the first attempt ended with %q", got)
@@ -440,14 +434,14 @@ func TestAResumedCallKeepsTheFileThatWasApproved(t *testing.T) {
 	}
 	f.link(".github/workflows", "out")
 	w = approveWrite(`{"content":"x","path":"/workspace/out/evil.yml"}`)
-	approve, other := w.onAsk, make(chan struct{})
-	w.onAsk = sync.OnceFunc(func() {
+	approve := w.onAsk
+	w.onAsk = func() {
 		approve()
 		if w.asked[0].ID != w.decisions[0].Request {
-			close(other) // the approval is of no use: do not wait for another
+			w.interrupt() // the approval is of no use: do not wait for another
 		}
-	})
-	f.engine = func(c *engine.Config) { c.Report, c.People, c.Interrupted = w, w, other }
+	}
+	f.engine = func(c *engine.Config) { c.Report, c.Signals, c.CanAsk = w, w, true }
 	got := f.run(calls)
 	if want := "Error: Path '/workspace/out/evil.yml' became a symbolic link since the call was checked\n"; len(got) != 1 || !strings.HasPrefix(got[0], want) {
 		t.Errorf("the model reads %q", got)

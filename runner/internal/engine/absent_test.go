@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -36,7 +37,7 @@ var sayings = map[string]func(task.Pending) task.Decision{
 // A story is a session that is played over any number of attempts.
 type story struct {
 	absence
-	people *crowd
+	people *fakeSignals
 	did    effects
 	log    *journal.Memory
 }
@@ -67,7 +68,7 @@ func TestASessionThatIsLeftEndsAsOneThatIsNot(t *testing.T) {
 
 // play returns what was said in the end, and in how many records.
 func (a absence) play(t *testing.T) (told string, records int) {
-	p := &story{absence: a, people: newCrowd(), did: effects{}, log: &journal.Memory{}}
+	p := &story{absence: a, people: newSignals(), did: effects{}, log: &journal.Memory{}}
 	for attempt := 1; attempt <= 20; attempt++ {
 		s := p.attempt(attempt)
 		over := make(chan struct{})
@@ -93,14 +94,15 @@ func (a absence) play(t *testing.T) (told string, records int) {
 
 func (p *story) attempt(number int) *stage {
 	s := newStage(append(p.did.tools(), askTool()))
+	s.withApprovers(p.people)
 	s.journal, s.Journal = p.log, p.log
 	if p.kill > 0 && number == 1 {
 		s.Journal = mortal{Memory: p.log, left: &p.kill}
 	}
 	if p.paused > 0 && number == 1 {
-		s.Pause = pausedBehind{p.log, p.paused}
+		s.Signals = pausedBehind{p.people, p.log, p.paused}
 	}
-	s.Durable, s.People, s.Actor.Policy, s.Task.Attempt = p.durable, p.people, asksBefore, number
+	s.Durable, s.Actor.Policy, s.Task.Attempt = p.durable, asksBefore, number
 	s.Task.Limits.WaitSeconds = 1000
 	s.Actor.Model.Model = bySession{2, `Bash {"n":1}`, `ask {"q":"a"}`, `Read {"n":1}`, `Write {"n":1}`}
 	return s
@@ -152,19 +154,19 @@ func (p *story) once(t *testing.T, told string) {
 	}
 }
 
-// pausedBehind is paused once so much is recorded, for good.
+// pausedBehind are signals that are paused once so much is recorded, for good.
 type pausedBehind struct {
+	*fakeSignals
 	log *journal.Memory
 	at  int
 }
 
-func (p pausedBehind) Paused() bool {
+func (p pausedBehind) Current() (signals.Signals, <-chan struct{}) {
+	now, changed := p.fakeSignals.Current()
 	n := 0
 	for range p.log.Read() {
 		n++
 	}
-	return n >= p.at
+	now.Paused = n >= p.at
+	return now, changed
 }
-
-// Changed implements [Pauser].
-func (pausedBehind) Changed() <-chan struct{} { return nil }

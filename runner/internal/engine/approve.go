@@ -82,7 +82,7 @@ func (j *job) consent(ctx context.Context, q *request) (*tool.Error, error) {
 		return &tool.Error{Message: resultLimit}, nil
 	case err != nil:
 		return nil, j.fail(err)
-	case !decided && s.People == nil:
+	case !decided && !s.CanAsk:
 		return refusal(resultNobody), nil
 	case !decided:
 		return refusal(resultUndecided), nil
@@ -125,7 +125,7 @@ func (s *session) asks(want journal.Request) (journal.Asked, error) {
 		return *known, nil
 	}
 	want.ID = free
-	if s.People == nil {
+	if !s.CanAsk {
 		return journal.Asked{Request: want}, nil
 	}
 	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {

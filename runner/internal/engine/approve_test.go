@@ -47,11 +47,11 @@ func deny(name, request, reason string) task.Decision {
 }
 
 // governedStage is a stage whose agent needs approval for Bash.
-func governedStage(c *crowd, turns ...turn) *stage {
+func governedStage(c *fakeSignals, turns ...turn) *stage {
 	s := newStage(box{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("finish")}, turns...)
 	s.Actor.Policy = asksBefore
 	if c != nil {
-		s.People = c
+		s.withApprovers(c)
 	}
 	return s
 }
@@ -139,7 +139,7 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := governedStage(c, calls("Bash "+bash), says("ok"))
 				s.Actor.Policy = tc.policy
 				end := s.running(t.Context())
@@ -180,7 +180,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := governedStage(c, calls("Bash "+tc.args), says("ok"))
 				s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(secret)})
 				s.Actor.Policy = rulebook{"Bash": {Answer: Ask, Rule: "commands", Reason: "use of " + secret, Groups: []string{"sre"}}}
@@ -217,7 +217,6 @@ func TestNoPolicyKeepsARunFromEnding(t *testing.T) {
 
 func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
 	s := governedStage(nil, calls("Bash {}"), says("ok"))
-	s.People = nil
 	s.run(t)
 	if got := s.steps(t)[2].Text(); !strings.Contains(got, resultNobody) || len(s.doneWith("Bash")) > 0 {
 		t.Errorf("the model reads %q", got)
@@ -225,7 +224,7 @@ func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
 }
 
 // approveAll approves what is asked, one request after the other, and returns all.
-func (s *stage) approveAll(c *crowd) (asked []task.Pending) {
+func (s *stage) approveAll(c *fakeSignals) (asked []task.Pending) {
 	for n := 0; ; n++ {
 		synctest.Wait()
 		p := s.desk.last().Pending
@@ -261,7 +260,7 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := governedStage(c, calls(`agent {"agent":"b"}`), says("ok"))
 				b := plays("b", box{echo("Bash", tool.Once)}, calls("Bash {}"), says("b"))
 				s.Actor.Tools, s.Actor.Policy, b.Policy = box{agentTool()}, tc.root, tc.child
@@ -288,7 +287,7 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 // wait, nor in other sessions, nor in the next attempt. Other rules and tools are.
 func TestAnApprovalForTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`, `Bash {"n":2}`, `Write {}`), calls(`agent {"agent":"b"}`), fails(errKilled))
 		policy := rulebook{"Bash": asksBefore["Bash"], "Write": {Answer: Ask, Rule: "files"}}
 		tools := box{echo("Bash", tool.Once), echo("Write", tool.Once), agentTool()}
@@ -310,7 +309,8 @@ func TestAnApprovalForTheRun(t *testing.T) {
 		c.say(approval("w", requested("s2c3", "Write", `{}`), ""))
 		end()
 		next := s.again(tools, calls(`Bash {"n":4}`), says("ok"))
-		next.Actor.Policy, next.People = policy, c
+		next.Actor.Policy = policy
+		next.withApprovers(c)
 		next.run(t)
 		if diff := cmp.Diff([]string{`{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":4}`}, sorted(next.doneWith("Bash"))); diff != "" {
 			t.Errorf("made -want +got:\n%s", diff)
@@ -321,7 +321,7 @@ func TestAnApprovalForTheRun(t *testing.T) {
 // Where a rule says that it is about one call, a person cannot approve more.
 func TestARuleThatAsksAboutOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok"))
 		s.Actor.Policy = rulebook{"Bash": {Answer: Ask, Rule: "commands", Once: true}}
 		end := s.running(t.Context())
@@ -345,7 +345,7 @@ func TestARuleThatAsksAboutOneCall(t *testing.T) {
 // Nor is it let pass by an approval for the Run that the same rule was given before.
 func TestAnApprovalForTheRunIsNotForARuleThatAsksAboutOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`), calls(`Bash {"n":2}`), says("ok"))
 		s.Actor.Policy = undecided(`{"n":2}`)
 		end := s.running(t.Context())
@@ -372,7 +372,7 @@ func TestManyApprovalsWaitTheirTurn(t *testing.T) {
 		for n := range 13 {
 			written = append(written, fmt.Sprintf(`Bash {"n":%d}`, n))
 		}
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(written...), says("ok"))
 		s.Actor.Agent.ParallelTools = 20
 		end := s.running(t.Context())

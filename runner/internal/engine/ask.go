@@ -87,8 +87,8 @@ func (s *session) begin(m *Model) string {
 func (s *session) untilStopped(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	off := context.AfterFunc(s.stopped, func() {
-		if s.alive.Err() == nil {
-			cancel(errStopped)
+		if cause := context.Cause(s.stopped); errors.Is(cause, errStopped) { // not the end of the Run itself
+			cancel(cause)
 		}
 	})
 	return ctx, func() { off(); cancel(nil) }

@@ -27,7 +27,7 @@ func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyRe
 func TestWhatCanBeReadInTwoWaysIsNotMade(t *testing.T) {
 	for name, policy := range map[string]Policy{"a policy that asks": asksBefore, "a policy that allows": rulebook{}} {
 		t.Run(name, func(t *testing.T) {
-			s := governedStage(newCrowd(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
+			s := governedStage(newSignals(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
 			s.Actor.Policy = policy
 			s.run(t)
 			want := `Error: Not executed: the arguments have "cmd" twice in one object; send it once.`
@@ -53,7 +53,7 @@ func changing(args ...string) *middleware.Stack {
 
 func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
 		s.Actor.Stack = changing(`{"n":2}`)
 		end := s.running(t.Context())
@@ -73,7 +73,7 @@ func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
 // A layer that keeps the arguments and changes them later changes nothing.
 func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
 		var kept json.RawMessage
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "keeps", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
@@ -97,7 +97,7 @@ func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 // under an id of its own.
 func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
 		digests := 0
 		s.Digest = func(string, json.RawMessage) string {
@@ -124,7 +124,7 @@ func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 // Nor is one that other groups may approve by now what was approved.
 func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {}`), says("ok"))
 		s.Actor.Policy = &rota{{"dev"}, {"sre"}}
 		end := s.running(t.Context())
@@ -150,7 +150,7 @@ func (r *rota) Decide(context.Context, step.Call, step.Scope) PolicyResult {
 // One approval is good for one call, however often a layer makes it.
 func TestAnApprovalIsUsedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {}`), says("ok"))
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {

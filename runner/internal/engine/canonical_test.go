@@ -39,17 +39,17 @@ func (b caselessBox) Find(name string) (tool.Tool, bool) {
 }
 
 // caseless is a governed stage whose Bash has a canonical form.
-func caseless(c *crowd, made func(json.RawMessage) (json.RawMessage, *tool.Error), turns ...turn) *stage {
+func caseless(c *fakeSignals, made func(json.RawMessage) (json.RawMessage, *tool.Error), turns ...turn) *stage {
 	s := governedStage(c, turns...)
 	s.Actor.Tools = caselessBox{s.Actor.Tools.(box), "Bash", made}
 	return s
 }
 
 // approved runs a stage on which a person makes a decision once they are asked.
-func approved(t *testing.T, d task.Decision, made func(c *crowd) *stage) (s *stage) {
+func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *stage) (s *stage) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s = made(c)
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -64,7 +64,7 @@ func approved(t *testing.T, d task.Decision, made func(c *crowd) *stage) (s *sta
 func TestACallIsApprovedRecordedAndMadeInItsCanonicalForm(t *testing.T) {
 	const canonical = `{"n":"abc"}`
 	for _, written := range []string{`{"n":"abc"}`, `{"n":"ABC"}`, `{"N":"Abc"}`} {
-		s := approved(t, approval("d", requested("s2c1", "Bash", canonical), ""), func(c *crowd) *stage {
+		s := approved(t, approval("d", requested("s2c1", "Bash", canonical), ""), func(c *fakeSignals) *stage {
 			return caseless(c, nil, calls("Bash "+written), says("ok"))
 		})
 		if diff := cmp.Diff([]string{canonical}, s.doneWith("Bash")); diff != "" {
@@ -104,7 +104,7 @@ func TestArgumentsWithoutACanonicalFormAreRefused(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := caseless(newCrowd(), tc.made, calls(`Bash {"n":1}`), says("ok"))
+			s := caseless(newSignals(), tc.made, calls(`Bash {"n":1}`), says("ok"))
 			s.run(t)
 			if got := s.steps(t)[2].Text(); got != tc.want || len(s.doneWith("Bash")) != 0 {
 				t.Errorf("the model reads %q, want %q; made were %v", got, tc.want, s.doneWith("Bash"))
@@ -131,7 +131,7 @@ func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 				}
 			}
 			right := digest.Call("Bash", json.RawMessage(`{"n":"abc"}`))
-			next := approved(t, approval("d", "", right), func(c *crowd) *stage {
+			next := approved(t, approval("d", "", right), func(c *fakeSignals) *stage {
 				next := caseless(c, nil, says("ok"))
 				next.journal, next.Journal = old.journal, old.journal
 				return next
@@ -146,7 +146,7 @@ func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 // What a resumed call does is what was judged, though its arguments would lead
 // elsewhere by now.
 func TestAResumedCallUsesTheRecordedForm(t *testing.T) {
-	first := caseless(newCrowd(), nil, calls(`Bash {"n":"ABC"}`))
+	first := caseless(newSignals(), nil, calls(`Bash {"n":"ABC"}`))
 	first.Actor.Policy = rulebook{}
 	s := first.again(box{echo("Bash", tool.Idempotent)}, says("ok"))
 	for _, r := range []journal.Record{
@@ -183,10 +183,10 @@ func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
 	})
 	release := approval("d", requested("s4c1", "Bash", `{"n":2}`), "")
 	release.Scope = task.ScopeRun
-	s := approved(t, release, func(c *crowd) *stage {
+	s := approved(t, release, func(c *fakeSignals) *stage {
 		s := newStage(box{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))
 		s.Actor.Policy = rulebook{"Bash": {Answer: Ask, Rule: "commands"}, "Read": {Answer: Deny, Rule: "never"}}
-		s.People = c
+		s.withApprovers(c)
 		return s
 	})
 	var got []string

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -65,35 +63,6 @@ func askTool() toy {
 	})
 	t.spec.Timeout = tool.Unbounded
 	return t
-}
-
-// A crowd is People who say what a test has them say.
-type crowd struct {
-	mu   sync.Mutex
-	all  []task.Decision
-	news chan struct{}
-}
-
-func newCrowd(said ...task.Decision) *crowd { return &crowd{all: said, news: make(chan struct{})} }
-
-func (c *crowd) say(d task.Decision) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = append(c.all, d)
-	close(c.news)
-	c.news = make(chan struct{})
-}
-
-func (c *crowd) Decisions() []task.Decision {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.all)
-}
-
-func (c *crowd) Said() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.news
 }
 
 // last is the latest that the desk was told.

@@ -41,7 +41,7 @@ type chaos struct {
 	judged map[string]string
 	made   []madeCall
 	// people are the same in all attempts: the operator repeats what they said.
-	people *crowd
+	people *fakeSignals
 	// children are child Runs, which are made once, whatever happens.
 	children *nursery
 	left     map[task.Reason]int // how often a runner left, to be taken up again
@@ -212,8 +212,6 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	}
 	s.Durable = c.below(3) > 0
 	s.Captured = func(string) string { return "the key is " + canary }
-	brake := newLever()
-	s.Pause = brake
 	s.Actors = func(d tool.Delegation) (*Actor, error) {
 		if d.Agent == "nobody" {
 			return nil, fmt.Errorf("there is no agent %q", d.Agent)
@@ -225,23 +223,24 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	s.Journal = mortal{Memory: c.log, left: &records, died: &c.died}
 	s.Task.Attempt = number
 	s.Task.Limits = task.Limits{Steps: 15, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(4) > 0}
-	s.People, s.Children = c.people, c.children
+	s.withOperator(c.children)
+	s.CanAsk = true
 	c.tapes, c.desks = append(c.tapes, s.tape), append(c.desks, s.desk)
 	end := make(chan struct{})
 	defer close(end)
 	go c.decide(s.desk, number, end)
-	go c.pause(brake, end)
+	go c.pause(s.signals, end)
 	return Run(ctx, s.Config)
 }
 
 // pause has the work hold now and then, for a while.
-func (c *chaos) pause(l *lever, end <-chan struct{}) {
+func (c *chaos) pause(l *fakeSignals, end <-chan struct{}) {
 	for on := true; ; on = !on {
 		select {
 		case <-end:
 			return
 		case <-time.After(time.Duration(1+c.below(40)) * time.Minute):
-			l.turn(on)
+			l.pause(on)
 		}
 	}
 }
@@ -308,8 +307,9 @@ func (c *chaos) decision(name string, q task.Pending) task.Decision {
 
 // play makes attempts until the Run ends by itself.
 func (c *chaos) play(t *testing.T) {
-	c.log, c.did, c.judged, c.people, c.left = &journal.Memory{}, map[string]int{}, map[string]string{}, newCrowd(), map[task.Reason]int{}
+	c.log, c.did, c.judged, c.left = &journal.Memory{}, map[string]int{}, map[string]string{}, map[task.Reason]int{}
 	c.children = newNursery()
+	c.people = c.children.fakeSignals
 	for number := 1; ; number++ {
 		c.out = c.attempt(t.Context(), number, c.below(80))
 		if !c.out.Reason.Commits() {

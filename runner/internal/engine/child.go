@@ -19,7 +19,7 @@ import (
 func (j *job) commission(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	s := j.session
 	switch {
-	case s.Children == nil:
+	case !s.CanStartRuns:
 		return tool.Result{Error: &tool.Error{Message: fmt.Sprintf(resultNoCluster, d.Agent), Recommendations: []string{adviceAlone}}}, nil
 	case !j.only():
 		return tool.Fail(resultTwice), nil
@@ -102,12 +102,8 @@ func (s *session) requestOfChild(asked journal.Asked) *request {
 // heed takes in how child Runs ended that calls wait for. It is called wherever
 // somebody waits. What nothing waits for is nobody's: it was heard before, or
 // never asked for.
-func (r *run) heed() error {
-	if r.Children == nil {
-		return nil
-	}
-	ended := r.Children.Ended()
-	if len(ended) == 0 {
+func (r *run) heed(ended []task.Child) error {
+	if len(ended) == 0 || !r.CanStartRuns {
 		return nil
 	}
 	r.room.mu.Lock()

@@ -32,7 +32,7 @@ func TestARunnerThatOnlyWaitsForChildRunsLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := raising(newNursery(), calls(tc.calls...))
-				s.Durable, s.People = true, newCrowd()
+				s.Durable, s.CanAsk = true, true
 				began := time.Now()
 				out := s.run(t)
 				if took := time.Since(began); out.Reason != task.ReasonWaiting || took != defaultHold {
@@ -73,7 +73,8 @@ func TestTheEndOfAChildRunThatIsThereAlreadyIsReadAtOnce(t *testing.T) {
 		time.Sleep(30 * 24 * time.Hour)
 		n.say(finished("s2c1", "well"))
 		next := s.again(s.Actor.Tools.(box), says("ok"))
-		next.Children, next.Durable = n, true
+		next.withOperator(n)
+		next.Durable = true
 		began := time.Now()
 		out = next.run(t)
 		if out.Reason != task.ReasonFinished || time.Since(began) != 0 || len(next.script.asked) != 1 || out.Progress.Usage.CacheWriteTokens != 1000 {
@@ -104,7 +105,8 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			out := end()
 			if out.Reason == task.ReasonWaiting {
 				next := s.again(s.Actor.Tools.(box), says("ok"))
-				next.Children, next.Durable = n, true
+				next.withOperator(n)
+				next.Durable = true
 				out = next.run(t)
 			}
 			if got := s.steps(t)[2].Text(); out.Reason != task.ReasonFinished || got != "well" || out.Progress.Usage.CacheWriteTokens != 1000 {
@@ -112,13 +114,6 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A wait is a stage that waits for a child Run, and what may end that.
-type wait struct {
-	*stage
-	stop  chan struct{}
-	brake *lever
 }
 
 // Whatever ends the wait, the call is left open for the next attempt, with its
@@ -129,23 +124,23 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 		return tool.Result{}, ctx.Err()
 	})
 	cases := map[string]struct {
-		do     func(wait)
+		do     func(*stage)
 		beside []string
 		want   task.Reason
 		told   string // to the model; empty: the call stays open
 		state  string
 	}{
-		"a stop":             {func(w wait) { close(w.stop) }, nil, task.ReasonStopped, fmt.Sprintf(resultAbandoned, "reviewer"), ""},
-		"a pause":            {func(w wait) { w.brake.turn(true) }, nil, task.ReasonPaused, "", statePaused},
-		"a shutdown":         {func(w wait) { w.sigterm() }, nil, task.ReasonInterrupted, "", ""},
-		"a used-up duration": {func(wait) { time.Sleep(time.Hour) }, []string{"Hang {}"}, task.ReasonDurationLimit, "Interrupted: Used 1m0s of 1m0s duration", ""},
+		"a stop":             {func(s *stage) { s.signals.stop() }, nil, task.ReasonStopped, fmt.Sprintf(resultAbandoned, "reviewer"), ""},
+		"a pause":            {func(s *stage) { s.signals.pause(true) }, nil, task.ReasonPaused, "", statePaused},
+		"a shutdown":         {func(s *stage) { s.sigterm() }, nil, task.ReasonInterrupted, "", ""},
+		"a used-up duration": {func(*stage) { time.Sleep(time.Hour) }, []string{"Hang {}"}, task.ReasonDurationLimit, "Interrupted: Used 1m0s of 1m0s duration", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := wait{raising(newNursery(), calls(append(tc.beside, review)...)), make(chan struct{}), newLever()}
+				w := raising(newNursery(), calls(append(tc.beside, review)...))
 				w.Actor.Tools = append(w.Actor.Tools.(box), hang)
-				w.Durable, w.Stopping, w.Pause, w.Task.Limits.DurationSeconds = true, w.stop, w.brake, 60
+				w.Durable, w.Task.Limits.DurationSeconds = true, 60
 				end := w.running(t.Context())
 				time.Sleep(time.Second)
 				tc.do(w)
@@ -165,12 +160,11 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 // A pause of a runner that may not leave holds it where it is, and says so.
 func TestAPauseOfARunnerThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, brake := newNursery(), newLever()
+		n := newNursery()
 		s := raising(n, calls(review), says("ok"))
-		s.Pause = brake
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
-		brake.turn(true)
+		n.pause(true)
 		time.Sleep(time.Second)
 		if p := s.desk.last(); p.State != statePaused || len(p.Pending) != 1 {
 			t.Errorf("state %q, pending %v", p.State, p.Pending)
@@ -180,7 +174,7 @@ func TestAPauseOfARunnerThatStays(t *testing.T) {
 		if len(s.script.asked) != 1 {
 			t.Errorf("the model was asked %d times", len(s.script.asked))
 		}
-		brake.turn(false)
+		n.pause(false)
 		if out := end(); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -247,14 +241,15 @@ func (a absence) raise(t *testing.T) (told string, records int) {
 func (p *raised) attempt(number int) *stage {
 	tools := box{childTool(), agentTool(), echo("Read", tool.ReadOnly)}
 	s := newStage(tools)
+	s.withOperator(p.children)
 	s.journal, s.Journal = p.log, p.log
 	if p.kill > 0 && number == 1 {
 		s.Journal = mortal{Memory: p.log, left: &p.kill}
 	}
 	if p.paused > 0 && number == 1 {
-		s.Pause = pausedBehind{p.log, p.paused}
+		s.Signals = pausedBehind{p.children.fakeSignals, p.log, p.paused}
 	}
-	s.Durable, s.Children, s.Task.Attempt, s.Task.Meter = p.durable, p.children, number, p.told
+	s.Durable, s.Task.Attempt, s.Task.Meter = p.durable, number, p.told
 	s.Task.Limits.Depth = 1
 	s.Actor.Model.Model = bySession{2, `child {"n":1}`, `child {"n":2}`, `agent {"agent":"b"}`, `Read {"n":1}`}
 	s.Actors = func(tool.Delegation) (*Actor, error) {

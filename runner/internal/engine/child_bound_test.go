@@ -135,16 +135,16 @@ func (r refusesChildren) Append(rec journal.Record) error {
 // of its own.
 func TestAChildRunIsApprovedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, people := newNursery(), newCrowd()
+		n := newNursery()
 		s := raising(n, calls(review), says("ok"))
-		s.People, s.Actor.Policy = people, rulebook{"child": {Answer: Ask, Rule: "children"}}
+		s.CanAsk, s.Actor.Policy = true, rulebook{"child": {Answer: Ask, Rule: "children"}}
 		end := s.running(t.Context())
 		synctest.Wait()
 		p := s.desk.last()
 		if len(p.Pending) != 1 || p.Pending[0].Kind != task.PendingApproval || p.Effects != "" {
 			t.Fatalf("effects %q, pending %+v", p.Effects, p.Pending)
 		}
-		people.say(approval("d", p.Pending[0].ID, ""))
+		n.fakeSignals.say(approval("d", p.Pending[0].ID, ""))
 		synctest.Wait()
 		p = s.desk.last()
 		if len(p.Pending) != 1 || p.Pending[0].ID != "s2c1-2" || p.Pending[0].Kind != task.PendingDelegation || p.Effects == "" {

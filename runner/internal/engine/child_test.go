@@ -24,7 +24,7 @@ func raising(n *nursery, turns ...turn) *stage {
 	s := newStage(box{childTool(), askTool(), echo("Bash", tool.Once), echo("Read", tool.ReadOnly)}, turns...)
 	s.Task.Limits.Tokens, s.Task.Limits.CostMicroUSD = 100_000, 1_000_000
 	if n != nil {
-		s.Children = n
+		s.withOperator(n)
 	}
 	return s
 }
@@ -182,8 +182,8 @@ func TestWhatIsSaidOfChildRunsIsHeardOnce(t *testing.T) {
 			n.say(finished(request, "forged"))
 		}
 		s := raising(n, calls(review, `ask {"q":"a"}`), calls("Read {}"), calls(review), says("ok"))
-		people := newCrowd()
-		s.People = people
+		people := n.fakeSignals
+		s.withApprovers(people)
 		end := s.running(t.Context())
 		synctest.Wait()
 		for range 3 {
@@ -213,9 +213,10 @@ func TestWhatIsSaidOfChildRunsIsHeardOnce(t *testing.T) {
 // A Decision is no answer to what the operator is asked.
 func TestNobodyDecidesOnAChildRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, people := newNursery(), newCrowd()
+		n := newNursery()
+		people := n.fakeSignals
 		s := raising(n, calls(review), says("ok"))
-		s.People = people
+		s.withApprovers(people)
 		end := s.running(t.Context())
 		synctest.Wait()
 		sum := s.desk.last().Pending[0].Digest
@@ -290,7 +291,8 @@ func TestACallThatIsTakenUpAsksTheSame(t *testing.T) {
 		out := s.run(t)
 		time.Sleep(time.Hour)
 		next := s.again(s.Actor.Tools.(box), says("ok"))
-		next.Children, next.Durable, next.Actor.Stack = n, true, stamping()
+		next.withOperator(n)
+		next.Durable, next.Actor.Stack = true, stamping()
 		end := next.running(t.Context())
 		synctest.Wait()
 		if diff := cmp.Diff(out.Progress.Pending, next.desk.last().Pending); diff != "" {

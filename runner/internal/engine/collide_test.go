@@ -15,7 +15,7 @@ import (
 // however often a layer makes the call.
 func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`ask {"q":"Which?"}`), says("ok"))
 		s.Actor.Policy = rulebook{"ask": {Answer: Ask, Rule: "questions"}}
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {

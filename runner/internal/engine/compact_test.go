@@ -113,8 +113,8 @@ func sent(req *model.Request) []string {
 // one before it and more, unless a compaction stands between.
 func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) {
 	s, r := library(200, 1000)
-	people := newCrowd()
-	s.People = people
+	people := newSignals()
+	s.withApprovers(people)
 	page := s.Actor.Tools.(box)[0]
 	read := page.call
 	page.call = func(ctx context.Context, c tool.Call) (tool.Result, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -42,24 +43,6 @@ type Toolbox interface {
 	Read(name, raw string) json.RawMessage
 	// Check holds arguments to the tool's schema; nil means they fit.
 	Check(name string, args json.RawMessage) *tool.Error
-}
-
-// People are who decides: they answer questions, grant more of what is used
-// up, and speak to the agent.
-type People interface {
-	// Decisions are those said so far and not yet acted on, oldest first.
-	Decisions() []task.Decision
-	// Said returns a channel that is closed when something new is said.
-	Said() <-chan struct{}
-}
-
-// Children are child Runs: who reads the requests makes them, and says here how
-// they ended.
-type Children interface {
-	// Ended are those that ended and are not yet known to be heard of.
-	Ended() []task.Child
-	// Said returns a channel that is closed when something new is said.
-	Said() <-chan struct{}
 }
 
 // A Model is a language model and what people know it by.
@@ -128,10 +111,13 @@ type Config struct {
 	Events  Sink
 	Report  Reporter
 	Redact  *redact.Redactor
-	// People may be nil: nobody answers.
-	People People
-	// Children may be nil: nobody makes child Runs.
-	Children Children
+	// Signals are what approvers, operator and kubelet say; nil: nothing.
+	Signals signals.Source
+	// CanAsk says that there are approvers: without them a call that needs an
+	// approval is denied, and no limit is raised.
+	CanAsk bool
+	// CanStartRuns says that there is an operator, which creates child Runs.
+	CanStartRuns bool
 
 	// Digest is what people know a call by whom they approve: the same for the same
 	// tool and arguments, however those are written. Nil: digest.Call.
@@ -145,8 +131,6 @@ type Config struct {
 	// Busy says that something still runs that would end with this runner, which
 	// therefore stays; nil: nothing does.
 	Busy func() bool
-	// Pause has the work hold at its next safe point; nil: nobody can.
-	Pause Pauser
 	// Lost is what an earlier runner had running and this one has not, a line each:
 	// a session that is taken up is told.
 	Lost []string
@@ -169,13 +153,6 @@ type Config struct {
 	// the redaction and before the record; its context ends with the Run.
 	Offload func(ctx context.Context, call step.Call, text string) string
 
-	// Interrupted is closed when nothing new may begin; what runs may go on until
-	// the context ends.
-	Interrupted <-chan struct{}
-	// Stop says whether somebody asked the Run to end at its next safe point;
-	// Stopping is closed when they do. Both may be nil: nobody can.
-	Stop     func() bool
-	Stopping <-chan struct{}
 	// Watch is given what returns once the locks are free under which nothing waits
 	// for a disk or the network: while it does not return the runner hangs. Nil:
 	// nobody watches.

@@ -41,7 +41,7 @@ func (s *session) goOn(name string, soFar *step.Usage) error {
 	if soFar != nil {
 		used = *soFar
 	}
-	if s.leaving() != nil || s.paused() || s.stop() || s.account.reachedWith(used) != nil {
+	if now := s.signals(); s.leaving() != nil || now.Paused || now.Stopped || s.account.reachedWith(used) != nil {
 		return errUnfinished
 	}
 	s.account.add(func(m *step.Meter) { m.ModelCalls++ })

@@ -88,9 +88,8 @@ func TestAnAnswerThatPausesIsHeldToTheLimitsBetweenItsRequests(t *testing.T) {
 func TestAnAnswerThatPausesIsStoppedBetweenItsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(nil)
-		l := newLever()
-		s.Pause, s.Durable = l, true
-		p := &pauser{pauses: 5, during: func() { l.turn(true) }}
+		s.Durable = true
+		p := &pauser{pauses: 5, during: func() { s.signals.pause(true) }}
 		s.Actor.Model.Model = p
 		out := s.run(t)
 		if out.Reason != task.ReasonPaused || p.sent != 1 || out.Progress.Usage.InputTokens != 90 {
@@ -99,9 +98,7 @@ func TestAnAnswerThatPausesIsStoppedBetweenItsRequests(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(nil)
-		stopping := make(chan struct{})
-		s.Stopping = stopping
-		p := &pauser{pauses: 5, during: func() { close(stopping) }}
+		p := &pauser{pauses: 5, during: s.signals.stop}
 		s.Actor.Model.Model = p
 		out := s.run(t)
 		if out.Reason != task.ReasonStopped || p.sent != 1 || out.Progress.Usage.InputTokens != 90 {

@@ -27,15 +27,11 @@ const (
 	refusedType    = "this runner knows no decision of the type %q"
 )
 
-// hear acts on what people decided since it was last called, and returns what
+// hear acts on those decisions that it has not acted on yet, and returns what
 // they said to the agent. It is called wherever somebody waits, and by the
 // Run's own session before each turn.
-func (r *run) hear(by *session) ([]task.Decision, error) {
-	if r.People == nil {
-		return nil, nil
-	}
-	said := r.People.Decisions()
-	if len(said) == 0 {
+func (r *run) hear(by *session, said []task.Decision) ([]task.Decision, error) {
+	if len(said) == 0 || !r.CanAsk {
 		return nil, nil
 	}
 	r.room.mu.Lock()

@@ -78,9 +78,9 @@ func TestManyChildRunsWaitTheirTurn(t *testing.T) {
 			written = append(written, "child "+text)
 		}
 		written = append(written, `Bash {"n":1}`)
-		n, people := newNursery(), newCrowd()
+		n := newNursery()
 		s := raising(n, calls(written...), says("ok"))
-		s.Actor.Agent.ParallelTools, s.Actor.Policy, s.People = 20, asksBefore, people
+		s.Actor.Agent.ParallelTools, s.Actor.Policy, s.CanAsk = 20, asksBefore, true
 		end := s.running(t.Context())
 		for range 10 {
 			time.Sleep(time.Second)
@@ -91,7 +91,7 @@ func TestManyChildRunsWaitTheirTurn(t *testing.T) {
 			n.say(finished(p.Pending[0].ID, "well"))
 		}
 		time.Sleep(time.Second)
-		people.say(approval("d", requested("s2c11", "Bash", `{"n":1}`), ""))
+		n.fakeSignals.say(approval("d", requested("s2c11", "Bash", `{"n":1}`), ""))
 		if out := end(); out.Reason != task.ReasonFinished || out.Progress.Usage.CacheWriteTokens != 10_000 {
 			t.Errorf("ended %s having used %+v: %s", out.Reason, out.Progress.Usage, out.Message)
 		}

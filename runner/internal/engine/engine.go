@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -54,9 +55,8 @@ type run struct {
 	board *board
 	crew  *crew
 	room  room
-	// stopped is cancelled when somebody asks the Run to end.
+	// stopped is cancelled with errStopped when the Run is to end.
 	stopped context.Context
-	halt    context.CancelFunc
 	// telling are reports that nobody waits for; alive ends with the Run.
 	telling sync.WaitGroup
 	// left is why the runner leaves, if it does; gone is closed then.
@@ -78,15 +78,8 @@ func newRun(c Config) *run {
 		r.Digest = digest.Call
 	}
 	r.alive, r.die = context.WithCancel(context.Background())
-	r.stopped, r.halt = context.WithCancel(r.alive)
-	if c.Stopping != nil {
-		go func() {
-			select {
-			case <-c.Stopping:
-				r.halt()
-			case <-r.alive.Done():
-			}
-		}()
+	if c.Signals == nil {
+		r.Signals = &signals.Latest{}
 	}
 	r.root = newSession(r, "", step.Scope{}, c.Actor)
 	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth
@@ -113,6 +106,9 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	}
 	ctx, cancel := r.root.account.deadline(ctx)
 	defer cancel()
+	var ended context.CancelFunc
+	r.stopped, ended = signals.Context(r.alive, r.Signals, signals.Stopped, errStopped)
+	defer ended()
 	// Until this is accepted, nothing tells that this attempt is the one that
 	// counts: it must not have any effect.
 	if err := r.commit(ctx); err != nil {
@@ -155,39 +151,21 @@ func (r *run) load() error {
 	return nil
 }
 
-func (r *run) interrupted() bool {
-	select {
-	case <-r.Interrupted:
-		return true
-	default:
-		return false
-	}
+// signals are those of this moment.
+func (r *run) signals() signals.Signals {
+	now, _ := r.Signals.Current()
+	return now
 }
 
-// stop says whether somebody asked the Run to end. What waited is cancelled by
-// then, so that nobody can take it back.
-func (r *run) stop() bool {
-	select {
-	case <-r.Stopping: // it may be known here before it is there
-		return true
-	default:
-		return r.stopped.Err() != nil || r.Stop != nil && r.Stop()
-	}
-}
+// stop says whether the Run was asked to end.
+func (r *run) stop() bool { return r.signals().Stopped }
 
 // commit returns once the operator knows how far the work has come, or cannot
 // any more: nothing is begun while this waits, so an interruption ends the wait
 // at once.
 func (r *run) commit(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-r.Interrupted:
-			cancel(ErrInterrupted)
-		case <-ctx.Done():
-		}
-	}()
+	ctx, cancel := signals.Context(ctx, r.Signals, signals.Interrupted, ErrInterrupted)
+	defer cancel()
 	if err := r.Report.Commit(ctx, r.progress); err != nil {
 		return causeOf(ctx, err)
 	}

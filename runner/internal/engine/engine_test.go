@@ -389,23 +389,14 @@ func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 
 // An answer that nobody will use is not waited for.
 func TestStopCutsAModelCall(t *testing.T) {
-	stopping := make(chan struct{})
+	s := newStage(nil)
 	endless := says("never")
 	endless.during = func(ctx context.Context) error {
-		close(stopping)
+		s.signals.stop()
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	s := newStage(nil, endless)
-	s.Stopping = stopping
-	s.Stop = func() bool {
-		select {
-		case <-stopping:
-			return true
-		default:
-			return false
-		}
-	}
+	s.script.turns = []turn{endless}
 	out := s.run(t)
 	if out.Reason != task.ReasonStopped {
 		t.Errorf("it ended %s: %s", out.Reason, out.Message)
@@ -416,13 +407,12 @@ func TestStopCutsAModelCall(t *testing.T) {
 }
 
 func TestStopIsASafePoint(t *testing.T) {
-	stop := false
-	s := newStage(box{newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
-		stop = true
+	var s *stage
+	s = newStage(box{newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		s.signals.stop()
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))
 	s.Actor.Agent.ParallelTools = 1
-	s.Stop = func() bool { return stop }
 	if out := s.run(t); out.Reason != task.ReasonStopped {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}

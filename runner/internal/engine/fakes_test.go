@@ -216,13 +216,11 @@ type stage struct {
 	desk    *desk
 	tape    *tape
 	journal *journal.Memory
-	sigterm func()
+	signals *fakeSignals
 }
 
 func newStage(tools box, turns ...turn) *stage {
-	s := &stage{script: &script{turns: turns}, desk: &desk{}, tape: &tape{}, journal: &journal.Memory{}}
-	interrupted := make(chan struct{})
-	s.sigterm = sync.OnceFunc(func() { close(interrupted) })
+	s := &stage{script: &script{turns: turns}, desk: &desk{}, tape: &tape{}, journal: &journal.Memory{}, signals: newSignals()}
 	s.Config = Config{
 		Task: task.Task{Version: 1, Attempt: 1, Prompt: "go", Run: task.Run{UID: "uid"}, Limits: task.Limits{Steps: 30}},
 		Actor: Actor{
@@ -231,7 +229,7 @@ func newStage(tools box, turns ...turn) *stage {
 			Tools: tools,
 		},
 		Journal: s.journal, Events: s.tape, Report: s.desk,
-		Interrupted: interrupted, Now: time.Now,
+		Signals: s.signals, Now: time.Now,
 	}
 	return s
 }

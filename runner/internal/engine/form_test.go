@@ -75,9 +75,10 @@ func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := newStage(box{formTool(`{"type":"object"}`)}, calls("form {}"), says("ok"), says("ok"))
-				s.People, s.Redact = c, redacting()
+				s.withApprovers(c)
+				s.Redact = redacting()
 				end := s.running(t.Context())
 				time.Sleep(time.Minute)
 				for _, d := range tc.said {
@@ -108,9 +109,10 @@ func TestWhatFormAnAnswerHasIsShown(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := newStage(box{formTool(tc.form)}, calls("form {}"), says("ok"))
-				s.People, s.Redact = c, redacting()
+				s.withApprovers(c)
+				s.Redact = redacting()
 				end := s.running(t.Context())
 				synctest.Wait()
 				if p := s.desk.last().Pending; len(p) != 1 || p[0].Schema != tc.want {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -51,7 +52,7 @@ func (s *stage) left(t *testing.T, effect tool.Effect) {
 func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
 	s := newStage(box{agentTool()})
 	s.left(t, tool.Once)
-	s.Stop = func() bool { return true }
+	s.signals.stop()
 	s.run(t)
 	results := map[string]int{}
 	for r, err := range s.journal.Read() {
@@ -74,7 +75,7 @@ func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
 func TestACallThatWasBegunIsNotToldAsNotExecuted(t *testing.T) {
 	s := newStage(box{agentTool()})
 	s.left(t, tool.Once)
-	s.Stop = func() bool { return true }
+	s.signals.stop()
 	s.run(t)
 	steps := s.steps(t)
 	if told := steps[len(steps)-1].Text(); !strings.Contains(told, "Interrupted") {
@@ -89,10 +90,10 @@ func TestAStopThatIsTakenBackEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cut := turn{during: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		s := newStage(nil, cut, cut, cut, says("done"))
-		stopping := make(chan struct{})
-		s.Stopping = stopping
-		s.Stop = func() bool { return false } // again
-		time.AfterFunc(time.Second, func() { close(stopping) })
+		time.AfterFunc(time.Second, func() {
+			s.signals.stop()
+			s.signals.update(func(now *signals.Signals) { now.Stopped = false })
+		})
 		out := s.run(t)
 		if n := len(s.script.asked); n != 1 || out.Reason != task.ReasonStopped {
 			t.Errorf("asked %d times, ended %s: %s", n, out.Reason, out.Message)

@@ -20,7 +20,7 @@ func message(name, value string) task.Decision {
 }
 
 func TestAPersonSpeaksToARunningAgent(t *testing.T) {
-	c := newCrowd()
+	c := newSignals()
 	s := asking(c, calls("Read {}"), says("ok"))
 	read := newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		c.say(message("m1", "faster"))
@@ -43,8 +43,9 @@ func TestAPersonSpeaksToARunningAgent(t *testing.T) {
 // Whatever a person says is heard once, wherever the runner is killed.
 func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 	play := func(t *testing.T, s *stage, log journal.Log) Outcome {
-		c := newCrowd(message("m", "hello"))
-		s.People, s.Journal = c, log
+		c := newSignals(message("m", "hello"))
+		s.withApprovers(c)
+		s.Journal = log
 		s.Actor.Model.Model = bySession{1, `ask {"q":"a"}`}
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -54,7 +55,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 	total := 20
 	for at := 0; at < total; at++ {
 		synctest.Test(t, func(t *testing.T) {
-			s := asking(nil)
+			s := asking(newSignals())
 			left := at
 			play(t, s, mortal{Memory: s.journal, left: &left})
 			next := s.again(box{askTool()})
@@ -75,7 +76,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 // message answers neither of two questions.
 func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)

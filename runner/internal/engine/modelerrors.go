@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -113,41 +114,19 @@ func (s *session) patience(err error) time.Duration {
 func (s *session) pause(ctx context.Context, d time.Duration, because error) error {
 	s.limited++
 	s.emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: stateLimited})
-	back := s.crew.wait(forProvider)
-	defer func() {
-		back()
-		s.emit("The model is asked again", events.StateChanged{State: stateWorking})
-		s.Report.Report(s.progress)
-	}()
+	defer func() { s.emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	s.tellNow()
-	settled := time.NewTimer(steady)
-	defer settled.Stop()
-	for {
-		change, turned := s.crew.change(), s.turned()
-		if s.paused() {
+	err := s.wait(ctx, wait{errand: forProvider, late: timer.C, until: func(now signals.Signals) (bool, error) {
+		if now.Paused {
 			s.limited-- // what comes next holds, then asks again
-			return nil
 		}
-		select {
-		case <-turned:
-			continue
-		case <-change:
-			settled.Reset(steady)
-			continue
-		case <-settled.C:
-			s.showState()
-			continue
-		case <-timer.C:
-		case <-s.Interrupted:
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, errStopped) {
-				return cause
-			}
-		}
-		return nil
+		return now.Paused || now.Interrupted, nil
+	}})
+	if errors.Is(err, errStopped) {
+		return nil // what comes next sees it too
 	}
+	return err
 }
 
 // modelEnd is the end that a model's error brings.

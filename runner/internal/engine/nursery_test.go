@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -18,40 +19,23 @@ func childTool() toy {
 	return t
 }
 
-// A nursery is Children as an operator has them: it makes one for each request that
+// A nursery is an operator: it makes a child Run for each request that
 // it sees, and says how it ended until the request is gone.
 type nursery struct {
-	mu     sync.Mutex
-	made   map[string]task.Pending
-	order  []string
-	ended  []task.Child
-	twice  []string // requests that were seen with something else in them
-	unsaid chan struct{}
+	*fakeSignals
+	mu    sync.Mutex
+	made  map[string]task.Pending
+	order []string
+	twice []string // requests that were seen with something else in them
 }
 
 func newNursery() *nursery {
-	return &nursery{made: map[string]task.Pending{}, unsaid: make(chan struct{})}
+	return &nursery{fakeSignals: newSignals(), made: map[string]task.Pending{}}
 }
 
 // say says how a child ended.
 func (n *nursery) say(c task.Child) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.ended = append(slices.Clip(n.ended), c)
-	close(n.unsaid)
-	n.unsaid = make(chan struct{})
-}
-
-func (n *nursery) Ended() []task.Child {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.ended
-}
-
-func (n *nursery) Said() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.unsaid
+	n.update(func(s *signals.Signals) { s.Children = append(slices.Clip(s.Children), c) })
 }
 
 // see looks at what is pending. A child ends when its request is seen again.
@@ -63,15 +47,20 @@ func (n *nursery) see(pending []task.Pending, end func(task.Pending) task.Child)
 		if n.makes(p) {
 			continue
 		}
-		if c := end(p); !slices.ContainsFunc(n.Ended(), func(was task.Child) bool { return was.Request == p.ID }) {
+		if c := end(p); !slices.ContainsFunc(n.ended(), func(was task.Child) bool { return was.Request == p.ID }) {
 			n.say(c)
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.ended = slices.DeleteFunc(slices.Clone(n.ended), func(c task.Child) bool {
-		return !slices.ContainsFunc(pending, func(p task.Pending) bool { return p.ID == c.Request })
+	n.update(func(s *signals.Signals) {
+		s.Children = slices.DeleteFunc(slices.Clone(s.Children), func(c task.Child) bool {
+			return !slices.ContainsFunc(pending, func(p task.Pending) bool { return p.ID == c.Request })
+		})
 	})
+}
+
+func (n *nursery) ended() []task.Child {
+	now, _ := n.Current()
+	return now.Children
 }
 
 // makes says whether there was no child of the request before.

@@ -17,7 +17,7 @@ import (
 )
 
 // pausing is a stage that a test pauses, with tools that take ten seconds.
-func pausing(turns ...turn) (*stage, *lever) {
+func pausing(turns ...turn) (*stage, *fakeSignals) {
 	slow := func(name string) toy {
 		return newToy(name, tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			select {
@@ -28,12 +28,11 @@ func pausing(turns ...turn) (*stage, *lever) {
 			}
 		})
 	}
-	l := newLever()
 	s := newStage(box{slow("Slow"), slow("Other"), slow("Bash"), askTool(), agentTool()}, turns...)
-	s.Pause, s.People, s.Actor.Policy = l, newCrowd(), asksBefore
+	s.CanAsk, s.Actor.Policy = true, asksBefore
 	s.Actor.Agent.ParallelTools = 1
 	s.Task.Limits.Depth = 1
-	return s, l
+	return s, s.signals
 }
 
 func TestAPauseOfADurableRunLeavesAtTheNextSafePoint(t *testing.T) {
@@ -89,11 +88,11 @@ func pausedAt(t *testing.T, at time.Duration, turns ...turn) (out Outcome, took 
 	s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), calls("Bash {}", "Slow {}"))}.actors
 	began := time.Now()
 	if at == 0 {
-		l.turn(true)
+		l.pause(true)
 	}
 	end := s.running(t.Context())
 	time.Sleep(at)
-	l.turn(true)
+	l.pause(true)
 	out = end()
 	return out, time.Since(began), s.told(t)
 }
@@ -120,16 +119,16 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 				s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), calls("Slow {}"), says("b"))}.actors
 				s.Task.Limits.DurationSeconds = 60
 				if name == "before it begins" {
-					l.turn(true)
+					l.pause(true)
 				}
 				end := s.running(t.Context())
 				time.Sleep(time.Second)
-				l.turn(true)
+				l.pause(true)
 				time.Sleep(24 * time.Hour)
 				if p := s.desk.last(); p.State != statePaused || len(s.script.asked) > 1 {
 					t.Errorf("the state is %q, the model was asked %d times", p.State, len(s.script.asked))
 				}
-				l.turn(false)
+				l.pause(false)
 				out := end()
 				if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != tc.used || out.Progress.State != "" {
 					t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
@@ -146,22 +145,20 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 func TestWhatIsApprovedWhileItIsPausedIsMadeAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := pausing(calls("Bash {}"), says("ok"))
-		c := newCrowd()
-		s.People = c
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
-		l.turn(true)
+		l.pause(true)
 		time.Sleep(time.Second)
 		p := s.desk.last()
 		if p.State != statePaused || len(p.Pending) != 1 {
 			t.Fatalf("state %q, pending %v", p.State, p.Pending)
 		}
-		c.say(approval("d", p.Pending[0].ID, ""))
+		l.say(approval("d", p.Pending[0].ID, ""))
 		time.Sleep(time.Hour)
 		if got := s.doneWith("Bash"); len(got) > 0 || s.desk.last().State != statePaused {
 			t.Errorf("made %v while paused; state %q", got, s.desk.last().State)
 		}
-		l.turn(false)
+		l.pause(false)
 		end()
 		if got := s.doneWith("Bash"); len(got) != 1 {
 			t.Errorf("made %v", got)
@@ -183,13 +180,11 @@ func TestAHeldRunEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				s, l := pausing(calls("Slow {}", "Other {}"), says("never"))
-				stopping := make(chan struct{})
-				s.Stopping = stopping
 				end := s.running(ctx)
 				time.Sleep(time.Second)
-				l.turn(true)
+				l.pause(true)
 				time.Sleep(time.Minute)
-				tc.act(s, func() { close(stopping) })
+				tc.act(s, l.stop)
 				if tc.want == task.ReasonRunnerFailed {
 					cancel(errors.New("boom"))
 				}
@@ -213,7 +208,7 @@ func TestAPauseDoesNotHoldWhatIsOver(t *testing.T) {
 		s.left(t, tool.ReadOnly)
 		s.Actors = cast{"child": plays("child", s.Actor.Tools.(box))}.actors
 		s.Task.Meter.DurationSeconds, s.Task.Limits.DurationSeconds = 60, 60
-		l.turn(true)
+		l.pause(true)
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -237,7 +232,7 @@ func TestADurationThatIsUsedUpWhileABranchIsHeld(t *testing.T) {
 		s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), slow)}.actors
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
-		l.turn(true)
+		l.pause(true)
 		if out := end(); out.Reason != task.ReasonDurationLimit {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -259,9 +254,10 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tools := box{agentTool(), echo("Bash", tool.Once)}
 		b := plays("b", tools, calls("Bash {}"), says("b"))
-		c := newCrowd()
+		c := newSignals()
 		begin := func(s *stage) *stage {
-			s.Actors, s.Actor.Policy, s.People = cast{"b": b}.actors, asksBefore, c
+			s.withApprovers(c)
+			s.Actors, s.Actor.Policy = cast{"b": b}.actors, asksBefore
 			s.Durable, s.Task.Limits.Depth = true, 1
 			return s
 		}
@@ -295,13 +291,14 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 
 func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls("Bash {}"))
 		s.Durable = true
 		s.run(t)
 		for n, retry := range []string{"ToolUnavailable", ""} {
 			s = s.again(s.Actor.Tools.(box), says("ok"))
-			s.Actor.Policy, s.People, s.Durable = asksBefore, c, true
+			s.withApprovers(c)
+			s.Actor.Policy, s.Durable = asksBefore, true
 			s.Task.Attempt, s.Task.Retry = n+2, retry
 			if n == 1 {
 				c.say(deny("d", requested("s2c1", "Bash", "{}"), ""))

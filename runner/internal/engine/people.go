@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -98,21 +99,19 @@ func (s *session) questionOf(call string) (string, time.Time) {
 // await asks a person and waits for what they decide; false when nobody did in
 // time, or nobody can. Of a request for a child Run it only waits for its end.
 func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool, error) {
-	if s.People == nil && q.Kind != task.PendingDelegation {
+	if !s.CanAsk && q.Kind != task.PendingDelegation {
 		return journal.Decision{}, false, nil
 	}
 	q, expires := s.post(q)
 	defer s.drop(q)
-	back := s.crew.wait(q.errand)
-	defer func() { back(); s.Report.Report(s.progress) }()
-	v := s.watch(q, expires)
-	defer v.end()
-	s.tellNow()
-	for over := false; !over; {
-		var err error
-		if over, err = v.look(ctx); err != nil {
-			return journal.Decision{}, false, err
-		}
+	w := wait{errand: q.errand, done: q.done, until: func(now signals.Signals) (bool, error) { return false, s.listenTo(now) }}
+	if !expires.IsZero() {
+		late := time.NewTimer(expires.Sub(s.Now()))
+		defer late.Stop()
+		w.late, w.expire = late.C, func() { s.expire(q) }
+	}
+	if err := s.wait(ctx, w); err != nil {
+		return journal.Decision{}, false, err
 	}
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()

@@ -24,9 +24,9 @@ func answers(name, request, value string) task.Decision {
 }
 
 // asking is a stage whose agent asks people, in a bubble of time.
-func asking(c *crowd, turns ...turn) *stage {
+func asking(c *fakeSignals, turns ...turn) *stage {
 	s := newStage(box{askTool(), echo("Read", tool.ReadOnly)}, turns...)
-	s.People = c
+	s.withApprovers(c)
 	return s
 }
 
@@ -46,7 +46,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 	for name, said := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := asking(c, calls(`ask {"q":"Which branch?"}`), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
@@ -74,7 +74,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 
 func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(answers("early", "s9c9", "x"))
+		c := newSignals(answers("early", "s9c9", "x"))
 		s := asking(c, calls(`ask {"q":"a"}`, `ask {"q":"b"}`), says("ok"))
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -104,7 +104,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 
 func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := asking(newCrowd(), calls(`ask {"q":"a"}`), says("ok"))
+		s := asking(newSignals(), calls(`ask {"q":"a"}`), says("ok"))
 		s.Task.Limits.WaitSeconds = 3600
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || time.Since(began) != time.Hour || len(out.Progress.Pending) > 0 {
@@ -144,7 +144,7 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := asking(c, calls(tc.calls...), says("ok"))
 				s.Actor.Tools = box{askTool(), slow, agentTool()}
 				s.Actors = cast{
@@ -172,7 +172,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return tool.Result{}, nil
 		})
-		c := newCrowd()
+		c := newSignals()
 		s := asking(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
 		s.Actor.Tools = box{askTool(), slow}
 		end := s.running(t.Context())
@@ -192,7 +192,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 
 func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := asking(c, calls(`ask {"q":"a"}`))
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -202,7 +202,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 		}
 		c.say(answers("r", "s2c1", "x"))
 		next := s.again(box{askTool()}, says("ok"))
-		next.People = c
+		next.withApprovers(c)
 		next.run(t)
 		if got := next.told(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
 			t.Errorf("the session is\n%s", got)
@@ -213,7 +213,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		s := asking(newCrowd(), calls(`ask {"q":"a"}`))
+		s := asking(newSignals(), calls(`ask {"q":"a"}`))
 		end := s.running(ctx)
 		synctest.Wait()
 		cancel(ErrInterrupted)
@@ -226,23 +226,13 @@ func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 
 func TestAStopGivesAQuestionAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stopping := make(chan struct{})
-		s := asking(newCrowd(), calls(`agent {"agent":"b"}`))
+		s := asking(newSignals(), calls(`agent {"agent":"b"}`))
 		s.Actor.Tools = box{agentTool()}
 		s.Actors = cast{"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1
-		s.Stopping = stopping
-		s.Stop = func() bool {
-			select {
-			case <-stopping:
-				return true
-			default:
-				return false
-			}
-		}
 		end := s.running(t.Context())
 		synctest.Wait()
-		close(stopping)
+		s.signals.stop()
 		if out := end(); out.Reason != task.ReasonStopped {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -256,7 +246,7 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s := asking(newCrowd(), calls(`ask {"q":"a"}`, "Hang {}"))
+		s := asking(newSignals(), calls(`ask {"q":"a"}`, "Hang {}"))
 		s.Actor.Tools = box{askTool(), hang}
 		s.Task.Limits.DurationSeconds = 60
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
@@ -338,7 +328,7 @@ func TestAWaitThatTheProviderDidNotNameEndsWithTheDuration(t *testing.T) {
 
 func TestADecisionIsRecordedBeforeItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := asking(c, calls(`ask {"q":"a"}`), says("ok"))
 		s.Journal = refusesDecisions{s.journal}
 		end := s.running(t.Context())
@@ -367,7 +357,7 @@ func (r refusesDecisions) Append(rec journal.Record) error {
 // Of two questions one is answered: the Run waits for the other, and says so.
 func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)

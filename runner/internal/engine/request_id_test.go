@@ -88,7 +88,7 @@ func TestTheIDIsOfTheCompleteArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("x", 2*task.MaxArgs)
 		one, two := `{"a":"`+long+`1`+long+`"}`, `{"a":"`+long+`2`+long+`"}`
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls("Bash "+one, "Bash "+two), says("ok"))
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -109,7 +109,7 @@ func TestTheIDIsOfTheCompleteArguments(t *testing.T) {
 // it, and the digits are of that.
 func TestTheIDIsOfWhatIsCalledWhereAModelWritesASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls(`Bash {"key":"`+canary+`"}`), says("ok"))
 		s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
 		end := s.running(t.Context())
@@ -128,7 +128,7 @@ func TestTheIDIsOfWhatIsCalledWhereAModelWritesASecret(t *testing.T) {
 // asks again is kept for it.
 func TestADecisionOnACallWithALongIDIsKeptForTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := governedStage(newCrowd(), calls(`Bash {"n":1}`), says("ok"))
+		s := governedStage(newSignals(), calls(`Bash {"n":1}`), says("ok"))
 		id := requestID(deepCall, 0, digest.Call("Bash", json.RawMessage(`{"n":1}`)))
 		if strings.HasPrefix(id, "s") || len(id) > maxRequestID {
 			t.Fatalf("the id is %s", id)
@@ -172,7 +172,7 @@ func TestAnIDWithoutDigitsNeedsTheDigest(t *testing.T) {
 // their ids end in.
 func TestRequestsAreShownInTheOrderOfTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := governedStage(newCrowd(), calls(`Bash {}`, `ask {"q":"a"}`, `Bash {"n":1}`, `ask {"q":"b"}`), says("ok"))
+		s := governedStage(newSignals(), calls(`Bash {}`, `ask {"q":"a"}`, `Bash {"n":1}`, `ask {"q":"b"}`), says("ok"))
 		s.Actor.Agent.ParallelTools = 4
 		s.Actor.Tools = box{echo("Bash", tool.ReadOnly), askTool()}
 		end := s.running(t.Context())

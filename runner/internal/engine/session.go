@@ -59,7 +59,7 @@ func newSession(r *run, name string, scope step.Scope, a Actor) *session {
 func (s *session) work(ctx context.Context) (Outcome, error) {
 	s.crew.enter()
 	defer s.crew.leave()
-	if s.paused() {
+	if s.signals().Paused {
 		if err := s.safe(ctx); err != nil {
 			return Outcome{}, causeOf(ctx, err)
 		}
@@ -108,22 +108,23 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 
 // view is all that next may know.
 func (s *session) view() (view, error) {
+	now := s.signals()
 	v := view{
 		State:    s.read(),
 		schema:   len(s.Agent.OutputSchema) > 0,
 		reached:  s.account.reached(),
-		more:     s.Task.Limits.Ask && s.People != nil,
+		more:     s.Task.Limits.Ask && s.CanAsk,
 		notes:    s.noted(),
 		overflow: s.overflow,
 		squeezes: s.squeezes,
 		leaving:  s.leaving(),
-		paused:   s.paused(),
-		stop:     s.stop(),
+		paused:   now.Paused,
+		stop:     now.Stopped,
 	}
 	v.used, v.trigger = s.crowding(v.Steps)
 	var err error
 	if s.name == "" {
-		v.messages, err = s.hear(s)
+		v.messages, err = s.hear(s, now.Decisions)
 	}
 	return v, err
 }

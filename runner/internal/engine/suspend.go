@@ -5,17 +5,9 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// A Pauser says whether the work pauses at its next safe point: nothing new
-// begins, and what runs goes on to its end.
-type Pauser interface {
-	// Paused reports whether it pauses.
-	Paused() bool
-	// Changed returns a channel that is closed when Paused changes.
-	Changed() <-chan struct{}
-}
 
 const (
 	// defaultHold is for how long everything waits for people or child Runs before
@@ -60,26 +52,15 @@ func (r *run) leaving() *task.EndError {
 	if d := r.left.Load(); d != nil {
 		return d.end
 	}
-	switch {
-	case r.interrupted():
+	switch now := r.signals(); {
+	case now.Interrupted:
 		return ErrInterrupted
-	case r.Durable && r.paused():
+	case r.Durable && now.Paused:
 		r.room.mu.Lock()
 		defer r.room.mu.Unlock()
 		return r.depart(departure{errPaused, statePaused})
 	}
 	return nil
-}
-
-// paused says whether somebody wants the work to hold.
-func (r *run) paused() bool { return r.Pause != nil && r.Pause.Paused() }
-
-// turned is closed when that changes.
-func (r *run) turned() <-chan struct{} {
-	if r.Pause == nil {
-		return nil
-	}
-	return r.Pause.Changed()
 }
 
 // depart has the runner leave, unless it does already. The room is locked: what
@@ -93,15 +74,13 @@ func (r *run) depart(d departure) *task.EndError {
 
 // withdraw has the runner leave where everything has waited for people or child
 // Runs for long enough, no command runs in the background, and nobody has said
-// anything new. Else it returns when to look again.
-func (r *run) withdraw(b bells) time.Duration {
+// anything new, which closes changed. Else it returns when to look again.
+func (r *run) withdraw(changed <-chan struct{}) time.Duration {
 	busy := r.Busy != nil && r.Busy()
 	r.room.mu.Lock()
 	defer r.room.mu.Unlock()
 	select {
-	case <-b.said:
-		return lookAgain
-	case <-b.ended:
+	case <-changed:
 		return lookAgain
 	default:
 	}
@@ -124,7 +103,7 @@ func (s *session) safe(ctx context.Context) error {
 	if left := s.leaving(); left != nil {
 		return left
 	}
-	if !s.paused() || s.stop() {
+	if now := s.signals(); !now.Paused || now.Stopped {
 		return nil
 	}
 	return s.hold(ctx)
@@ -133,35 +112,17 @@ func (s *session) safe(ctx context.Context) error {
 // hold waits in place while the Run is paused.
 func (s *session) hold(ctx context.Context) error {
 	s.emit("Paused by spec.desiredState", events.StateChanged{State: statePaused})
-	back := s.crew.wait(forPause)
-	defer func() {
-		back()
-		s.emit("The work goes on", events.StateChanged{State: stateWorking})
-		s.Report.Report(s.progress)
-	}()
-	s.tellNow()
-	settled := time.NewTimer(steady)
-	defer settled.Stop()
-	for {
-		turned, change := s.turned(), s.crew.change()
+	defer func() { s.emit("The work goes on", events.StateChanged{State: stateWorking}) }()
+	err := s.wait(ctx, wait{errand: forPause, until: func(now signals.Signals) (bool, error) {
 		if left := s.leaving(); left != nil {
-			return left
+			return false, left
 		}
-		if !s.paused() || s.stop() {
-			return nil
-		}
-		select {
-		case <-change:
-			settled.Reset(steady)
-		case <-settled.C:
-			s.showState()
-		case <-turned:
-		case <-s.Interrupted:
-		case <-s.stopped.Done():
-		case <-ctx.Done():
-			return failure(ctx) // of a used-up duration what comes next knows
-		}
+		return !now.Paused || now.Stopped, nil
+	}})
+	if err != nil && ctx.Err() != nil && !leaves(err) {
+		return failure(ctx) // of a used-up duration what comes next knows
 	}
+	return err
 }
 
 // state is what the Run waits for, in the words of the status; empty while some
@@ -171,7 +132,7 @@ func (r *run) state() string {
 	switch {
 	case d != nil && (d.end == errWaiting || !r.crew.busy()):
 		return d.state
-	case state != "" && r.paused():
+	case state != "" && r.signals().Paused:
 		return statePaused
 	}
 	r.room.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,35 +18,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
-
-// A lever is a Pauser that a test turns.
-type lever struct {
-	mu     sync.Mutex
-	on     bool
-	turned chan struct{}
-}
-
-func newLever() *lever { return &lever{turned: make(chan struct{})} }
-
-func (l *lever) turn(on bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.on = on
-	close(l.turned)
-	l.turned = make(chan struct{})
-}
-
-func (l *lever) Paused() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.on
-}
-
-func (l *lever) Changed() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.turned
-}
 
 func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 	digits := strings.TrimPrefix(requested("s2c1", "Bash", "{}"), "s2c1")
@@ -117,7 +87,7 @@ func waitingStage(t turn) *stage {
 		return tool.Result{}, nil
 	})
 	slow.spec.Timeout = tool.Unbounded
-	s := governedStage(newCrowd(), t, says("never"))
+	s := governedStage(newSignals(), t, says("never"))
 	s.Actor.Tools = box{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
 	s.Durable, s.Task.Limits.Depth = true, 1
 	return s
@@ -153,7 +123,7 @@ func asked(p task.Progress) []string {
 
 func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls("Bash {}"), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(24 * time.Hour)
@@ -167,7 +137,7 @@ func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 // Each decision has the runner hold anew: whoever decided may decide more.
 func TestADecisionPutsTheLeavingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls("Bash {}", `ask {"q":"a"}`))
 		s.Durable = true
 		began := time.Now()
@@ -185,7 +155,7 @@ func TestADecisionPutsTheLeavingOff(t *testing.T) {
 func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 	for off := -2; off <= 2; off++ {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCrowd()
+			c := newSignals()
 			s := governedStage(c, calls("Bash {}"), says("ok"))
 			s.Durable = true
 			end := s.running(t.Context())
@@ -194,7 +164,8 @@ func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			out := end()
 			if out.Reason == task.ReasonWaiting {
 				next := s.again(s.Actor.Tools.(box), says("ok"))
-				next.Actor.Policy, next.People, next.Durable = asksBefore, c, true
+				next.withApprovers(c)
+				next.Actor.Policy, next.Durable = asksBefore, true
 				out = next.run(t)
 			}
 			if got := s.doneWith("Bash"); out.Reason != task.ReasonFinished || len(got) != 1 {
@@ -220,14 +191,15 @@ func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := governedStage(c, calls(tc.call))
 				s.Durable = true
 				out := s.run(t)
 				was := out.Progress.Pending[0]
 				time.Sleep(time.Hour)
 				next := s.again(s.Actor.Tools.(box), says("ok"))
-				next.Actor.Policy, next.People, next.Durable = asksBefore, c, true
+				next.withApprovers(c)
+				next.Actor.Policy, next.Durable = asksBefore, true
 				c.say(tc.said)
 				began := time.Now()
 				out = next.run(t)
@@ -260,7 +232,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd()
+				c := newSignals()
 				s := governedStage(c, calls(tc.call))
 				s.Durable, s.Task.Limits.WaitSeconds = true, 3600
 				if tc.want == task.ReasonStepLimit {
@@ -276,7 +248,8 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 					}
 					time.Sleep(9 * time.Minute)
 					s = s.again(s.Actor.Tools.(box), says("ok"))
-					s.Actor.Policy, s.People, s.Durable = asksBefore, c, true
+					s.withApprovers(c)
+					s.Actor.Policy, s.Durable = asksBefore, true
 					out = s.run(t)
 				}
 				if took := time.Since(began); out.Reason != tc.want || took != 66*time.Minute || attempts != 7 {
@@ -291,7 +264,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 // again that the operator repeats.
 func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd()
+		c := newSignals()
 		s := governedStage(c, calls("Read {}"), calls("Bash {}"))
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true}
 		s.Durable = true
@@ -303,7 +276,8 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 		}
 		for range 3 {
 			next := s.again(s.Actor.Tools.(box))
-			next.People, next.Durable, next.Actor.Policy = c, true, asksBefore
+			next.withApprovers(c)
+			next.Durable, next.Actor.Policy = true, asksBefore
 			if out := next.run(t); out.Reason != task.ReasonWaiting || len(out.Progress.Decided) != 1 {
 				t.Fatalf("ended %s: %s", out.Reason, out.Message)
 			}
@@ -320,7 +294,7 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 // the request is refused.
 func TestAMessageApprovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(message("m", "do it"))
+		c := newSignals(message("m", "do it"))
 		s := governedStage(c, calls("Bash {}"), says("ok"))
 		s.Actor.Model.Model = bySession{1, `Bash {"n":1}`}
 		end := s.running(t.Context())

@@ -75,29 +75,19 @@ func TestOneAgentThatHangsHoldsUpNoOther(t *testing.T) {
 // that is to stop.
 func TestAWaitForAProviderEndsWithThePodAndTheRun(t *testing.T) {
 	cases := map[string]struct {
-		end  func(*stage, chan struct{})
+		end  func(*stage)
 		want task.Reason
 	}{
-		"the pod is to go":   {func(s *stage, _ chan struct{}) { s.sigterm() }, task.ReasonInterrupted},
-		"the Run is to stop": {func(_ *stage, stopping chan struct{}) { close(stopping) }, task.ReasonStopped},
+		"the pod is to go":   {func(s *stage) { s.sigterm() }, task.ReasonInterrupted},
+		"the Run is to stop": {func(s *stage) { s.signals.stop() }, task.ReasonStopped},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(nil, fails(&model.RateLimitedError{RetryAfter: time.Hour, Message: "slow down"}), says("never"))
-				stopping := make(chan struct{})
-				s.Stopping = stopping
-				s.Stop = func() bool {
-					select {
-					case <-stopping:
-						return true
-					default:
-						return false
-					}
-				}
 				go func() {
 					time.Sleep(time.Minute)
-					tc.end(s, stopping)
+					tc.end(s)
 				}()
 				began := time.Now()
 				out := s.run(t)

@@ -3,106 +3,103 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
 
-// A vigil is one branch of the work that waits for what comes of a request: what
-// people decide, or how a child Run ends.
-type vigil struct {
-	*session
-	q *request
-	// late rings when no Decision was made in time, settled when all have waited for a
-	// moment, away when the runner might leave.
-	late, settled, away *time.Timer
+// A wait is what one branch of the work waits for: that done is closed, that
+// until says so, or that late rings, whichever is first.
+type wait struct {
+	errand errand
+	// until is asked at first and whenever something has changed. An error ends the
+	// wait.
+	until func(now signals.Signals) (over bool, err error)
+	// done may be nil, and late, on which expire is called.
+	done   <-chan struct{}
+	late   <-chan time.Time
+	expire func()
 }
 
-// watch begins to wait.
-func (s *session) watch(q *request, expires time.Time) *vigil {
-	v := &vigil{
-		session: s, q: q,
-		late: time.NewTimer(expires.Sub(s.Now())), settled: time.NewTimer(steady), away: time.NewTimer(s.Hold),
-	}
-	if expires.IsZero() {
-		v.late.Stop() // it waits for as long as it takes
-	}
-	if !s.Durable {
+// wait waits. Meanwhile the status shows what the Run waits for, and the runner
+// leaves where everything waits for long enough. An error is that of until, or why
+// the context ended.
+func (r *run) wait(ctx context.Context, w wait) error {
+	back := r.crew.wait(w.errand)
+	defer func() { back(); r.Report.Report(r.progress) }()
+	v := waiter{run: r, wait: w, settled: time.NewTimer(steady), away: time.NewTimer(r.Hold), paused: r.signals().Paused}
+	defer v.settled.Stop()
+	defer v.away.Stop()
+	if !r.Durable {
 		v.away.Stop()
 	}
-	return v
+	r.tellNow()
+	for {
+		if over, err := v.look(ctx); over || err != nil {
+			return err
+		}
+	}
 }
 
-// bells are what tells that there is something to hear: of people, and of child
-// Runs. A nil channel never does.
-type bells struct{ said, ended <-chan struct{} }
-
-// bells returns what tells of anything from now on.
-func (r *run) bells() (b bells) {
-	if r.People != nil {
-		b.said = r.People.Said()
-	}
-	if r.Children != nil {
-		b.ended = r.Children.Said()
-	}
-	return b
+// A waiter is a wait under way.
+type waiter struct {
+	run  *run
+	wait wait
+	// settled rings when all have waited for a moment, away when the runner might
+	// leave.
+	settled, away *time.Timer
+	paused        bool // what the status shows
 }
 
-// listen acts on what people said and takes in how child Runs ended.
-func (v *vigil) listen() error {
-	if _, err := v.hear(v.session); err != nil {
-		return err
+// look says whether the wait is over, or returns once that may have changed.
+func (v *waiter) look(ctx context.Context) (over bool, err error) {
+	now, changed := v.run.Signals.Current()
+	change := v.run.crew.change() // asked for before until looks
+	if over, err := v.wait.until(now); over || err != nil {
+		return over, err
 	}
-	return v.heed()
-}
-
-func (v *vigil) end() {
-	v.late.Stop()
-	v.settled.Stop()
-	v.away.Stop()
-}
-
-// look waits for news and says whether the request is settled, one way or the
-// other.
-func (v *vigil) look(ctx context.Context) (bool, error) {
-	// What tells of news is asked for before the news themselves.
-	b, change, turned := v.bells(), v.crew.change(), v.turned()
-	if err := v.listen(); err != nil {
-		return false, err
-	}
-	if v.stop() {
-		return false, errStopped
-	}
-	if left := v.leaving(); left != nil {
-		return false, left
+	if now.Paused != v.paused {
+		v.paused = now.Paused
+		v.run.showState()
 	}
 	select {
-	case <-v.q.done:
+	case <-v.wait.done:
 		return true, nil
-	case <-v.late.C:
-		v.expire(v.q)
+	case <-v.wait.late:
+		if v.wait.expire != nil {
+			v.wait.expire()
+		}
 		return true, nil
 	case <-change:
 		v.settled.Reset(steady)
-		v.depose()
+		if v.run.Durable {
+			v.away.Reset(v.run.Hold)
+		}
 	case <-v.settled.C:
-		v.showState()
+		v.run.showState()
 	case <-v.away.C:
-		v.away.Reset(v.withdraw(b))
-	case <-b.said:
-	case <-b.ended:
-	case <-turned:
-		v.showState()
-	case <-v.gone:
-	case <-v.Interrupted:
-	case <-v.Stopping:
-		return false, errStopped
+		v.away.Reset(v.run.withdraw(changed))
+	case <-changed:
+	case <-v.run.gone:
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
 	return false, nil
 }
 
-// depose puts off when the runner might leave: something has changed.
-func (v *vigil) depose() {
-	if v.Durable {
-		v.away.Reset(v.Hold)
+// listenTo acts on what approvers decided and on how child Runs ended, and
+// returns why a request is not waited for any more.
+func (s *session) listenTo(now signals.Signals) error {
+	if _, err := s.hear(s, now.Decisions); err != nil {
+		return err
 	}
+	if err := s.heed(now.Children); err != nil {
+		return err
+	}
+	if now.Stopped {
+		return errStopped
+	}
+	if left := s.leaving(); left != nil {
+		return left
+	}
+	return nil
 }
