@@ -14,6 +14,7 @@ type PolicyRule struct {
 	// example tool == 'HTTPRequest' && args.method != 'GET'. If it does not compile, the Agent
 	// is not Ready, reason PolicyInvalid. Default: all calls.
 	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="when is empty, which would mean all calls: write an expression, or remove when"
 	// +optional
 	When string `json:"when,omitempty"`
 
@@ -51,6 +52,7 @@ type Approval struct {
 	// when is a CEL expression that selects calls, as in spec.policy. If it does not compile,
 	// the Agent is not Ready, reason PolicyInvalid. Default: all calls.
 	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="when is empty, which would mean all calls: write an expression, or remove when"
 	// +optional
 	When string `json:"when,omitempty"`
 

@@ -66,6 +66,8 @@ var policyCases = map[string]ruleCase{
 	"nor has a refusal":                      {agent, `spec: {policy: [{name: r, answer: Deny, approvers: {groups: [leads]}}]}`, "approvers is only allowed with answer: Ask: write answer: Ask, or remove approvers"},
 	"a rule has a name":                      {agent, `spec: {policy: [{answer: Deny}]}`, "spec.policy[0].name: Required"},
 	"a rule's name is one":                   {agent, `spec: {policy: [{name: "No push", answer: Deny}]}`, "must be lower-case letters, digits and -"},
+	"a condition of a rule is not empty":     {agent, `spec: {policy: [{name: r, answer: Allow, when: ""}]}`, "when is empty, which would mean all calls: write an expression, or remove when"},
+	"nor that of an approval":                {agent, `spec: {tools: [{builtin: Files, approval: {when: ""}}]}`, "when is empty, which would mean all calls: write an expression, or remove when"},
 	"a rule has an answer":                   {agent, `spec: {policy: [{name: r}]}`, "spec.policy[0].answer: Required"},
 	"an answer is one of three":              {agent, `spec: {policy: [{name: r, answer: Maybe}]}`, `supported values: "Allow", "Deny", "Ask"`},
 	"a condition is bounded":                 {agent, `spec: {policy: [{name: r, answer: Deny, when: "` + strings.Repeat("x", 4097) + `"}]}`, "4096"},
