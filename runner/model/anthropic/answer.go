@@ -114,7 +114,7 @@ func (a *answer) document() error {
 	case err == nil && (whole.Type == typeError || httpapi.IsError(whole.Error)):
 		return a.exchange.BodyError(data)
 	case err != nil || whole.Type != typeMessage || whole.Content == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0:
-		return a.exchange.answer.Strange(data)
+		return a.exchange.answer.Unexpected(data)
 	}
 	a.begun = true
 	a.whole(&whole.message)
@@ -221,7 +221,7 @@ func (a *answer) start(m *message) error {
 func (a *answer) stop(reason string) {
 	if reason != "" {
 		a.reason = reason
-		a.exchange.answer.Settle()
+		a.exchange.answer.ExpectEnd()
 	}
 }
 

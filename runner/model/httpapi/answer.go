@@ -11,12 +11,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// tailTimeout is the idle time allowed once the answer said that it finished:
+// endTimeout is the idle time allowed once the answer said that it finished:
 // only its usage and the end mark are missing then.
-const tailTimeout = 5 * time.Second
+const endTimeout = 5 * time.Second
 
-// sniffed is how much of an answer that is not a model's is quoted.
-const sniffed = 4 << 10
+// maxExcerpt is how much of an answer that is not a model's is quoted.
+const maxExcerpt = 4 << 10
 
 // An Answer is what came back, and looks like a model's.
 type Answer struct {
@@ -25,15 +25,15 @@ type Answer struct {
 
 	call *Call
 	in   *bufio.Reader
-	body *patientBody
+	body *idleTimeoutBody
 }
 
 // Close hangs up.
 func (a *Answer) Close() error { return a.body.Close() }
 
-// Settle is called when the answer said that it finished: what is missing is
+// ExpectEnd is called when the answer said that it finished: what is missing is
 // not waited for as long.
-func (a *Answer) Settle() { a.body.patience.idle = min(a.call.client.IdleTimeout, tailTimeout) }
+func (a *Answer) ExpectEnd() { a.body.timer.idle = min(a.call.client.IdleTimeout, endTimeout) }
 
 // Lines are the lines of a stream of events.
 func (a *Answer) Lines() *Lines {
@@ -52,14 +52,14 @@ func (a *Answer) Document() ([]byte, error) {
 	return data, nil
 }
 
-// Strange is the error for a document that is none of a model.
-func (a *Answer) Strange(document []byte) error {
-	return a.call.NotAModel(string(document[:min(len(document), sniffed)]))
+// Unexpected is the error for a document that is none of a model.
+func (a *Answer) Unexpected(document []byte) error {
+	return a.call.NotAModel(string(document[:min(len(document), maxExcerpt)]))
 }
 
-// sniff is the answer in a body, if it can be one. Servers mislabel their
+// detect returns the answer in a body, if it can be one. Servers mislabel their
 // answers, so the first byte decides where the content type does not.
-func (x *Call) sniff(body *patientBody) (*Answer, error) {
+func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	in := bufio.NewReaderSize(body, 32<<10)
 	first, err := firstByte(in)
 	switch {
@@ -72,7 +72,7 @@ func (x *Call) sniff(body *patientBody) (*Answer, error) {
 	case first != '<' && (strings.HasPrefix(x.contentType, "text/event-stream") || isEvent(in)):
 		return &Answer{call: x, in: in, body: body}, nil
 	}
-	excerpt, _ := in.Peek(sniffed) // as much as there is
+	excerpt, _ := in.Peek(maxExcerpt) // as much as there is
 	return nil, x.NotAModel(string(excerpt))
 }
 

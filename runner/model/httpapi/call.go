@@ -15,7 +15,7 @@ import (
 // Why we hang up ourselves.
 var (
 	errCallTimeout = errors.New("the call took too long")
-	errHungUp      = errors.New("the call is over")
+	errCallEnded      = errors.New("the call is over")
 )
 
 // ErrEnd says that a stream just ended.
@@ -55,7 +55,7 @@ func (c *Client) Begin(ctx context.Context) (*Call, error) {
 
 // End releases what the call holds, and hangs up if it must.
 func (x *Call) End() {
-	x.cancel(errHungUp)
+	x.cancel(errCallEnded)
 	x.stop()
 }
 
@@ -69,20 +69,20 @@ func (x *Call) Secret() string { return x.key }
 // returns an Answer only if it is a stream of events or a JSON document.
 // Anything else is one of the model's errors.
 func (x *Call) Send(req *http.Request) (*Answer, error) {
-	x.client.dress(req)
-	wait := newPatience(x.client.IdleTimeout, x.cancel)
+	x.client.setHeaders(req)
+	wait := startIdleTimer(x.client.IdleTimeout, x.cancel)
 	resp, err := x.client.http.Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
 	if err != nil {
 		return nil, x.unreachable(err)
 	}
 	x.contentType = resp.Header.Get("Content-Type")
-	body := &patientBody{in: resp.Body, patience: wait, left: maxAnswer, tooLong: x.final("it sent more than 32 MiB")}
+	body := &idleTimeoutBody{in: resp.Body, timer: wait, left: maxAnswer, tooLong: x.final("it sent more than 32 MiB")}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer body.Close()
-		return nil, x.refusal(resp, body)
+		return nil, x.statusError(resp, body)
 	}
-	answer, err := x.sniff(body)
+	answer, err := x.detect(body)
 	if err != nil {
 		body.Close() //nolint:errcheck // nothing is lost with it
 		return nil, err
@@ -131,7 +131,7 @@ func (x *Call) Clean(err error) error {
 	if cause := context.Cause(x.call); cause != nil {
 		err = cause
 	}
-	return errors.New(x.say(err.Error()))
+	return errors.New(x.printable(err.Error()))
 }
 
 // final is the error for an answer that would be the same if it were asked for
@@ -144,9 +144,9 @@ func (x *Call) final(message string) *model.NotAModelError {
 
 // NotAModel is the error for an answer that is none of a model.
 func (x *Call) NotAModel(message string) *model.NotAModelError {
-	contentType := x.say(x.contentType)
+	contentType := x.printable(x.contentType)
 	if contentType == "" {
 		contentType = "without a content type"
 	}
-	return &model.NotAModelError{ContentType: contentType, Message: x.say(message)}
+	return &model.NotAModelError{ContentType: contentType, Message: x.printable(message)}
 }

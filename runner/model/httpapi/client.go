@@ -46,7 +46,7 @@ func New(o Options) *Client {
 	if o.Now == nil {
 		o.Now = clock
 	}
-	return &Client{Options: o, http: &http.Client{Transport: o.Transport, CheckRedirect: stay}}
+	return &Client{Options: o, http: &http.Client{Transport: o.Transport, CheckRedirect: refuseRedirect}}
 }
 
 // transport is the standard one with less trust in headers.
@@ -60,10 +60,10 @@ func transport() http.RoundTripper {
 	return t
 }
 
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// dress puts our own headers, and then those of the Options, on a request.
-func (c *Client) dress(req *http.Request) {
+// setHeaders puts our own headers, and then those of the Options, on a request.
+func (c *Client) setHeaders(req *http.Request) {
 	req.Header.Set("User-Agent", "deckhand")
 	for name, value := range c.Headers {
 		req.Header.Set(name, value)

@@ -11,9 +11,9 @@ const maxMessage = 1 << 10
 // minPart is the shortest piece of a key that is worth hiding.
 const minPart = 4
 
-// say is text of the endpoint as it may be shown: without the key, which
+// printable returns text of the endpoint as it may be shown: without the key, which
 // endpoints like to quote, without control characters, bounded.
-func (x *Call) say(text string) string {
+func (x *Call) printable(text string) string {
 	text = redact(strings.ToValidUTF8(text, "�"), x.key)
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)

@@ -102,7 +102,7 @@ func (a *answer) choose(c *choice) error {
 		return a.failed([]byte(`"the provider ended the answer with an error"`))
 	default:
 		a.finish = cmp.Or(finishes[strings.ToLower(reason)], step.FinishOther)
-		a.exchange.answer.Settle()
+		a.exchange.answer.ExpectEnd()
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (x *exchange) wholeDocument() (source, error) {
 	case err == nil && httpapi.IsError(answer.Error):
 		return nil, x.BodyError(answer.Error)
 	case err != nil || answer.Choices == nil || len(rest) > 0:
-		return nil, x.answer.Strange(data)
+		return nil, x.answer.Unexpected(data)
 	}
 	x.document = true
 	return &document{data}, nil

@@ -17,7 +17,7 @@ import (
 // tick is a line that keeps a stream alive.
 const tick = ": still here\n\n"
 
-func TestPatience(t *testing.T) {
+func TestTimeouts(t *testing.T) {
 	text := `data: {"choices":[{"delta":{"content":"Hi"}}]}` + "\n\n"
 	finish := `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	silent := wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {

@@ -14,7 +14,7 @@ import (
 // tick is an event that keeps a stream alive.
 const tick = "event: ping\ndata: {\"type\": \"ping\"}\n\n"
 
-func TestPatience(t *testing.T) {
+func TestTimeouts(t *testing.T) {
 	silent := wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()

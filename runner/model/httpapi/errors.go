@@ -12,15 +12,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// maxRefusal is how much is read of the body of an error.
-const maxRefusal = 64 << 10
+// maxErrorBody is how much is read of the body of an error.
+const maxErrorBody = 64 << 10
 
 // callRejected is how Groq says that its model wrote a call that does not fit its
 // schema: the next answer may. https://console.groq.com/docs/errors
 const callRejected = "tool_use_failed"
 
-// named are errors that a stream tells by name instead of by status.
-var named = map[string]int{
+// statusOfName maps errors that a stream tells by name instead of by status.
+var statusOfName = map[string]int{
 	"invalid_request_error": http.StatusBadRequest, "bad_request": http.StatusBadRequest, "content_filter": http.StatusBadRequest,
 	"authentication_error": http.StatusUnauthorized, "invalid_api_key": http.StatusUnauthorized,
 	"permission_error": http.StatusForbidden, "not_found_error": http.StatusNotFound, "model_not_found": http.StatusNotFound,
@@ -37,8 +37,8 @@ var tooLong = []string{
 	"too_many_prompt_tokens", "input tokens exceed", "context limit", "reduce the length of", "request_too_large", "request too large",
 }
 
-// A report is what an endpoint says of an error, whatever shape it has.
-type report struct {
+// An errorReport is what an endpoint says about an error, whatever shape it has.
+type errorReport struct {
 	message string
 	names   []string // code, type and status, as they are written
 }
@@ -51,8 +51,8 @@ func (x *Call) BodyError(raw json.RawMessage) error {
 }
 
 // refusal is the error of an answer with another status.
-func (x *Call) refusal(resp *http.Response, from io.Reader) error {
-	body, _ := io.ReadAll(io.LimitReader(from, maxRefusal)) // the status says enough
+func (x *Call) statusError(resp *http.Response, from io.Reader) error {
+	body, _ := io.ReadAll(io.LimitReader(from, maxErrorBody)) // the status says enough
 	if err := x.ctx.Err(); err != nil {
 		return x.unreachable(err)
 	}
@@ -64,19 +64,19 @@ func (x *Call) refusal(resp *http.Response, from io.Reader) error {
 	return x.classify(resp.StatusCode, resp.Header, r)
 }
 
-// classify is the error that a status and a report amount to.
-func (x *Call) classify(status int, header http.Header, r *report) error {
-	message := x.say(r.message)
+// classify is the error that a status and an errorReport amount to.
+func (x *Call) classify(status int, header http.Header, r *errorReport) error {
+	message := x.printable(r.message)
 	wait := retryAfter(header, x.client.Now())
 	again := strings.ToLower(header.Get("X-Should-Retry"))
 	switch {
-	case r.saysTooLong(status):
+	case r.isTooLong(status):
 		return &model.ContextTooLongError{Message: message, Window: window(message)}
 	case status == http.StatusBadRequest && r.has("content_filter", "content_policy_violation", "responsibleaipolicyviolation"):
 		return &model.RefusedError{Message: message}
 	case status == http.StatusBadRequest && r.has(callRejected):
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.saysKey(status):
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
 		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" || r.has("insufficient_quota"), Message: message}
@@ -86,24 +86,24 @@ func (x *Call) classify(status int, header http.Header, r *report) error {
 	return &model.BadRequestError{Status: status, Message: message}
 }
 
-// status is the HTTP status that a report amounts to.
-func (r *report) status() int {
+// status is the HTTP status that an errorReport amounts to.
+func (r *errorReport) status() int {
 	for _, name := range r.names {
 		if n, err := strconv.Atoi(name); err == nil && n >= 400 && n <= 599 {
 			return n
 		}
 	}
 	for _, name := range r.names {
-		if n := named[strings.ToLower(name)]; n != 0 {
+		if n := statusOfName[strings.ToLower(name)]; n != 0 {
 			return n
 		}
 	}
 	return http.StatusInternalServerError
 }
 
-// saysTooLong reports whether the request did not fit the window. Azure says so
+// isTooLong reports whether the request did not fit the window. Azure says so
 // with 429, llama.cpp with 500, Groq with 413 alone.
-func (r *report) saysTooLong(status int) bool {
+func (r *errorReport) isTooLong(status int) bool {
 	switch status {
 	case http.StatusRequestEntityTooLarge:
 		return true
@@ -136,24 +136,24 @@ func window(message string) int64 {
 }
 
 // has reports whether one of these is a name of the error.
-func (r *report) has(names ...string) bool {
+func (r *errorReport) has(names ...string) bool {
 	return slices.ContainsFunc(r.names, func(name string) bool { return slices.Contains(names, strings.ToLower(name)) })
 }
 
-// saysKey reports whether a 400 means the key, as xAI's and Gemini's may.
-func (r *report) saysKey(status int) bool {
+// isKeyRefused reports whether a 400 means the key, as xAI's and Gemini's may.
+func (r *errorReport) isKeyRefused(status int) bool {
 	said := strings.ToLower(r.message)
 	return status == http.StatusBadRequest && strings.Contains(said, "api key") &&
 		(strings.Contains(said, "incorrect") || strings.Contains(said, "valid"))
 }
 
 // read finds what any body says of an error.
-func read(body []byte) *report {
+func read(body []byte) *errorReport {
 	var value any
 	if json.Unmarshal(body, &value) != nil {
-		return &report{message: string(body)}
+		return &errorReport{message: string(body)}
 	}
-	r := &report{}
+	r := &errorReport{}
 	r.find(value, 4)
 	if r.message == "" {
 		r.message = string(body)
@@ -163,7 +163,7 @@ func read(body []byte) *report {
 
 // find looks for a message and for names, in the value and then in what it
 // wraps.
-func (r *report) find(value any, depth int) {
+func (r *errorReport) find(value any, depth int) {
 	if depth == 0 {
 		return
 	}
@@ -179,7 +179,7 @@ func (r *report) find(value any, depth int) {
 	}
 }
 
-func (r *report) unwrap(v map[string]any, depth int) {
+func (r *errorReport) unwrap(v map[string]any, depth int) {
 	for _, key := range []string{"code", "type", "status"} {
 		r.name(v[key])
 	}
@@ -194,7 +194,7 @@ func (r *report) unwrap(v map[string]any, depth int) {
 	}
 }
 
-func (r *report) name(value any) {
+func (r *errorReport) name(value any) {
 	switch v := value.(type) {
 	case string:
 		r.names = append(r.names, v)
