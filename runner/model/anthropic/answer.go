@@ -1,12 +1,10 @@
 package anthropic
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -21,9 +19,6 @@ const maxPieces = 4096
 // maxCalls bounds its calls in the same way: none is executed then, and the
 // model is told to ask for less at once.
 const maxCalls = 256
-
-// doneMark is how servers of other wires end a stream.
-var doneMark = []byte("[DONE]")
 
 // An answer turns events into deltas and knows at the end whether they were the
 // whole.
@@ -42,8 +37,8 @@ type answer struct {
 	runIsOdd bool
 	visible  bool // something was said that is not thinking
 
-	begun   bool // this request's answer
-	id      text // of its message
+	begun   bool         // this request's answer
+	id      httpapi.Text // of its message
 	usage   usage
 	told    bool // what the answer cost in the end
 	spent   step.Usage
@@ -54,73 +49,37 @@ type answer struct {
 	cause   error
 }
 
-// receive asks and yields what is said until it ends, and tells whether anybody
-// still listens.
-func (a *answer) receive(yield func(model.Delta, error) bool) bool {
-	if err := a.exchange.ask(); err != nil {
-		a.cause = err
+// receive sends the request and yields the deltas of its answer. It returns false
+// if yield wants no more.
+func (a *answer) receive(yield func(model.Delta, error) bool) (wanted bool) {
+	if a.cause = a.exchange.ask(); a.cause != nil {
 		return true
 	}
 	defer a.exchange.answer.Close()
-	if a.exchange.answer.IsDocument {
-		a.cause = a.document()
-		return a.flush(yield)
-	}
-	stream := &events{in: a.exchange.answer.Lines()}
-	for a.cause == nil {
-		name, data, err := stream.read()
-		if err == nil {
-			err = a.read(name, data)
-		}
-		a.cause = err
-		if !a.flush(yield) {
-			return false
-		}
-	}
-	return true
+	wanted, a.cause = a.exchange.answer.Relay(a, yield)
+	return wanted
 }
 
-// flush yields what was said since the last flush.
-func (a *answer) flush(yield func(model.Delta, error) bool) bool {
-	for _, d := range a.out {
-		if !yield(d, nil) {
-			return false
-		}
-	}
+// Take returns the deltas since the last Take.
+func (a *answer) Take() []model.Delta {
+	out := a.out
 	a.out = a.out[:0]
-	return true
+	return out
 }
 
 func (a *answer) emit(d model.Delta) { a.out = append(a.out, d) }
 
-// document reads an answer that was not streamed although we asked for it.
-func (a *answer) document() error {
-	data, err := a.exchange.answer.Document()
-	if err != nil {
-		return err
-	}
-	var whole struct {
-		event
-		Role text `json:"role"`
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	err = decoder.Decode(&whole)
-	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); mistyped {
-		err = nil
-	}
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &model.IncompleteError{Cause: err}
-	case err == nil && (whole.Type == typeError || httpapi.IsError(whole.Error)):
-		return a.exchange.BodyError(data)
-	case err != nil || whole.Type != typeMessage || whole.Content == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0:
+// Document takes an answer that was not streamed although we asked for it.
+func (a *answer) Document(data []byte) error {
+	var whole event
+	if httpapi.Unmarshal(data, &whole) != nil || whole.Type != typeMessage || whole.Content == nil {
 		return a.exchange.answer.Unexpected(data)
 	}
 	a.begun = true
 	a.whole(&whole.message)
 	a.bill(whole.Usage)
 	a.stopped = true
-	return httpapi.ErrEnd
+	return nil
 }
 
 // whole takes a message whose content is not in pieces.
@@ -132,28 +91,22 @@ func (a *answer) whole(m *message) {
 	a.stop(string(m.StopReason))
 }
 
-// read takes one event. An error ends the answer.
-func (a *answer) read(name string, data []byte) error {
-	if index, d, ok := quickDelta(data); ok {
+// Event takes one event of a stream.
+func (a *answer) Event(received httpapi.Event) error {
+	if string(received.Name) == httpapi.EventError {
+		return a.failed(received.Data)
+	}
+	if index, d, ok := quickDelta(received.Data); ok {
 		a.grow(index, d, nil)
 		return nil
 	}
-	if bytes.Equal(data, doneMark) {
-		return httpapi.ErrEnd
-	}
 	var e event
-	if err := decode(data, &e); err != nil {
-		if name == typeError {
-			return a.failed(quoted(string(data)))
-		}
+	if err := httpapi.Unmarshal(received.Data, &e); err != nil {
 		return fmt.Errorf("decoding an event: %w", err)
 	}
-	kind := string(e.Type)
-	if kind == "" {
-		kind = name
-	}
-	if name == typeError || kind == typeError || httpapi.IsError(e.Error) {
-		return a.failed(data)
+	kind := cmp.Or(string(e.Type), string(received.Name))
+	if kind == httpapi.EventError || httpapi.IsError(e.Error) {
+		return a.failed(received.Data)
 	}
 	return a.take(kind, &e)
 }
@@ -176,13 +129,13 @@ func (a *answer) take(kind string, e *event) error {
 		a.begin(e.Index, e.Block)
 	case typeDelta:
 		var d delta
-		_ = decode(e.Delta, &d) // decoded before
+		_ = httpapi.Unmarshal(e.Delta, &d) // decoded before
 		a.grow(e.Index, d, e.Delta)
 	case typeBlockStop:
 		a.close(e.Index)
 	case typeMessageDelta:
 		var end ending
-		_ = decode(e.Delta, &end) // decoded before
+		_ = httpapi.Unmarshal(e.Delta, &end) // decoded before
 		a.bill(e.Usage)
 		a.stop(string(end.StopReason))
 	case typeStop:

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
@@ -22,32 +20,12 @@ const (
 	ProviderKimi                = "Kimi"
 )
 
-// Options say which model answers, where, and for how long it is waited for.
-type Options struct {
-	// Provider is one of the four above.
-	Provider string
-	// Name is the name under which steps record this model. Thinking, and blocks
-	// of the provider's own, that are recorded under another name are not sent;
-	// empty sends all of them.
-	Name string
-	// Model is the name by which the provider knows the model.
-	Model string
-	// Endpoint is the base URL, with or without /v1. All but AnthropicCompatible
-	// have a default.
-	Endpoint string
-	// Headers are sent with each request, over our own.
-	Headers map[string]string
-	// Key is asked before each request, because Secrets rotate. Nil or an empty
-	// key sends none.
-	Key func() (string, error)
-	// IdleTimeout bounds the time without a byte, CallTimeout the whole call.
-	IdleTimeout, CallTimeout time.Duration
-	// Transport and Now replace the network and the clock; both may be nil.
-	Transport http.RoundTripper
-	Now       func() time.Time
-}
+// Options say which model answers, where, and how long to wait for it. Endpoint is
+// the base URL, with or without /v1; all providers but AnthropicCompatible have a
+// default.
+type Options = httpapi.Options
 
-// New is a Model behind an endpoint that speaks Messages.
+// New returns a Model behind an endpoint of the Messages API.
 func New(o Options) (model.Model, error) {
 	d, ok := dialects[o.Provider]
 	if !ok {
@@ -62,10 +40,7 @@ func New(o Options) (model.Model, error) {
 	}
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
 	return &client{
-		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query,
-		endpoint: httpapi.New(httpapi.Options{
-			Headers: o.Headers, Key: o.Key, IdleTimeout: o.IdleTimeout, CallTimeout: o.CallTimeout, Transport: o.Transport, Now: o.Now,
-		}),
+		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query, endpoint: httpapi.New(o),
 	}, nil
 }
 

@@ -59,8 +59,10 @@ func (a *answer) conclude(yield func(model.Delta, error) bool) {
 	a.complete()
 	finish, err := a.end()
 	usage, spent := a.bills(err)
-	if !a.flush(yield) {
-		return
+	for _, d := range a.Take() {
+		if !yield(d, nil) {
+			return
+		}
 	}
 	if spent && !yield(model.Delta{Finish: finish, Usage: &usage}, nil) {
 		return

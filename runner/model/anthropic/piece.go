@@ -11,7 +11,7 @@ import (
 // A piece is a block of an answer while it comes.
 type piece struct {
 	index  int
-	kind   text
+	kind   httpapi.Text
 	fields map[string]json.RawMessage // as it began
 	isDone bool
 
@@ -33,11 +33,11 @@ func newPiece(index int, raw json.RawMessage) *piece {
 	return p
 }
 
-func (p *piece) text(field string) text { return text(httpapi.String(p.fields[field])) }
+func (p *piece) text(field string) httpapi.Text { return httpapi.Text(httpapi.String(p.fields[field])) }
 
 // fragment is a text that may go on in the deltas of the block.
-func (p *piece) fragment(field string) fragment {
-	return fragment(httpapi.Fragment(p.fields[field]))
+func (p *piece) fragment(field string) httpapi.Fragment {
+	return httpapi.Fragment(httpapi.ParseFragment(p.fields[field]))
 }
 
 // isPlain reports whether a piece of thinking is no more than its text and its
@@ -81,7 +81,7 @@ func (p *piece) swallow(d delta, raw json.RawMessage) {
 
 // extend adds to a field: text to its text, anything else in its place.
 func (p *piece) extend(name string, value json.RawMessage) {
-	more := httpapi.Fragment(value)
+	more := httpapi.ParseFragment(value)
 	switch {
 	case name == "type", string(value) == `""`:
 		return

@@ -3,6 +3,8 @@ package anthropic
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A token is a piece of JSON between which there may be space.
@@ -19,7 +21,7 @@ func tokens(list ...string) []token {
 // quicks are how servers write the deltas that nearly all of a stream is made
 // of, from the index to the text.
 var quicks = []struct {
-	kind text
+	kind httpapi.Text
 	head []token
 }{
 	{typeTextDelta, tokens(`,`, `"delta"`, `:`, `{`, `"type"`, `:`, `"text_delta"`, `,`, `"text"`, `:`, `"`)},
@@ -55,7 +57,7 @@ func quickDelta(data []byte) (index int, d delta, ok bool) {
 			break
 		}
 		after, ok = pass(after, quickEnd)
-		return index, newDelta(q.kind, fragment(said)), ok && len(after) == 0
+		return index, newDelta(q.kind, httpapi.Fragment(said)), ok && len(after) == 0
 	}
 	return 0, delta{}, false
 }
@@ -74,7 +76,7 @@ func pass(data []byte, expected []token) (rest []byte, ok bool) {
 }
 
 // newDelta is a delta of that kind which says so much.
-func newDelta(kind text, said fragment) delta {
+func newDelta(kind httpapi.Text, said httpapi.Fragment) delta {
 	switch kind {
 	case typeTextDelta:
 		return delta{Type: kind, Text: said}

@@ -43,7 +43,7 @@ func (a *answer) beginCall(p *piece) {
 	a.calls++
 	a.visible = true
 	var caller struct {
-		Type text `json:"type"`
+		Type httpapi.Text `json:"type"`
 	}
 	raw := p.fields["caller"]
 	if json.Unmarshal(raw, &caller) == nil && caller.Type != "" && caller.Type != "direct" {

@@ -1,17 +1,9 @@
 package anthropic
 
 import (
-	"strings"
-
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
-
-// maxCost is more, a million dollars, than any answer costs.
-const maxCost = 1_000_000_000_000
-
-// placesUSD are the decimal places between a dollar and a millionth of it.
-const placesUSD = 6
 
 // maxIterations bounds what is read of how an answer came about.
 const maxIterations = 1024
@@ -29,8 +21,8 @@ type usage struct {
 	// Iterations are all that the answer took, and their sum what it cost, where
 	// the provider did more than answer: compacted the session, or asked another
 	// model.
-	Iterations []usage `json:"iterations"`
-	Cost       cost    `json:"cost"` // gateways: US dollars
+	Iterations []usage      `json:"iterations"`
+	Cost       httpapi.Cost `json:"cost"` // gateways: US dollars
 }
 
 // raise takes a later report: each count is cumulative, and one that a server
@@ -42,7 +34,7 @@ func (u *usage) raise(later *usage) {
 	if len(later.Iterations) > 0 {
 		u.Iterations = later.Iterations
 	}
-	if later.Cost.known {
+	if later.Cost.Known {
 		u.Cost = later.Cost
 	}
 }
@@ -61,18 +53,6 @@ func (u *usage) convert() step.Usage {
 		v.OutputTokens += int64(p.Output)
 	}
 	v.ReasoningTokens = min(v.ReasoningTokens, v.OutputTokens)
-	v.CostMicroUSD, v.Priced = min(u.Cost.microUSD, maxCost), u.Cost.known
+	v.CostMicroUSD, v.Priced = u.Cost.MicroUSD, u.Cost.Known
 	return v
-}
-
-// cost is a price in US dollars: a number, or a number as text.
-type cost struct {
-	microUSD int64
-	known    bool
-}
-
-// UnmarshalJSON accepts any value; what is no price is not known.
-func (c *cost) UnmarshalJSON(data []byte) error {
-	c.microUSD, c.known = httpapi.Decimal(strings.Trim(string(data), `"`), placesUSD)
-	return nil
 }

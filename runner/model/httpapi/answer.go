@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -23,25 +25,65 @@ type Answer struct {
 	// IsDocument tells a JSON document from a stream of events.
 	IsDocument bool
 
-	call *Call
-	in   *bufio.Reader
-	body *idleTimeoutBody
+	call   *Call
+	in     *bufio.Reader
+	body   *idleTimeoutBody
+	events Events
 }
 
 // Close hangs up.
 func (a *Answer) Close() error { return a.body.Close() }
 
-// ExpectEnd is called when the answer said that it finished: what is missing is
-// not waited for as long.
+// ExpectEnd shortens the idle timeout after the answer said that it finished.
 func (a *Answer) ExpectEnd() { a.body.timer.idle = min(a.call.client.IdleTimeout, endTimeout) }
 
-// Lines are the lines of a stream of events.
-func (a *Answer) Lines() *Lines {
-	return &Lines{in: a.in, tooLong: a.call.final("one line of it is longer than 4 MiB")}
+// A Decoder turns what an endpoint sends into deltas. An error ends the answer,
+// which is ErrEnd or ErrDone if it is whole.
+type Decoder interface {
+	// Event takes one event of a stream.
+	Event(Event) error
+	// Document takes an answer that was not streamed although we asked for it.
+	Document([]byte) error
+	// Take returns the deltas since the last Take.
+	Take() []model.Delta
 }
 
-// Document is the whole of a JSON document.
-func (a *Answer) Document() ([]byte, error) {
+// Relay decodes the answer and yields its deltas until it ends. It returns false if
+// yield wants no more, and why the answer ended.
+func (a *Answer) Relay(d Decoder, yield func(model.Delta, error) bool) (wanted bool, cause error) {
+	next := a.nextDocument
+	if !a.IsDocument {
+		next = a.nextEvent
+	}
+	for cause == nil {
+		cause = next(d)
+		for _, delta := range d.Take() {
+			if !yield(delta, nil) {
+				return false, cause
+			}
+		}
+	}
+	return true, cause
+}
+
+func (a *Answer) nextEvent(d Decoder) error {
+	event, err := a.events.Next()
+	if err != nil {
+		return err
+	}
+	return d.Event(event)
+}
+
+func (a *Answer) nextDocument(d Decoder) error {
+	document, err := a.readDocument()
+	if err != nil {
+		return err
+	}
+	return cmp.Or(d.Document(document), ErrDone)
+}
+
+// readDocument reads a JSON document that is not an error.
+func (a *Answer) readDocument() ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(a.in, maxLine+1))
 	switch {
 	case err != nil:
@@ -49,10 +91,23 @@ func (a *Answer) Document() ([]byte, error) {
 	case len(data) > maxLine:
 		return nil, a.call.final("it is longer than 4 MiB")
 	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	var failed struct {
+		Error json.RawMessage `json:"error"`
+	}
+	err = ignoreTypes(decoder.Decode(&failed))
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &model.IncompleteError{Cause: err}
+	case err == nil && IsError(failed.Error):
+		return nil, a.call.BodyError(data[:decoder.InputOffset()])
+	case err != nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0:
+		return nil, a.Unexpected(data)
+	}
 	return data, nil
 }
 
-// Unexpected is the error for a document that is none of a model.
+// Unexpected returns the error for a document that is not a model's answer.
 func (a *Answer) Unexpected(document []byte) error {
 	return a.call.NotAModel(string(document[:min(len(document), maxExcerpt)]))
 }
@@ -62,15 +117,17 @@ func (a *Answer) Unexpected(document []byte) error {
 func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	in := bufio.NewReaderSize(body, 32<<10)
 	first, err := firstByte(in)
+	answer := &Answer{IsDocument: first == '{' || first == '[', call: x, in: in, body: body}
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, &model.IncompleteError{}
 	case err != nil:
 		return nil, x.Interrupted(err)
-	case first == '{' || first == '[':
-		return &Answer{IsDocument: true, call: x, in: in, body: body}, nil
+	case answer.IsDocument:
+		return answer, nil
 	case first != '<' && (strings.HasPrefix(x.contentType, "text/event-stream") || isEvent(in)):
-		return &Answer{call: x, in: in, body: body}, nil
+		answer.events.lines = lineReader{in: in, tooLong: x.final("one line of it is longer than 4 MiB")}
+		return answer, nil
 	}
 	excerpt, _ := in.Peek(maxExcerpt) // as much as there is
 	return nil, x.NotAModel(string(excerpt))

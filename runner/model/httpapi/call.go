@@ -15,11 +15,8 @@ import (
 // Why we hang up ourselves.
 var (
 	errCallTimeout = errors.New("the call took too long")
-	errCallEnded      = errors.New("the call is over")
+	errCallEnded   = errors.New("the call is over")
 )
-
-// ErrEnd says that a stream just ended.
-var ErrEnd = errors.New("the stream ended")
 
 // A Call is one call of a model: one request or several, within one time and
 // with one key.

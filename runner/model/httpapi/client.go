@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// How patient a Client is unless Options say otherwise.
+// The timeouts of a Client unless Options say otherwise.
 const (
 	DefaultIdleTimeout = 2 * time.Minute
 	DefaultCallTimeout = 15 * time.Minute
@@ -16,11 +16,26 @@ const (
 // maxHeader bounds the header of an answer.
 const maxHeader = 256 << 10
 
-// Options say how an endpoint is spoken to, and for how long it is waited for.
+// Options say which model answers, where, and how long to wait for it.
 type Options struct {
-	// Headers are sent with each request, over the wire's own.
+	// Provider is one of the Provider constants of the package that gets the Options.
+	Provider string
+	// Name is the name under which steps record this model. Thinking, and blocks of
+	// the provider's own, that are recorded under another name are not sent; empty
+	// sends all of them.
+	Name string
+	// Model is the name by which the provider knows the model.
+	Model string
+	// Endpoint is the base URL. Most providers have a default.
+	Endpoint string
+	// Deployment is the name that Azure knows the model by, if it is another.
+	// APIVersion, a date, is for an Azure resource that lacks the newer API. Other
+	// providers have neither.
+	Deployment, APIVersion string
+	// Headers are sent with each request, over those of the API.
 	Headers map[string]string
-	// Key is asked before each call, because Secrets rotate. Nil is no key.
+	// Key is asked before each call, because Secrets rotate. Nil or an empty key
+	// sends none.
 	Key func() (string, error)
 	// IdleTimeout bounds the time without a byte, CallTimeout the whole call.
 	IdleTimeout, CallTimeout time.Duration
@@ -29,14 +44,14 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// A Client speaks to one endpoint. It follows no redirect: that would take the
-// key and the session elsewhere.
+// A Client calls one endpoint. It follows no redirect: that would send the key and
+// the session elsewhere.
 type Client struct {
 	Options
 	http *http.Client
 }
 
-// New is a Client with the defaults in place of what Options leave out.
+// New returns a Client with defaults for what Options leave out.
 func New(o Options) *Client {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.CallTimeout = cmp.Or(o.CallTimeout, DefaultCallTimeout)
@@ -49,11 +64,11 @@ func New(o Options) *Client {
 	return &Client{Options: o, http: &http.Client{Transport: o.Transport, CheckRedirect: refuseRedirect}}
 }
 
-// transport is the standard one with less trust in headers.
+// transport returns the standard transport with a bound on headers.
 func transport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		return http.DefaultTransport // somebody's own, who knows what is in it
+		return http.DefaultTransport // a replacement, whose type is unknown
 	}
 	t = t.Clone()
 	t.MaxResponseHeaderBytes = maxHeader

@@ -14,7 +14,7 @@ import (
 // Servers that count text in UTF-16 units may end one delta with the first half
 // of a surrogate pair and begin the next with the second, each written as an
 // escape of JSON (RFC 8259, section 7). Decoded one by one, both halves would be
-// lost. Fragment keeps such a half in the three bytes that WTF-8 has for it, which
+// lost. ParseFragment keeps such a half in the three bytes that WTF-8 has for it, which
 // are no valid UTF-8, until Join or Whole puts the pair together.
 
 const (
@@ -22,9 +22,19 @@ const (
 	halfSize   = 3 // bytes of a half in WTF-8
 )
 
-// Fragment returns the string that a JSON value is, as String does, but keeps the
-// half of a surrogate pair with which it begins or ends.
-func Fragment(value []byte) string {
+// Fragment is a part of a text, with the halves of surrogate pairs at its ends.
+// Any value but a string is read as an empty one.
+type Fragment string
+
+// UnmarshalJSON accepts any value.
+func (f *Fragment) UnmarshalJSON(data []byte) error {
+	*f = Fragment(ParseFragment(data))
+	return nil
+}
+
+// ParseFragment returns the string that a JSON value is, as String does, but keeps
+// the half of a surrogate pair with which it begins or ends.
+func ParseFragment(value []byte) string {
 	if len(value) < escapeSize+2 || value[0] != '"' || bytes.IndexByte(value, '\\') < 0 {
 		return String(value)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,19 +126,28 @@ func TestACallSendsSeveralRequests(t *testing.T) {
 	if err != nil || stream.IsDocument {
 		t.Fatalf("got %+v, %v", stream, err)
 	}
-	lines := stream.Lines()
-	first, err := lines.Next()
-	if string(first) != "data: 1\n" || err != nil {
-		t.Errorf("got %q, %v", first, err)
-	}
-	if last, err := lines.Next(); string(last) != "data: 2" || !errors.Is(err, io.EOF) {
-		t.Errorf("got %q, %v", last, err)
+	read := &recorder{}
+	if wanted, cause := stream.Relay(read, nil); !errors.Is(cause, httpapi.ErrEnd) || !wanted || !slices.Equal(read.data, []string{"1", "2"}) {
+		t.Errorf("got %q, %v", read.data, cause)
 	}
 	document, err := send()
 	if err != nil || !document.IsDocument {
 		t.Fatalf("got %+v, %v", document, err)
 	}
-	if data, err := document.Document(); string(data) != `{"a":1}` || err != nil {
-		t.Errorf("got %q, %v", data, err)
+	read = &recorder{}
+	if wanted, cause := document.Relay(read, nil); !errors.Is(cause, httpapi.ErrDone) || !wanted || !slices.Equal(read.data, []string{`{"a":1}`}) {
+		t.Errorf("got %q, %v", read.data, cause)
 	}
 }
+
+// recorder records what it is to decode.
+type recorder struct{ data []string }
+
+func (r *recorder) Event(e httpapi.Event) error { return r.Document(e.Data) }
+
+func (r *recorder) Document(data []byte) error {
+	r.data = append(r.data, string(data))
+	return nil
+}
+
+func (*recorder) Take() []model.Delta { return nil }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -12,6 +13,12 @@ import (
 // maxCount is more tokens than any answer has: what an endpoint says beyond it
 // must not overflow a sum.
 const maxCount = 1_000_000_000
+
+// maxCost, a million dollars, is more than any answer costs.
+const maxCost = 1_000_000_000_000
+
+// placesUSD are the decimal places between a dollar and a millionth of it.
+const placesUSD = 6
 
 // A Count is a number of tokens: never negative, never absurd.
 type Count int64
@@ -68,7 +75,55 @@ func scale(n int64, shift int) (int64, bool) {
 	return n, true
 }
 
-// String is the string that a JSON value is; nothing where it is none.
+// A Cost is a price in US dollars: a number, a number as text, or an object with
+// a total as Perplexity writes it.
+type Cost struct {
+	MicroUSD int64 // millionths of a dollar
+	Known    bool
+}
+
+// NewCost returns the cost of n × 10^places millionths of a dollar.
+func NewCost(n string, places int) Cost {
+	c := Cost{}
+	c.MicroUSD, c.Known = Decimal(n, places)
+	c.MicroUSD = min(c.MicroUSD, maxCost)
+	return c
+}
+
+// UnmarshalJSON accepts any value; what is not a price is not known.
+func (c *Cost) UnmarshalJSON(data []byte) error {
+	if data[0] == '{' {
+		var parts struct {
+			Total json.Number `json:"total_cost"`
+		}
+		_ = json.Unmarshal(data, &parts) // what is no total is no price
+		data = []byte(parts.Total)
+	}
+	*c = NewCost(strings.Trim(string(data), `"`), placesUSD)
+	return nil
+}
+
+// Text is a string. Any other value is read as an empty one.
+type Text string
+
+// UnmarshalJSON accepts any value.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	*t = Text(String(data))
+	return nil
+}
+
+// Unmarshal decodes JSON into v. A value of an unexpected type leaves its field
+// empty; only what is not JSON at all is an error.
+func Unmarshal(data []byte, v any) error { return ignoreTypes(json.Unmarshal(data, v)) }
+
+func ignoreTypes(err error) error {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil
+	}
+	return err
+}
+
+// String returns the string that a JSON value is, and "" for any other value.
 func String(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,6 +28,7 @@ type answer struct {
 
 	chunk  chunk // the last one read
 	chunks int   // read so far
+	begun  bool  // the model answered, which costs tokens
 	out    []model.Delta
 	said   int  // bytes of output, for an estimate
 	musing bool // the last of them were thinking
@@ -45,11 +47,33 @@ type answer struct {
 	cause   error // why reading stopped
 }
 
-// take is what the chunks said since the last take.
-func (a *answer) take() []model.Delta {
+// Take returns the deltas since the last Take.
+func (a *answer) Take() []model.Delta {
 	out := a.out
 	a.out = a.out[:0]
 	return out
+}
+
+// Event takes one event of a stream.
+func (a *answer) Event(e httpapi.Event) error {
+	a.begun = true
+	if string(e.Name) == httpapi.EventError {
+		return a.failed(e.Data)
+	}
+	return a.read(e.Data)
+}
+
+// Document takes an answer that was not streamed although we asked for it: one
+// chunk.
+func (a *answer) Document(data []byte) error {
+	var whole struct {
+		Choices json.RawMessage `json:"choices"`
+	}
+	if httpapi.Unmarshal(data, &whole) != nil || whole.Choices == nil {
+		return a.exchange.answer.Unexpected(data)
+	}
+	a.begun = true
+	return a.read(data)
 }
 
 // read takes one chunk. An error ends the answer.
@@ -87,7 +111,7 @@ func (a *answer) failed(raw []byte) error {
 
 func (a *answer) choose(c *choice) error {
 	said := &c.Delta
-	if a.exchange.document { // Perplexity sends both, the delta empty
+	if a.exchange.answer.IsDocument { // Perplexity sends both, the delta empty
 		said = &c.Message
 	}
 	a.think(said)
@@ -184,9 +208,13 @@ func (a *answer) count(u *usage) {
 func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
 	a.say(a.inline(a.inliner.end()))
 	finish, err := a.end()
+	if _, incomplete := errors.AsType[*model.IncompleteError](err); !a.begun && !incomplete {
+		yield(model.Delta{}, err)
+		return
+	}
 	usage := a.bill(input, err)
 	a.keep()
-	for _, d := range a.take() {
+	for _, d := range a.Take() {
 		if !yield(d, nil) {
 			return
 		}
@@ -221,6 +249,9 @@ func (a *answer) bill(input int64, err error) step.Usage {
 
 // end is how the answer finished, or why it is none.
 func (a *answer) end() (step.Finish, error) {
+	if a.exchange.answer == nil {
+		return "", a.cause
+	}
 	if err := a.exchange.Broken(a.cause); err != nil {
 		return "", err // what was told, or the caller's own end
 	}
@@ -228,7 +259,7 @@ func (a *answer) end() (step.Finish, error) {
 		return "", incomplete
 	}
 	finish := a.finish
-	if finish == "" && a.exchange.whole() && a.said > 0 {
+	if finish == "" && errors.Is(a.cause, httpapi.ErrDone) && a.said > 0 {
 		finish = step.FinishStop // some never say why, but mark the end
 	}
 	switch {

@@ -119,7 +119,7 @@ func (s *argsState) next(raw json.RawMessage) (args string, replace bool) {
 		*s = argsSome
 		return string(raw), true
 	}
-	args = httpapi.Fragment(raw)
+	args = httpapi.ParseFragment(raw)
 	if args == "" {
 		return "", false
 	}

@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
@@ -20,18 +18,18 @@ type chunk struct {
 }
 
 type choice struct {
-	Index        int    `json:"index"`
-	Delta        saying `json:"delta"`
-	Message      saying `json:"message"` // not streamed
-	FinishReason text   `json:"finish_reason"`
-	Usage        *usage `json:"usage"` // Moonshot
+	Index        int          `json:"index"`
+	Delta        saying       `json:"delta"`
+	Message      saying       `json:"message"` // not streamed
+	FinishReason httpapi.Text `json:"finish_reason"`
+	Usage        *usage       `json:"usage"` // Moonshot
 }
 
 type saying struct {
 	Content          content           `json:"content"`
-	Refusal          fragment          `json:"refusal"`
-	Reasoning        fragment          `json:"reasoning"`
-	ReasoningContent fragment          `json:"reasoning_content"`
+	Refusal          httpapi.Fragment  `json:"refusal"`
+	Reasoning        httpapi.Fragment  `json:"reasoning"`
+	ReasoningContent httpapi.Fragment  `json:"reasoning_content"`
 	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
 	ToolCalls        []callPiece       `json:"tool_calls"`
 	FunctionCall     *functionPiece    `json:"function_call"` // before there were tools
@@ -40,32 +38,14 @@ type saying struct {
 
 type callPiece struct {
 	Index        *int            `json:"index"`
-	ID           text            `json:"id"`
+	ID           httpapi.Text    `json:"id"`
 	Function     functionPiece   `json:"function"`
 	ExtraContent json.RawMessage `json:"extra_content"`
 }
 
 type functionPiece struct {
-	Name      text            `json:"name"`
+	Name      httpapi.Text    `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
-}
-
-// A text is a string; anything else is an empty one.
-type text string
-
-// UnmarshalJSON accepts any value.
-func (t *text) UnmarshalJSON(data []byte) error {
-	*t = text(str(data))
-	return nil
-}
-
-// A fragment is a piece of a text; anything but a string is an empty one.
-type fragment string
-
-// UnmarshalJSON accepts any value.
-func (f *fragment) UnmarshalJSON(data []byte) error {
-	*f = fragment(httpapi.Fragment(data))
-	return nil
 }
 
 // content is a text, or a list of parts as Mistral writes it.
@@ -81,13 +61,13 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		for key, value := range members(part) {
 			switch string(key) {
 			case "text":
-				said.WriteString(httpapi.Fragment(value))
+				said.WriteString(httpapi.ParseFragment(value))
 			case "thinking":
 				thought.WriteString(plain(value))
 			}
 		}
 	}
-	c.text, c.thinking = httpapi.Fragment(data)+said.String(), thought.String()
+	c.text, c.thinking = httpapi.ParseFragment(data)+said.String(), thought.String()
 	return nil
 }
 
@@ -97,23 +77,9 @@ func plain(data []byte) string {
 	for part := range elements(data) {
 		for key, value := range members(part) {
 			if string(key) == "text" {
-				said.WriteString(httpapi.Fragment(value))
+				said.WriteString(httpapi.ParseFragment(value))
 			}
 		}
 	}
-	return httpapi.Fragment(data) + said.String()
-}
-
-// str is the string that data holds, or nothing.
-func str(data []byte) string {
-	if len(data) < 2 || data[0] != '"' {
-		return ""
-	}
-	inner := data[1 : len(data)-1]
-	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
-		return string(inner)
-	}
-	var s string
-	_ = json.Unmarshal(data, &s) // a JSON string: cannot fail
-	return s
+	return httpapi.ParseFragment(data) + said.String()
 }

@@ -73,7 +73,7 @@ func (c *choice) decode(data []byte) error {
 		case "message":
 			c.Message.decode(value)
 		case "finish_reason":
-			c.FinishReason = text(str(value))
+			c.FinishReason = httpapi.Text(httpapi.String(value))
 		case "usage":
 			c.Usage = decodeUsage(value)
 		}
@@ -104,11 +104,11 @@ func (s *saying) decode(data []byte) {
 		case "content":
 			_ = s.Content.UnmarshalJSON(value) // accepts any value
 		case "refusal":
-			s.Refusal = fragment(httpapi.Fragment(value))
+			s.Refusal = httpapi.Fragment(httpapi.ParseFragment(value))
 		case "reasoning":
-			s.Reasoning = fragment(httpapi.Fragment(value))
+			s.Reasoning = httpapi.Fragment(httpapi.ParseFragment(value))
 		case "reasoning_content":
-			s.ReasoningContent = fragment(httpapi.Fragment(value))
+			s.ReasoningContent = httpapi.Fragment(httpapi.ParseFragment(value))
 		case "reasoning_details":
 			s.ReasoningDetails = decodeDetails(value)
 		case "tool_calls":
@@ -128,7 +128,7 @@ func (f *functionPiece) decode(data []byte) {
 	for key, value := range members(data) {
 		switch string(key) {
 		case "name":
-			f.Name = text(str(value))
+			f.Name = httpapi.Text(httpapi.String(value))
 		case "arguments":
 			f.Arguments = value
 		}
@@ -166,7 +166,7 @@ func decodeCall(data []byte) callPiece {
 				p.Index = &n
 			}
 		case "id":
-			p.ID = text(str(value))
+			p.ID = httpapi.Text(httpapi.String(value))
 		case "function":
 			p.Function.decode(value)
 		case "extra_content":

@@ -48,7 +48,7 @@ func TestChunksAreDecoded(t *testing.T) {
 
 // alike compares chunks: an empty list is none, and so is a null that is kept.
 var alike = gocmp.Options{
-	gocmp.AllowUnexported(content{}, cost{}, ticks{}),
+	gocmp.AllowUnexported(content{}),
 	gocmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(orNone(a), orNone(b)) }),
 	gocmp.FilterPath(func(p gocmp.Path) bool { return p.Last().Type() != reflect.TypeFor[json.RawMessage]() }, cmpopts.EquateEmpty()),
 }

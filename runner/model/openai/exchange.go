@@ -20,9 +20,7 @@ type exchange struct {
 	*httpapi.Call
 	body []byte
 
-	answer   *httpapi.Answer
-	events   *events // nil unless the answer is a stream of events
-	document bool    // the answer was not streamed
+	answer *httpapi.Answer // nil if there is none
 }
 
 // exchange prepares a request; nothing is sent yet.
@@ -38,9 +36,8 @@ func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, e
 	return &exchange{client: c, Call: call, body: body}, nil
 }
 
-// open sends the request and returns what its answer is read from. Whatever it
-// returns, close must follow.
-func (x *exchange) open() (source, error) {
+// open sends the request. Whatever it returns, close must follow.
+func (x *exchange) open() error {
 	config := openai.DefaultConfig(x.Secret())
 	config.BaseURL = x.base
 	config.HTTPClient = x
@@ -48,10 +45,8 @@ func (x *exchange) open() (source, error) {
 	// by the model's name would refuse models of other providers. Its stream stays
 	// unread: it loses what providers add, and much time.
 	library := openai.NewClientWithConfig(config)
-	if _, err := library.CreateChatCompletionStream(x.Context(), openai.ChatCompletionRequest{}); err != nil {
-		return nil, err
-	}
-	return x.source()
+	_, err := library.CreateChatCompletionStream(x.Context(), openai.ChatCompletionRequest{})
+	return err
 }
 
 // close hangs up and releases what the exchange holds.
@@ -84,9 +79,4 @@ func (x *exchange) fill(req *http.Request) {
 		req.Header.Del("Authorization")
 		req.Header.Set(name, x.Secret())
 	}
-}
-
-// whole reports whether the answer marked its own end.
-func (x *exchange) whole() bool {
-	return x.document || x.events != nil && x.events.done
 }

@@ -3,6 +3,8 @@ package openai
 import (
 	"bytes"
 	"iter"
+
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // What follows reads JSON as it lies in a buffer: a chunk holds far more than is
@@ -26,7 +28,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 			end := skipString(object, i)
 			key := object[i+1 : end-1]
 			if bytes.IndexByte(key, '\\') >= 0 {
-				key = []byte(str(object[i:end]))
+				key = []byte(httpapi.String(object[i:end]))
 			}
 			i = skipSpace(object, skipSpace(object, end)+1) // the colon
 			end = skipValue(object, i, maxDepth)

@@ -142,7 +142,7 @@ func (s *details) add(pieces []json.RawMessage) string {
 // extend adds the fields of a piece, and its text to what is said.
 func (d *detail) extend(fields map[string]json.RawMessage, said *strings.Builder) {
 	for _, g := range d.growing() {
-		piece := httpapi.Fragment(fields[g.name])
+		piece := httpapi.ParseFragment(fields[g.name])
 		g.whole.WriteString(piece)
 		said.WriteString(piece)
 		delete(fields, g.name)

@@ -1,22 +1,13 @@
 package openai
 
 import (
-	"encoding/json"
-	"strings"
-
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxCost is more, a million dollars, than any answer costs: what an endpoint
-// says beyond it must not overflow a sum.
-const maxCost = 1_000_000_000_000
-
-// The decimal places between a provider's unit and a millionth of a dollar.
-const (
-	placesUSD   = 6
-	placesTicks = -4 // xAI's: ten thousand millions are a dollar
-)
+// placesTicks are the decimal places between xAI's unit, of which ten thousand
+// millions are a dollar, and a millionth of a dollar.
+const placesTicks = -4
 
 // usage is what an answer cost, in all the places where providers tell it.
 type usage struct {
@@ -37,8 +28,8 @@ type usage struct {
 	CacheHit      httpapi.Count `json:"prompt_cache_hit_tokens"`     // DeepSeek
 	CacheCreation httpapi.Count `json:"cache_creation_input_tokens"` // Vercel
 
-	Cost  cost  `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
-	Ticks ticks `json:"cost_in_usd_ticks"`
+	Cost  httpapi.Cost `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
+	Ticks ticks        `json:"cost_in_usd_ticks"`
 }
 
 // convert is the usage in our meanings.
@@ -58,38 +49,18 @@ func (u *usage) convert() step.Usage {
 		v.OutputTokens += v.ReasoningTokens
 	}
 	price := u.Cost
-	if !price.known {
-		price = cost(u.Ticks)
+	if !price.Known {
+		price = httpapi.Cost(u.Ticks)
 	}
-	v.CostMicroUSD, v.Priced = min(price.microUSD, maxCost), price.known
+	v.CostMicroUSD, v.Priced = price.MicroUSD, price.Known
 	return v
 }
 
-// cost is a price in US dollars: a number, a number as text, or Perplexity's
-// object with a total.
-type cost struct {
-	microUSD int64
-	known    bool
-}
+// ticks is a price as xAI writes it.
+type ticks httpapi.Cost
 
-// UnmarshalJSON accepts any value; what is no price is not known.
-func (c *cost) UnmarshalJSON(data []byte) error {
-	if data[0] == '{' {
-		var parts struct {
-			Total json.Number `json:"total_cost"`
-		}
-		_ = json.Unmarshal(data, &parts) // what is no total is no price
-		data = []byte(parts.Total)
-	}
-	c.microUSD, c.known = httpapi.Decimal(strings.Trim(string(data), `"`), placesUSD)
-	return nil
-}
-
-// ticks is a price as xAI tells it.
-type ticks cost
-
-// UnmarshalJSON accepts any value; what is no number is not known.
+// UnmarshalJSON accepts any value; what is not a number is not known.
 func (t *ticks) UnmarshalJSON(data []byte) error {
-	t.microUSD, t.known = httpapi.Decimal(string(data), placesTicks)
+	*t = ticks(httpapi.NewCost(string(data), placesTicks))
 	return nil
 }
