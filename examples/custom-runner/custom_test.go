@@ -123,9 +123,6 @@ func TestOrdersAreLookedUpWithoutTheirPhoneNumbers(t *testing.T) {
 			t.Errorf("for %s the model reads %q, %v", args, result.Render(), err)
 		}
 	}
-	if renamed, err := newOrders(t.Context(), registry.ToolSpec{Entry: task.Tool{Custom: "Orders", Name: "lookup"}}); err != nil || renamed[0].Spec().Name != "lookup" {
-		t.Errorf("by another name: %v", err)
-	}
 	failing := stack.Tool(func(context.Context, *tool.Call) (tool.Result, error) { return tool.Fail("ask 0170 555 1234"), nil })
 	if result, err := failing(t.Context(), &tool.Call{}); err != nil || result.Render() != "Error: ask (hidden)" {
 		t.Errorf("of an error the model reads %q, %v", result.Render(), err)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/registry"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -15,11 +13,10 @@ type ordersIn struct {
 	Number int `json:"number" jsonschema:"the number of the order"`
 }
 
-// newOrders returns the tool for an entry custom: Orders of an Agent, under the
-// name of the entry if it has one.
-func newOrders(_ context.Context, s registry.ToolSpec) ([]tool.Tool, error) {
+// newOrders returns the tool for an entry custom: Orders of an Agent.
+func newOrders(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
 	return []tool.Tool{tool.Typed(tool.Spec{
-		Tool:   step.Tool{Name: cmp.Or(s.Entry.Name, "Orders"), Description: "Looks up an order by its number."},
+		Name: "Orders", Description: "Looks up an order by its number.",
 		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
 	}, lookUp)}, nil
 }

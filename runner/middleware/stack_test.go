@@ -12,14 +12,13 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // named is a tool that does nothing under a name.
 type named string
 
-func (n named) Spec() tool.Spec { return tool.Spec{Tool: step.Tool{Name: string(n)}} }
+func (n named) Spec() tool.Spec { return tool.Spec{Name: string(n)} }
 
 func (named) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 

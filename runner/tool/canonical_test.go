@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
 )
@@ -40,7 +39,7 @@ func lower() tool.Tool {
 	type in struct {
 		Name string `json:"name"`
 	}
-	made := tool.Typed(tool.Spec{Tool: step.Tool{Name: "lower"}}, func(context.Context, tool.Call, in) (tool.Result, error) {
+	made := tool.Typed(tool.Spec{Name: "lower"}, func(context.Context, tool.Call, in) (tool.Result, error) {
 		return tool.Result{}, nil
 	})
 	return tool.WithCanonical(made, func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {

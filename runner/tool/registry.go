@@ -50,7 +50,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 			return nil, &DuplicateError{Name: spec.Name}
 		}
 		r.tools[spec.Name] = entry{tool: t, schema: newChecker(spec)}
-		r.specs = append(r.specs, spec.Tool)
+		r.specs = append(r.specs, step.Tool{Name: spec.Name, Description: spec.Description, Input: spec.Input})
 	}
 	// The order is part of every request's prefix: it must not depend on who
 	// made the list.

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 func TestRepairJSON(t *testing.T) {
@@ -141,9 +139,9 @@ func TestNumbersKeepTheirDigitsThroughRepair(t *testing.T) {
 		N json.Number `json:"n"`
 	}
 	var got string
-	tools, err := NewRegistry(Typed(Spec{Tool: step.Tool{
+	tools, err := NewRegistry(Typed(Spec{
 		Name: "count", Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993},"m":{"type":"string"}}}`),
-	}}, func(_ context.Context, _ Call, in in) (Result, error) {
+	}, func(_ context.Context, _ Call, in in) (Result, error) {
 		got = in.N.String()
 		return Result{}, nil
 	}))

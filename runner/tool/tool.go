@@ -21,10 +21,15 @@ type Tool interface {
 
 // A Spec is what the loop and the model know of a tool.
 type Spec struct {
-	step.Tool
+	// Name is the name by which the model calls the tool: 1 to 64 letters, digits, _ or -.
+	Name string
+	// Description tells the model what the tool does and when to call it.
+	Description string
+	// Input is the JSON Schema of the arguments, of type object. Typed makes it.
+	Input json.RawMessage
 	// Effect decides what happens to a call that a crash interrupted.
 	Effect Effect
-	// Concurrency decides which calls of one turn may run beside it.
+	// Concurrency decides which calls of one turn may run beside it; empty: none.
 	Concurrency Concurrency
 	// Timeout bounds one call; 0 means the default of 120 s, Unbounded none.
 	Timeout time.Duration
@@ -80,11 +85,11 @@ func EffectOf(t Tool, args json.RawMessage) Effect {
 // Concurrency says what may run beside a call in the same turn.
 type Concurrency string
 
-// The concurrency classes.
+// The concurrency classes. Unless a tool says otherwise it is Sequential.
 const (
-	Parallel Concurrency = "Parallel" // anything
-	PerPath  Concurrency = "PerPath"  // anything that does not name the same path
-	Alone    Concurrency = "Alone"    // nothing
+	Parallel   Concurrency = "Parallel"   // any call
+	PerPath    Concurrency = "PerPath"    // any call that does not name the same path
+	Sequential Concurrency = "Sequential" // no call
 )
 
 // A Call is one call, ready to be executed.

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 type greetIn struct {
@@ -22,7 +20,7 @@ type greetIn struct {
 
 // greet is a tool that answers with the arguments that it was given.
 func greet(name string) Tool {
-	return Typed(Spec{Tool: step.Tool{Name: name}}, func(_ context.Context, _ Call, in greetIn) (Result, error) {
+	return Typed(Spec{Name: name}, func(_ context.Context, _ Call, in greetIn) (Result, error) {
 		out, err := json.Marshal(in)
 		return Result{Text: string(out)}, err
 	})
@@ -30,7 +28,7 @@ func greet(name string) Tool {
 
 // foreign is a tool with a schema from elsewhere.
 func foreign(input string) Tool {
-	return Typed(Spec{Tool: step.Tool{Name: "foreign", Input: json.RawMessage(input)}},
+	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input)},
 		func(_ context.Context, _ Call, in json.RawMessage) (Result, error) {
 			return Result{Text: string(in)}, nil
 		})
@@ -190,7 +188,7 @@ type sorted struct{ Tool }
 func (sorted) EffectOf(args json.RawMessage) Effect { return Effect(strings.Trim(string(args), `"`)) }
 
 func TestEffectOf(t *testing.T) {
-	reads := Typed(Spec{Tool: step.Tool{Name: "a"}, Effect: ReadOnly}, func(context.Context, Call, greetIn) (Result, error) {
+	reads := Typed(Spec{Name: "a", Effect: ReadOnly}, func(context.Context, Call, greetIn) (Result, error) {
 		return Result{}, nil
 	})
 	cases := map[string]struct {

@@ -285,7 +285,7 @@ func TestALinkMadeByACommandBetweenTwoCallsIsResolved(t *testing.T) {
 	} {
 		f := newFixer(t, rule(ciPaths, "Deny"))
 		addTool(f.t, f.registry, "Link", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
-			spec := tool.Spec{Concurrency: tool.Alone}
+			spec := tool.Spec{Concurrency: tool.Sequential}
 			spec.Name = "Link"
 			return []tool.Tool{tool.Typed(spec, func(context.Context, tool.Call, struct{}) (tool.Result, error) {
 				return tool.Result{Text: "linked"}, os.Symlink(".github/workflows", filepath.Join(f.dir, "out"))

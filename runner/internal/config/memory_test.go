@@ -72,7 +72,7 @@ type pages struct{}
 
 func (pages) Spec() tool.Spec {
 	return tool.Spec{
-		Tool:   step.Tool{Name: "page", Description: "Reads a page.", Input: json.RawMessage(`{"type":"object","properties":{"page":{"type":"integer"}}}`)},
+		Name: "page", Description: "Reads a page.", Input: json.RawMessage(`{"type":"object","properties":{"page":{"type":"integer"}}}`),
 		Effect: tool.ReadOnly,
 	}
 }

@@ -260,7 +260,7 @@ func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 			did[c.ID]++
 			return tool.Result{Text: "did"}, nil
 		})
-		bash.spec.Concurrency = tool.Alone
+		bash.spec.Concurrency = tool.Sequential
 		worker := &Actor{Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{3, `Bash {"n":1}`}, Name: "m"}, Tools: box{bash}}
 		lead := &Actor{Agent: task.Agent{Name: "l", ParallelTools: 1}, Model: Model{Model: bySession{1, `agent {"agent":"w"}`}, Name: "m"}, Tools: box{agentTool(), bash}}
 		s := delegating(cast{"w": worker, "l": lead})

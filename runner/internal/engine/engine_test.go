@@ -215,7 +215,8 @@ func TestConcurrencyClasses(t *testing.T) {
 		"no more of them than the Agent allows":        {tool.Parallel, []string{`T {}`, `T {}`, `T {}`, `T {}`, `T {}`}, 2 * time.Second},
 		"calls on one path run one after the other":    {tool.PerPath, []string{`T {"path":"a"}`, `T {"path":"./a"}`, `T {"path":"b"}`}, 2 * time.Second},
 		"a call that names no path may touch them all": {tool.PerPath, []string{`T {"path":"a"}`, `T {}`}, 2 * time.Second},
-		"a call that wants to be alone is":             {tool.Alone, []string{`T {}`, `T {}`, `T {}`}, 3 * time.Second},
+		"by default calls run one after the other":     {"", []string{`T {}`, `T {}`, `T {}`}, 3 * time.Second},
+		"a call that wants to be alone is":             {tool.Sequential, []string{`T {}`, `T {}`, `T {}`}, 3 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +306,7 @@ func TestEffectsAreToldBeforeTheyBegin(t *testing.T) {
 		seen = s.desk.committed[len(s.desk.committed)-1].Effects
 		return tool.Result{}, nil
 	})
-	bash.spec.Concurrency = tool.Alone
+	bash.spec.Concurrency = tool.Sequential
 	s = newStage(box{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
 	out := s.run(t)
 	if seen != task.EffectsBegun {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path"
@@ -118,6 +119,7 @@ func (s *session) prepare(turn step.Step, c step.Call) *job {
 		return j
 	}
 	j.tool, j.spec = t, t.Spec()
+	j.spec.Concurrency = cmp.Or(j.spec.Concurrency, tool.Sequential)
 	j.refusal = s.Tools.Check(c.Name, c.Args)
 	return j
 }
@@ -162,7 +164,7 @@ func (j *job) execute(ctx context.Context, fail func(error)) {
 
 // alone says whether one of two jobs of one turn runs beside no other.
 func alone(a, b *job) bool {
-	return a.refusal == nil && b.refusal == nil && (a.spec.Concurrency == tool.Alone || b.spec.Concurrency == tool.Alone)
+	return a.refusal == nil && b.refusal == nil && (a.spec.Concurrency == tool.Sequential || b.spec.Concurrency == tool.Sequential)
 }
 
 // conflict says whether two jobs of one turn must not run at once.

@@ -111,7 +111,7 @@ func (t toy) Spec() tool.Spec { return t.spec }
 func (t toy) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return t.call(ctx, c) }
 
 func newToy(name string, effect tool.Effect, call func(context.Context, tool.Call) (tool.Result, error)) toy {
-	return toy{spec: tool.Spec{Tool: step.Tool{Name: name}, Effect: effect, Concurrency: tool.Parallel}, call: call}
+	return toy{spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel}, call: call}
 }
 
 // echo answers with its arguments.
@@ -136,7 +136,7 @@ type box []toy
 func (b box) Specs() []step.Tool {
 	specs := make([]step.Tool, len(b))
 	for i, t := range b {
-		specs[i] = t.spec.Tool
+		specs[i] = step.Tool{Name: t.spec.Name, Description: t.spec.Description, Input: t.spec.Input}
 	}
 	return specs
 }

@@ -47,7 +47,7 @@ func (e effects) tools() box {
 			e[name+string(c.Args)]++
 			return tool.Result{Text: "did " + name}, nil
 		})
-		t.spec.Concurrency = tool.Alone
+		t.spec.Concurrency = tool.Sequential
 		return t
 	}
 	return box{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("finish")}

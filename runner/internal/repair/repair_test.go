@@ -34,7 +34,7 @@ func (m *mechanic) Stream(_ context.Context, req *model.Request) iter.Seq2[model
 
 func tools(t *testing.T) *tool.Registry {
 	t.Helper()
-	box, err := tool.NewRegistry(tool.Typed(tool.Spec{Tool: step.Tool{Name: "go"}}, func(context.Context, tool.Call, struct {
+	box, err := tool.NewRegistry(tool.Typed(tool.Spec{Name: "go"}, func(context.Context, tool.Call, struct {
 		Miles int `json:"miles"`
 	},
 	) (tool.Result, error) {

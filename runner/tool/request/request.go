@@ -15,7 +15,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/toolname"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -62,7 +61,7 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 			URL: p.base, Headers: ts.Requests.Headers, Auth: ts.Requests.Auth, Key: o.Key, Learn: o.Learn, Now: o.Now,
 		}), auth: ts.Requests.Auth, authField: "spec.requests.auth of Toolset " + ts.Name}
 		tools[i] = tool.WithCanonical(tool.Typed(tool.Spec{
-			Tool:   step.Tool{Name: names[i], Description: p.tool.Description, Input: p.input},
+			Name: names[i], Description: p.tool.Description, Input: p.input,
 			Effect: p.effect(), Concurrency: tool.Parallel, Timeout: timeout(ts),
 			Endpoint: tool.Endpoint{Name: "toolset " + ts.Name, Field: "spec.requests.baseURL of Toolset " + ts.Name},
 		}, s.call), s.canonical)

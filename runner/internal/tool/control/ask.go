@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -29,7 +28,7 @@ const unanswered = "No user answered in time. Go on with what is most sensible w
 // Ask puts a question to a person and waits for the answer.
 func Ask() tool.Tool {
 	spec := tool.Spec{
-		Tool:   step.Tool{Name: NameAsk, Description: strings.TrimSpace(askPage)},
+		Name: NameAsk, Description: strings.TrimSpace(askPage),
 		Effect: tool.Resumable, Concurrency: tool.Parallel, Timeout: tool.Unbounded,
 	}
 	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in askIn) (tool.Result, error) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -51,7 +50,7 @@ func FinishWith(output json.RawMessage) (tool.Tool, error) {
 // alone, so to run it again is harmless.
 func ending(name, page string) tool.Spec {
 	return tool.Spec{
-		Tool:   step.Tool{Name: name, Description: strings.TrimSpace(page)},
-		Effect: tool.Idempotent, Concurrency: tool.Alone, Ends: true,
+		Name: name, Description: strings.TrimSpace(page),
+		Effect: tool.Idempotent, Concurrency: tool.Sequential, Ends: true,
 	}
 }

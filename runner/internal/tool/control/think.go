@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -28,7 +27,7 @@ type thinkIn struct {
 // does nothing: the call is the record.
 func Think() tool.Tool {
 	spec := tool.Spec{
-		Tool:   step.Tool{Name: NameThink, Description: strings.TrimSpace(thinkPage)},
+		Name: NameThink, Description: strings.TrimSpace(thinkPage),
 		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
 	}
 	return tool.Typed(spec, func(context.Context, tool.Call, thinkIn) (tool.Result, error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -47,7 +46,7 @@ func Task(agents []task.Agent) tool.Tool {
 // waiting is the Spec of a tool that waits for another session.
 func waiting(name, description string) tool.Spec {
 	return tool.Spec{
-		Tool:   step.Tool{Name: name, Description: description},
+		Name: name, Description: description,
 		Effect: tool.Resumable, Concurrency: tool.Parallel, Timeout: tool.Unbounded,
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -188,7 +187,7 @@ func (t *Toolset) look(at string) *sighting {
 // reading is the Spec of a tool that only looks.
 func reading(name, page string) tool.Spec {
 	return tool.Spec{
-		Tool:   step.Tool{Name: name, Description: strings.TrimSpace(page)},
+		Name: name, Description: strings.TrimSpace(page),
 		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
 	}
 }
@@ -196,7 +195,7 @@ func reading(name, page string) tool.Spec {
 // changing is the Spec of a tool that changes the file at its path.
 func changing(name, page string, effect tool.Effect) tool.Spec {
 	return tool.Spec{
-		Tool:   step.Tool{Name: name, Description: strings.TrimSpace(page)},
+		Name: name, Description: strings.TrimSpace(page),
 		Effect: effect, Concurrency: tool.PerPath,
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -56,7 +55,7 @@ func (s *Server) own() []*remote {
 // library keeps of an answer is emptied when it has been shown, so that a server
 // cannot fill our memory with what it says may be kept.
 func reader[In any](s *Server, home, page string, read func(*link, context.Context, In) (tool.Result, error)) *remote {
-	t := tool.Typed(s.spec(step.Tool{Name: home, Description: page}, tool.ReadOnly),
+	t := tool.Typed(s.spec(tool.Spec{Name: home, Description: page, Effect: tool.ReadOnly}),
 		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
 			return s.perform(ctx, call, tool.ReadOnly, func(ctx context.Context, l *link, _ string) (tool.Result, error) {
 				select {

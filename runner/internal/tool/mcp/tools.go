@@ -8,7 +8,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/toolname"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -113,7 +112,7 @@ func (s *Server) offer(o offer) *remote {
 	effect := s.effectOf(o)
 	return &remote{
 		home: o.name,
-		spec: s.spec(step.Tool{Description: o.description, Input: o.input}, effect),
+		spec: s.spec(tool.Spec{Description: o.description, Input: o.input, Effect: effect}),
 		call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 			return s.perform(ctx, call, effect, func(ctx context.Context, l *link, token string) (tool.Result, error) {
 				params := &mcp.CallToolParams{Name: o.name, Arguments: call.Args}
@@ -128,10 +127,10 @@ func (s *Server) offer(o offer) *remote {
 	}
 }
 
-// spec is what is said of a tool of a server. The time that a call may take is
-// watched here, where progress is heard of; the bound is for what goes wrong.
-func (s *Server) spec(t step.Tool, effect tool.Effect) tool.Spec {
-	spec := tool.Spec{Tool: t, Effect: effect, Concurrency: tool.Parallel, Timeout: maxCall + s.ConnectTimeout, Foreign: true}
+// spec completes the Spec of a tool of the server. The time of a call is bounded here,
+// where its progress is known; Timeout is for the case that this fails.
+func (s *Server) spec(spec tool.Spec) tool.Spec {
+	spec.Concurrency, spec.Timeout, spec.Foreign = tool.Parallel, maxCall+s.ConnectTimeout, true
 	if s.Toolset.HTTP != nil {
 		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
 	}

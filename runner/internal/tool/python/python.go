@@ -12,7 +12,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -105,8 +104,8 @@ type runIn struct {
 func (s *Interpreters) Tool(u Use) tool.Tool {
 	u = u.Complete(Name, s.opts)
 	spec := tool.Spec{
-		Tool:   step.Tool{Name: u.Name, Description: strings.TrimSpace(page)},
-		Effect: tool.Once, Concurrency: tool.Alone, Timeout: tool.Unbounded,
+		Name: u.Name, Description: strings.TrimSpace(page),
+		Effect: tool.Once, Concurrency: tool.Sequential, Timeout: tool.Unbounded,
 	}
 	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in runIn) (tool.Result, error) {
 		c := running{Interpreters: s, call: call, timeout: u.Timeout}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/session"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -60,7 +59,7 @@ func New(o Options) tool.Tool {
 	}
 	r := &recaller{o}
 	spec := tool.Spec{
-		Tool:   step.Tool{Name: Name, Description: strings.TrimSpace(page)},
+		Name: Name, Description: strings.TrimSpace(page),
 		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
 	}
 	return tool.Typed(spec, func(ctx context.Context, _ tool.Call, i in) (tool.Result, error) {

@@ -164,7 +164,7 @@ func TestAgentsHaveTheToolsUnderTheirNames(t *testing.T) {
 			t.Errorf("%s: timeout %s, page %s", spec.Name, spec.Timeout, spec.Description)
 		}
 	}
-	if diff := cmp.Diff([]string{"sh Once Alone", "sh_output ReadOnly Parallel", "sh_kill Idempotent Parallel"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"sh Once Sequential", "sh_output ReadOnly Parallel", "sh_kill Idempotent Parallel"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

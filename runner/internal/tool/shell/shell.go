@@ -9,7 +9,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -150,11 +149,11 @@ func (s *Shells) run(u Use) tool.Tool {
 func spec(u Use, rest, page string, effect tool.Effect) tool.Spec {
 	page = strings.NewReplacer(NameOutput, u.Name+"_output", NameKill, u.Name+"_kill").Replace(page)
 	made := tool.Spec{
-		Tool:   step.Tool{Name: u.Name + rest, Description: strings.TrimSpace(page)},
+		Name: u.Name + rest, Description: strings.TrimSpace(page),
 		Effect: effect, Concurrency: tool.Parallel, Timeout: tool.Unbounded,
 	}
 	if effect == tool.Once {
-		made.Concurrency = tool.Alone
+		made.Concurrency = tool.Sequential
 	}
 	return made
 }

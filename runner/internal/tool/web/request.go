@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -50,7 +49,7 @@ func HTTPRequest(o Options) (tool.Tool, error) {
 // external is the Spec of a tool of the web.
 func external(name, page string, effect tool.Effect) tool.Spec {
 	return tool.Spec{
-		Tool:   step.Tool{Name: name, Description: strings.TrimSpace(page)},
+		Name: name, Description: strings.TrimSpace(page),
 		Effect: effect, Concurrency: tool.Parallel,
 	}
 }
