@@ -165,7 +165,7 @@ func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
 		case done.Refused != "":
 			return refused("The runner refused it: %s", untrusted.Quote(done.Refused, task.MaxRefused)), true
 		case run.Spec.Workflow != "":
-			return Outcome{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s goes on with it", run.Name)}, true
+			return Outcome{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s acted on it", run.Name)}, true
 		default:
 			return Outcome{Applied: metav1.ConditionTrue, Message: "The runner acted on it"}, true
 		}

@@ -11,10 +11,10 @@ import (
 // is decided, and the operator itself hears the answer.
 func toWorkflow(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if d.Spec.Type == v1alpha1.DecisionMessage {
-		return refused("Run %s is of a workflow, which has no agent to speak to: speak to the Run of a node (kubectl get runs -l %s=%s)", run.Name, v1alpha1.LabelWorkflowRun, run.Name)
+		return refused("Run %s is of a workflow, which has no agent that could read a message: create the Decision for the Run of a node (kubectl get runs -l %s=%s)", run.Name, v1alpha1.LabelWorkflowRun, run.Name)
 	}
 	if d.Spec.Type != v1alpha1.DecisionApprove && d.Spec.Type != v1alpha1.DecisionDeny {
-		return refused("Run %s is of a workflow, which wants Approve or Deny, not %s: questions and limits are those of the Runs of its nodes (kubectl get runs -l %s=%s); %s", run.Name, d.Spec.Type, v1alpha1.LabelWorkflowRun, run.Name, asks(run))
+		return refused("Run %s is of a workflow, which takes only Approve and Deny, not %s: questions and limits belong to the Runs of its nodes (kubectl get runs -l %s=%s); %s", run.Name, d.Spec.Type, v1alpha1.LabelWorkflowRun, run.Name, asks(run))
 	}
 	if run.Status.Progress == nil {
 		return refused("Run %s does not wait for %s: it has not begun", run.Name, d.Spec.Request)

@@ -49,7 +49,7 @@ func Tracker(run *v1alpha1.Run) string {
 	return ""
 }
 
-const keptNote = "; it stays in spite of its TTL, because "
+const keptNote = ". It is not deleted after spec.ttlSecondsAfterFinished: "
 
 // Kept is the outcome of a finished Run with a note, once, on why its TTL is not
 // honored.
@@ -59,7 +59,7 @@ func Kept(run *v1alpha1.Run) Outcome {
 	if !had.Settles() || owner == "" || run.Spec.TTLSecondsAfterFinished == nil || strings.Contains(had.Message, keptNote) {
 		return had
 	}
-	note := fmt.Sprintf("%sits label or annotation %s says that it is managed: it would be made, and done, again", keptNote, owner)
+	note := fmt.Sprintf("%sits label or annotation %s shows that a GitOps tool manages it, which would create and run it again", keptNote, owner)
 	had.Message = task.Cut(had.Message, task.MaxMessage-len(note)) + note
 	return had
 }

@@ -91,7 +91,7 @@ func checkImage(agent, other *v1alpha1.Agent) *NotReadyError {
 		return nil
 	}
 	return &NotReadyError{v1alpha1.ReasonAgentNotReady, fmt.Sprintf(
-		"Agent %q wants the runner image %s, but would work in the pod of this one, whose image is another; set podTemplate.runnerImage here to the same", other.Name, wanted)}
+		"Agent %q has the runner image %s, but works in the pod of this Agent, which has another. Set spec.podTemplate.runnerImage of both to the same image", other.Name, wanted)}
 }
 
 func runnerImage(spec v1alpha1.AgentSpec) string {
@@ -198,7 +198,7 @@ func checkPrices(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	}
 	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
 		if name := unpriced(a, o); name != "" {
-			return &NotReadyError{v1alpha1.ReasonPricesMissing, fmt.Sprintf("limits.cost needs to know what Model %q costs; set its spec.prices, or remove the limit", name)}
+			return &NotReadyError{v1alpha1.ReasonPricesMissing, fmt.Sprintf("limits.cost needs to know what Model %q costs. Set spec.prices of the Model, or remove limits.cost", name)}
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func checkSandbox(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) *N
 	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
 		for _, t := range a.Spec.Tools {
 			if needsSandbox(t, o) {
-				return &NotReadyError{v1alpha1.ReasonSandboxMissing, fmt.Sprintf("%s of Agent %q runs in a sandbox; say which image it has: sandbox: {image: debian:stable-slim}", sayTool(t), a.Name)}
+				return &NotReadyError{v1alpha1.ReasonSandboxMissing, fmt.Sprintf("%s of Agent %q needs a sandbox. Write sandbox: {image: debian:stable-slim}", sayTool(t), a.Name)}
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		"a fallback that is not ready":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "gone")), v1alpha1.ReasonModelNotReady, `Model "gpt" is not ready: Model "gone" not found`},
 		"extra parameters of its Model":   {gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Inference = badExtra(`[1]`) })), v1alpha1.ReasonModelNotReady, "must be an object"},
 		"extra parameters of its own":     {bent(func(s *v1alpha1.AgentSpec) { s.Inference = badExtra(`[1]`) }), gen.Objects(), v1alpha1.ReasonInferenceInvalid, "must be an object"},
-		"a cost without prices":           {limited(gen.Agent()), gen.Objects(unpriced(gen.Model())), v1alpha1.ReasonPricesMissing, `Model "sonnet" costs; set its spec.prices`},
+		"a cost without prices":           {limited(gen.Agent()), gen.Objects(unpriced(gen.Model())), v1alpha1.ReasonPricesMissing, `Model "sonnet" costs. Set spec.prices`},
 		"a cost and an unpriced fallback": {limited(gen.Agent()), gen.Objects(modelNamed("sonnet", "gpt"), unpriced(modelNamed("gpt"))), v1alpha1.ReasonPricesMissing, `Model "gpt" costs`},
 		"a cost and an unpriced Model of another Agent": {
 			limited(named("fixer", "b")), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Model = "b", "gpt" })}, gen.Model(), unpriced(modelNamed("gpt"))),
@@ -138,7 +138,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 				a.Name, a.Spec.Tools = "b", nil
 				a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "acme/runner:1"}
 			})}, gen.Model()),
-			v1alpha1.ReasonAgentNotReady, `Agent "b" wants the runner image acme/runner:1`,
+			v1alpha1.ReasonAgentNotReady, `Agent "b" has the runner image acme/runner:1`,
 		},
 		"more Agents than fit": {named("fixer", "a00"), with(row(snapshot.MaxAgents)), v1alpha1.ReasonTooManyAgents, "more than 16 other Agents"},
 		"more Secrets than fit": {

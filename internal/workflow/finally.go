@@ -16,7 +16,7 @@ func checkFinally(spec v1alpha1.WorkflowSpec) *snapshot.NotReadyError {
 	whole, part := amounts(*spec.Limits), amounts(*spec.FinallyLimits)
 	for i, field := range []string{"steps", "tokens", "cost", "duration"} {
 		if whole[i] > 0 && part[i] >= whole[i] {
-			return notReady(v1alpha1.ReasonNodeInvalid, "finallyLimits.%s is set aside of limits.%s and leaves nothing of it to the nodes; lower the one or raise the other", field, field)
+			return notReady(v1alpha1.ReasonNodeInvalid, "finallyLimits.%s reserves all of limits.%s and leaves nothing to the other nodes. Lower the first, or raise the second", field, field)
 		}
 	}
 	return nil

@@ -149,7 +149,7 @@ func (v *Version) checkPrices() *snapshot.NotReadyError {
 
 // pricesMissing says that a limit cannot be counted because of a Model.
 func pricesMissing(field, what string) *snapshot.NotReadyError {
-	return notReady(v1alpha1.ReasonPricesMissing, "%s needs to know what %s costs; set spec.prices of that Model, or remove the limit", field, what)
+	return notReady(v1alpha1.ReasonPricesMissing, "%s needs to know what %s costs. Set spec.prices of that Model, or remove the limit", field, what)
 }
 
 // unpricedOf is the same as unpriced, of one node.

@@ -186,7 +186,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		"files of a later node":                   {"order: Sequential\nnodes: [{name: a, agent: shipwright, prompt: x, workspace: {from: b}}, {name: b, agent: shipwright, prompt: x}]", `NodeInvalid: node a: workspace.from names b, which comes later`},
 		"cost of what has no price":               {"limits: {cost: 1USD}\nnodes: [{name: a, agent: freeman, prompt: x}]", `PricesMissing: limits.cost needs to know what Model "free" of Agent "freeman" costs`},
 		"cost of finally":                         {"finallyLimits: {cost: 1USD}\nnodes: [{name: a, agent: freeman, prompt: x}]", `PricesMissing: finallyLimits.cost needs to know`},
-		"finally has all":                         {"limits: {tokens: 1k}\nfinallyLimits: {tokens: 1k}\nnodes: [{name: a, agent: talker, prompt: x}]", `NodeInvalid: finallyLimits.tokens is set aside of limits.tokens and leaves nothing`},
+		"finally has all":                         {"limits: {tokens: 1k}\nfinallyLimits: {tokens: 1k}\nnodes: [{name: a, agent: talker, prompt: x}]", `NodeInvalid: finallyLimits.tokens reserves all of limits.tokens and leaves nothing`},
 		"cost of a node":                          {"nodes: [{name: a, agent: freeman, prompt: x, limits: {cost: 1USD}}]", `PricesMissing: node a: limits.cost needs to know`},
 		"cost of what is nested":                  {"limits: {cost: 1USD}\nnodes: [{name: a, workflow: unpriced}]", `PricesMissing: limits.cost needs to know what Model "free" of Agent "freeman" costs`},
 		"too much":                                {large(), `TooLarge: With the schemas of its Agents it has 974 KiB; at most 900 fit. Shorten the longest prompts, or put nodes into a Workflow of their own: n0 64 KiB, n1 64 KiB, n2 64 KiB`},

@@ -126,7 +126,7 @@ func (p *Program) Prompt(name string, t Turn, v Values) (string, error) {
 		return "", err
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", &Problem{v1alpha1.NodeReasonExpression, fmt.Sprintf("%s: it is empty when the values are in; write some words beside them", at)}
+		return "", &Problem{v1alpha1.NodeReasonExpression, fmt.Sprintf("%s: the text is empty after its expressions are replaced. Write some text beside them", at)}
 	}
 	escaped := template.Literal(text)
 	if len(escaped) > MaxPrompt {

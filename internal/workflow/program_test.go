@@ -219,7 +219,7 @@ nodes: [{name: a, agent: talker, prompt: x}]`})
 		"the end of a loop":           {until(), "ExpressionFailed: node f: loop.until: "},
 		"a prompt that is too long":   {prompt("b", with(big)), `TooLarge: node b: prompt: the text has more than 65536 bytes; 70000 of them are the value of "nodes.a.text"`},
 		"a prompt with escapes":       {prompt("b", with(escapes)), "TooLarge: node b: prompt: it has 80"},
-		"a prompt without a word":     {prompt("e", with("x")), "ExpressionFailed: node e: prompt: it is empty when the values are in"},
+		"a prompt without a word":     {prompt("e", with("x")), "ExpressionFailed: node e: prompt: the text is empty after its expressions are replaced"},
 		"values that are too large":   {given("c", with("", big)), "TooLarge: node c: input: it has 70"},
 		"values of another type":      {given("g", with("")), "ExpressionFailed: node g: input: `topics[0]` must be a string"},
 		"an input that does not fit":  {given("h", with(strings.Repeat("x", 11))), "ExpressionFailed: node h: input: `num` must be at most 10; got 11"},

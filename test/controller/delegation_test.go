@@ -224,7 +224,7 @@ func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
 	if is := of(child("x-node", hash)); is.Status.Attempt == nil || is.Status.Attempt.AgentRevision != hash {
 		t.Errorf("it is %s: %s", succeeded(is), message(is))
 	}
-	if is := of(child("x-lost", strings.Repeat("0", 64))); succeeded(is) != "False Misconfigured" || !strings.Contains(message(is), "is gone (ConfigMap deckhand-00000") {
+	if is := of(child("x-lost", strings.Repeat("0", 64))); succeeded(is) != "False Misconfigured" || !strings.Contains(message(is), "was deleted (ConfigMap deckhand-00000") {
 		t.Errorf("one whose version is gone is %s: %s", succeeded(is), message(is))
 	}
 }

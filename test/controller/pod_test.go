@@ -126,7 +126,7 @@ func TestForeignVolumeIsNeverMounted(t *testing.T) {
 	b.Create(t, foreign)
 	b.crank()
 	b.expect("Unknown Pending")
-	if len(b.pods()) > 0 || !strings.Contains(message(b.get()), foreign.Name+" is not this Run's; delete it") {
+	if len(b.pods()) > 0 || !strings.Contains(message(b.get()), foreign.Name+" exists, but this Run did not create it. Delete it") {
 		t.Errorf("%d pods; message is %q", len(b.pods()), message(b.get()))
 	}
 	foreign.Finalizers = nil
@@ -198,7 +198,7 @@ func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
 	}
 	b.crank()
 	b.expect("Unknown QuotaExceeded")
-	if !strings.Contains(message(b.get()), "no room for the Run's volume") || len(b.pods()) > 0 {
+	if !strings.Contains(message(b.get()), "no room for the volume of the Run") || len(b.pods()) > 0 {
 		t.Errorf("message is %q", message(b.get()))
 	}
 }

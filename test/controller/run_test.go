@@ -269,7 +269,7 @@ func TestFullQuotaIsWaitedFor(t *testing.T) {
 	}
 	b.crank()
 	b.expect("Unknown QuotaExceeded")
-	if !strings.Contains(message(b.get()), "raise it, or wait") {
+	if !strings.Contains(message(b.get()), "Raise it, or wait") {
 		t.Errorf("message is %q", message(b.get()))
 	}
 	if err := b.Admin.Delete(t.Context(), quota); err != nil {

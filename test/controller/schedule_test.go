@@ -270,7 +270,7 @@ func TestANamesake(t *testing.T) {
 	if st := s.get().Status; st.Missed != 1 || st.LastScheduleTime != nil || st.Active != 0 {
 		t.Errorf("the status is %+v", st)
 	}
-	if told := s.told(); !strings.Contains(told, "Warning RunMissed No Run for") || !strings.Contains(told, "the name "+name+" belongs to a Run that this Schedule did not make") {
+	if told := s.told(); !strings.Contains(told, "Warning RunMissed No Run for") || !strings.Contains(told, "the name "+name+" is used by a Run that this Schedule did not create") {
 		t.Errorf("people are told %q", told)
 	}
 	if runs := s.runs(); len(runs) != 1 || runs[0].Spec.Agent != "other" {

@@ -137,7 +137,7 @@ func TestForeignSharedVolumeIsNeverMounted(t *testing.T) {
 			b.Create(t, foreign)
 			b.crank()
 			b.expect("Unknown Pending")
-			if len(b.pods()) > 0 || !strings.Contains(message(b.get()), b.claim+" is not this Run's; delete it") {
+			if len(b.pods()) > 0 || !strings.Contains(message(b.get()), b.claim+" exists, but this Run did not create it. Delete it") {
 				t.Errorf("%d pods; message is %q", len(b.pods()), message(b.get()))
 			}
 			b.erase(foreign)
@@ -160,7 +160,7 @@ func TestWorkOfOthersThatIsGoneIsNotBegunAgain(t *testing.T) {
 	b.child("test")
 	b.crank()
 	b.expect("False PodLost")
-	if n := len(b.claims()); n != 0 || !strings.Contains(message(b.get()), "that other Runs of the workflow had begun to change") {
+	if n := len(b.claims()); n != 0 || !strings.Contains(message(b.get()), "that other Runs of the workflow had changed") {
 		t.Errorf("%d claims; message is %q", n, message(b.get()))
 	}
 }

@@ -38,7 +38,7 @@ func TestClaimIsDeletedUnderARun(t *testing.T) {
 	run := p.changes(p.run("slow-changer"))
 	p.deletes(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.VolumeClaim)
 	p.deletes(&corev1.Pod{}, "slow-changer-1")
-	want := "PersistentVolumeClaim " + run.Status.Attempt.VolumeClaim + " was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again"
+	want := "PersistentVolumeClaim " + run.Status.Attempt.VolumeClaim + " was deleted with the files and the journal. The agent had already changed something, so the Run is not started again"
 	if got := message(p.ends(run, "False PodLost")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
 	}
@@ -75,7 +75,7 @@ func TestVersionIsDeletedUnderARun(t *testing.T) {
 	p.deletes(&v1alpha1.Agent{}, "slow-changer")
 	p.deletes(&corev1.ConfigMap{}, version)
 	p.deletes(&corev1.Pod{}, "slow-changer-1")
-	want := "The version of Agent slow-changer that this Run started with is gone (ConfigMap " + version + "); create another Run"
+	want := "The revision of Agent slow-changer that this Run started with was deleted (ConfigMap " + version + "). Create a new Run"
 	if got := message(p.ends(run, "False Misconfigured")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
 	}

@@ -209,7 +209,7 @@ nodes:
 		}
 		s.settles(run, want)
 	}
-	s.has("the message", message(s.runs["lost"]), "Node boat failed, reason RunDeleted", "deleted before it had ended")
+	s.has("the message", message(s.runs["lost"]), "Node boat failed, reason RunDeleted", "deleted before it finished")
 	s.graph("lost", "boat Failed RunDeleted", "harbor NotReached NodeFailed", "search Succeeded")
 	s.graph("spared", "boat Failed RunDeleted", "harbor Succeeded")
 	s.once("search-NodeFailed", "without-it")

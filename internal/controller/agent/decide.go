@@ -79,13 +79,13 @@ func durable(a *v1alpha1.Agent) metav1.Condition {
 			Type:    v1alpha1.ConditionDurable,
 			Status:  metav1.ConditionTrue,
 			Reason:  v1alpha1.ReasonVolumeDurability,
-			Message: "Files and journal live on a claim of the Run: a Run whose pod is lost goes on where it stood",
+			Message: "Files and journal are on a PersistentVolumeClaim of the Run: after a lost pod, the next attempt resumes",
 		}
 	}
 	return metav1.Condition{
 		Type:    v1alpha1.ConditionDurable,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonPodDurability,
-		Message: "Files and journal live in the pod: a Run whose pod is lost starts again only if it had changed nothing, else it ends with reason PodLost; workspace: {durability: Volume} makes it go on where it stood",
+		Message: "Files and journal are in the pod: a Run whose pod is lost starts again only if it had changed nothing, otherwise it ends with reason PodLost. Set spec.workspace.durability to Volume, so that it resumes",
 	}
 }

@@ -59,7 +59,7 @@ func TestContainersThatDoNotStart(t *testing.T) {
 		reason, says              string
 	}{
 		"an image of a sandbox that is no name":     {"sandbox", "InvalidImageName", "", v1alpha1.ReasonInvalidImage, "sandbox.image of the Agent"},
-		"an image of a server that is no name":      {"mcp-issues", "InvalidImageName", "", v1alpha1.ReasonInvalidImage, "stdio.image of the Toolset"},
+		"an image of a server that is no name":      {"mcp-issues", "InvalidImageName", "", v1alpha1.ReasonInvalidImage, "spec.stdio.container.image of the Toolset"},
 		"an image of a sandbox that is not there":   {"sandbox", "ImagePullBackOff", "not found", v1alpha1.ReasonImagePulling, "cannot be pulled yet"},
 		"a server whose Secret is missing":          {"mcp-issues", "CreateContainerConfigError", `secret "issues" not found`, v1alpha1.ReasonSecretMissing, `secret "issues" not found`},
 		"a server that has a Secret without a key":  {"mcp-issues", "CreateContainerConfigError", "couldn't find key token in Secret team-a/issues", v1alpha1.ReasonSecretMissing, "couldn't find key token"},

@@ -152,7 +152,7 @@ func (r *Reconciler) takenClaim(ctx context.Context, w world, claim *corev1.Pers
 // foreignClaim waits for somebody to take away what has the name of a Run's
 // claim: what is on it is not to be believed.
 func foreignClaim(w world) plan {
-	return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is not this Run's; delete it, and the Run goes on", w.run.Status.Attempt.VolumeClaim))
+	return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s exists, but this Run did not create it. Delete it; the Run then continues", w.run.Status.Attempt.VolumeClaim))
 }
 
 // refusedClaim says what follows when the cluster refuses a claim.
@@ -164,13 +164,13 @@ func refusedClaim(w world, err error) (plan, bool) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
 	case strings.Contains(text, "exceeded quota"):
-		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the Run's volume; raise it, or wait for other claims to go: "+text), true
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the volume of the Run. Raise it, or delete other PersistentVolumeClaims: "+text), true
 	case apierrors.IsForbidden(err), strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"):
-		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the Run's volume; change workspace of the Agent, or the policy: "+text), true
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the volume of the Run. Change spec.workspace of the Agent, or the policy: "+text), true
 	case apierrors.IsInvalid(err):
-		return failure(v1alpha1.ReasonMisconfigured, "The Run's volume is invalid; correct workspace of the Agent: "+text), true
+		return failure(v1alpha1.ReasonMisconfigured, "The volume of the Run is invalid. Correct spec.workspace of the Agent: "+text), true
 	}
-	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the Run's volume: "+text), true
+	return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the volume of the Run: "+text), true
 }
 
 // claimDeleted reports whether the claim of the current attempt is not there, or is
@@ -189,11 +189,11 @@ func volumeLost(w world) (plan, bool) {
 	case !w.claimDeleted():
 		return plan{}, false
 	case w.filesLost:
-		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files that other Runs of the workflow had begun to change; the work is not started on an empty one", a.VolumeClaim)), true
+		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with files that other Runs of the workflow had changed, so the Run does not start with an empty one", a.VolumeClaim)), true
 	case a.Number == 1 || !w.effects():
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted, and with it the files and the journal; the work had begun to change things, so it is not started again", a.VolumeClaim)), true
+	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with the files and the journal. The agent had already changed something, so the Run is not started again", a.VolumeClaim)), true
 }
 
 // volumeLeaves waits until a claim that is being deleted is gone, because the next one
@@ -202,7 +202,7 @@ func volumeLeaves(w world) (plan, bool) {
 	if w.claim == nil || w.claim.DeletionTimestamp == nil {
 		return plan{}, false
 	}
-	p := retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is being deleted; once it is gone, the Run goes on with a new one", w.claim.Name))
+	p := retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is being deleted. The Run then continues with a new one", w.claim.Name))
 	if !p.settles() {
 		p.remove = present(w.pods)
 	}

@@ -90,7 +90,7 @@ func expired(w world) (plan, bool) {
 	if d == 0 || w.now.Before(w.run.CreationTimestamp.Add(d)) {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("Not done within limits.deadline, %s after its creation; raise it, or create another Run", d)), true
+	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", d)), true
 }
 
 // stopGrace is how long a runner has to reach a safe point once told to stop.
@@ -135,7 +135,7 @@ func unguarded(w world) (plan, bool) {
 	if w.unguarded == "" || w.pod() != nil {
 		return plan{}, false
 	}
-	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster lacks "+w.unguarded+"; install Deckhand's chart again, or apply config/policy", guardInterval), true
+	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster does not have "+w.unguarded+". Install the chart of Deckhand again, or apply config/policy", guardInterval), true
 }
 
 // unreadable waits for an operator that can read the revision of the Run, or fails the
@@ -173,7 +173,7 @@ func oversized(w world) (plan, bool) {
 	if size <= maxTask {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten the prompt and the parameters, or put long material into files", size, maxTask)), true
+	return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten spec.prompt and spec.input, or move long texts into files of the workspace", size, maxTask)), true
 }
 
 func unclaimed(w world) (plan, bool) {

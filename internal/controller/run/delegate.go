@@ -41,7 +41,7 @@ func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error
 			return r.declined(ctx, w, p, err)
 		}
 	}
-	return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are taken by Runs that are not of this one; delete these", strings.Join(childNames(w.run, p.asked.ID), " and ")), maxRefusedWait), nil
+	return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(childNames(w.run, p.asked.ID), " and ")), maxRefusedWait), nil
 }
 
 var errTaken = errors.New("another Run has the name")
@@ -88,9 +88,9 @@ func refusedChild(w world, p plan, err error) (plan, bool) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true
 	case strings.Contains(text, "exceeded quota"):
-		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run; raise it, or delete Runs that are finished: "+text, task.MaxMessage), quotaInterval), true
+		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval), true
 	}
-	message := task.Cut("The cluster takes no such Run: "+text, task.MaxMessage)
+	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)
 	pod := w.pod()
 	if !alive(pod) {
 		if age := w.now.Sub(reportedAt(w)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead

@@ -17,7 +17,7 @@ func overrun(w world) (plan, bool) {
 	if began(w).IsZero() || w.version == nil || awaitsOthers(w) || w.now.Before(givenUp(w)) {
 		return plan{}, false
 	}
-	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("Ran for longer than limits.duration, %s, and did not end by itself", w.limits().duration())), true
+	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("The Run exceeded limits.duration (%s), and the runner did not end it. Raise limits.duration and create a new Run", w.limits().duration())), true
 }
 
 // givenUp is when a runner that does not end by itself is given up. How long it

@@ -22,7 +22,7 @@ func unfit(w world) (plan, bool) {
 	}
 	spec, takes := w.run.Spec, snapshot.InputSchemaOf(w.version.Snapshot.Agent)
 	if size := len(inputOf(spec)); size > maxInput {
-		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxInput)), true
+		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)), true
 	}
 	if err := schema.Validate(takes, given(spec, w.version.Snapshot.Agent)); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true

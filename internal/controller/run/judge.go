@@ -63,7 +63,7 @@ func verdictOfPod(pod *corev1.Pod) verdict {
 		return ground(why)
 	}
 	if pod.Status.Reason == "DeadlineExceeded" {
-		return verdict{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod outlived its deadline, which follows limits.duration and, where the agent may ask people, limits.wait"}
+		return verdict{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod exceeded its deadline, which is limits.duration plus, if the agent may ask users, limits.wait"}
 	}
 	if v, is := verdictOfBefore(pod); is {
 		return v
@@ -164,7 +164,7 @@ func judge(w world, v verdict) plan {
 // unrepeatable settles work that may have changed something: what it did died
 // with the pod's journal, so another attempt might do it again.
 func unrepeatable(v verdict) plan {
-	const why = "The work had begun to change things and its journal was lost with the pod, so it is not started again"
+	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
 	switch v.charge {
 	case chargeFailure:
 		return failure(v.reason, sentence(why, v.message))
@@ -187,7 +187,7 @@ func exhausted(w world, v verdict) (plan, bool) {
 	case v.charge == chargeFailure && failures >= budget:
 		return failure(v1alpha1.ReasonAttemptsExhausted, fmt.Sprintf("%d attempts failed, the last with %s: %s", failures+1, v.reason, v.message)), true
 	case v.charge == chargeGround && disruptions >= budget:
-		return failure(v1alpha1.ReasonDisruptionsExhausted, fmt.Sprintf("Disrupted %d times, the last time: %s", disruptions+1, v.message)), true
+		return failure(v1alpha1.ReasonDisruptionsExhausted, fmt.Sprintf("%d attempts were lost to infrastructure, the last because %s", disruptions+1, v.message)), true
 	}
 	return plan{}, false
 }

@@ -130,7 +130,7 @@ func (r *Reconciler) version(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	if v != nil && (v.Hash == a.AgentRevision || untouched) {
 		return v, "", err
 	}
-	return nil, fmt.Sprintf("The version of Agent %s that this Run started with is gone (ConfigMap %s); create another Run", run.Spec.Agent, snapshot.Name(a.AgentRevision)), err
+	return nil, fmt.Sprintf("The revision of Agent %s that this Run started with was deleted (ConfigMap %s). Create a new Run", run.Spec.Agent, snapshot.Name(a.AgentRevision)), err
 }
 
 // stored is a version kept in its ConfigMap; nil: it is not there, or not what

@@ -26,5 +26,5 @@ func (r *Reconciler) frozen(ctx context.Context, run *v1alpha1.Run) (*snapshot.V
 	if v != nil || err != nil {
 		return v, "", err
 	}
-	return nil, fmt.Sprintf("The version of Agent %s that this Run is for is gone (ConfigMap %s); create another Run of the workflow", run.Spec.Agent, snapshot.Name(hash)), nil
+	return nil, fmt.Sprintf("The revision of Agent %s that this Run was created for was deleted (ConfigMap %s). Create a new Run of the workflow", run.Spec.Agent, snapshot.Name(hash)), nil
 }

@@ -34,17 +34,17 @@ func refused(w world, err error) (plan, bool) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
 	case says("exceeded quota", "failed quota"):
-		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod; raise it, or wait for other work to end: "+text), true
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text), true
 	case says("error looking up service account"):
 		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
 	case denial.IsOwnRights(err):
 		return plan{}, false
 	case apierrors.IsForbidden(err), says("denied the request", "denied request"):
-		return failure(v1alpha1.ReasonAdmissionDenied, "The cluster's admission refused the pod; change podTemplate or sandbox of the Agent, or the policy: "+text), true
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text), true
 	case apierrors.IsInvalid(err):
-		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid; correct podTemplate of the Agent: "+text), true
+		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid. Correct spec.podTemplate of the Agent: "+text), true
 	}
-	return retriedCreate(w, v1alpha1.ReasonPending, "The cluster does not take the pod: "+text), true
+	return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the pod: "+text), true
 }
 
 // retriedCreate waits for room, limits.pending at most, asking again ever less
@@ -67,9 +67,9 @@ func podNameConflict(w world) plan {
 	name := w.run.Status.Attempt.Pod
 	skipped := w.attempt() - w.run.Status.Failures - w.run.Status.Disruptions
 	if skipped > maxConflicts {
-		return failure(v1alpha1.ReasonPodNameConflict, fmt.Sprintf("Pod %s and others before it are not this Run's; delete them, or give the Run another name", name))
+		return failure(v1alpha1.ReasonPodNameConflict, fmt.Sprintf("Pod %s and the pods before it belong to other owners. Delete them, or create the Run with another name", name))
 	}
-	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s is not this Run's; taking the next name", name), 0)
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s belongs to another owner; the next attempt uses another name", name), 0)
 	p.claim = nextAttempt(w, chargeNone)
 	return p
 }

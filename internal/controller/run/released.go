@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 )
 
 const (
-	toldPaused  = "Paused by spec.desiredState; set it to Running to go on"
-	toldPausing = "Waiting for the runner to reach a safe point, to pause it"
+	toldPaused  = "Paused by spec.desiredState. Set it to Running to resume"
+	toldPausing = "Waiting for the runner to reach a safe point to pause"
 )
 
 func wantsPause(w world) bool { return w.run.Spec.DesiredState == v1alpha1.DesiredPaused }
@@ -85,7 +86,7 @@ func released(w world) (plan, bool) {
 
 // goingOn takes the next attempt of a Run whose runner left on purpose.
 func goingOn(w world) plan {
-	p := waiting(v1alpha1.ReasonStarting, "Going on: there is something to go on with", 0)
+	p := waiting(v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d: the Run resumes", w.attempt()+1), 0)
 	p.claim = nextAttempt(w, chargeNone)
 	p.claim.pendingSince = metav1.NewTime(w.now)
 	return p

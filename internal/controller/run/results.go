@@ -78,7 +78,7 @@ func awaited(w world) string {
 	}
 	switch len(open) {
 	case 0:
-		return "Waiting for the runner to go on with what came of its child Runs"
+		return "Waiting for the runner to read the results of its child Runs"
 	case 1:
 		return "Waiting for " + open[0]
 	}
@@ -89,7 +89,7 @@ func awaited(w world) string {
 func unbegun(w world, d delegation) string {
 	agent := untrusted.Line(d.Agent, task.MaxAsker)
 	if _, verdict := shareOf(w, d); verdict == notYet {
-		return fmt.Sprintf("a Run of Agent %s, for which too little is left of limits.tokens or limits.cost while others have their share", agent)
+		return fmt.Sprintf("a Run of Agent %s, which needs more of limits.tokens or limits.cost than is left while other child Runs are active", agent)
 	}
 	return "a Run of Agent " + agent
 }

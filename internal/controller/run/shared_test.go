@@ -241,7 +241,7 @@ func TestAClaimThatIsGoneAndThatOthersHadWorkedOn(t *testing.T) {
 	w := c.world()
 	w.filesLost = true
 	p := decide(w)
-	if p.create != nil || p.reason != v1alpha1.ReasonPodLost || !strings.Contains(p.message, "that other Runs of the workflow had begun to change") {
+	if p.create != nil || p.reason != v1alpha1.ReasonPodLost || !strings.Contains(p.message, "that other Runs of the workflow had changed") {
 		t.Errorf("the plan is %+v", p)
 	}
 }

@@ -142,9 +142,9 @@ func stuck(w world, s *corev1.ContainerStatus) plan {
 	why := sentence(s.State.Waiting.Reason, s.State.Waiting.Message)
 	switch reason := s.State.Waiting.Reason; {
 	case reason == "InvalidImageName":
-		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is no image name; correct %s", s.Image, imageField(s.Name)))
+		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is not an image name. Correct %s", s.Image, imageField(s.Name)))
 	case reason == "ErrImageNeverPull":
-		return failure(v1alpha1.ReasonImagePullFailed, why+"; load the image onto the node, or allow pulling it")
+		return failure(v1alpha1.ReasonImagePullFailed, why+". Load the image onto the cluster node, or allow to pull it")
 	case slices.Contains(noPull, reason):
 		return pulling(w, s, why)
 	case reason == "CreateContainerConfigError" && strings.HasPrefix(s.Name, serverPrefix):
@@ -157,13 +157,13 @@ func stuck(w world, s *corev1.ContainerStatus) plan {
 func imageField(container string) string {
 	switch {
 	case container == sandboxContainer:
-		return "sandbox.image of the Agent"
+		return "spec.sandbox.image of the Agent"
 	case container == installContainer || container == fetchContainer:
 		return "runner.image of the chart"
 	case strings.HasPrefix(container, serverPrefix):
-		return fmt.Sprintf("stdio.image of the Toolset of container %s", container)
+		return fmt.Sprintf("spec.stdio.container.image of the Toolset of container %s", container)
 	}
-	return "podTemplate.runnerImage of the Agent"
+	return "spec.podTemplate.runnerImage of the Agent"
 }
 
 // placed is when a pod got its node: before that no image was asked for.
@@ -180,7 +180,7 @@ func pulling(w world, s *corev1.ContainerStatus, why string) plan {
 	grace := min(pullGrace, w.limits().pending)
 	left := placed(w.pod()).Add(grace).Sub(w.now)
 	if left <= 0 {
-		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s); correct %s, or add imagePullSecrets to podTemplate of the Agent", s.Image, grace, why, imageField(s.Name)))
+		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", s.Image, grace, why, imageField(s.Name)))
 	}
 	limit := "limits.pending"
 	if grace == pullGrace {

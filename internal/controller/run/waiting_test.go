@@ -152,7 +152,7 @@ var waitingStories = map[string]story{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
 			at(4*second, "its Agent and its version are deleted", func(c *cluster) {
-				c.version, c.missing = nil, "The version of Agent fixer that this Run started with is gone (ConfigMap fixer-0); create another Run"
+				c.version, c.missing = nil, "The revision of Agent fixer that this Run started with was deleted (ConfigMap fixer-0). Create a new Run"
 			}),
 			at(5*second, "x-1 is evicted", isEvicted(1)),
 		},

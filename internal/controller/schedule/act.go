@@ -110,7 +110,7 @@ func (r *Reconciler) meet(ctx context.Context, w world, p plan) (plan, error) {
 	case found == nil: // it went in between
 		return p, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("runs").GroupResource(), name, errOld)
 	case !isOf(w.schedule, found):
-		return p.missing(p.due, fmt.Sprintf("the name %s belongs to a Run that this Schedule did not make; delete that, or rename one of them", name)), nil
+		return p.missing(p.due, fmt.Sprintf("the name %s is used by a Run that this Schedule did not create. Delete that Run, or rename one of them", name)), nil
 	}
 	return p, nil
 }

@@ -89,12 +89,12 @@ func TestWhatIsNoTime(t *testing.T) {
 		"an hour that is not there":  {"0 25 * * *", "", []string{"end of range (25) above maximum (23)", right}},
 		"a word that is none":        {"@nightly", "", []string{"unrecognized descriptor: @nightly", right}},
 		"nothing":                    {"  ", "", []string{"empty", right}},
-		"a part that is empty":       {", * * * *", "", []string{"never", right}},
+		"a part that is empty":       {", * * * *", "", []string{"no time matches", right}},
 		"a zone in the text":         {"TZ=UTC 0 3 * * *", "", []string{"it names a time zone"}},
 		"a zone and nothing else":    {"CRON_TZ=UTC", "", []string{"it names a time zone"}},
 		"an interval":                {"@every 1h", "", []string{"@every has no fixed times"}},
 		"a zone that is not there":   {"@daily", "Europe/Berln", []string{`spec.timeZone "Europe/Berln" cannot be read: unknown time zone Europe/Berln; write the name of a time zone: Europe/Berlin`}},
-		"the operator's own zone":    {"@daily", "Local", []string{"the operator's own", "Europe/Berlin"}},
+		"the operator's own zone":    {"@daily", "Local", []string{"Local is the time zone of the operator", "Europe/Berlin"}},
 		"a zone outside of the list": {"@daily", "../../etc/passwd", []string{"spec.timeZone"}},
 	}
 	for name, tc := range cases {

@@ -32,7 +32,7 @@ func decide(w world) plan {
 	}
 	p := plan{
 		prune: surplus(w),
-		ready: metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Makes Runs at the times of " + timesOf(w.schedule)},
+		ready: metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Creates Runs at the times of " + timesOf(w.schedule)},
 	}
 	if w.calendar != nil {
 		p.handled = w.base()
@@ -89,7 +89,7 @@ func suspended(w world, p plan) (plan, bool) {
 	}
 	p.handled = time.Time{}
 	p.ready.Reason = v1alpha1.ReasonSuspended
-	p.ready.Message = "Makes no Runs while spec.suspend is true, and none later for the times that pass"
+	p.ready.Message = "spec.suspend is true: no Runs are created, also not later for the times that pass"
 	return p, true
 }
 

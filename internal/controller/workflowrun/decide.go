@@ -95,12 +95,12 @@ func overdue(w world) (plan, bool) {
 }
 
 func toldDeadline(w world) string {
-	return fmt.Sprintf("Not done within limits.deadline, %s after its creation; raise it, or create another Run", deadline(w).Sub(w.run.CreationTimestamp.Time))
+	return fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", deadline(w).Sub(w.run.CreationTimestamp.Time))
 }
 
 const (
 	toldStopped = "Stopped by spec.desiredState"
-	toldPaused  = "Paused by spec.desiredState; set it to Running to go on"
+	toldPaused  = "Paused by spec.desiredState. Set it to Running to resume"
 )
 
 func canceled(w world) (plan, bool) {
@@ -117,7 +117,7 @@ func unguarded(w world) (plan, bool) {
 	if w.unguarded == "" || w.begun() {
 		return plan{}, false // children wait for them themselves
 	}
-	return waiting(v1alpha1.ReasonPending, "No Run is made while the cluster lacks "+w.unguarded+"; install Deckhand's chart again, or apply config/policy", guardInterval), true
+	return waiting(v1alpha1.ReasonPending, "No child Run is created while the cluster does not have "+w.unguarded+". Install the chart of Deckhand again, or apply config/policy", guardInterval), true
 }
 
 func held(w world) (plan, bool) {
@@ -192,7 +192,7 @@ func unfit(w world) (plan, bool) {
 		return plan{}, false
 	}
 	if size := len(given(w.run)); size > maxInput {
-		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Put long material into files", size, maxInput)), true
+		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)), true
 	}
 	if _, err := w.program.Input(given(w.run)); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Workflow %s: %v; create another Run", w.run.Spec.Workflow, err)), true

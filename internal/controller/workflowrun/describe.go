@@ -27,7 +27,7 @@ func (t *turn) describe(next graph.Next, p *progress) outcome.Outcome {
 	case len(p.pending) > 0:
 		return say(v1alpha1.ReasonAwaitingApproval, answer.PendingMessage(t.run.Name, p.pending, answer.FinalNames(t.decisions)))
 	case p.result != nil:
-		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Winding up, to end with reason %s: %s", p.result.Reason, at))
+		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Ending with reason %s: %s", p.result.Reason, at))
 	}
 	if reason, message := t.allWait(next); reason != "" {
 		return say(reason, message)

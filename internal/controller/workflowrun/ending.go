@@ -40,11 +40,11 @@ func (t *turn) ending() (reason, message string) {
 
 // spent says that a limit is used up.
 func (t *turn) spent(d dimension) string {
-	text := fmt.Sprintf("Its Runs used %s, and %s leaves them %s", fields[d].text(t.main.used[d]), fields[d].name, fields[d].text(max(t.main.limit[d], 0)))
+	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", fields[d].text(t.main.used[d]), fields[d].name, fields[d].text(max(t.main.limit[d], 0)))
 	if t.finally.bounded[d] && len(t.version.Spec.Finally) > 0 {
-		text += fmt.Sprintf(" beside %s for finally", fields[d].text(t.finally.limit[d]))
+		text += fmt.Sprintf(", besides %s for finally", fields[d].text(t.finally.limit[d]))
 	}
-	return text + "; raise it, or create another Run"
+	return text + ". Raise it and create a new Run"
 }
 
 // foreseen is how the Run is going to end, as far as that is known: it stays so.
@@ -84,7 +84,7 @@ func (t *turn) finished(r v1alpha1.Result) (outcome.Outcome, *v1alpha1.Result) {
 	output, err := t.program.Output(t.mind.known())
 	if err != nil {
 		r.Reason = v1alpha1.ReasonInvalidOutput
-		r.Message = task.Cut(fmt.Sprintf("The output cannot be worked out: %v%s%s", err, between, r.Message), task.MaxMessage)
+		r.Message = task.Cut(fmt.Sprintf("The output cannot be computed: %v%s%s", err, between, r.Message), task.MaxMessage)
 		return outcome.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
 	}
 	r.Reason, r.Output = v1alpha1.ReasonFinished, string(output)

@@ -268,13 +268,13 @@ func (m *mind) why(node string, s graph.Status) string {
 	}
 	switch s.Reason {
 	case v1alpha1.NodeReasonLost:
-		return "a Run of it was deleted before it had ended"
+		return "one of its Runs was deleted before it finished"
 	case v1alpha1.NodeReasonTooManyItems:
-		return "more items than one node, or one Run, may have: 500"
+		return "forEach.items has more items than a node, or a Run, may have (500)"
 	case v1alpha1.ReasonIterationLimit:
 		return fmt.Sprintf("loop.until was not true after %d iterations; raise loop.maxIterations, or ask for less", s.Started)
 	case v1alpha1.ReasonDenied:
 		return m.denied(node)
 	}
-	return "it did not begin"
+	return "it did not start"
 }

@@ -120,7 +120,7 @@ func (m *mind) ask(node string) v1alpha1.PendingRequest {
 	n := m.program.Node(node).Approval
 	text, err := m.program.Message(node, m.known())
 	if err != nil {
-		text = fmt.Sprintf("Its message cannot be worked out (%v). %s", err, n.Message)
+		text = fmt.Sprintf("Its message cannot be computed (%v). %s", err, n.Message)
 	}
 	wait := span(&n.ExpiresAfter)
 	if wait == 0 {

@@ -38,9 +38,9 @@ func refused(err error) (refusal, bool) {
 	case !denial.Is(err), denial.IsOwnRights(err), apierrors.IsNotFound(err):
 		return refusal{}, false // it says nothing about the node: the Run waits
 	case says("exceeded quota", "failed quota"):
-		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run; raise it, or wait for other work to end: " + text}, true
+		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run. Raise it, or wait until other Runs end: " + text}, true
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
 		return refusal{v1alpha1.NodeReasonRefused, "the namespace is being deleted"}, true
 	}
-	return refusal{v1alpha1.NodeReasonRefused, "the cluster refused its Run: " + text}, true
+	return refusal{v1alpha1.NodeReasonRefused, "the API server refused its Run: " + text}, true
 }
