@@ -11,7 +11,7 @@ const module = "github.com/deckhand-dev/deckhand/"
 
 // shared are the packages of internal that operator and runner both use. They know no
 // Kubernetes.
-var shared = []string{"celmacros", "digest", "gomemlimit", "policy", "report", "schema", "template", "weburl"}
+var shared = []string{"celmacros", "clock", "digest", "gomemlimit", "policy", "report", "schema", "template", "weburl"}
 
 func isShared(path string) bool {
 	rest, is := strings.CutPrefix(path, "internal/")

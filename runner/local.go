@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -75,7 +76,7 @@ func (f localFlags) place() place {
 		secrets:   f.secrets,
 		stdout:    os.Stdout,
 		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		now:       clock,
+		now:       clock.Now,
 		reporter: func(place, task.Task, func(error)) (reporter, error) {
 			return nobody{}, nil
 		},

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/internal/gomemlimit"
 	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
@@ -23,7 +24,7 @@ import (
 // exec into the pod must not be able to start a second runner with another task.
 func Main(options ...Option) int {
 	if len(os.Args) == 2 && os.Args[1] == task.LivenessMode {
-		return probe(task.TerminationLog, clock())
+		return probe(task.TerminationLog, clock.Now())
 	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "This program is the first process of a runner pod and nothing else; by hand, use runner-local.")
@@ -68,7 +69,7 @@ func inPod() place {
 		last:      task.TerminationLog,
 		stdout:    os.Stdout,
 		log:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		now:       clock,
+		now:       clock.Now,
 		reporter:  toCluster,
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
 // earlyLock is a lock that is read when the process starts. client-go takes a lease over
@@ -56,5 +58,5 @@ func leaderLock(ctx context.Context, cfg *rest.Config, o Options, lease Lease) (
 	if err != nil {
 		return nil, fmt.Errorf("making the lock of lease %s: %w", leaseName(o), err)
 	}
-	return newEarlyLock(ctx, lock, lease.Duration, clock), nil
+	return newEarlyLock(ctx, lock, lease.Duration, clock.Now), nil
 }

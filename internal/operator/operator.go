@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/controller/decision"
@@ -171,7 +172,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Supply:           o.Supply,
 		Guard:            g,
 		Identity:         identities(mgr.GetClient(), o),
-		Now:              clock,
+		Now:              clock.Now,
 	}
 	if err := fence(mgr, &runs, o); err != nil {
 		return err
@@ -180,15 +181,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	for name, err := range map[string]error{
-		"Model":    model.Setup(mgr, clock),
-		"Toolset":  toolset.Setup(mgr, clock),
-		"Agent":    agent.Setup(ctx, mgr, clock),
-		"Workflow": workflow.Setup(mgr, clock),
-		"Decision": decision.Setup(ctx, mgr, clock),
+		"Model":    model.Setup(mgr, clock.Now),
+		"Toolset":  toolset.Setup(mgr, clock.Now),
+		"Agent":    agent.Setup(ctx, mgr, clock.Now),
+		"Workflow": workflow.Setup(mgr, clock.Now),
+		"Decision": decision.Setup(ctx, mgr, clock.Now),
 		"Run":      run.Setup(ctx, mgr, runs),
 
-		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Now: clock}),
-		"Schedule":          schedule.Setup(mgr, clock),
+		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Now: clock.Now}),
+		"Schedule":          schedule.Setup(mgr, clock.Now),
 	} {
 		if err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", name, err)
@@ -205,7 +206,7 @@ func fence(mgr ctrl.Manager, runs *run.Options, o Options) error {
 	if !o.NetworkPolicies {
 		return nil
 	}
-	f := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock, Log: o.Log.WithName("egress")})
+	f := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock.Now, Log: o.Log.WithName("egress")})
 	if err := mgr.Add(f); err != nil {
 		return fmt.Errorf("adding the sweeper of NetworkPolicies: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
 // label marks simulated nodes; its value is the node's name. The same key is the
@@ -46,7 +48,7 @@ func (n *Node) register(ctx context.Context) error {
 	if _, err := n.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating Node %s: %w", n.options.Name, err)
 	}
-	since := metav1.NewTime(now())
+	since := metav1.NewTime(clock.Now())
 	patch, err := json.Marshal(map[string]any{"status": corev1.NodeStatus{
 		Capacity: capacity(), Allocatable: capacity(),
 		Conditions: []corev1.NodeCondition{{
@@ -72,7 +74,7 @@ const (
 
 // renew renews the lease, by which the control plane knows that the node is alive.
 func (n *Node) renew(ctx context.Context) error {
-	leases, at, seconds := n.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease), metav1.NewMicroTime(now()), leaseSeconds
+	leases, at, seconds := n.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease), metav1.NewMicroTime(clock.Now()), leaseSeconds
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: n.options.Name},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.options.Name, LeaseDurationSeconds: &seconds, RenewTime: &at},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -63,7 +64,7 @@ func (p *pod) live(ctx context.Context) {
 
 // work takes a pod from Running to its end.
 func (p *pod) work(ctx context.Context) {
-	p.started, p.address = metav1.NewTime(now()), p.node.address()
+	p.started, p.address = metav1.NewTime(clock.Now()), p.node.address()
 	p.patch(ctx, p.running())
 	p.patch(ctx, p.ended(p.run(ctx)))
 }
@@ -147,7 +148,7 @@ func (p *pod) ended(e exit) corev1.PodStatus {
 	}
 	status := p.status(phase, corev1.ConditionFalse)
 	status.ContainerStatuses = p.containers(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: e.code, Message: e.message, StartedAt: p.started, FinishedAt: metav1.NewTime(now()),
+		ExitCode: e.code, Message: e.message, StartedAt: p.started, FinishedAt: metav1.NewTime(clock.Now()),
 	}})
 	return status
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -30,17 +31,17 @@ func (p *pod) runner(ctx context.Context) exit {
 			Token:  func() (string, error) { return "impersonated", nil },
 			Client: &http.Client{Transport: p.identity()},
 		},
-		Now:    now,
+		Now:    clock.Now,
 		Jitter: func(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }, //nolint:gosec // spreads load, keeps no secret
 		Log:    slog.New(slog.DiscardHandler),
 	})
 	defer w.Close()
-	begun := now()
+	begun := clock.Now()
 	progress := task.Progress{Version: task.Version, Attempt: t.Attempt, Model: "simulated"}
 	commit := func() error { return w.Commit(ctx, func() task.Progress { return progress }) }
 	err := commit()
 	if err == nil && wait(ctx, p.node.options.Work(p.seen)) {
-		progress = finished(progress, now().Sub(begun))
+		progress = finished(progress, clock.Now().Sub(begun))
 		err = commit()
 	}
 	return p.exit(ctx, progress, err)

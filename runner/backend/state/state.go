@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/store"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
@@ -32,9 +33,7 @@ func (o Options) clamp() Options {
 	if o.Files == 0 {
 		o.Files = DefaultFiles
 	}
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	return o
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
 // What a Memory holds unless it is told otherwise.
@@ -47,9 +49,7 @@ func NewMemory(o MemoryOptions) *Memory {
 	if o.Keys == 0 {
 		o.Keys = DefaultKeys
 	}
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	return &Memory{opts: o, values: map[string]Value{}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
@@ -49,9 +50,7 @@ func New(kv KV, o Options) *Store {
 	if o.File == 0 {
 		o.File = DefaultFile
 	}
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	return &Store{kv: kv, file: o.File, now: o.Now, seed: maphash.MakeSeed()}
 }
 

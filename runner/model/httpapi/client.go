@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
 // The timeouts of a Client unless Options say otherwise.
@@ -58,9 +60,7 @@ func New(o Options) *Client {
 	if o.Transport == nil {
 		o.Transport = transport()
 	}
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	return &Client{Options: o, http: &http.Client{Transport: o.Transport, CheckRedirect: refuseRedirect}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -50,9 +51,7 @@ var _ session.Store = (*Store)(nil)
 func New(o Options) *Store {
 	o.Sessions = cmp.Or(o.Sessions, DefaultSessions)
 	o.Bytes = cmp.Or(o.Bytes, DefaultBytes)
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	return &Store{opts: o, sessions: map[string]*kept{}}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
@@ -45,9 +46,7 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	if o.Client == nil {
 		o.Client = auth.NewClient()
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -51,9 +52,7 @@ type Router struct {
 
 // New is a Router over targets, the preferred first.
 func New(targets []Target, o Options) *Router {
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	return &Router{targets: targets, now: o.Now, cooldown: cmp.Or(o.Cooldown, DefaultCooldown)}
 }
 

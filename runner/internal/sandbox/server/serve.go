@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/cgroup"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
@@ -99,7 +100,7 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 	}
 	s := &server{
 		options: o, commands: newCommands(), memory: cgroup.Find(cgroup.Root),
-		null: null, now: clock, stderr: stderr, tried: make(chan struct{}),
+		null: null, now: clock.Now, stderr: stderr, tried: make(chan struct{}),
 	}
 	s.sessions = &sessions{commands: s.commands}
 	proxy, protect := "", ""

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -43,9 +44,7 @@ type Options struct {
 
 // Client is base as it speaks for a Toolset.
 func Client(base *http.Client, o Options) *http.Client {
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	if o.Learn == nil {
 		o.Learn = func(redact.Secret) {}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
@@ -70,9 +71,7 @@ const maxFailures = 5
 
 func (o Options) withDefaults() Options {
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, DefaultConnectTimeout)
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}

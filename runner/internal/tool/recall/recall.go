@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -54,9 +55,7 @@ type in struct {
 
 // New makes the tool.
 func New(o Options) tool.Tool {
-	if o.Now == nil {
-		o.Now = clock
-	}
+	o.Now = clock.Or(o.Now)
 	r := &recaller{o}
 	spec := tool.Spec{
 		Name: Name, Description: strings.TrimSpace(page),

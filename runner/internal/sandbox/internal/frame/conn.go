@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
 // maxMessage bounds a message. It is more than the kernel takes as arguments
@@ -117,7 +119,7 @@ func ReadCredit(f Frame) (int, error) {
 func (c *Conn) Within(d time.Duration) {
 	var until time.Time
 	if d > 0 {
-		until = clock().Add(d)
+		until = clock.Now().Add(d)
 	}
 	_ = c.SetDeadline(until) // fails only on a connection that fails anyway
 }

@@ -1,6 +1,0 @@
-package operator
-
-import "time"
-
-// clock is the real one; tests wind their own.
-func clock() time.Time { return time.Now() }

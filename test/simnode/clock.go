@@ -1,5 +1,0 @@
-package simnode
-
-import "time"
-
-func now() time.Time { return time.Now() }
