@@ -7,6 +7,25 @@
 // system, nor of ssh), no redirect is followed, and neither memory nor time
 // without a bound is spent on an answer. Of go-git come the formats.
 //
+// The transports of go-git v5.19.3 (below plumbing/transport) do not keep these
+// bounds:
+//
+//   - Over HTTP a push is written into a buffer before it is sent
+//     (http/receive_pack.go:42), over ssh it is not: 384 MiB for a pack of 256 MiB.
+//     Here the pack is streamed, and at most 1 MiB of it is in memory.
+//   - ssh connects through proxy.Dial (ssh/common.go:192), which reads ALL_PROXY,
+//     with a context of its own (ssh/common.go:161) and no dialer to replace it. So
+//     a server may be silent for ever, and ctx does not end the login.
+//   - What an ssh server tells of its refs is read without a limit
+//     (internal/common/common.go:187), into which no reader can be put; of its
+//     standard error the first line is returned after up to 10 s, and only as a text.
+//   - The error line of a server loses its type (internal/common/common.go:488), by
+//     which a refusal is told from a broken connection.
+//
+// Over HTTP a RoundTripper could keep the other bounds, and the pack of a clone can
+// be bounded before it is indexed. But a transport for clones over HTTP alone would
+// take the place of none here: push and ssh need all of its code.
+//
 // A [Store] is a bare repository in a directory that only the runner sees.
 // [Remote.Clone] fills it, [Store.CheckOut] copies a commit out of it,
 // [Store.Snapshot] makes a tree of what has become of the copy, [Store.Commit] a
