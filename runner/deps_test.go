@@ -70,7 +70,8 @@ var mayImport = map[string][]string{
 	"internal/schema":            {},
 	"runner/tool":                {"runner/step", "internal/schema"},
 	"runner/backend":             {},
-	"runner/internal/journal":    {"runner/step", "runner/internal/compaction"},
+	"runner/internal/journal":    {"runner/step"},
+	"runner/internal/state":      {"runner/step", "runner/internal/journal", "runner/internal/compaction"},
 	"runner/internal/compaction": {"runner/step", "runner/model"},
 	"runner/internal/loopdetect": {"runner/step"},
 	"runner/task":                {"runner/step", "runner/model"},
@@ -88,7 +89,7 @@ var mayImport = map[string][]string{
 	"runner/events":              {"runner/internal/pubsub", "runner/step", "runner/task", "runner/internal/redact"},
 	"internal/report":            {"runner/task"},
 	"runner/internal/engine": {
-		"runner/step", "runner/model", "runner/tool", "runner/internal/journal",
+		"runner/step", "runner/model", "runner/tool", "runner/internal/journal", "runner/internal/state",
 		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "internal/digest",
 	},
 }

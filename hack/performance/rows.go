@@ -113,7 +113,7 @@ var tables = map[string][]row{
 	},
 	"rest": {
 		{what: "a record in the journal, fsync included", of: metric{"runner/internal/journal", "Append", "ns/op"}, as: "ns"},
-		{what: "reading a journal of 1,000 steps of 20 KB", of: metric{"runner/internal/journal", "Replay", "ns/op"}, as: "ns"},
+		{what: "reading a journal of 1,000 steps of 20 KB", of: metric{"runner/internal/state", "Replay", "ns/op"}, as: "ns"},
 		{what: "redaction", of: metric{"runner/internal/redact", "String", "MB/s"}, as: "MB/s"},
 		{what: "Grep over 5,000 files of 4 KiB, an expression", of: metric{"runner/internal/backend/disk", "Grep/expression", "ns/op"}, as: "ns"},
 		{what: "a page of the web as Markdown", of: metric{"runner/internal/tool/web/page", "Read", "MB/s"}, as: "MB/s"},

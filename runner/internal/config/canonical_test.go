@@ -24,6 +24,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -149,7 +150,7 @@ func (f *fixer) attempt(turns ...[]string) engine.Outcome {
 // results are what the model has read after its calls.
 func (f *fixer) results() []string {
 	f.t.Helper()
-	book, err := journal.Replay(f.journal.Read())
+	book, err := state.Replay(f.journal.Read())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -503,7 +504,7 @@ func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing
 // opening is the first that the agent is told.
 func (f *fixer) opening() string {
 	f.t.Helper()
-	book, err := journal.Replay(f.journal.Read())
+	book, err := state.Replay(f.journal.Read())
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -119,17 +120,17 @@ func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journa
 // asks returns what people are asked already of what is wanted, or records that
 // they are asked something new. One that was used up is not asked again, so its
 // id belongs to one decision.
-func (s *session) asks(want journal.Request) (journal.Asked, error) {
+func (s *session) asks(want journal.Request) (state.Asked, error) {
 	free, known := s.asked(want)
 	if known != nil {
 		return *known, nil
 	}
 	want.ID = free
 	if !s.CanAsk {
-		return journal.Asked{Request: want}, nil
+		return state.Asked{Request: want}, nil
 	}
 	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
-		return journal.Asked{}, fmt.Errorf("recording a request: %w", err)
+		return state.Asked{}, fmt.Errorf("recording a request: %w", err)
 	}
 	_, known = s.asked(want)
 	return *known, nil
@@ -137,37 +138,35 @@ func (s *session) asks(want journal.Request) (journal.Asked, error) {
 
 // asked is what people were asked about a call that is what is wanted; nil:
 // nothing, and free is what to call it then.
-func (s *session) asked(want journal.Request) (free string, known *journal.Asked) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.book.Session(s.name)
-	requests := st.Requests[want.CallID]
-	for _, q := range requests {
-		if q.Digest == want.Digest && q.Source == want.Source && slices.Equal(q.Groups, want.Groups) && !q.Spent {
-			known = &q
+func (s *session) asked(want journal.Request) (free string, known *state.Asked) {
+	s.state.ViewSession(s.name, func(now *state.Session) {
+		requests := now.Requests[want.CallID]
+		for _, q := range requests {
+			if q.Digest == want.Digest && q.Source == want.Source && slices.Equal(q.Groups, want.Groups) && !q.Spent {
+				known = &q
+			}
 		}
-	}
-	return freeID(want.CallID, want.Digest, requests, st.Answers), known
+		free = freeID(want.CallID, want.Digest, requests, now.Answers)
+	})
+	return free, known
 }
 
 // freeID returns an id for a new request about a call, which no request had and no
 // decision named before. The id of a request for approval ends in the digest of what
 // would be called; a question has none.
-func freeID(call, sum string, asked []journal.Asked, answered map[string]journal.Decision) string {
+func freeID(call, sum string, asked []state.Asked, answered map[string]journal.Decision) string {
 	for n := len(asked); ; n++ {
 		id := requestID(call, n, sum)
 		_, taken := answered[id]
-		if !taken && !slices.ContainsFunc(asked, func(q journal.Asked) bool { return q.ID == id }) {
+		if !taken && !slices.ContainsFunc(asked, func(q state.Asked) bool { return q.ID == id }) {
 			return id
 		}
 	}
 }
 
 // decision is what a person decided on a request, if they did.
-func (s *session) decision(request string) (journal.Decision, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, decided := s.book.Session(s.name).Answers[request]
+func (s *session) decision(request string) (d journal.Decision, decided bool) {
+	s.state.ViewSession(s.name, func(now *state.Session) { d, decided = now.Answers[request] })
 	return d, decided
 }
 

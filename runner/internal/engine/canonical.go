@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -63,10 +64,9 @@ func (j *job) canonical(ctx context.Context, args json.RawMessage) (json.RawMess
 }
 
 // judged is the canonical form with which a call was judged or begun already.
-func (s *session) judged(call, written string) (json.RawMessage, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.book.Session(s.name).Canonical(call, written)
+func (s *session) judged(call, written string) (args json.RawMessage, known bool) {
+	s.state.ViewSession(s.name, func(now *state.Session) { args, known = now.Canonical(call, written) })
+	return args, known
 }
 
 // resolve asks the tool for the canonical form, for no longer than it may take.

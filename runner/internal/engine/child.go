@@ -9,6 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -43,16 +44,16 @@ func (j *job) commission(ctx context.Context, d tool.Delegation) (tool.Result, e
 
 // delegated is what a call asks for, recorded before anybody is shown it, or what
 // is wrong with it.
-func (s *session) delegated(d tool.Delegation) (journal.Asked, *tool.Error, error) {
+func (s *session) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
 	if asked, known := s.commissioned(d.Call); known {
 		return asked, nil, nil
 	}
 	args, err := digest.Canonical(d.Input)
 	switch {
 	case err != nil:
-		return journal.Asked{}, &tool.Error{Message: fmt.Sprintf(resultAmbiguous, err)}, nil
+		return state.Asked{}, &tool.Error{Message: fmt.Sprintf(resultAmbiguous, err)}, nil
 	case len(args) > task.MaxDelegated:
-		return journal.Asked{}, &tool.Error{
+		return state.Asked{}, &tool.Error{
 			Message: fmt.Sprintf(resultInputLarge, len(args), d.Agent, task.MaxDelegated), Recommendations: []string{adviceShorter},
 		}, nil
 	}
@@ -60,36 +61,32 @@ func (s *session) delegated(d tool.Delegation) (journal.Asked, *tool.Error, erro
 		ID: s.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
 		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
 	}}); err != nil {
-		return journal.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
+		return state.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
 	}
 	asked, _ := s.commissioned(d.Call)
 	return asked, nil, nil
 }
 
 // commissioned is the child Run that a call has asked for, if it has.
-func (s *session) commissioned(call string) (journal.Asked, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.book.Session(s.name).Delegated(call)
+func (s *session) commissioned(call string) (asked state.Asked, known bool) {
+	s.state.ViewSession(s.name, func(now *state.Session) { asked, known = now.Delegated(call) })
+	return asked, known
 }
 
 // freeFor names what a call asks for as nothing is named that was asked about it.
-func (s *session) freeFor(call string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return freeID(call, "", s.book.Session(s.name).Requests[call], nil)
+func (s *session) freeFor(call string) (id string) {
+	s.state.ViewSession(s.name, func(now *state.Session) { id = freeID(call, "", now.Requests[call], nil) })
+	return id
 }
 
 // childOf is how the child Run of a request ended, if it is known.
-func (s *session) childOf(request string) (journal.Child, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, over := s.book.Session(s.name).Children[request]
+func (s *session) childOf(request string) (c journal.Child, over bool) {
+	s.state.ViewSession(s.name, func(now *state.Session) { c, over = now.Children[request] })
 	return c, over
 }
 
 // requestOfChild is what the operator is asked, as it is shown.
-func (s *session) requestOfChild(asked journal.Asked) *request {
+func (s *session) requestOfChild(asked state.Asked) *request {
 	return &request{
 		session: s, errand: forChild, since: asked.Since,
 		Pending: task.Pending{

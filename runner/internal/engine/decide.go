@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -72,10 +73,9 @@ func urgency(d task.Decision) int {
 	return 0
 }
 
-func (r *run) acted(decision string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.book.Acted(decision)
+func (r *run) acted(decision string) (acted bool) {
+	r.state.View(func(now *state.Run) { acted = now.Acted(decision) })
+	return acted
 }
 
 // match is the request that a decision answers, or why it answers none. With
@@ -122,13 +122,12 @@ func (r *run) addressee(d task.Decision) (*request, string) {
 
 // due says whether a request may yet come: of a call that is not answered, or
 // of a limit that is reached.
-func (r *run) due(request string) bool {
+func (r *run) due(request string) (due bool) {
 	if g := r.meter.root.reached(); g != nil && g.extensible() && g.request() == request {
 		return true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.book.Waits(cmp.Or(r.book.CallOf(request), callOf(request)))
+	r.state.View(func(now *state.Run) { due = now.Waits(cmp.Or(now.CallOf(request), callOf(request))) })
+	return due
 }
 
 // kindOf is what a decision is an answer to.

@@ -125,7 +125,7 @@ func TestThePeopleAreWaitedForFirst(t *testing.T) {
 			for what := range strings.FieldsSeq(tc.open) {
 				r.room.open = append(r.room.open, asks(what))
 			}
-			if got := r.state(); got != tc.want {
+			if got := r.waitState(); got != tc.want {
 				t.Errorf("state %q, want %q", got, tc.want)
 			}
 		})

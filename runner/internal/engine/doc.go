@@ -5,7 +5,7 @@
 // rules); what that takes is in ask.go (the model's turn), compact.go (making
 // room for it) and execute.go, job.go and call.go (the tools'). Everything is
 // recorded before it has an effect, and the sessions in memory are nothing but
-// the fold of what was recorded (journal.Book): a session that is resumed is
+// the fold of what was recorded (state.Run): a session that is resumed is
 // therefore the session that was interrupted.
 //
 //	        ┌────────────────────┐

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -65,14 +66,15 @@ type run struct {
 	alive context.Context
 	die   context.CancelFunc
 
-	mu    sync.Mutex // guards the book
-	book  journal.Book
-	meter *meter // nil before the journal is read
+	state *state.Store
+	// restarts is how often this attempt began again in its pod.
+	restarts int
+	meter    *meter // nil before the journal is read
 }
 
 func newRun(c Config) *run {
 	r := &run{Config: c, board: newBoard(c), crew: newCrew(c), gone: make(chan struct{})}
-	r.book.Agent = c.Actor.Agent.Name
+	r.state = state.NewStore(c.Journal, c.Actor.Agent.Name)
 	r.Hold = cmp.Or(c.Hold, defaultHold)
 	if c.Digest == nil {
 		r.Digest = digest.Call
@@ -116,13 +118,13 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	}
 	last := r.root.read().Last
 	r.Events.Emit(r.root.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.Task.Attempt, r.Actor.Agent.Name, last), events.RunStarted{
-		Agent: r.Actor.Agent.Name, Model: r.Actor.Model.Name, Steps: last, Restarts: r.book.Restarts, Limits: r.Task.Limits,
+		Agent: r.Actor.Agent.Name, Model: r.Actor.Model.Name, Steps: last, Restarts: r.restarts, Limits: r.Task.Limits,
 	})
 	return r.root.work(ctx)
 }
 
 // responds returns once the locks of board, crew, meter and clock are free. Those of
-// the book and the room are held while the journal is written.
+// the state and the room are held while the journal is written.
 func (r *run) responds() {
 	r.board.state()
 	r.crew.busy()
@@ -133,20 +135,17 @@ func (r *run) responds() {
 // task say. The Run's own tools are told on the way what succeeded before.
 func (r *run) load() error {
 	recall := recaller{tell: r.Actor.Recall}
-	for rec, err := range r.Journal.Read() {
-		if err == nil {
-			err = r.book.Apply(rec)
-		}
-		if err != nil {
-			return fmt.Errorf("taking up the session: %w", err)
-		}
-		recall.hear(rec)
+	if err := r.state.Load(recall.hear); err != nil {
+		return err
 	}
-	r.meter = newMeter(r.Config, r.crew.clock, &r.book)
+	r.state.View(func(before *state.Run) {
+		r.meter = newMeter(r.Config, r.crew.clock, before)
+		r.restarts = before.Restarts
+		if before.Begun {
+			r.board.shown.Effects = task.EffectsBegun
+		}
+	})
 	r.root.account = r.meter.root
-	if r.book.Begun {
-		r.board.shown.Effects = task.EffectsBegun
-	}
 	r.board.begin(r.meter.root.read().Steps+1, task.KindModel, r.Actor.Model.Name, r.Now())
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -248,9 +249,9 @@ func (s *stage) again(tools box, turns ...turn) *stage {
 }
 
 // state is the Run's own session as it was recorded.
-func (s *stage) state(t *testing.T) *journal.State {
+func (s *stage) state(t *testing.T) *state.Session {
 	t.Helper()
-	b, err := journal.Replay(s.journal.Read())
+	b, err := state.Replay(s.journal.Read())
 	if err != nil {
 		t.Fatalf("Replay: %v", err)
 	}
@@ -281,7 +282,7 @@ func inWords(steps []step.Step) string {
 	return strings.Join(lines, "\n")
 }
 
-func talk(steps ...step.Step) journal.State { return journal.State{Steps: steps} }
+func talk(steps ...step.Step) state.Session { return state.Session{Steps: steps} }
 
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()

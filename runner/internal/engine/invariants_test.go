@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -170,7 +171,7 @@ func unanswered(steps []step.Step) string {
 }
 
 func inOrder(t *testing.T, c *chaos) {
-	var b journal.Book
+	var b state.Run
 	for r := range c.log.Read() {
 		if err := b.Apply(r); err != nil {
 			t.Fatal(err)
@@ -241,7 +242,7 @@ func cutIsNotExecuted(t *testing.T, c *chaos) {
 }
 
 func compactionIsSafe(t *testing.T, c *chaos) {
-	var b journal.Book
+	var b state.Run
 	for r := range c.log.Read() {
 		before := b.Session(r.Session).Steps
 		if err := b.Apply(r); err != nil {
@@ -291,7 +292,7 @@ func meterHolds(t *testing.T, c *chaos) {
 
 func toldIsNotState(t *testing.T, c *chaos) {
 	// What is known of the Run follows from its journal alone.
-	b, err := journal.Replay(c.log.Read())
+	b, err := state.Replay(c.log.Read())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -338,7 +338,7 @@ func TestWhatAnAnswerUsedIsCountedOnceAlsoWhereALayerFailsBehindIt(t *testing.T)
 	if out.Reason != task.ReasonRunnerFailed || !strings.Contains(out.Message, "layer") || !strings.Contains(out.Message, "it broke") {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	book, err := journal.Replay(s.journal.Read())
+	book, err := state.Replay(s.journal.Read())
 	if err != nil {
 		t.Fatal(err)
 	}

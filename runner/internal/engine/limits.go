@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -137,10 +138,9 @@ func (s *session) askedFor(request string) (time.Time, error) {
 	return s.limitAsked(request), nil
 }
 
-func (s *session) limitAsked(request string) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.book.Asked(request)
+func (s *session) limitAsked(request string) (since time.Time) {
+	s.state.View(func(now *state.Run) { since = now.Asked(request) })
+	return since
 }
 
 // request is what it is called by who decides. The next time that the same
@@ -149,6 +149,6 @@ func (g gauge) request() string { return fmt.Sprintf("limit-%s-%d", g.name, g.ma
 
 // grant raises the limits of the Run.
 func (r *run) grant(d journal.Decision) {
-	r.meter.root.extend(journal.Grant{Steps: d.Steps, Tokens: d.Tokens, CostMicroUSD: d.CostMicroUSD})
+	r.meter.root.extend(state.Grant{Steps: d.Steps, Tokens: d.Tokens, CostMicroUSD: d.CostMicroUSD})
 	r.board.unwarn()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -76,7 +77,7 @@ func TestTheMeterIsATree(t *testing.T) {
 	s.Task.Meter.Steps = 5
 	s.run(t)
 	want := map[string]int64{"s2c1": 3, "s2c1.s2c1": 1}
-	var b journal.Book
+	var b state.Run
 	for rec := range s.journal.Read() {
 		if rec.Kind == journal.KindResult && rec.Session == "" {
 			break // here the sessions below are forgotten

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -22,7 +22,7 @@ type meter struct {
 
 // newMeter goes on from the higher of what the journal and the task say, with
 // what people granted on top of the limits.
-func newMeter(c Config, k *clock, b *journal.Book) *meter {
+func newMeter(c Config, k *clock, b *state.Run) *meter {
 	m := &meter{clock: k}
 	m.root = &account{meter: m, limits: c.Task.Limits, used: c.Task.Meter.Max(b.Meter)}
 	m.root.extend(b.Granted)
@@ -101,7 +101,7 @@ func (a *account) reachedWith(more step.Usage) *gauge {
 }
 
 // extend raises the limits that there are.
-func (a *account) extend(g journal.Grant) {
+func (a *account) extend(g state.Grant) {
 	a.meter.mu.Lock()
 	defer a.meter.mu.Unlock()
 	for limit, more := range map[*int64]int64{

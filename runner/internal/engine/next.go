@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
-	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -15,7 +15,7 @@ import (
 
 // A view is everything that one decision may depend on.
 type view struct {
-	journal.State
+	state.Session
 	schema   bool   // finish is the only way to end
 	reached  *gauge // a limit that is used up
 	more     bool   // somebody may be asked for more of it

@@ -35,7 +35,7 @@ func (r *run) cutShort(message, call string) tool.Result {
 
 // retried says whether the session goes on from an attempt that failed, which it
 // has not been told yet.
-func (s *session) retried() bool { return s.name == "" && s.Task.Retry != "" && s.book.Restarts == 0 }
+func (s *session) retried() bool { return s.name == "" && s.Task.Retry != "" && s.restarts == 0 }
 
 // news is what a session that is taken up is told.
 func (s *session) news() string {

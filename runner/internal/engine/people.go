@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -89,11 +90,11 @@ func (s *session) form(schema json.RawMessage) string {
 
 // questionOf is what the question of a call is known by, and since when it is
 // asked: before it the call itself may have been approved.
-func (s *session) questionOf(call string) (string, time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.book.Session(s.name)
-	return freeID(call, "", st.Requests[call], nil), st.Since[call] // what it is answered is its own
+func (s *session) questionOf(call string) (id string, since time.Time) {
+	s.state.ViewSession(s.name, func(now *state.Session) {
+		id, since = freeID(call, "", now.Requests[call], nil), now.Since[call] // what it is answered is its own
+	})
+	return id, since
 }
 
 // await asks a person and waits for what they decide; false when nobody did in
@@ -121,7 +122,7 @@ func (s *session) await(ctx context.Context, q *request) (journal.Decision, bool
 // showState has the operator know at once what the Run waits for, where that is
 // another than it was told last.
 func (r *run) showState() {
-	if r.state() != r.board.state() {
+	if r.waitState() != r.board.state() {
 		r.tellNow()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -97,20 +98,19 @@ func (j *job) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
 
 // released says whether people approved, for the rest of the Run, all that a rule
 // asks about.
-func (s *session) released(from journal.Source) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.book.Released(from)
+func (s *session) released(from journal.Source) (released bool) {
+	s.state.View(func(now *state.Run) { released = now.Released(from) })
+	return released
 }
 
 // approved says whether people approved a call already who may decide for a rule
 // with these groups.
-func (s *session) approved(call, sum string, groups []string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.book.Session(s.name)
-	return slices.ContainsFunc(st.Requests[call], func(q journal.Asked) bool {
-		d, decided := st.Answers[q.ID]
-		return decided && !q.Spent && approves(d, sum) && (len(groups) == 0 || slices.Equal(groups, q.Groups))
+func (s *session) approved(call, sum string, groups []string) (approved bool) {
+	s.state.ViewSession(s.name, func(now *state.Session) {
+		approved = slices.ContainsFunc(now.Requests[call], func(q state.Asked) bool {
+			d, decided := now.Answers[q.ID]
+			return decided && !q.Spent && approves(d, sum) && (len(groups) == 0 || slices.Equal(groups, q.Groups))
+		})
 	})
+	return approved
 }

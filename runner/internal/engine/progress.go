@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -30,11 +31,11 @@ type board struct {
 }
 
 // tell notes the state that the operator is told.
-func (b *board) tell(state string) string {
+func (b *board) tell(waits string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = state
-	return state
+	b.told = waits
+	return waits
 }
 
 // state is the one that the operator was told last.
@@ -133,7 +134,7 @@ func (r *run) progress() task.Progress {
 		used = r.meter.root.read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.board.tell(r.state())
+	p.State = r.board.tell(r.waitState())
 	p.Pending, p.Decided = r.pending(), r.decided()
 	return p
 }
@@ -146,13 +147,12 @@ func (r *run) pending() []task.Pending {
 }
 
 // decided are the last decisions that the runner acted on.
-func (r *run) decided() []task.Decided {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []task.Decided
-	for _, d := range r.book.Decided {
-		all = append(all, decidedOf(d))
-	}
+func (r *run) decided() (all []task.Decided) {
+	r.state.View(func(now *state.Run) {
+		for _, d := range now.Decided {
+			all = append(all, decidedOf(d))
+		}
+	})
 	return all
 }
 

@@ -143,7 +143,7 @@ func TestADecisionOnACallWithALongIDIsKeptForTheNextAttempt(t *testing.T) {
 			{Session: session, Kind: journal.KindStep, Step: &step.Step{Seq: 1, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{{ID: deepCall, Name: "Bash", Args: json.RawMessage(`{"n":1}`)}}}},
 			{Session: session, Kind: journal.KindAsk, Request: &journal.Request{ID: id, CallID: deepCall}},
 		} {
-			if err := r.book.Apply(rec); err != nil {
+			if err := r.state.Record(func() journal.Record { return rec }, func() {}); err != nil {
 				t.Fatal(err)
 			}
 		}

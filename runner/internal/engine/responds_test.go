@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 )
 
 // What watches a Run waits for each lock that is held for a moment only, and for
@@ -20,7 +22,7 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 	}
 	r := newRun(Config{Now: time.Now})
 	defer r.die()
-	r.meter = newMeter(r.Config, r.crew.clock, &r.book)
+	r.meter = newMeter(r.Config, r.crew.clock, &state.Run{})
 	for name, lock := range map[string]*sync.Mutex{"board": &r.board.mu, "crew": &r.crew.mu, "meter": &r.meter.mu, "clock": &r.crew.clock.mu} {
 		lock.Lock()
 		var free atomic.Bool
@@ -38,7 +40,8 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 			t.Errorf("it does not wait for the %s", name)
 		}
 	}
-	r.mu.Lock()
-	r.room.mu.Lock()
-	r.responds()
+	r.state.View(func(*state.Run) {
+		r.room.mu.Lock()
+		r.responds()
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -62,7 +63,7 @@ func (s *session) recall() error {
 		return nil
 	}
 	c := recaller{session: s.name, tell: s.Recall}
-	for rec, err := range s.Journal.Read() {
+	for rec, err := range s.state.Records() {
 		if err != nil {
 			return fmt.Errorf("taking up the session %s: %w", s.name, err)
 		}
@@ -153,7 +154,7 @@ func (s *session) chargeLost(asked *journal.Intent) error {
 
 // settleLost gives a result to each call that was begun, was never answered
 // and must not be repeated. The others stay open and run again.
-func (s *session) settleLost(st journal.State) error {
+func (s *session) settleLost(st state.Session) error {
 	if len(st.Intents) == 0 {
 		return nil
 	}
@@ -197,10 +198,9 @@ func (s *session) settleBelow(call string) error {
 }
 
 // openBelow are the sessions below a call that have open calls, deepest first.
-func (r *run) openBelow(call string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.book.Below(call)
+func (r *run) openBelow(call string) (open []string) {
+	r.state.View(func(now *state.Run) { open = now.Below(call) })
+	return open
 }
 
 // repeatable says whether a call of this class that was cut may run again.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -110,7 +111,7 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 func (s *session) view() (view, error) {
 	now := s.signals()
 	v := view{
-		State:    s.read(),
+		Session:  s.read(),
 		schema:   len(s.Agent.OutputSchema) > 0,
 		reached:  s.account.reached(),
 		more:     s.Task.Limits.Ask && s.CanAsk,
@@ -131,33 +132,27 @@ func (s *session) view() (view, error) {
 
 // read is the session as it stands. The steps in it never change; more are
 // added, or others stand for them.
-func (s *session) read() journal.State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return *s.book.Session(s.name)
-}
+func (s *session) read() state.Session { return s.state.Session(s.name) }
 
-// record appends to the journal and, once it is there, to the book.
+// record appends to the journal and, once it is there, to the state.
 func (s *session) record(rec journal.Record) error { return s.recordUse(rec, step.Usage{}) }
 
 // recordUse records what was used elsewhere together with what it was used for. The
 // account has it only once the journal does: whatever is told or recorded in
 // between, a resume neither loses nor doubles it.
 func (s *session) recordUse(rec journal.Record, used step.Usage) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	total := s.meter.root.read()
-	total.Usage = total.Usage.Plus(used)
-	rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.chain()
-	for i := range rec.Accounts {
-		rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
-	}
-	rec.At = s.Now().UTC()
-	if err := s.Journal.Append(rec); err != nil {
-		return err
-	}
-	s.account.add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
-	return s.book.Apply(rec)
+	return s.state.Record(func() journal.Record {
+		total := s.meter.root.read()
+		total.Usage = total.Usage.Plus(used)
+		rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.chain()
+		for i := range rec.Accounts {
+			rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
+		}
+		rec.At = s.Now().UTC()
+		return rec
+	}, func() {
+		s.account.add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
+	})
 }
 
 // recordStep gives a step its place and records it.
@@ -184,11 +179,7 @@ func (s *session) tell(text string, note step.Note) error {
 }
 
 // ended says whether a call has ended the session.
-func (s *session) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.book.Session(s.name).Ending != nil
-}
+func (s *session) ended() bool { return s.read().Ending != nil }
 
 // end tells the layers and the journal how the session ended, where it did.
 func (s *session) end(ctx context.Context, out Outcome) Outcome {

@@ -125,9 +125,9 @@ func (s *session) hold(ctx context.Context) error {
 	return err
 }
 
-// state is what the Run waits for, in the words of the status; empty while some
+// waitState is what the Run waits for, in the words of the status; empty while some
 // of it works.
-func (r *run) state() string {
+func (r *run) waitState() string {
 	d, state := r.left.Load(), r.crew.state()
 	switch {
 	case d != nil && (d.end == errWaiting || !r.crew.busy()):

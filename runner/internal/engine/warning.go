@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 )
 
 // maxWarnings is how many endpoints a warning names.
@@ -14,12 +15,12 @@ const maxWarnings = 3
 // the Run. Models go on without a tool that fails, so the work may end well though its
 // owner made a mistake.
 func (r *run) warning() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.Redact.String(warningOf(r.Unavailable, r.book.Remotes()))
+	var remotes []state.RemoteCalls
+	r.state.View(func(now *state.Run) { remotes = now.Remotes() })
+	return r.Redact.String(warningOf(r.Unavailable, remotes))
 }
 
-func warningOf(unavailable []journal.Remote, all []journal.RemoteCalls) string {
+func warningOf(unavailable []journal.Remote, all []state.RemoteCalls) string {
 	var told []string
 	for _, u := range unavailable {
 		told = append(told, fmt.Sprintf("The optional %s was not available: %s. Check %s.", u.Name, strings.TrimSuffix(u.Unreachable, "."), u.Field))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -107,9 +108,9 @@ func TestAWarningHasNoSecretsAndIsShort(t *testing.T) {
 	if out := s.run(t); strings.Contains(out.Warning, "wether.example") || !strings.Contains(out.Warning, "Every call of toolset weather") {
 		t.Errorf("the warning is %q", out.Warning)
 	}
-	var many []journal.RemoteCalls
+	var many []state.RemoteCalls
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		many = append(many, journal.RemoteCalls{Remote: journal.Remote{Name: name, Field: "x", Unreachable: "why."}, Made: 1, Failed: 1})
+		many = append(many, state.RemoteCalls{Remote: journal.Remote{Name: name, Field: "x", Unreachable: "why."}, Made: 1, Failed: 1})
 	}
 	want := "Every call of a failed (1 of 1): why. Check x. Every call of b failed (1 of 1): why. Check x. Every call of c failed (1 of 1): why. Check x. The same happened with 2 more."
 	if got := warningOf(nil, many); got != want {

@@ -24,24 +24,3 @@ type Child struct {
 	// Usage is what was charged for it.
 	Usage step.Usage `json:"usage,omitzero"`
 }
-
-// Delegated is the child Run that a call has asked for, if it has.
-func (s *State) Delegated(call string) (Asked, bool) {
-	for _, q := range s.Requests[call] {
-		if q.Delegation != nil {
-			return q, true
-		}
-	}
-	return Asked{}, false
-}
-
-// child keeps how a child Run ended. The first that is said of one counts.
-func (s *State) child(c Child) {
-	if _, known := s.Children[c.Request]; known {
-		return
-	}
-	if s.Children == nil {
-		s.Children = map[string]Child{}
-	}
-	s.Children[c.Request] = c
-}

@@ -2,16 +2,12 @@ package journal
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -310,105 +306,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("record %d where %d is due", r.Seq, seq)
 			}
 		}
-		_, _ = Replay(d.Read())
 	})
-}
-
-// own is a book of the Run's own session alone.
-func own(s State) Book { return Book{sessions: map[string]*State{"": &s}} }
-
-func begun(b Book) Book {
-	b.Begun = true
-	return b
-}
-
-func TestReplay(t *testing.T) {
-	call := func(n int) step.Call { return step.Call{ID: step.CallID("", 2, n), Name: "Bash", Args: []byte("{}")} }
-	user := step.Step{Seq: 1, Role: step.RoleUser}
-	turn := step.Step{Seq: 2, Role: step.RoleAssistant, Calls: []step.Call{call(1), call(2)}}
-	result := func(n int) step.Step {
-		return step.Step{Seq: int64(2 + n), Role: step.RoleTool, CallID: step.CallID("", 2, n)}
-	}
-	intent := Intent{CallID: "s2c1", Name: "Bash", Effect: "Once"}
-	opening := []Record{{Kind: KindHeader}, {Kind: KindStep, Step: &user}, {Kind: KindIntent, Intent: &Intent{Name: "m"}}, {Kind: KindStep, Step: &turn}}
-	one, two := result(1), result(2)
-
-	cases := map[string]struct {
-		records []Record
-		want    Book
-	}{
-		"a model call that nothing answers": {
-			records: opening[:3],
-			want:    own(State{Steps: []step.Step{user}, Last: 1, Asked: &Intent{Name: "m"}}),
-		},
-		"calls that were not begun are open": {
-			records: opening,
-			want:    own(State{Steps: []step.Step{user, turn}, Last: 2}),
-		},
-		"a call that was begun has an intent": {
-			records: append(opening[:4:4], Record{Kind: KindIntent, Intent: &intent}),
-			want:    begun(own(State{Steps: []step.Step{user, turn}, Last: 2, Intents: map[string]Intent{"s2c1": intent}, Since: map[string]time.Time{"s2c1": {}}})),
-		},
-		"a result that came early waits for the others": {
-			records: append(opening[:4:4], Record{Kind: KindResult, Step: &two}),
-			want:    own(State{Steps: []step.Step{user, turn}, Last: 2, Results: map[string]step.Step{"s2c2": two}}),
-		},
-		"results are in call order, whatever came first": {
-			records: append(opening[:4:4], Record{Kind: KindResult, Step: &two}, Record{Kind: KindResult, Step: &one}),
-			want:    own(State{Steps: []step.Step{user, turn, one, two}, Last: 4}),
-		},
-		"an end is forgotten when the session goes on": {
-			records: []Record{{Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "InvalidOutput"}}, {Kind: KindStep, Step: &user}},
-			want:    own(State{Steps: []step.Step{user}, Last: 1}),
-		},
-		"restarts are those of the last attempt": {
-			records: []Record{{Kind: KindMark, Mark: &Mark{Type: MarkRestarted}}, {Kind: KindHeader}, {Kind: KindMark, Mark: &Mark{Type: MarkRestarted}}},
-			want:    Book{Restarts: 1},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var m Memory
-			for _, r := range tc.records {
-				_ = m.Append(r)
-			}
-			got, err := Replay(m.Read())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(&tc.want, got, cmp.AllowUnexported(Book{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("Replay() -want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
-// A thousand steps of 20 KB: what a resume has to read before it may go on.
-func BenchmarkReplay(b *testing.B) {
-	o := options(b.TempDir(), 1)
-	d, err := Open(o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	text := strings.Repeat("All work and no play makes \"Jack\" a dull boy.\n", 20<<10/46)
-	for i := range 1000 {
-		r := said(fmt.Sprint(i, text))
-		r.Step.Seq = int64(i + 1)
-		if err := d.Append(r); err != nil {
-			b.Fatal(err)
-		}
-	}
-	_ = d.Close()
-	for b.Loop() {
-		d, err := Open(o)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := Replay(d.Read()); err != nil {
-			b.Fatal(err)
-		}
-		_ = d.Close()
-	}
 }
 
 func BenchmarkAppend(b *testing.B) {

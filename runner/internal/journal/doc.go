@@ -14,9 +14,5 @@
 // dropped; a wrong checksum anywhere else is damage and is reported.
 //
 // The loop is written against Log; Dir is the one on disk and Memory the one
-// for tests. Replay folds a journal into its Book: every session of the Run as
-// it was when the journal stopped (a record says which one it belongs to), and
-// what they share. A session in the book has the steps that its model sees; what
-// a compaction hid is in the journal alone. One whose call has its result is
-// forgotten, because nobody goes back to it.
+// for tests. What the records amount to is for the package state to say.
 package journal

@@ -20,6 +20,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -133,7 +134,7 @@ func (b *bench) told(t testing.TB) string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	book, err := journal.Replay(d.Read())
+	book, err := state.Replay(d.Read())
 	if err != nil {
 		t.Fatal(err)
 	}

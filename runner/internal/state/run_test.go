@@ -1,4 +1,4 @@
-package journal
+package state
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // page writes records into a book.
-func page(t *testing.T, records ...Record) *Book {
+func page(t *testing.T, records ...journal.Record) *Run {
 	t.Helper()
-	var b Book
+	var b Run
 	for i, r := range records {
 		r.Seq = int64(i + 1)
 		if err := b.Apply(r); err != nil {
@@ -23,21 +24,21 @@ func page(t *testing.T, records ...Record) *Book {
 	return &b
 }
 
-func speaks(session string, seq int64, note step.Note) Record {
-	return Record{Kind: KindStep, Session: session, Step: &step.Step{Seq: seq, Role: step.RoleUser, Note: note}}
+func speaks(session string, seq int64, note step.Note) journal.Record {
+	return journal.Record{Kind: journal.KindStep, Session: session, Step: &step.Step{Seq: seq, Role: step.RoleUser, Note: note}}
 }
 
 // calling is a turn of so many calls in a session.
-func calling(session string, seq int64, n int) Record {
+func calling(session string, seq int64, n int) journal.Record {
 	s := &step.Step{Seq: seq, Role: step.RoleAssistant, Usage: step.Usage{InputTokens: 100}}
 	for i := range n {
 		s.Calls = append(s.Calls, step.Call{ID: step.CallID(session, seq, i+1), Name: "agent", Args: []byte("{}")})
 	}
-	return Record{Kind: KindStep, Session: session, Step: s}
+	return journal.Record{Kind: journal.KindStep, Session: session, Step: s}
 }
 
-func resulting(session, call string, seq int64) Record {
-	return Record{Kind: KindResult, Session: session, Step: &step.Step{Seq: seq, Role: step.RoleTool, CallID: call}}
+func resulting(session, call string, seq int64) journal.Record {
+	return journal.Record{Kind: journal.KindResult, Session: session, Step: &step.Step{Seq: seq, Role: step.RoleTool, CallID: call}}
 }
 
 func TestSessionsAreApart(t *testing.T) {
@@ -64,11 +65,11 @@ func TestSessionsAreApart(t *testing.T) {
 }
 
 func TestASessionGoesOnBehindWhatIsHidden(t *testing.T) {
-	records := []Record{speaks("", 1, "")}
+	records := []journal.Record{speaks("", 1, "")}
 	for seq := int64(2); seq < 20; seq += 2 {
 		records = append(records, calling("", seq, 1), resulting("", step.CallID("", seq, 1), seq+1))
 	}
-	records = append(records, Record{Kind: KindIntent, Intent: &Intent{Name: "m"}}, Record{Kind: KindHide, Hide: &Hide{Through: 13, Summary: "a lot"}})
+	records = append(records, journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: "m"}}, journal.Record{Kind: journal.KindHide, Hide: &journal.Hide{Through: 13, Summary: "a lot"}})
 	b := page(t, records...)
 	s := b.Session("")
 	if s.Last != 19 || s.Asked != nil || len(s.Steps) != 8 || s.Steps[0].Seq != 1 || s.Steps[1].Note != step.NoteSummary || s.Steps[2].Seq != 14 {
@@ -83,21 +84,21 @@ func TestASessionGoesOnBehindWhatIsHidden(t *testing.T) {
 	if err := b.Apply(calling("", 21, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Apply(Record{Kind: KindHide, Hide: &Hide{Through: 20, Summary: "more"}}); err == nil {
+	if err := b.Apply(journal.Record{Kind: journal.KindHide, Hide: &journal.Hide{Through: 20, Summary: "more"}}); err == nil {
 		t.Error("a call is hidden that waits for its result")
 	}
 }
 
 func TestDecisionsAreKept(t *testing.T) {
-	decide := func(d Decision) Record { return Record{Kind: KindDecide, Decision: &d} }
+	decide := func(d journal.Decision) journal.Record { return journal.Record{Kind: journal.KindDecide, Decision: &d} }
 	said := speaks("", 3, step.NoteMessage)
-	said.Decision = &Decision{Name: "m", Type: "Message"}
+	said.Decision = &journal.Decision{Name: "m", Type: "Message"}
 	b := page(
 		t, speaks("", 1, ""), calling("", 2, 1),
-		decide(Decision{Name: "a", Request: "s2c1", Type: "Answer", Value: "yes"}),
-		decide(Decision{Name: "g1", Request: "limit-steps-3", Type: "Grant", Steps: 2, Tokens: 5}),
-		decide(Decision{Name: "g2", Request: "limit-steps-5", Type: "Grant", Steps: 3}),
-		decide(Decision{Name: "no", Request: "s9c9", Type: "Answer", Refused: "nothing waits", Steps: 100}),
+		decide(journal.Decision{Name: "a", Request: "s2c1", Type: "Answer", Value: "yes"}),
+		decide(journal.Decision{Name: "g1", Request: "limit-steps-3", Type: "Grant", Steps: 2, Tokens: 5}),
+		decide(journal.Decision{Name: "g2", Request: "limit-steps-5", Type: "Grant", Steps: 3}),
+		decide(journal.Decision{Name: "no", Request: "s9c9", Type: "Answer", Refused: "nothing waits", Steps: 100}),
 	)
 	if got := b.Session("").Answers["s2c1"].Value; got != "yes" {
 		t.Errorf("the answer is %q", got)
@@ -105,7 +106,7 @@ func TestDecisionsAreKept(t *testing.T) {
 	if want := (Grant{Steps: 5, Tokens: 5}); b.Granted != want {
 		t.Errorf("granted %+v", b.Granted)
 	}
-	for _, r := range []Record{resulting("", "s2c1", 3), func() Record { said.Step.Seq = 4; return said }()} {
+	for _, r := range []journal.Record{resulting("", "s2c1", 3), func() journal.Record { said.Step.Seq = 4; return said }()} {
 		if err := b.Apply(r); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestDecisionsAreKept(t *testing.T) {
 		t.Errorf("answers %v, decided %v", b.Session("").Answers, b.Decided)
 	}
 	for n := range 100 {
-		_ = b.Apply(decide(Decision{Name: fmt.Sprint(n)}))
+		_ = b.Apply(decide(journal.Decision{Name: fmt.Sprint(n)}))
 	}
 	if len(b.Decided) != keepDecided || !b.Acted("a") {
 		t.Errorf("%d decisions are shown; the first is forgotten: %t", len(b.Decided), !b.Acted("a"))
@@ -127,8 +128,8 @@ func TestDecisionsAreKept(t *testing.T) {
 }
 
 func TestAccountsOfSessions(t *testing.T) {
-	b := page(t, Record{
-		Kind: KindMeter, Session: "s2c1.s4c1", Meter: &step.Meter{Steps: 9},
+	b := page(t, journal.Record{
+		Kind: journal.KindMeter, Session: "s2c1.s4c1", Meter: &step.Meter{Steps: 9},
 		Accounts: []step.Meter{{Steps: 1}, {Steps: 3}},
 	})
 	if b.Meter.Steps != 9 || b.Session("s2c1").Used.Steps != 3 || b.Session("s2c1.s4c1").Used.Steps != 1 {
@@ -138,16 +139,16 @@ func TestAccountsOfSessions(t *testing.T) {
 
 func TestANudgeIsRemembered(t *testing.T) {
 	cases := map[string]struct {
-		records []Record
+		records []journal.Record
 		want    bool
 	}{
-		"until the end":            {[]Record{speaks("", 2, step.NoteStuck), speaks("", 3, step.NoteRunner)}, true},
-		"until a person speaks":    {[]Record{speaks("", 2, step.NoteStuck), speaks("", 3, step.NoteMessage)}, false},
-		"not into another attempt": {[]Record{speaks("", 2, step.NoteStuck), {Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "Stuck"}}}, false},
+		"until the end":            {[]journal.Record{speaks("", 2, step.NoteStuck), speaks("", 3, step.NoteRunner)}, true},
+		"until a person speaks":    {[]journal.Record{speaks("", 2, step.NoteStuck), speaks("", 3, step.NoteMessage)}, false},
+		"not into another attempt": {[]journal.Record{speaks("", 2, step.NoteStuck), {Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkEnded, Text: "Stuck"}}}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := page(t, append([]Record{speaks("", 1, "")}, tc.records...)...)
+			b := page(t, append([]journal.Record{speaks("", 1, "")}, tc.records...)...)
 			if got := b.Session("").Nudged; got != tc.want {
 				t.Errorf("Nudged = %t", got)
 			}
@@ -157,8 +158,8 @@ func TestANudgeIsRemembered(t *testing.T) {
 
 // A grant beyond all numbers adds nothing, and takes nothing of those before it.
 func TestGrantsDoNotOverflow(t *testing.T) {
-	grants := func(steps int64) Record {
-		return Record{Kind: KindDecide, Decision: &Decision{Name: fmt.Sprint(steps), Type: "Grant", Steps: steps, Tokens: -steps}}
+	grants := func(steps int64) journal.Record {
+		return journal.Record{Kind: journal.KindDecide, Decision: &journal.Decision{Name: fmt.Sprint(steps), Type: "Grant", Steps: steps, Tokens: -steps}}
 	}
 	b := page(t, grants(5), grants(math.MaxInt64), grants(-7), grants(2))
 	if want := (Grant{Steps: 7, Tokens: 7}); b.Granted != want {

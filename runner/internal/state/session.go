@@ -1,4 +1,4 @@
-package journal
+package state
 
 import (
 	"cmp"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A State is what a session was when its journal stopped.
-type State struct {
+// A Session is what a session was when its journal stopped.
+type Session struct {
 	// Steps are those that the model sees. When the last is an assistant's with
 	// calls, some of those have no result yet.
 	Steps []step.Step
@@ -22,21 +23,21 @@ type State struct {
 	Results map[string]step.Step
 	// Intents are the tool calls of the last turn that were begun, by call, and
 	// Since is when each was begun first.
-	Intents map[string]Intent
+	Intents map[string]journal.Intent
 	Since   map[string]time.Time
 	// Requests are what people were asked about the calls of the last turn before
 	// those are made, and the child Runs that these then asked for, by call, oldest
 	// first.
 	Requests map[string][]Asked
 	// Answers are what people decided on calls of the last turn, by request.
-	Answers map[string]Decision
+	Answers map[string]journal.Decision
 	// Children are how child Runs ended that calls of the last turn asked for, by
 	// request.
-	Children map[string]Child
+	Children map[string]journal.Child
 	// Asked is a model call that nothing answers.
-	Asked *Intent
+	Asked *journal.Intent
 	// Ending is what a call that ended the session committed.
-	Ending *Ending
+	Ending *journal.Ending
 	// Ended is the reason for which the session ended, when nothing came after.
 	Ended string
 	// Notices is what the runner has to say to the model before its next turn, oldest
@@ -51,7 +52,7 @@ type State struct {
 }
 
 // Open are the calls of the last turn that have no result yet, in their order.
-func (s *State) Open() []step.Call {
+func (s *Session) Open() []step.Call {
 	if len(s.Steps) == 0 {
 		return nil
 	}
@@ -64,14 +65,14 @@ func (s *State) Open() []step.Call {
 	return open
 }
 
-func (s *State) intend(r Record) {
+func (s *Session) intend(r journal.Record) {
 	i := r.Intent
 	if i.CallID == "" {
 		s.Asked = i
 		return
 	}
 	if s.Intents == nil {
-		s.Intents, s.Since = map[string]Intent{}, map[string]time.Time{}
+		s.Intents, s.Since = map[string]journal.Intent{}, map[string]time.Time{}
 	}
 	s.Intents[i.CallID] = *i
 	s.spend(i.CallID)
@@ -82,7 +83,7 @@ func (s *State) intend(r Record) {
 
 // Canonical returns the canonical arguments with which a call of the last turn
 // was judged or begun, if the tool made them of the arguments with this digest.
-func (s *State) Canonical(call, written string) (json.RawMessage, bool) {
+func (s *Session) Canonical(call, written string) (json.RawMessage, bool) {
 	for _, q := range slices.Backward(s.Requests[call]) {
 		if q.Written == written {
 			return q.Args, true
@@ -95,19 +96,19 @@ func (s *State) Canonical(call, written string) (json.RawMessage, bool) {
 // maxOwed is how much of what is owed is kept, the latest.
 const maxOwed = 8
 
-func (s *State) owe(text string) {
+func (s *Session) owe(text string) {
 	s.Notices = append(slices.Clip(s.Notices), text)
 	s.Notices = s.Notices[max(len(s.Notices)-maxOwed, 0):]
 }
 
-func (s *State) answer(d Decision) {
+func (s *Session) answer(d journal.Decision) {
 	if s.Answers == nil {
-		s.Answers = map[string]Decision{}
+		s.Answers = map[string]journal.Decision{}
 	}
 	s.Answers[d.Request] = d
 }
 
-func (s *State) result(r Record) {
+func (s *Session) result(r journal.Record) {
 	if _, known := s.Results[r.Step.CallID]; known {
 		return // the first counts
 	}
@@ -122,7 +123,7 @@ func (s *State) result(r Record) {
 }
 
 // closeTurn moves the results into the session once each call has one.
-func (s *State) closeTurn() {
+func (s *Session) closeTurn() {
 	if len(s.Steps) == 0 || len(s.Results) < len(s.Steps[len(s.Steps)-1].Calls) {
 		return
 	}
@@ -140,7 +141,7 @@ func (s *State) closeTurn() {
 	clear(s.Children)
 }
 
-func (s *State) step(r Record) error {
+func (s *Session) step(r journal.Record) error {
 	if r.Step == nil || r.Step.Seq != s.Last+1 || len(s.Results) > 0 {
 		return fmt.Errorf("replaying the journal: record %d does not follow step %d", r.Seq, s.Last)
 	}
@@ -161,7 +162,7 @@ func (s *State) step(r Record) error {
 }
 
 // hide takes steps out of the model's sight.
-func (s *State) hide(r Record) error {
+func (s *Session) hide(r journal.Record) error {
 	if r.Hide == nil || len(s.Open()) > 0 {
 		return fmt.Errorf("replaying the journal: record %d hides nothing, or what is still open", r.Seq)
 	}

@@ -1,4 +1,4 @@
-package journal
+package state
 
 import (
 	"cmp"
@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Book is all sessions of a Run as they were when their journal stopped, and
+// A Run is all sessions of a Run as they were when their journal stopped, and
 // what they share.
-type Book struct {
+type Run struct {
 	// Agent is the name of the Run's own agent. Steps name only the agents below it.
 	Agent string
 	// Meter is what the Run had used.
@@ -26,13 +27,13 @@ type Book struct {
 	// Granted is what people granted on top of the limits.
 	Granted Grant
 	// Decided are the last decisions that the runner acted on, oldest first.
-	Decided []Decision
+	Decided []journal.Decision
 
 	acted    map[string]bool
-	released map[Source]bool
+	released map[journal.Source]bool
 	remotes  map[string]RemoteCalls
 	asked    map[string]time.Time // of limits: since when, by request
-	sessions map[string]*State
+	sessions map[string]*Session
 }
 
 // A Grant is what people granted on top of the limits.
@@ -47,9 +48,9 @@ const keepDecided = 20
 // readOnly is the effect class of a call that changes nothing.
 const readOnly = "ReadOnly"
 
-// Replay folds a journal into the book of its sessions.
-func Replay(records iter.Seq2[Record, error]) (*Book, error) {
-	var b Book
+// Replay folds a journal into the state of its Run.
+func Replay(records iter.Seq2[journal.Record, error]) (*Run, error) {
+	var b Run
 	for r, err := range records {
 		if err != nil {
 			return nil, err
@@ -63,12 +64,12 @@ func Replay(records iter.Seq2[Record, error]) (*Book, error) {
 
 // Session is the session of a call; without a name, the Run's own. One that
 // nothing was recorded of is empty.
-func (b *Book) Session(name string) *State {
+func (b *Run) Session(name string) *Session {
 	s := b.sessions[name]
 	if s == nil {
-		s = &State{}
+		s = &Session{}
 		if b.sessions == nil {
-			b.sessions = map[string]*State{}
+			b.sessions = map[string]*Session{}
 		}
 		b.sessions[name] = s
 	}
@@ -76,10 +77,10 @@ func (b *Book) Session(name string) *State {
 }
 
 // Acted says whether the runner acted on the decision of that name.
-func (b *Book) Acted(decision string) bool { return b.acted[decision] }
+func (b *Run) Acted(decision string) bool { return b.acted[decision] }
 
 // Waits says whether the call of that id has no result yet, in any session.
-func (b *Book) Waits(call string) bool {
+func (b *Run) Waits(call string) bool {
 	s, ok := b.sessions[parent(call)]
 	if !ok {
 		return false
@@ -94,7 +95,7 @@ func (b *Book) Waits(call string) bool {
 
 // CallOf returns the id of the call of the last turn of a session about which a
 // person was asked with a request; empty: there is none.
-func (b *Book) CallOf(request string) string {
+func (b *Run) CallOf(request string) string {
 	for _, s := range b.sessions {
 		for call, asked := range s.Requests {
 			if slices.ContainsFunc(asked, func(q Asked) bool { return q.ID == request }) {
@@ -106,7 +107,7 @@ func (b *Book) CallOf(request string) string {
 }
 
 // Below are the sessions below a call that have open calls, deepest first.
-func (b *Book) Below(call string) []string {
+func (b *Run) Below(call string) []string {
 	var open []string
 	for name, s := range b.sessions {
 		if isBelow(name, call) && len(s.Open()) > 0 {
@@ -131,7 +132,7 @@ func parent(call string) string {
 
 // Apply adds one record. The loop applies each record that it appended, so
 // that sessions under way and those read back are the same by construction.
-func (b *Book) Apply(r Record) error {
+func (b *Run) Apply(r journal.Record) error {
 	if r.Meter != nil {
 		b.Meter = *r.Meter
 	}
@@ -141,33 +142,33 @@ func (b *Book) Apply(r Record) error {
 		b.decide(r)
 	}
 	switch r.Kind {
-	case KindHeader:
+	case journal.KindHeader:
 		b.Restarts = 0
-	case KindMark:
+	case journal.KindMark:
 		b.mark(r)
-	case KindIntent:
+	case journal.KindIntent:
 		b.intend(r)
-	case KindMeter:
+	case journal.KindMeter:
 		b.Session(r.Session).Asked = nil
-	case KindHide:
+	case journal.KindHide:
 		return b.Session(r.Session).hide(r)
-	case KindResult:
+	case journal.KindResult:
 		return b.result(r)
-	case KindStep:
+	case journal.KindStep:
 		return b.Session(r.Session).step(r)
-	case KindAsk:
+	case journal.KindAsk:
 		b.ask(r)
-	case KindChild:
+	case journal.KindChild:
 		if r.Child != nil {
 			b.Session(r.Session).child(*r.Child)
 		}
-	case KindDecide:
+	case journal.KindDecide:
 	}
 	return nil
 }
 
 // account takes over what a session and those above it had used.
-func (b *Book) account(r Record) {
+func (b *Run) account(r journal.Record) {
 	name := r.Session
 	for _, used := range r.Accounts {
 		b.Session(name).Used = used
@@ -175,7 +176,7 @@ func (b *Book) account(r Record) {
 	}
 }
 
-func (b *Book) decide(r Record) {
+func (b *Run) decide(r journal.Record) {
 	d := *r.Decision
 	if b.acted == nil {
 		b.acted = map[string]bool{}
@@ -183,7 +184,7 @@ func (b *Book) decide(r Record) {
 	b.acted[d.Name] = true
 	b.Decided = append(b.Decided, d)
 	if extra := len(b.Decided) - keepDecided; extra > 0 {
-		b.Decided = append([]Decision(nil), b.Decided[extra:]...)
+		b.Decided = append([]journal.Decision(nil), b.Decided[extra:]...)
 	}
 	if d.Refused != "" {
 		return
@@ -191,7 +192,7 @@ func (b *Book) decide(r Record) {
 	b.Granted.Steps = more(b.Granted.Steps, d.Steps)
 	b.Granted.Tokens = more(b.Granted.Tokens, d.Tokens)
 	b.Granted.CostMicroUSD = more(b.Granted.CostMicroUSD, d.CostMicroUSD)
-	if r.Kind == KindDecide && d.Request != "" {
+	if r.Kind == journal.KindDecide && d.Request != "" {
 		b.answered(r.Session, d)
 	}
 }
@@ -200,20 +201,20 @@ func (b *Book) decide(r Record) {
 // nothing, nor does less than nothing.
 func more(granted, now int64) int64 { return max(granted, granted+max(now, 0)) }
 
-func (b *Book) mark(r Record) {
+func (b *Run) mark(r journal.Record) {
 	switch {
 	case r.Mark == nil:
-	case r.Mark.Type == MarkRestarted:
+	case r.Mark.Type == journal.MarkRestarted:
 		b.Restarts++
-	case r.Mark.Type == MarkEnded:
+	case r.Mark.Type == journal.MarkEnded:
 		s := b.Session(r.Session)
 		s.Ended, s.Nudged = r.Mark.Text, false // who goes on from an end begins afresh
-	case r.Mark.Type == MarkNotice:
+	case r.Mark.Type == journal.MarkNotice:
 		b.Session(r.Session).owe(r.Mark.Text)
 	}
 }
 
-func (b *Book) intend(r Record) {
+func (b *Run) intend(r journal.Record) {
 	if r.Intent == nil {
 		return
 	}
@@ -223,7 +224,7 @@ func (b *Book) intend(r Record) {
 
 // result adds a result and forgets the sessions below its call: nobody goes
 // back to them.
-func (b *Book) result(r Record) error {
+func (b *Run) result(r journal.Record) error {
 	if r.Step == nil {
 		return fmt.Errorf("replaying the journal: result %d has no step", r.Seq)
 	}

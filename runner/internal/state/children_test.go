@@ -1,36 +1,37 @@
-package journal
+package state
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // delegating is that a call asks for a child Run.
-func delegating(session, call, id string) Record {
-	return Record{Kind: KindAsk, Session: session, At: noon, Request: &Request{
-		ID: id, CallID: call, Digest: "d-" + id, Delegation: &Delegation{Agent: "reviewer", Args: `{"prompt":"look"}`},
+func delegating(session, call, id string) journal.Record {
+	return journal.Record{Kind: journal.KindAsk, Session: session, At: noon, Request: &journal.Request{
+		ID: id, CallID: call, Digest: "d-" + id, Delegation: &journal.Delegation{Agent: "reviewer", Args: `{"prompt":"look"}`},
 	}}
 }
 
 // childEnds is that a child Run ended, and what the Run had used then.
-func childEnds(session string, c Child, used int64) Record {
+func childEnds(session string, c journal.Child, used int64) journal.Record {
 	total := step.Meter{Usage: step.Usage{InputTokens: used}}
-	return Record{Kind: KindChild, Session: session, Child: &c, Meter: &total, Accounts: []step.Meter{total}}
+	return journal.Record{Kind: journal.KindChild, Session: session, Child: &c, Meter: &total, Accounts: []step.Meter{total}}
 }
 
 // A journal on a disk and the records themselves make the same book.
 func TestWhatChildRunsAreAskedForIsReadBack(t *testing.T) {
-	well := Child{Request: "s2c1-2", Run: "x-s2c1-2", Reason: "Finished", Text: "well", Output: `{"a":1}`, Usage: step.Usage{InputTokens: 7, Priced: true}}
-	records := []Record{
+	well := journal.Child{Request: "s2c1-2", Run: "x-s2c1-2", Reason: "Finished", Text: "well", Output: `{"a":1}`, Usage: step.Usage{InputTokens: 7, Priced: true}}
+	records := []journal.Record{
 		speaks("", 1, ""), calling("", 2, 2), asking("s2c1", "s2c1", 0), beginning("s2c1"), delegating("", "s2c1", "s2c1-2"),
 		beginning("s2c1"), // taken up again
-		childEnds("", well, 7), childEnds("", Child{Request: "s2c1-2", Text: "again"}, 7),
-		{Kind: KindChild}, // of a later release, perhaps
+		childEnds("", well, 7), childEnds("", journal.Child{Request: "s2c1-2", Text: "again"}, 7),
+		{Kind: journal.KindChild}, // of a later release, perhaps
 	}
-	d := open(t, options(t.TempDir(), 1))
+	d := open(t)
 	for _, r := range records {
 		if err := d.Append(r); err != nil {
 			t.Fatal(err)
@@ -49,7 +50,7 @@ func TestWhatChildRunsAreAskedForIsReadBack(t *testing.T) {
 	if _, ok := s.Delegated("s2c2"); ok {
 		t.Error("another call is known to have asked")
 	}
-	if diff := cmp.Diff(map[string]Child{"s2c1-2": well}, s.Children); diff != "" || b.Meter.Usage.InputTokens != 7 || s.Used.Usage.InputTokens != 7 {
+	if diff := cmp.Diff(map[string]journal.Child{"s2c1-2": well}, s.Children); diff != "" || b.Meter.Usage.InputTokens != 7 || s.Used.Usage.InputTokens != 7 {
 		t.Errorf("used %+v; children -want +got:\n%s", b.Meter, diff)
 	}
 	// With the results of the turn nobody asks for them any more.

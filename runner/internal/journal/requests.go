@@ -2,7 +2,6 @@ package journal
 
 import (
 	"encoding/json"
-	"time"
 )
 
 // A Request is what a person is about to be asked: whether a call may be made,
@@ -59,67 +58,4 @@ type Decision struct {
 	Steps        int64 `json:"steps,omitempty"`
 	Tokens       int64 `json:"tokens,omitempty"`
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
-}
-
-// What an approval for the rest of the Run is called in a Decision.
-const (
-	typeApprove = "Approve"
-	scopeRun    = "Run"
-)
-
-// Asked is a Request about a call, and what became of it.
-type Asked struct {
-	Request
-	// Since is when it was asked first.
-	Since time.Time
-	// Spent says that the call was begun since: what was decided is used up.
-	Spent bool
-}
-
-// Released says whether a person approved, for the rest of the Run, all that s
-// wants them to be asked about.
-func (b *Book) Released(s Source) bool { return b.released[s] }
-
-// Asked is since when a person is asked for more of a limit; zero: they are not.
-func (b *Book) Asked(request string) time.Time { return b.asked[request] }
-
-// ask keeps what a person is asked, and since when.
-func (b *Book) ask(r Record) {
-	switch {
-	case r.Request == nil:
-	case r.Request.CallID != "":
-		b.Session(r.Session).request(r)
-	case b.asked == nil:
-		b.asked = map[string]time.Time{r.Request.ID: r.At}
-	default:
-		b.asked[r.Request.ID] = r.At
-	}
-}
-
-// answered keeps what a person decided on a request.
-func (b *Book) answered(session string, d Decision) {
-	delete(b.asked, d.Request)
-	b.Session(session).answer(d)
-	if d.Type != typeApprove || d.Scope != scopeRun {
-		return
-	}
-	if b.released == nil {
-		b.released = map[Source]bool{}
-	}
-	b.released[d.Source] = true
-}
-
-// request keeps what a person is asked about a call.
-func (s *State) request(r Record) {
-	if s.Requests == nil {
-		s.Requests = map[string][]Asked{}
-	}
-	s.Requests[r.Request.CallID] = append(s.Requests[r.Request.CallID], Asked{Request: *r.Request, Since: r.At})
-}
-
-// spend uses up what was decided on a call.
-func (s *State) spend(call string) {
-	for i := range s.Requests[call] {
-		s.Requests[call][i].Spent = true
-	}
 }

@@ -1,4 +1,4 @@
-package journal
+package state
 
 import (
 	"fmt"
@@ -8,19 +8,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // Hooks of different agents may have the same name. The order is always the same.
 func TestRemotesAreSorted(t *testing.T) {
-	var b Book
+	var b Run
 	var want []string
 	for i := range 9 {
 		agent := fmt.Sprintf("agent-%d", 8-i)
-		b.reach(Record{Step: &step.Step{Scope: step.Scope{Agent: agent}, Hooks: []step.Hook{{Name: "audit"}}}})
+		b.reach(journal.Record{Step: &step.Step{Scope: step.Scope{Agent: agent}, Hooks: []step.Hook{{Name: "audit"}}}})
 		want = append(want, "hook audit: its url in spec.hooks of Agent "+agent)
 	}
-	b.reach(Record{Remote: &Remote{Name: "a toolset", Field: "spec.requests.baseURL"}})
+	b.reach(journal.Record{Remote: &journal.Remote{Name: "a toolset", Field: "spec.requests.baseURL"}})
 	want = append(want, "a toolset: spec.requests.baseURL")
 	slices.Sort(want)
 	var got []string

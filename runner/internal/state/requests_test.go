@@ -1,4 +1,4 @@
-package journal
+package state
 
 import (
 	"fmt"
@@ -7,33 +7,36 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-var rule = Source{Agent: "a", Rule: "commands", Tool: "Bash"}
+var rule = journal.Source{Agent: "a", Rule: "commands", Tool: "Bash"}
 
 // asking is that people are asked about a call, at a minute of noon.
-func asking(call, id string, minute int) Record {
-	return Record{
-		Kind: KindAsk, At: noon.Add(time.Duration(minute) * time.Minute),
-		Request: &Request{ID: id, CallID: call, Digest: "d-" + id, Groups: []string{"sre"}, Source: rule},
+func asking(call, id string, minute int) journal.Record {
+	return journal.Record{
+		Kind: journal.KindAsk, At: noon.Add(time.Duration(minute) * time.Minute),
+		Request: &journal.Request{ID: id, CallID: call, Digest: "d-" + id, Groups: []string{"sre"}, Source: rule},
 	}
 }
 
-func deciding(d Decision) Record { return Record{Kind: KindDecide, Decision: &d} }
+func deciding(d journal.Decision) journal.Record {
+	return journal.Record{Kind: journal.KindDecide, Decision: &d}
+}
 
-func beginning(call string) Record {
-	return Record{Kind: KindIntent, Intent: &Intent{CallID: call, Name: "Bash", Effect: "Once"}}
+func beginning(call string) journal.Record {
+	return journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{CallID: call, Name: "Bash", Effect: "Once"}}
 }
 
 // A journal on a disk and the records themselves make the same book.
 func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
-	approved := Decision{Name: "d", By: "ann", Request: "s2c1", Type: "Approve", Digest: "d-s2c1", Scope: "Run", Reason: "fine", Source: rule}
-	records := []Record{
+	approved := journal.Decision{Name: "d", By: "ann", Request: "s2c1", Type: "Approve", Digest: "d-s2c1", Scope: "Run", Reason: "fine", Source: rule}
+	records := []journal.Record{
 		speaks("", 1, ""), calling("", 2, 2), asking("s2c1", "s2c1", 1), asking("s2c2", "s2c2", 2), deciding(approved), beginning("s2c1"), asking("s2c1", "s2c1-2", 3),
-		{Kind: KindMark, Mark: &Mark{Type: MarkNotice, Text: "a job is gone"}},
+		{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: "a job is gone"}},
 	}
-	d := open(t, options(t.TempDir(), 1))
+	d := open(t)
 	for _, r := range records {
 		if err := d.Append(r); err != nil {
 			t.Fatal(err)
@@ -54,7 +57,7 @@ func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 	if diff := cmp.Diff(want, s.Requests); diff != "" {
 		t.Errorf("requests -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]Decision{"s2c1": approved}, s.Answers); diff != "" {
+	if diff := cmp.Diff(map[string]journal.Decision{"s2c1": approved}, s.Answers); diff != "" {
 		t.Errorf("answers -want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"a job is gone"}, s.Notices); diff != "" || !b.Acted("d") {
@@ -73,18 +76,18 @@ func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 
 func TestWhatReleasesARule(t *testing.T) {
 	cases := map[string]struct {
-		d    Decision
+		d    journal.Decision
 		want bool
 	}{
-		"an approval for the Run":          {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: rule}, true},
-		"one for the call":                 {Decision{Type: "Approve", Scope: "Call", Request: "s2c1", Source: rule}, false},
-		"one that says nothing of it":      {Decision{Type: "Approve", Request: "s2c1", Source: rule}, false},
-		"a denial":                         {Decision{Type: "Deny", Scope: "Run", Request: "s2c1", Source: rule}, false},
-		"what was refused":                 {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: rule, Refused: "late"}, false},
-		"an approval of another rule":      {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: Source{Agent: "a", Rule: "other", Tool: "Bash"}}, false},
-		"of the rule for another tool":     {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: Source{Agent: "a", Rule: "commands", Tool: "Edit"}}, false},
-		"of another agent's of that name":  {Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: Source{Agent: "b", Rule: "commands", Tool: "Bash"}}, false},
-		"an approval of no request at all": {Decision{Type: "Approve", Scope: "Run", Source: rule}, false},
+		"an approval for the Run":          {journal.Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: rule}, true},
+		"one for the call":                 {journal.Decision{Type: "Approve", Scope: "Call", Request: "s2c1", Source: rule}, false},
+		"one that says nothing of it":      {journal.Decision{Type: "Approve", Request: "s2c1", Source: rule}, false},
+		"a denial":                         {journal.Decision{Type: "Deny", Scope: "Run", Request: "s2c1", Source: rule}, false},
+		"what was refused":                 {journal.Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: rule, Refused: "late"}, false},
+		"an approval of another rule":      {journal.Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: journal.Source{Agent: "a", Rule: "other", Tool: "Bash"}}, false},
+		"of the rule for another tool":     {journal.Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: journal.Source{Agent: "a", Rule: "commands", Tool: "Edit"}}, false},
+		"of another agent's of that name":  {journal.Decision{Type: "Approve", Scope: "Run", Request: "s2c1", Source: journal.Source{Agent: "b", Rule: "commands", Tool: "Bash"}}, false},
+		"an approval of no request at all": {journal.Decision{Type: "Approve", Scope: "Run", Source: rule}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,15 +101,15 @@ func TestWhatReleasesARule(t *testing.T) {
 
 // A limit is asked about from the first time on, until somebody decides.
 func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
-	ask := Record{Kind: KindAsk, At: noon, Request: &Request{ID: "limit-steps-1"}}
+	ask := journal.Record{Kind: journal.KindAsk, At: noon, Request: &journal.Request{ID: "limit-steps-1"}}
 	b := page(t, ask)
 	if got := b.Asked("limit-steps-1"); !got.Equal(noon) || !b.Asked("limit-steps-2").IsZero() {
 		t.Errorf("asked since %v", got)
 	}
-	if err := b.Apply(deciding(Decision{Name: "g", Request: "limit-steps-1", Type: "Grant", Steps: 1})); err != nil || !b.Asked("limit-steps-1").IsZero() {
+	if err := b.Apply(deciding(journal.Decision{Name: "g", Request: "limit-steps-1", Type: "Grant", Steps: 1})); err != nil || !b.Asked("limit-steps-1").IsZero() {
 		t.Errorf("still asked (%v)", err)
 	}
-	if err := b.Apply(Record{Kind: KindAsk}); err != nil { // of a later release, perhaps
+	if err := b.Apply(journal.Record{Kind: journal.KindAsk}); err != nil { // of a later release, perhaps
 		t.Error(err)
 	}
 }
@@ -115,7 +118,7 @@ func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
 func TestWhatIsOwedToASession(t *testing.T) {
 	b := page(t, speaks("", 1, ""))
 	for n := range 2 * maxOwed {
-		if err := b.Apply(Record{Kind: KindMark, Mark: &Mark{Type: MarkNotice, Text: fmt.Sprint(n)}}); err != nil {
+		if err := b.Apply(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: fmt.Sprint(n)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
