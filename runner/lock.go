@@ -64,7 +64,7 @@ func journalEnd(err error) error {
 	var corrupt *journal.CorruptError
 	switch {
 	case errors.As(err, &corrupt):
-		return fmt.Errorf("%w; nothing goes on from there: save the files that its claim holds, and create another Run", err)
+		return fmt.Errorf("%w; the session cannot be resumed: save the files of its PersistentVolumeClaim, and create another Run", err)
 	case errors.As(err, &superseded):
 		return task.End(task.ReasonFenced, "%w", err)
 	case errors.As(err, &full):

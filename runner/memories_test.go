@@ -46,7 +46,7 @@ func TestAResumedAttemptFindsItsMemories(t *testing.T) {
 	if !strings.Contains(seen, "1  remember") {
 		t.Errorf("the note that the journal says was created is not there: %s", seen)
 	}
-	if strings.Contains(seen, "below /memories before is gone") {
+	if strings.Contains(seen, "below /memories before was lost") {
 		t.Error("the model is told that its notes are gone")
 	}
 }
@@ -57,7 +57,7 @@ func TestAResumedAttemptIsToldOfLostMemories(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if !strings.Contains(seen, "What was written below /memories before is gone.") {
+	if !strings.Contains(seen, "What was written below /memories before was lost.") {
 		t.Errorf("the model is not told that its notes are gone: %s", seen)
 	}
 }

@@ -48,11 +48,11 @@ type RunStarted struct {
 	Limits   task.Limits `json:"limits"`
 }
 
-// StateChanged says that the runner as a whole goes another way.
+// StateChanged says that the state of the runner changed.
 type StateChanged struct {
 	// State is Interrupted: the pod is about to end; RateLimited: the provider
-	// asks to wait; Working: it goes on; or Closing: something failed that only
-	// stands around the work.
+	// asks to wait; Working: the runner continues; or Closing: a part of the
+	// cleanup failed.
 	State string `json:"state"`
 }
 
@@ -154,7 +154,7 @@ type Decided struct {
 	// Name is the name of the Decision.
 	Name    string `json:"name,omitempty"`
 	Request string `json:"request,omitempty"`
-	// Refused says why nothing comes of it; empty when it was acted on.
+	// Refused says why the runner does not act on it; empty when it acted on it.
 	Refused string `json:"refused,omitempty"`
 	// Type is Answer, Grant or Message.
 	Type string `json:"type,omitempty"`

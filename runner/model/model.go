@@ -25,7 +25,7 @@ type Request struct {
 	CacheKey string
 }
 
-// Params are the knobs of a request.
+// Params are the inference settings of a request.
 type Params = step.Params
 
 // Reasoning is how hard a model should think before it answers.

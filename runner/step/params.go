@@ -2,7 +2,7 @@ package step
 
 import "encoding/json"
 
-// Params are the knobs of a request; the zero value leaves each to the provider.
+// Params are the inference settings of a request; the zero value leaves each to the provider.
 type Params struct {
 	MaxOutputTokens int64     `json:"maxOutputTokens,omitempty"`
 	Temperature     *float64  `json:"temperature,omitempty"`

@@ -117,7 +117,7 @@ type Hook struct {
 	// Tools narrow a point of a tool to those named; empty: all.
 	Tools          []string `json:"tools,omitempty"`
 	TimeoutSeconds int64    `json:"timeoutSeconds"`
-	// Ignore goes on when the hook cannot be asked; else that is a veto.
+	// Ignore continues when the hook cannot be asked; otherwise that denies the step.
 	Ignore bool `json:"ignore,omitempty"`
 	SecretKey
 }

@@ -20,7 +20,7 @@ type Toolset struct {
 	TrustHints bool     `json:"trustHints,omitempty"`
 	// TimeoutSeconds bounds one call; 0: the default.
 	TimeoutSeconds int64 `json:"timeoutSeconds,omitempty"`
-	// Optional goes on without it.
+	// Optional servers may be unavailable: the session then has no tools of them.
 	Optional bool `json:"optional,omitempty"`
 }
 

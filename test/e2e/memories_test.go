@@ -27,7 +27,7 @@ func TestTheNextAttemptReadsItsMemories(t *testing.T) {
 	if got := run.Status.Progress.Result.Text; !strings.Contains(got, "the tide turns at six") {
 		t.Errorf("the model read %q", got)
 	}
-	if log := p.log(t.Context(), "diarist-2"); strings.Contains(log, "below /memories before is gone") {
+	if log := p.log(t.Context(), "diarist-2"); strings.Contains(log, "below /memories before was lost") {
 		t.Errorf("the model is told that its notes are gone:\n%s", log)
 	}
 }

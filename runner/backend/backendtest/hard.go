@@ -126,7 +126,7 @@ func testWriters(t *testing.T, b backend.Backend) {
 					won.Add(1)
 					return
 				}
-				wantError(t, "Write to a version that is gone", err, backend.ErrChanged)
+				wantError(t, "Write to a version that was replaced", err, backend.ErrChanged)
 			})
 		}
 		all.Wait()

@@ -18,7 +18,7 @@ Write under these headings, in short sentences, and leave out a heading that has
 
 Goal: what was asked for, with every condition and preference that was named, in the words that were used where those matter.
 Decisions: what was decided and why, also what was tried and given up, so that it is not tried again.
-Done: what was done so far, each with the names of the files, commands, addresses and tools involved, and what came of it.
+Done: what was done so far, each with the names of the files, commands, addresses and tools involved, and the result.
 Open: what is left to do, in order, and exactly where the work stopped.
 Facts: what has to be known to go on: paths, names, identifiers, numbers, formats, error messages, what people answered. Copy them exactly; a fact that is not here is lost.
 

@@ -78,7 +78,7 @@ func TestMemoriesOfASessionKilledAnywhere(t *testing.T) {
 				t.Errorf("the model reads %q, want %q", got, want)
 			}
 			for r := range f.journal.Read() {
-				if r.Step != nil && strings.Contains(r.Step.Text(), "below /memories before is gone") {
+				if r.Step != nil && strings.Contains(r.Step.Text(), "below /memories before was lost") {
 					t.Errorf("the model reads that its notes are gone: %q", r.Step.Text())
 				}
 			}

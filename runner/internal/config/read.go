@@ -91,7 +91,7 @@ func checkLimits(l task.Limits) error {
 		}
 	}
 	if most := max(l.DurationSeconds, l.WaitSeconds); most > maxSeconds {
-		return fmt.Errorf("limits.durationSeconds or limits.waitSeconds is %d; the most is %d", most, maxSeconds)
+		return fmt.Errorf("limits.duration or limits.wait is %d seconds; the most is %d", most, maxSeconds)
 	}
 	return nil
 }

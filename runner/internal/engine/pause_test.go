@@ -276,7 +276,7 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 			}
 			s.run(t)
 		}
-		const note = "What ran beside this session is gone: the runner or its pod was replaced.\n" +
+		const note = "The processes that ran beside this session have ended: the runner or its pod was replaced.\n" +
 			"- background job job-1 (npm run dev)\n- python session main[2J\nFiles are as they were left. Start again what you still need."
 		want := "user: go\nassistant:  agent{\"agent\":\"b\"}\ntool: b\nuser: " + note + "\nassistant: ok"
 		if got := s.told(t); got != want {

@@ -20,7 +20,7 @@ const (
 // Why a runner leaves while the work is to go on.
 var (
 	errWaiting = task.End(task.ReasonWaiting, "Waiting for a Decision or a child Run; another attempt resumes the work then")
-	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work goes on from here when it is Running")
+	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work continues from here when it is Running")
 )
 
 // A departure is that the runner leaves, for good.
@@ -112,7 +112,7 @@ func (s *session) safe(ctx context.Context) error {
 // hold waits in place while the Run is paused.
 func (s *session) hold(ctx context.Context) error {
 	s.emit("Paused by spec.desiredState", events.StateChanged{State: statePaused})
-	defer func() { s.emit("The work goes on", events.StateChanged{State: stateWorking}) }()
+	defer func() { s.emit("The work continues", events.StateChanged{State: stateWorking}) }()
 	err := s.wait(ctx, wait{errand: forPause, until: func(now signals.Signals) (bool, error) {
 		if left := s.leaving(); left != nil {
 			return false, left

@@ -12,16 +12,16 @@ import (
 // changed here changes what a resumed session is compared with.
 const (
 	nudgeFinish = "You have not ended the work yet. Call the tool finish with your result as its arguments; a text alone does not end it."
-	nudgeSilent = "Your answer was empty. Go on with the work, or say what came of it."
+	nudgeSilent = "Your answer was empty. Go on with the work, or say what the result is."
 	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
 
 	nudgeStuck = "You are repeating yourself: %s. Change your approach: review what you know, try another way, or say what blocks you."
 
 	noteLowSpace  = "The disk is full. Delete what is not needed; when it is full again, the work ends."
-	noteAttempt   = "The attempt before this one ended: %s. This is attempt %d; the work goes on from here. Look at what is already done before you do it again."
-	noteLost      = "What ran beside this session is gone: the runner or its pod was replaced.\n%s\n%s Start again what you still need."
+	noteAttempt   = "The attempt before this one ended: %s. This is attempt %d; the work continues from here. Look at what is already done before you do it again."
+	noteLost      = "The processes that ran beside this session have ended: the runner or its pod was replaced.\n%s\n%s Start again what you still need."
 	noteFiles     = "Files are as they were left."
-	noteLostFiles = "What was written below %s before is gone. Other files are as they were left."
+	noteLostFiles = "What was written below %s before was lost. Other files are as they were left."
 	noteFresh     = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
 
 	resultCut         = "Not executed: your answer was cut at the limit of its length, so these arguments may be incomplete. Call again with shorter arguments, or do it in several calls."

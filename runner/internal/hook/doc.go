@@ -27,7 +27,7 @@
 //
 // A hook that cannot be asked (no answer in time, a status of 300 or more, an
 // answer that is too large or makes no sense) has failed. With task.Hook.Ignore
-// the work goes on; else a call is not made, or its result withheld, and
+// the session continues; otherwise a call is not made, or its result withheld, and
 // anything else is an [UnavailableError]. A hook whose host does not exist ends the
 // attempt before the next model call, so that a misspelled host is not taken for a
 // tool that the work can do without. What each hook did is kept with the

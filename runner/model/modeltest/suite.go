@@ -191,11 +191,11 @@ func (s suite) faults(t *testing.T) {
 		"an error with 200":  {Fault{Kind: FaultErrorBody, Status: 429}, waits(0)},
 		"garbage":            {Fault{Kind: FaultGarbage}, is[*model.IncompleteError]},
 		"a reset":            {Fault{Kind: FaultReset}, is[*model.UnavailableError]},
-		"a reset in mid-stream": {
+		"a reset during a stream": {
 			Fault{Kind: FaultReset, After: 200}, model.Transient,
 		},
-		"an error in mid-stream": {Fault{Kind: FaultStreamError, After: 400, Status: 503}, is[*model.UnavailableError]},
-		"an empty answer":        {Fault{Kind: FaultCut}, is[*model.IncompleteError]},
+		"an error during a stream": {Fault{Kind: FaultStreamError, After: 400, Status: 503}, is[*model.UnavailableError]},
+		"an empty answer":          {Fault{Kind: FaultCut}, is[*model.IncompleteError]},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

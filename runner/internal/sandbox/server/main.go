@@ -63,7 +63,7 @@ func tryAll(question io.Reader, answer io.Writer) error {
 		return fmt.Errorf("reading what to try: %w", err)
 	}
 	if err := json.NewEncoder(answer).Encode(probe.Run(t)); err != nil {
-		return fmt.Errorf("saying what came of it: %w", err)
+		return fmt.Errorf("reporting the result: %w", err)
 	}
 	return nil
 }

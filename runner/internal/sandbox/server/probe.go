@@ -94,7 +94,7 @@ func (s *server) try() (probe.Findings, error) {
 		return f, err
 	}
 	if err := json.Unmarshal(answer, &f); err != nil {
-		return f, fmt.Errorf("reading what came of it: %w", err)
+		return f, fmt.Errorf("reading the result: %w", err)
 	}
 	return f, nil
 }
@@ -129,7 +129,7 @@ func (s *server) ask(t probe.Targets) ([]byte, error) {
 	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.Insist)*time.Second))
 	answer, err := io.ReadAll(io.LimitReader(hear, maxFindings))
 	if err != nil {
-		return nil, fmt.Errorf("waiting for what comes of it: %w", err)
+		return nil, fmt.Errorf("waiting for the result: %w", err)
 	}
 	return answer, nil
 }

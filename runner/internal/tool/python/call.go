@@ -41,7 +41,7 @@ func (c *running) run(ctx context.Context) (tool.Result, error) {
 	if c.restart {
 		c.finish(one, "")
 		if c.request.Code == "" && c.request.Script == "" {
-			return tool.Result{Text: fmt.Sprintf("The interpreter %s was ended; its variables are gone.", c.key.Name), Summary: "ended " + c.key.Name}, nil
+			return tool.Result{Text: fmt.Sprintf("The interpreter %s was ended; its variables were lost.", c.key.Name), Summary: "ended " + c.key.Name}, nil
 		}
 	}
 	c.record = c.place.Record(c.call.ID, c.call.Emit)

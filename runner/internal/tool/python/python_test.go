@@ -209,7 +209,7 @@ func TestVariablesStay(t *testing.T) {
 		"(no output)", "6\n", fmt.Sprintf(traceback, 3) + "    raise ValueError\nValueError\n", "(6, 2, 6)\n",
 		fmt.Sprintf(traceback, 1) + "    x\nNameError: name 'x' is not defined\n",
 		fmt.Sprintf(traceback, 1) + "    x\nNameError: name 'x' is not defined\n",
-		"False\n", "The interpreter main was ended; its variables are gone.", "False\n",
+		"False\n", "The interpreter main was ended; its variables were lost.", "False\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -104,7 +104,7 @@ func (c *command) unstarted(ctx context.Context, err error) (tool.Result, error)
 			return tool.Fail("Not executed: the workspace " + gone + " is not there."), nil
 		}
 		c.moved(c.which, c.opts.Workspace)
-		return tool.Fail(fmt.Sprintf("Not executed: the working directory %s is gone. The working directory is %s now.", gone, c.opts.Workspace),
+		return tool.Fail(fmt.Sprintf("Not executed: the working directory %s no longer exists. The working directory is %s now.", gone, c.opts.Workspace),
 			"Repeat the command if it is meant to run there."), nil
 	}
 	if missing, ok := errors.AsType[*NoShellError](err); ok {

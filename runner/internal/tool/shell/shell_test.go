@@ -228,7 +228,7 @@ func TestADirectoryThatIsGone(t *testing.T) {
 	k := newKit(t, shell.Options{}, "/bin/sh")
 	k.run("mkdir -p a; cd a; touch keep")
 	k.run("rm -r /../" + strings.TrimPrefix(k.root, "/") + "/a")
-	want := "Error: Not executed: the working directory /workspace/a is gone. The working directory is /workspace now.\n- Repeat the command if it is meant to run there."
+	want := "Error: Not executed: the working directory /workspace/a no longer exists. The working directory is /workspace now.\n- Repeat the command if it is meant to run there."
 	if got := k.run("touch here"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -24,7 +24,7 @@ import (
 const sooner = 100
 
 // ErrKilled means that the command was ended for want of a runner to tell.
-var ErrKilled = errors.New("the runner is gone")
+var ErrKilled = errors.New("the runner has ended")
 
 // Main supervises one command, whose connections this process was started with.
 func Main() error {
