@@ -42,11 +42,6 @@ func TestFieldNamesThatAreRecommendedExist(t *testing.T) {
 // fieldsOf returns the names of all fields of a kind, at any depth.
 func fieldsOf(t *testing.T, kind string) map[string]bool {
 	t.Helper()
-	var crd apiextensionsv1.CustomResourceDefinition
-	file := filepath.Join(root, "config/crd/deckhand.dev_"+strings.ToLower(kind)+"s.yaml")
-	if err := syaml.Unmarshal([]byte(read(t, file)), &crd); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
 	fields := map[string]bool{}
 	var walk func(apiextensionsv1.JSONSchemaProps)
 	walk = func(s apiextensionsv1.JSONSchemaProps) {
@@ -58,7 +53,7 @@ func fieldsOf(t *testing.T, kind string) map[string]bool {
 			walk(*s.Items.Schema)
 		}
 	}
-	walk(*crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	walk(schemaOf(t, kind))
 	return fields
 }
 
