@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -25,6 +24,7 @@ const maxCalls = 256
 type answer struct {
 	exchange *exchange
 
+	event  event // the last one decoded
 	out    []model.Delta
 	pieces []*piece // of this request
 	said   int      // bytes of this request's output, for an estimate
@@ -37,8 +37,8 @@ type answer struct {
 	runIsOdd bool
 	visible  bool // something was said that is not thinking
 
-	begun   bool         // this request's answer
-	id      httpapi.Text // of its message
+	begun   bool   // this request's answer
+	id      string // of its message
 	usage   usage
 	told    bool // what the answer cost in the end
 	spent   step.Usage
@@ -88,7 +88,7 @@ func (a *answer) whole(m *message) {
 		a.begin(i, raw)
 		a.close(i)
 	}
-	a.stop(string(m.StopReason))
+	a.stop(m.StopReason)
 }
 
 // Event takes one event of a stream.
@@ -96,19 +96,15 @@ func (a *answer) Event(received httpapi.Event) error {
 	if string(received.Name) == httpapi.EventError {
 		return a.failed(received.Data)
 	}
-	if index, d, ok := quickDelta(received.Data); ok {
-		a.grow(index, d, nil)
-		return nil
+	e := &a.event
+	if err := e.decode(received.Data); err != nil {
+		return err
 	}
-	var e event
-	if err := httpapi.Unmarshal(received.Data, &e); err != nil {
-		return fmt.Errorf("decoding an event: %w", err)
-	}
-	kind := cmp.Or(string(e.Type), string(received.Name))
+	kind := cmp.Or(e.Type, string(received.Name))
 	if kind == httpapi.EventError || httpapi.IsError(e.Error) {
 		return a.failed(received.Data)
 	}
-	return a.take(kind, &e)
+	return a.take(kind, e, received.Data)
 }
 
 // failed takes an error of the provider. An answer that the output limit ended is
@@ -120,24 +116,20 @@ func (a *answer) failed(raw json.RawMessage) error {
 	return a.exchange.BodyError(raw)
 }
 
-// take takes an event that is no error.
-func (a *answer) take(kind string, e *event) error {
+// take takes an event that is no error; raw is all of it.
+func (a *answer) take(kind string, e *event, raw []byte) error {
 	switch kind {
 	case typeStart:
 		return a.start(e.Message)
 	case typeBlockStart:
 		a.begin(e.Index, e.Block)
 	case typeDelta:
-		var d delta
-		_ = httpapi.Unmarshal(e.Delta, &d) // decoded before
-		a.grow(e.Index, d, e.Delta)
+		a.grow(e.Index, e.Delta, raw)
 	case typeBlockStop:
 		a.close(e.Index)
 	case typeMessageDelta:
-		var end ending
-		_ = httpapi.Unmarshal(e.Delta, &end) // decoded before
 		a.bill(e.Usage)
-		a.stop(string(end.StopReason))
+		a.stop(e.Delta.StopReason)
 	case typeStop:
 		a.stopped = true
 		return httpapi.ErrEnd

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
@@ -30,14 +31,14 @@ const (
 )
 
 // An event is one event of a stream, or the whole of an answer that was not
-// streamed. It is our own type because the client's is slow to decode and fails
-// where a server writes another type. Every field is optional, and one of a
-// wrong type counts as absent.
+// streamed. It is our own type because servers write values of other types than
+// Anthropic's, which the official client refuses. Every field is optional, and a
+// value of a wrong type counts as absent.
 type event struct {
-	Type    httpapi.Text    `json:"type"`
+	Type    string          `json:"type"`
 	Index   int             `json:"index"`
 	Block   json.RawMessage `json:"content_block"`
-	Delta   json.RawMessage `json:"delta"`
+	Delta   delta           `json:"delta"`
 	Message *message        `json:"message"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
@@ -46,23 +47,41 @@ type event struct {
 
 // A message is an answer as a whole.
 type message struct {
-	ID         httpapi.Text      `json:"id"`
+	ID         string            `json:"id"`
 	Content    []json.RawMessage `json:"content"`
-	StopReason httpapi.Text      `json:"stop_reason"`
+	StopReason string            `json:"stop_reason"`
 	Usage      *usage            `json:"usage"`
 }
 
-// An ending is what a message_delta says.
-type ending struct {
-	StopReason httpapi.Text `json:"stop_reason"`
+// A delta is a part of a block, or how a message ends.
+type delta struct {
+	Type       string          `json:"type"`
+	Text       string          `json:"text"`
+	Thinking   string          `json:"thinking"`
+	Input      string          `json:"partial_json"`
+	Signature  string          `json:"signature"`
+	Citation   json.RawMessage `json:"citation"`
+	StopReason string          `json:"stop_reason"`
 }
 
-// A delta is a piece of a block.
-type delta struct {
-	Type      httpapi.Text     `json:"type"`
-	Text      httpapi.Fragment `json:"text"`
-	Thinking  httpapi.Fragment `json:"thinking"`
-	Input     httpapi.Fragment `json:"partial_json"`
-	Signature httpapi.Text     `json:"signature"`
-	Citation  json.RawMessage  `json:"citation"`
+// decode reads an event into e, whose memory it uses again.
+func (e *event) decode(data []byte) error {
+	*e = event{}
+	if err := httpapi.Unmarshal(data, e); err != nil {
+		return fmt.Errorf("decoding an event: %w", err)
+	}
+	if !httpapi.HasSurrogates(data) {
+		return nil
+	}
+	var halves struct {
+		Delta struct {
+			Text     httpapi.Fragment `json:"text"`
+			Thinking httpapi.Fragment `json:"thinking"`
+			Input    httpapi.Fragment `json:"partial_json"`
+		} `json:"delta"`
+	}
+	_ = httpapi.Unmarshal(data, &halves) // decoded before
+	d := halves.Delta
+	e.Delta.Text, e.Delta.Thinking, e.Delta.Input = string(d.Text), string(d.Thinking), string(d.Input)
+	return nil
 }

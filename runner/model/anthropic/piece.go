@@ -11,7 +11,7 @@ import (
 // A piece is a block of an answer while it comes.
 type piece struct {
 	index  int
-	kind   httpapi.Text
+	kind   string
 	fields map[string]json.RawMessage // as it began
 	isDone bool
 
@@ -33,12 +33,10 @@ func newPiece(index int, raw json.RawMessage) *piece {
 	return p
 }
 
-func (p *piece) text(field string) httpapi.Text { return httpapi.Text(httpapi.String(p.fields[field])) }
+func (p *piece) text(field string) string { return httpapi.String(p.fields[field]) }
 
-// fragment is a text that may go on in the deltas of the block.
-func (p *piece) fragment(field string) httpapi.Fragment {
-	return httpapi.Fragment(httpapi.ParseFragment(p.fields[field]))
-}
+// fragment is a text that may continue in the deltas of the block.
+func (p *piece) fragment(field string) string { return httpapi.ParseFragment(p.fields[field]) }
 
 // isPlain reports whether a piece of thinking is no more than its text and its
 // signature.
@@ -57,24 +55,22 @@ func (p *piece) isEmpty() bool {
 }
 
 // swallow takes a delta that is not of the kinds that are shown as they come.
-// What is not known is added to the field of its name, as all are written.
-func (p *piece) swallow(d delta, raw json.RawMessage) {
+// What is not known is added to the field of its name, as all are written; raw is
+// the whole event.
+func (p *piece) swallow(d delta, raw []byte) {
 	if d.Type == typeInputDelta {
-		p.grown.WriteString(string(d.Input))
+		p.grown.WriteString(d.Input)
 		return
 	}
 	if d.Type == typeCitationsDelta {
 		p.citations = append(p.citations, d.Citation)
 		return
 	}
-	if raw == nil {
-		p.extend("text", quoted(string(d.Text)))
-		p.extend("thinking", quoted(string(d.Thinking)))
-		return
+	var event struct {
+		Delta map[string]json.RawMessage `json:"delta"`
 	}
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &fields) // decoded before
-	for name, value := range fields {
+	_ = json.Unmarshal(raw, &event) // decoded before
+	for name, value := range event.Delta {
 		p.extend(name, value)
 	}
 }
@@ -95,7 +91,7 @@ func (p *piece) extend(name string, value json.RawMessage) {
 	whole := p.more[name]
 	if whole == nil {
 		whole = &strings.Builder{}
-		whole.WriteString(string(p.fragment(name)))
+		whole.WriteString(p.fragment(name))
 		p.more[name] = whole
 	}
 	whole.WriteString(more)

@@ -43,16 +43,16 @@ func (a *answer) beginCall(p *piece) {
 	a.calls++
 	a.visible = true
 	var caller struct {
-		Type httpapi.Text `json:"type"`
+		Type string `json:"type"`
 	}
 	raw := p.fields["caller"]
-	if json.Unmarshal(raw, &caller) == nil && caller.Type != "" && caller.Type != "direct" {
+	if httpapi.Unmarshal(raw, &caller) == nil && caller.Type != "" && caller.Type != "direct" {
 		if a.callers == nil {
 			a.callers = map[int]json.RawMessage{}
 		}
 		a.callers[p.call] = raw
 	}
-	name := string(p.text("name"))
+	name := p.text("name")
 	a.said += len(name)
 	a.emit(model.Delta{Call: &model.CallDelta{Index: p.call, Name: name}})
 	input := string(unquoted(p.fields["input"]))
@@ -67,8 +67,8 @@ func (a *answer) beginCall(p *piece) {
 	a.emit(model.Delta{Call: &model.CallDelta{Index: p.call, Args: input}})
 }
 
-// grow takes a piece of a block; raw is all of it, where it is at hand.
-func (a *answer) grow(index int, d delta, raw json.RawMessage) {
+// grow takes a piece of a block; raw is the event that it came in.
+func (a *answer) grow(index int, d delta, raw []byte) {
 	p := a.at(index, d)
 	if p == nil {
 		return
@@ -76,18 +76,18 @@ func (a *answer) grow(index int, d delta, raw json.RawMessage) {
 	a.said += len(d.Text) + len(d.Thinking) + len(d.Input)
 	switch {
 	case p.kind == typeText && d.Type == typeTextDelta:
-		p.grown.WriteString(string(d.Text))
-		a.speak(string(d.Text))
+		p.grown.WriteString(d.Text)
+		a.speak(d.Text)
 	case p.kind == typeThinking && d.Type == typeThinkingDelta && d.Thinking != "":
 		a.point()
-		p.grown.WriteString(string(d.Thinking))
-		a.emit(model.Delta{Thinking: string(d.Thinking)})
+		p.grown.WriteString(d.Thinking)
+		a.emit(model.Delta{Thinking: d.Thinking})
 	case p.kind == typeThinking && d.Type == typeSignatureDelta && d.Signature != "":
 		a.point()
-		p.signature.WriteString(string(d.Signature))
-		a.emit(model.Delta{Signature: string(d.Signature)})
+		p.signature.WriteString(d.Signature)
+		a.emit(model.Delta{Signature: d.Signature})
 	case p.kind == typeToolUse && d.Type == typeInputDelta:
-		a.growCall(p, string(d.Input))
+		a.growCall(p, d.Input)
 	case p.kind != typeThinking && p.kind != typeToolUse:
 		p.swallow(d, raw)
 	}

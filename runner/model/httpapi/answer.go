@@ -95,7 +95,7 @@ func (a *Answer) readDocument() ([]byte, error) {
 	var failed struct {
 		Error json.RawMessage `json:"error"`
 	}
-	err = ignoreTypes(decoder.Decode(&failed))
+	err = IgnoreTypeErrors(decoder.Decode(&failed))
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &model.IncompleteError{Cause: err}

@@ -55,6 +55,12 @@ func ParseFragment(value []byte) string {
 	return before + String(quoted) + after
 }
 
+// HasSurrogates reports whether a JSON text may have the escape of a half of a
+// surrogate pair, so that its strings have to be read as Fragments.
+func HasSurrogates(text []byte) bool {
+	return bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`))
+}
+
 // surrogate returns the half of a surrogate pair whose escape a text begins with.
 func surrogate(text []byte) (rune, bool) {
 	if len(text) < escapeSize || text[0] != '\\' || text[1] != 'u' {

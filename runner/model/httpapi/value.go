@@ -114,9 +114,11 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 
 // Unmarshal decodes JSON into v. A value of an unexpected type leaves its field
 // empty; only what is not JSON at all is an error.
-func Unmarshal(data []byte, v any) error { return ignoreTypes(json.Unmarshal(data, v)) }
+func Unmarshal(data []byte, v any) error { return IgnoreTypeErrors(json.Unmarshal(data, v)) }
 
-func ignoreTypes(err error) error {
+// IgnoreTypeErrors returns an error of encoding/json unless it is that a value has an
+// unexpected type: the decoder continues after it.
+func IgnoreTypeErrors(err error) error {
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}

@@ -20,15 +20,20 @@ var finishes = map[string]step.Finish{
 	"content_filter": step.FinishRefusal, "refusal": step.FinishRefusal,
 }
 
+// The bounds of what an endpoint can make us remember of an answer.
+const (
+	maxDetails = 1024
+	maxTurns   = 10_000 // from thinking to text
+)
+
 // An answer turns chunks into deltas and knows at the end whether they were
 // the whole.
 type answer struct {
 	exchange *exchange
 	dialect  dialect
 
-	chunk  chunk // the last one read
-	chunks int   // read so far
-	begun  bool  // the model answered, which costs tokens
+	chunks int  // read so far
+	begun  bool // the model answered, which costs tokens
 	out    []model.Delta
 	said   int  // bytes of output, for an estimate
 	musing bool // the last of them were thinking
@@ -78,8 +83,8 @@ func (a *answer) Document(data []byte) error {
 
 // read takes one chunk. An error ends the answer.
 func (a *answer) read(raw []byte) error {
-	c := &a.chunk
-	if err := c.decode(raw); err != nil {
+	var c chunk
+	if err := httpapi.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("decoding a chunk: %w", err)
 	}
 	a.chunks++
@@ -120,7 +125,7 @@ func (a *answer) choose(c *choice) error {
 		return errTooMany
 	}
 	a.call(said)
-	switch reason := string(c.FinishReason); reason {
+	switch reason := c.FinishReason; reason {
 	case "":
 	case "error":
 		return a.failed([]byte(`"the provider ended the answer with an error"`))
@@ -131,7 +136,7 @@ func (a *answer) choose(c *choice) error {
 	return nil
 }
 
-func (a *answer) think(s *saying) {
+func (a *answer) think(s *delta) {
 	thinking := cmp.Or(string(s.ReasoningContent), s.Content.thinking)
 	if thinking == "" && s.Reasoning != "" {
 		thinking = string(s.Reasoning)
@@ -139,7 +144,7 @@ func (a *answer) think(s *saying) {
 	}
 	detailed := a.details.add(s.ReasoningDetails)
 	if len(s.ExtraContent) > 0 {
-		a.keepsake.Extra = s.ExtraContent
+		a.keepsake.Extra = json.RawMessage(s.ExtraContent)
 	}
 	a.muse(cmp.Or(thinking, detailed))
 }
@@ -152,7 +157,7 @@ func (a *answer) muse(thinking string) {
 	}
 }
 
-func (a *answer) speak(s *saying) {
+func (a *answer) speak(s *delta) {
 	text := s.Content.text
 	if a.dialect.inline {
 		text = a.inline(a.inliner.read(text))
@@ -197,7 +202,7 @@ func (a *answer) keep() {
 
 // count takes what the provider says that the answer cost so far.
 func (a *answer) count(u *usage) {
-	if u != nil {
+	if u != nil && *u != (usage{}) {
 		converted := u.convert()
 		a.usage = &converted
 	}

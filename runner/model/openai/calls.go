@@ -17,7 +17,7 @@ const maxCalls = 256
 
 // callState is what continues a call.
 type callState struct {
-	index *int // as the provider numbers it
+	index number // as the provider numbers it
 	id    string
 	name  string
 	chunk int // in which it was seen last
@@ -33,10 +33,10 @@ const (
 	argsSome
 )
 
-func (a *answer) call(s *saying) {
+func (a *answer) call(s *delta) {
 	pieces := s.ToolCalls
-	if s.FunctionCall != nil && len(pieces) == 0 {
-		pieces = append(pieces, callPiece{Index: new(int), Function: *s.FunctionCall})
+	if f := s.FunctionCall; len(pieces) == 0 && (f.Name != "" || f.Arguments != nil) {
+		pieces = append(pieces, callDelta{Index: "0", Function: f})
 	}
 	for _, piece := range pieces {
 		i, fits := a.place(piece)
@@ -49,12 +49,12 @@ func (a *answer) call(s *saying) {
 
 // place is the position of the call that a piece belongs to, if there is room
 // for it.
-func (a *answer) place(p callPiece) (i int, fits bool) {
+func (a *answer) place(p callDelta) (i int, fits bool) {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if a.calls[i].continuedBy(p, a.chunks) {
 			return i, true
 		}
-		if p.Index == nil && p.ID == "" {
+		if p.Index == "" && p.ID == "" {
 			break // without any mark it can only continue the last
 		}
 	}
@@ -69,31 +69,31 @@ func (a *answer) place(p callPiece) (i int, fits bool) {
 // ids and names in each piece, leave out the index, or give all calls the same
 // one; a name that comes again within one chunk, or with another id, is another
 // call.
-func (c *callState) continuedBy(p callPiece, chunk int) bool {
-	if p.Index == nil && p.ID == "" {
+func (c *callState) continuedBy(p callDelta, chunk int) bool {
+	if p.Index == "" && p.ID == "" {
 		return p.Function.Name == ""
 	}
-	if p.Index == nil || c.index == nil {
-		return p.ID != "" && string(p.ID) == c.id
+	if p.Index == "" || c.index == "" {
+		return p.ID != "" && p.ID == c.id
 	}
-	if *p.Index != *c.index {
+	if p.Index != c.index {
 		return false
 	}
 	if p.Function.Name == "" {
 		return true
 	}
-	otherID := p.ID != "" && c.id != "" && string(p.ID) != c.id
-	otherName := c.name != "" && string(p.Function.Name) != c.name
+	otherID := p.ID != "" && c.id != "" && p.ID != c.id
+	otherName := c.name != "" && p.Function.Name != c.name
 	return !otherID && !otherName && c.chunk != chunk
 }
 
-func (a *answer) extend(i int, p callPiece) {
+func (a *answer) extend(i int, p callDelta) {
 	c := &a.calls[i]
 	c.chunk = a.chunks
-	c.id = cmp.Or(c.id, string(p.ID))
+	c.id = cmp.Or(c.id, p.ID)
 	d := model.CallDelta{Index: i}
 	if c.name == "" {
-		c.name = string(p.Function.Name)
+		c.name = p.Function.Name
 		d.Name = c.name
 	}
 	d.Args, d.Replace = c.args.next(p.Function.Arguments)
@@ -101,7 +101,7 @@ func (a *answer) extend(i int, p callPiece) {
 		if a.keepsake.Calls == nil {
 			a.keepsake.Calls = map[int]json.RawMessage{}
 		}
-		a.keepsake.Calls[i] = p.ExtraContent
+		a.keepsake.Calls[i] = json.RawMessage(p.ExtraContent)
 	}
 	if d.Name == "" && d.Args == "" {
 		return

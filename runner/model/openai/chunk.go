@@ -1,51 +1,107 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// A chunk is one piece of an answer, or the whole of one that was not streamed.
+// A small chunk may hold very many things. Anything beyond these bounds is not an
+// answer, and is not kept in memory.
+const (
+	maxChoices = 2 // we ask for one
+	maxItems   = 4 * maxCalls
+)
+
+var errTooMany = errors.New("it holds more than any answer does")
+
+// A chunk is a part of an answer, or the whole of one that was not streamed.
 // It is our own type because the client's drops what providers add, and fails
-// where they write another type. Every field is optional, and one of a wrong
+// on values of other types. Every field is optional, and a value of a wrong
 // type counts as absent.
 type chunk struct {
-	Choices []choice        `json:"choices"`
-	Usage   *usage          `json:"usage"`
-	Error   json.RawMessage `json:"error"`
+	Choices [maxChoices]choice `json:"choices"`
+	Usage   *usage             `json:"usage"`
+	Error   json.RawMessage    `json:"error"`
 }
 
 type choice struct {
-	Index        int          `json:"index"`
-	Delta        saying       `json:"delta"`
-	Message      saying       `json:"message"` // not streamed
-	FinishReason httpapi.Text `json:"finish_reason"`
-	Usage        *usage       `json:"usage"` // Moonshot
+	Index        int    `json:"index"`
+	Delta        delta  `json:"delta"`
+	Message      delta  `json:"message"` // not streamed
+	FinishReason string `json:"finish_reason"`
+	Usage        *usage `json:"usage"` // Moonshot
 }
 
-type saying struct {
-	Content          content           `json:"content"`
-	Refusal          httpapi.Fragment  `json:"refusal"`
-	Reasoning        httpapi.Fragment  `json:"reasoning"`
-	ReasoningContent httpapi.Fragment  `json:"reasoning_content"`
-	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
-	ToolCalls        []callPiece       `json:"tool_calls"`
-	FunctionCall     *functionPiece    `json:"function_call"` // before there were tools
-	ExtraContent     json.RawMessage   `json:"extra_content"`
+type delta struct {
+	Content          content               `json:"content"`
+	Refusal          httpapi.Fragment      `json:"refusal"`
+	Reasoning        httpapi.Fragment      `json:"reasoning"`
+	ReasoningContent httpapi.Fragment      `json:"reasoning_content"`
+	ReasoningDetails list[json.RawMessage] `json:"reasoning_details"`
+	ToolCalls        list[callDelta]       `json:"tool_calls"`
+	FunctionCall     functionDelta         `json:"function_call"` // before there were tools
+	ExtraContent     optional              `json:"extra_content"`
 }
 
-type callPiece struct {
-	Index        *int            `json:"index"`
-	ID           httpapi.Text    `json:"id"`
-	Function     functionPiece   `json:"function"`
-	ExtraContent json.RawMessage `json:"extra_content"`
+type callDelta struct {
+	Index        number        `json:"index"` // empty: none
+	ID           string        `json:"id"`
+	Function     functionDelta `json:"function"`
+	ExtraContent optional      `json:"extra_content"`
 }
 
-type functionPiece struct {
-	Name      httpapi.Text    `json:"name"`
+type functionDelta struct {
+	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
+}
+
+// A number is a number as it is written; anything else is an empty one.
+type number string
+
+// UnmarshalJSON accepts any value.
+func (n *number) UnmarshalJSON(data []byte) error {
+	if '0' <= data[0] && data[0] <= '9' {
+		*n = number(data)
+	}
+	return nil
+}
+
+// optional is any JSON value; null is none.
+type optional json.RawMessage
+
+// UnmarshalJSON accepts any value.
+func (o *optional) UnmarshalJSON(data []byte) error {
+	if string(data) != "null" {
+		*o = bytes.Clone(data)
+	}
+	return nil
+}
+
+// A list is a JSON array of at most maxItems.
+type list[T any] []T
+
+// UnmarshalJSON accepts any value; anything but an array is empty.
+func (l *list[T]) UnmarshalJSON(data []byte) error {
+	if data[0] != '[' {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	_, _ = decoder.Token() // the bracket
+	for decoder.More() {
+		if len(*l) == maxItems {
+			return errTooMany
+		}
+		var item T
+		if err := httpapi.IgnoreTypeErrors(decoder.Decode(&item)); err != nil {
+			return err
+		}
+		*l = append(*l, item)
+	}
+	return nil
 }
 
 // content is a text, or a list of parts as Mistral writes it.
@@ -56,30 +112,39 @@ type content struct {
 
 // UnmarshalJSON accepts any value.
 func (c *content) UnmarshalJSON(data []byte) error {
-	var said, thought strings.Builder
-	for part := range elements(data) {
-		for key, value := range members(part) {
-			switch string(key) {
-			case "text":
-				said.WriteString(httpapi.ParseFragment(value))
-			case "thinking":
-				thought.WriteString(plain(value))
-			}
-		}
+	*c = content{text: httpapi.ParseFragment(data)}
+	if data[0] != '[' {
+		return nil
 	}
-	c.text, c.thinking = httpapi.ParseFragment(data)+said.String(), thought.String()
-	return nil
+	var parts list[struct {
+		Text     httpapi.Fragment `json:"text"`
+		Thinking texts            `json:"thinking"`
+	}]
+	err := json.Unmarshal(data, &parts)
+	for _, part := range parts {
+		c.text += string(part.Text)
+		c.thinking += string(part.Thinking)
+	}
+	return err
 }
 
-// plain is a text, or the texts of a list.
-func plain(data []byte) string {
-	var said strings.Builder
-	for part := range elements(data) {
-		for key, value := range members(part) {
-			if string(key) == "text" {
-				said.WriteString(httpapi.ParseFragment(value))
-			}
-		}
+// texts is a text, or the texts of a list.
+type texts string
+
+// UnmarshalJSON accepts any value.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	*t = texts(httpapi.ParseFragment(data))
+	if data[0] != '[' {
+		return nil
 	}
-	return httpapi.ParseFragment(data) + said.String()
+	var parts list[struct {
+		Text httpapi.Fragment `json:"text"`
+	}]
+	err := json.Unmarshal(data, &parts)
+	var all strings.Builder
+	for _, part := range parts {
+		all.WriteString(string(part.Text))
+	}
+	*t = texts(all.String())
+	return err
 }
