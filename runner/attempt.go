@@ -217,6 +217,15 @@ func (w *work) failed(err error) engine.Outcome {
 	return out
 }
 
+// closeBuilt closes what the factories of a custom runner made.
+func (w *work) closeBuilt() {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseFor)
+	defer cancel()
+	if err := w.built.Close(ctx); err != nil {
+		w.log.Warn("Closing the parts of a custom runner failed", "error", w.redact.String(redact.Printable(err.Error())))
+	}
+}
+
 // close gives back what was opened. Errors of closing are no news at the end.
 func (w *work) close() {
 	if w.events != nil {
@@ -226,6 +235,7 @@ func (w *work) close() {
 	if w.copies != nil {
 		w.copies.close(copyFor, w.log)
 	}
+	w.closeBuilt()
 	w.built.SandboxTools.Close()
 	w.boxes.close()
 	if w.reporter != nil {

@@ -25,6 +25,8 @@ const (
 	partFor = 4 * time.Second
 	// closeFor is how long a reader of the events may take to read the last.
 	closeFor = 3 * time.Second
+	// releaseFor bounds the time in which the parts of a custom runner close.
+	releaseFor = 3 * time.Second
 	// copyFor is how long a store of sessions may take to take the last.
 	copyFor = 10 * time.Second
 	// textFile is where a text goes that does not fit the status.

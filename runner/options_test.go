@@ -2,9 +2,12 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -23,5 +26,26 @@ func TestANameThatIsRegisteredTwiceEndsTheRun(t *testing.T) {
 	}
 	if len(p.model.Requests()) != 0 {
 		t.Error("a model was asked")
+	}
+}
+
+func TestAnAttemptClosesWhatFactoriesMade(t *testing.T) {
+	p := newPod(t, modeltest.Turn{Text: "done"})
+	p.snapshot.Agent.Tools = []task.Tool{{Custom: "crm"}}
+	var closed []string
+	crm := tool.Typed(tool.Spec{Name: "crm"}, func(context.Context, tool.Call, struct{}) (tool.Result, error) { return tool.Result{}, nil })
+	code := p.run(
+		WithTool("crm", func(ctx context.Context, _ registry.ToolSpec) ([]tool.Tool, error) {
+			return []tool.Tool{tool.WithClose(crm, func() error {
+				closed = append(closed, fmt.Sprintf("tool, context %v", ctx.Err()))
+				return nil
+			})}, nil
+		}),
+		WithLayer(func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
+			return middleware.Layer{Name: "calm", Close: func() error { closed = append(closed, "layer"); return nil }}, nil
+		}),
+	)
+	if code != task.ExitCommitted || len(closed) != 2 || closed[0] != "tool, context <nil>" || closed[1] != "layer" {
+		t.Errorf("exit code %d, closed %q", code, closed)
 	}
 }

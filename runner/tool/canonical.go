@@ -40,7 +40,7 @@ type CanonicalFunc func(ctx context.Context, args json.RawMessage) (json.RawMess
 
 // WithCanonical makes a Canonicalizer of a tool.
 func WithCanonical(t Tool, canonical CanonicalFunc) Tool {
-	return canonicalizer{Tool: t, canonical: canonical}
+	return &canonicalizer{Tool: t, canonical: canonical}
 }
 
 type canonicalizer struct {
@@ -49,12 +49,12 @@ type canonicalizer struct {
 }
 
 // Canonical implements [Canonicalizer].
-func (c canonicalizer) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error) {
+func (c *canonicalizer) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error) {
 	return c.canonical(ctx, args)
 }
 
 // EffectOf implements [Classifier] for a tool that does.
-func (c canonicalizer) EffectOf(args json.RawMessage) Effect { return EffectOf(c.Tool, args) }
+func (c *canonicalizer) EffectOf(args json.RawMessage) Effect { return EffectOf(c.Tool, args) }
 
 // SetArgs returns args with the members of set replaced or added. It returns
 // args itself, to the byte, if they have these values already; otherwise the

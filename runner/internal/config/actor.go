@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/repair"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -21,6 +19,8 @@ import (
 type cast struct {
 	files  *files.Toolset
 	models []string
+	// custom is what the factories of a custom runner made for it.
+	custom *custom
 	// values are bound to its instructions.
 	values json.RawMessage
 	// rehearsal makes the agent only to see that it can be made: it has no values.
@@ -28,7 +28,7 @@ type cast struct {
 }
 
 // actor makes an agent for one session.
-func (b *builder) actor(ctx context.Context, agent task.Agent, c cast) (*engine.Actor, error) {
+func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
 	if !c.rehearsal {
 		var err error
 		if agent, err = instructed(agent, c.values); err != nil {
@@ -47,11 +47,7 @@ func (b *builder) actor(ctx context.Context, agent task.Agent, c cast) (*engine.
 		}
 		a.Summarizer = &m
 	}
-	layers, err := b.layers(ctx, agent)
-	if err != nil {
-		return nil, err
-	}
-	box, names, err := b.toolbox(ctx, agent, c.files, layers)
+	box, names, err := b.toolbox(agent, c)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +55,8 @@ func (b *builder) actor(ctx context.Context, agent task.Agent, c cast) (*engine.
 	if a.Policy, err = b.govern(agent, names); err != nil {
 		return nil, err
 	}
-	if layers, err = b.bound(agent, box, layers); err != nil {
+	layers, err := b.bound(agent, box, c.custom.layers)
+	if err != nil {
 		return nil, err
 	}
 	if a.Stack, err = middleware.Build(layers...); err != nil {
@@ -72,19 +69,6 @@ func (b *builder) actor(ctx context.Context, agent task.Agent, c cast) (*engine.
 // paragraphs joins what there is.
 func paragraphs(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), "\n\n")
-}
-
-// layers are those that the runner was built with.
-func (b *builder) layers(ctx context.Context, agent task.Agent) ([]middleware.Layer, error) {
-	var all []middleware.Layer
-	for _, factory := range b.registry.layers {
-		layer, err := factory(ctx, registry.LayerSpec{Agent: agent, Run: b.Task.Run, User: b.Task.User})
-		if err != nil {
-			return nil, misconfigured("Agent %s: making a layer: %w", agent.Name, err)
-		}
-		all = append(all, layer)
-	}
-	return all, nil
 }
 
 // heeded holds hooks to the tools that there are: one for another would never be

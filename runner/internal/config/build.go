@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
@@ -63,6 +64,17 @@ type Built struct {
 	// SandboxTools are what the agents share beside files. They are to be closed, though
 	// the rest could not be built.
 	SandboxTools *SandboxTools
+
+	opened *opened
+}
+
+// Close closes what the factories of a custom runner made, the last made first, until ctx
+// ends. It is to be called though the rest could not be built.
+func (b Built) Close(ctx context.Context) error {
+	if b.opened == nil {
+		return nil
+	}
+	return b.opened.close(ctx)
 }
 
 // Build makes what follows from the task. What cannot work is a *task.EndError
@@ -70,19 +82,24 @@ type Built struct {
 // called.
 func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	b, err := r.builder(ctx, p)
+	failed := Built{SandboxTools: b.hands, opened: b.opened}
 	if err != nil {
-		return Built{SandboxTools: b.hands}, err
+		return failed, err
 	}
 	in, err := inputOf(p.Task, p.Snapshot.Agent)
 	if err != nil {
-		return Built{SandboxTools: b.hands}, err
+		return failed, err
 	}
-	if err := b.rehearse(ctx); err != nil {
-		return Built{SandboxTools: b.hands}, err
+	if err := b.validateAgents(ctx); err != nil {
+		return failed, err
 	}
-	root, err := b.actor(ctx, p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), values: in.values})
+	own, err := b.customOf(ctx, p.Snapshot.Agent)
 	if err != nil {
-		return Built{SandboxTools: b.hands}, err
+		return failed, err
+	}
+	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), custom: own, values: in.values})
+	if err != nil {
+		return failed, err
 	}
 	t := p.Task
 	t.Prompt = in.prompt
@@ -96,6 +113,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 		Files:        b.files,
 		Sessions:     b.sessions,
 		SandboxTools: b.hands,
+		opened:       b.opened,
 	}, nil
 }
 
@@ -118,36 +136,46 @@ type builder struct {
 	sessions session.Store
 	hands    *SandboxTools
 	evict    func(ctx context.Context, call step.Call, text string) string
+	opened   *opened
+
+	mu    sync.Mutex
+	spare map[string]*custom // by agent, from its validation
 }
 
 func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
-	b := &builder{Parts: p, registry: r, agents: map[string]task.Agent{p.Snapshot.Agent.Name: p.Snapshot.Agent}}
+	b := &builder{Parts: p, registry: r, agents: map[string]task.Agent{p.Snapshot.Agent.Name: p.Snapshot.Agent}, opened: &opened{}, spare: map[string]*custom{}}
 	for _, a := range p.Snapshot.Agents {
 		b.agents[a.Name] = a
 	}
 	var err error
-	if b.models, err = r.makeModels(ctx, p); err != nil {
+	if b.models, err = r.makeModels(ctx, p, b.opened); err != nil {
 		return b, err
 	}
-	if b.places, err = r.placesOf(ctx, p); err != nil {
+	if b.places, err = r.placesOf(ctx, p, b.opened); err != nil {
 		return b, err
 	}
 	if b.sessions, err = r.openStore(ctx, p); err != nil {
 		return b, misconfigured("Opening the store of sessions: %w", err)
 	}
+	b.opened.add("the session store", b.sessions)
 	b.files = files.Over(b.places.all, files.View{Root: "/", Home: task.Workspace, Places: b.places.all.Places()})
 	b.evict = b.evictor()
 	b.hands, err = b.grasp(ctx)
 	return b, err
 }
 
-// rehearse makes every agent once, so that what is wrong with one is known
-// before anything is paid for.
-func (b *builder) rehearse(ctx context.Context) error {
+// validateAgents makes every agent once, so that an error in one is known before a model
+// is asked. What factories of a custom runner made for it is used by its first session.
+func (b *builder) validateAgents(ctx context.Context) error {
 	for _, a := range b.agents {
-		if _, err := b.actor(ctx, a, cast{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), rehearsal: true}); err != nil {
+		made, err := b.makeCustom(ctx, a)
+		if err != nil {
 			return err
 		}
+		if _, err := b.actor(a, cast{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), custom: made, rehearsal: true}); err != nil {
+			return err
+		}
+		b.spare[a.Name] = made
 	}
 	return nil
 }
@@ -163,7 +191,11 @@ func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, 
 	if route := agent.Routes[task.RouteSubagent]; d.Own && len(route) > 0 {
 		names = route
 	}
-	return b.actor(ctx, agent, cast{files: b.files.ForSession(), models: names, values: valuesOf(d)})
+	made, err := b.customOf(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	return b.actor(agent, cast{files: b.files.ForSession(), models: names, custom: made, values: valuesOf(d)})
 }
 
 // valuesOf are the values that a piece of work binds to the instructions of who

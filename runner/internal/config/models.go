@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/catalog"
@@ -25,14 +26,16 @@ const providerCustom = "Custom"
 type models struct {
 	specs   map[string]task.Model
 	targets map[string]router.Target
+
+	mu      sync.Mutex // sessions begin side by side
 	routers map[string]engine.Model
 }
 
 // models makes the Models of a snapshot.
-func (r *Registry) makeModels(ctx context.Context, p Parts) (*models, error) {
+func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models, error) {
 	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
 	for _, spec := range p.Snapshot.Models {
-		target, err := r.target(ctx, p, spec)
+		target, err := r.target(ctx, p, spec, o)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +45,7 @@ func (r *Registry) makeModels(ctx context.Context, p Parts) (*models, error) {
 }
 
 // target is one Model: priced by the try, tried again, and with its bounds.
-func (r *Registry) target(ctx context.Context, p Parts, spec task.Model) (router.Target, error) {
+func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *opened) (router.Target, error) {
 	if p.Task.Limits.CostMicroUSD > 0 && spec.Prices == nil {
 		return router.Target{}, misconfigured("Model %s has no prices, so limits.cost cannot be held; set its prices", spec.Name)
 	}
@@ -54,6 +57,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model) (router
 	if err != nil {
 		return router.Target{}, misconfigured("Model %s: %w", spec.Name, err)
 	}
+	o.add("the model "+spec.Name, driven)
 	window, maxOutput := catalog.Of(spec.Provider, spec.Model)
 	t := router.Target{
 		Name: spec.Name, Params: spec.Params, Credential: credential(spec.SecretKey),
@@ -91,6 +95,8 @@ func credential(s task.SecretKey) string {
 // parameters over their own.
 func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 	id := agent.Name + "\x00" + strings.Join(names, "\x00")
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if made, ok := m.routers[id]; ok {
 		return made, nil
 	}

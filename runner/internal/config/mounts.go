@@ -28,7 +28,7 @@ type places struct {
 
 // placesOf mounts the workspace, what the session keeps beside it, and what a
 // runner was built with.
-func (r *Registry) placesOf(ctx context.Context, p Parts) (places, error) {
+func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, error) {
 	lost := p.lost("memories")
 	scratch, err := p.kept("tmp")
 	if err != nil {
@@ -49,6 +49,7 @@ func (r *Registry) placesOf(ctx context.Context, p Parts) (places, error) {
 		if err != nil {
 			return places{}, misconfigured("Making the files below %s: %w", at, err)
 		}
+		o.add("the files below "+at, made)
 		mounts[at] = made
 	}
 	list := []composite.Mount{{Path: task.Results, Backend: results, ReadOnly: true}}

@@ -8,23 +8,20 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/control"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/delegate"
-	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
-	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // toolbox gathers the tools of an agent, those that its layers bring, and those
 // that every agent has. It returns with them the names of the tools of each entry.
-func (b *builder) toolbox(ctx context.Context, agent task.Agent, of *files.Toolset, layers []middleware.Layer) (*tool.Registry, [][]string, error) {
+func (b *builder) toolbox(agent task.Agent, c cast) (*tool.Registry, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
 	called := make([][]string, len(agent.Tools))
 	for i, entry := range agent.Tools {
-		made, err := b.entry(ctx, agent, entry, of)
+		made, err := b.entry(agent, i, c)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -33,7 +30,7 @@ func (b *builder) toolbox(ctx context.Context, agent task.Agent, of *files.Tools
 		}
 		tools = append(tools, within(made, bound(entry))...)
 	}
-	for _, l := range layers {
+	for _, l := range c.custom.layers {
 		tools = append(tools, l.Tools...)
 	}
 	box, err := tool.NewRegistry(tools...)
@@ -43,8 +40,9 @@ func (b *builder) toolbox(ctx context.Context, agent task.Agent, of *files.Tools
 	return box, called, nil
 }
 
-// entry makes the tools of one entry.
-func (b *builder) entry(ctx context.Context, agent task.Agent, entry task.Tool, of *files.Toolset) ([]tool.Tool, error) {
+// entry makes the tools of the entry at an index.
+func (b *builder) entry(agent task.Agent, index int, c cast) ([]tool.Tool, error) {
+	entry := agent.Tools[index]
 	if entry.Toolset != "" {
 		made, err := b.toolset(entry)
 		if err != nil {
@@ -52,18 +50,23 @@ func (b *builder) entry(ctx context.Context, agent task.Agent, entry task.Tool, 
 		}
 		return made, nil
 	}
-	factory, what, err := b.factory(ctx, agent, entry)
-	if err != nil {
-		return nil, err
+	made, what := c.custom.tools[index], entry.Custom
+	if entry.Custom == "" {
+		factory, name, err := builtinOf(agent, entry)
+		if err != nil {
+			return nil, err
+		}
+		what = name
+		made, err = factory(builtinSpec{
+			ToolSpec: b.toolSpec(agent, entry),
+			agents:   b.agents, files: c.files, memories: b.places.memories, sessions: b.sessions, sandbox: b.hands,
+		})
+		if err != nil {
+			return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
+		}
 	}
-	made, err := factory(builtinSpec{
-		ToolSpec: registry.ToolSpec{Entry: entry, Agent: agent, Run: b.Task.Run, User: b.Task.User, Key: b.key(entry.SecretKey)},
-		agents:   b.agents, files: of, memories: b.places.memories, sessions: b.sessions, sandbox: b.hands,
-	})
+	made, err := choose(what, "", made, entry)
 	if err != nil {
-		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
-	}
-	if made, err = choose(what, "", made, entry); err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
 	if entry.Name == "" {
@@ -75,19 +78,14 @@ func (b *builder) entry(ctx context.Context, agent task.Agent, entry task.Tool, 
 	return []tool.Tool{renamed{made[0], entry.Name}}, nil
 }
 
-// factory returns the factory of the tools of an entry, and what a message calls them.
-func (b *builder) factory(ctx context.Context, agent task.Agent, entry task.Tool) (builtinFactory, string, error) {
+// builtinOf returns the factory of the built-in tools of an entry, or of an agent as a tool,
+// and what a message calls them.
+func builtinOf(agent task.Agent, entry task.Tool) (builtinFactory, string, error) {
 	switch {
 	case entry.Agent != "" && entry.Mode == task.ModeRun:
 		return runTool, "the agent " + entry.Agent, nil
 	case entry.Agent != "":
 		return agentTool, "the agent " + entry.Agent, nil
-	case entry.Custom != "":
-		if f, ok := b.registry.customs[entry.Custom]; ok {
-			return func(s builtinSpec) ([]tool.Tool, error) { return f(ctx, s.ToolSpec) }, entry.Custom, nil
-		}
-		return nil, "", misconfigured("Agent %s: this runner has no custom tool %q; it has %s; set podTemplate.runnerImage to a runner that was built with it",
-			agent.Name, entry.Custom, cmp.Or(names(b.registry.customs), "none"))
 	}
 	if f, ok := builtins[entry.Builtin]; ok {
 		return f, entry.Builtin, nil

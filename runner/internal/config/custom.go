@@ -1,0 +1,77 @@
+package config
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/registry"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A custom has what the factories of a custom runner made for one session.
+type custom struct {
+	layers []middleware.Layer
+	tools  map[int][]tool.Tool // by index of the entry in the Agent's tools
+}
+
+// makeCustom calls the factories of the layers and of the custom tools of an agent.
+func (b *builder) makeCustom(ctx context.Context, agent task.Agent) (*custom, error) {
+	made := &custom{tools: map[int][]tool.Tool{}}
+	for _, factory := range b.registry.layers {
+		layer, err := factory(ctx, registry.LayerSpec{Agent: agent, Run: b.Task.Run, User: b.Task.User})
+		if err != nil {
+			return nil, misconfigured("Agent %s: making a layer: %w", agent.Name, err)
+		}
+		b.opened.addFunc("the layer "+layer.Name, layer.Close)
+		made.layers = append(made.layers, layer)
+	}
+	for i, entry := range agent.Tools {
+		if entry.Custom == "" {
+			continue
+		}
+		var err error
+		if made.tools[i], err = b.makeTools(ctx, agent, entry); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// makeTools calls the factory of one custom entry.
+func (b *builder) makeTools(ctx context.Context, agent task.Agent, entry task.Tool) ([]tool.Tool, error) {
+	factory, ok := b.registry.customs[entry.Custom]
+	if !ok {
+		return nil, misconfigured("Agent %s: this runner has no custom tool %q; it has %s; set podTemplate.runnerImage to a runner that was built with it",
+			agent.Name, entry.Custom, cmp.Or(names(b.registry.customs), "none"))
+	}
+	tools, err := factory(ctx, b.toolSpec(agent, entry))
+	if err != nil {
+		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, entry.Custom, err)
+	}
+	for _, t := range tools {
+		if t == nil {
+			return nil, misconfigured("Agent %s: making the tools of %s: a tool is nil", agent.Name, entry.Custom)
+		}
+		b.opened.add("the tool "+t.Spec().Name, t)
+	}
+	return tools, nil
+}
+
+func (b *builder) toolSpec(agent task.Agent, entry task.Tool) registry.ToolSpec {
+	return registry.ToolSpec{Entry: entry, Agent: agent, Run: b.Task.Run, User: b.Task.User, Key: b.key(entry.SecretKey)}
+}
+
+// customOf returns what the factories made when the agent was validated, for its first
+// session, and calls them for each later one.
+func (b *builder) customOf(ctx context.Context, agent task.Agent) (*custom, error) {
+	b.mu.Lock()
+	spare := b.spare[agent.Name]
+	delete(b.spare, agent.Name)
+	b.mu.Unlock()
+	if spare != nil {
+		return spare, nil
+	}
+	return b.makeCustom(ctx, agent)
+}
