@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 )
 
 // What a branch of the work may wait for.
@@ -22,7 +24,8 @@ const (
 // It knows whether all of them wait, and makes the clock stand still while all
 // of them wait for people or child Runs.
 type crew struct {
-	clock *clock
+	clock *meter.Clock
+	now   func() time.Time
 
 	mu      sync.Mutex
 	working int
@@ -39,7 +42,7 @@ type crew struct {
 const steady = 200 * time.Millisecond
 
 func newCrew(c Config) *crew {
-	return &crew{clock: newClock(c), news: make(chan struct{})}
+	return &crew{clock: meter.NewClock(c.Now, c.Began), now: c.Now, news: make(chan struct{})}
 }
 
 // enter and leave stand around what one branch does.
@@ -77,12 +80,12 @@ func (c *crew) wait(e errand) (back func()) {
 func (c *crew) settle() {
 	others := c.waiting[forAnswer] + c.waiting[forApproval] + c.waiting[forGrant] + c.waiting[forPause] + c.waiting[forChild]
 	if c.working == 0 && others > 0 && c.waiting[forProvider] == 0 {
-		c.clock.stand()
+		c.clock.Stop()
 	} else {
-		c.clock.run()
+		c.clock.Start()
 	}
 	if resting := c.working == 0 && others+c.waiting[forProvider] > 0; resting != c.resting {
-		c.resting, c.since = resting, c.clock.now()
+		c.resting, c.since = resting, c.now()
 		close(c.news)
 		c.news = make(chan struct{})
 	}
@@ -92,7 +95,7 @@ func (c *crew) settle() {
 func (c *crew) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.resting && c.clock.now().Sub(c.since) >= steady
+	return c.resting && c.now().Sub(c.since) >= steady
 }
 
 // still is for how long every branch has waited for people or child Runs, and
@@ -107,14 +110,14 @@ func (c *crew) still() (time.Duration, bool) {
 	if c.decided.After(since) {
 		since = c.decided
 	}
-	return c.clock.now().Sub(since), true
+	return c.now().Sub(since), true
 }
 
 // hears notes that a person has decided something, or that a child Run ended.
 func (c *crew) hears() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.decided = c.clock.now()
+	c.decided = c.now()
 }
 
 // busy says whether any branch works.

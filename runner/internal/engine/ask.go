@@ -67,7 +67,7 @@ func (s *session) add(t *middleware.Turn, text string, note step.Note) error {
 
 // charge counts a model call that a layer made by itself.
 func (s *session) charge(used step.Usage) {
-	s.account.add(func(m *step.Meter) {
+	s.account.Add(func(m *step.Meter) {
 		m.ModelCalls++
 		m.Usage = m.Usage.Plus(used)
 	})
@@ -76,7 +76,7 @@ func (s *session) charge(used step.Usage) {
 // begin shows that a model is about to be asked, and returns which.
 func (s *session) begin(m *Model) string {
 	name, _, _ := m.next()
-	s.turn = exchange{number: s.meter.root.read().Steps + 1}
+	s.turn = exchange{number: s.meter.Read().Steps + 1}
 	s.board.begin(s.turn.number, task.KindModel, s.label(name), s.Now())
 	s.Report.Report(s.progress)
 	s.emit(fmt.Sprintf("Step %d: asking %s", s.turn.number, name), events.StepStarted{Step: s.turn.number, Kind: task.KindModel, Name: name})
@@ -121,7 +121,7 @@ func (s *session) consult(ctx context.Context, m *Model, req *model.Request) (mo
 	}
 	name, _, _ := m.next()
 	s.turn.used = compaction.Used(req)
-	s.account.add(func(used *step.Meter) { used.ModelCalls++ })
+	s.account.Add(func(used *step.Meter) { used.ModelCalls++ })
 	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: s.turn.used}})
 	if err != nil {
 		return model.Response{}, s.turn.fail(fmt.Errorf("recording a model call: %w", err))
@@ -134,7 +134,7 @@ func (s *session) consult(ctx context.Context, m *Model, req *model.Request) (mo
 	if resp.Usage == (step.Usage{}) {
 		resp.Usage = estimate(m, req, resp)
 	}
-	s.account.add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
+	s.account.Add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
 	s.turn.heard = true
 	return resp, nil
 }
@@ -148,7 +148,7 @@ func (x *exchange) fail(err error) error {
 // show passes an answer on as it comes.
 func (s *session) show(d model.Delta) {
 	if d.Reset {
-		s.account.add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
+		s.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
 		s.emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: s.turn.number})
 	}
 	if d.Thinking != "" {
@@ -163,7 +163,7 @@ func (s *session) show(d model.Delta) {
 func (s *session) answered(began time.Time, resp model.Response) error {
 	st := s.assistant(resp)
 	st.At, st.Duration = began.UTC(), s.Now().Sub(began)
-	s.account.add(func(m *step.Meter) { m.Steps++ })
+	s.account.Add(func(m *step.Meter) { m.Steps++ })
 	if err := s.recordStep(st, nil); err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (r *run) addressee(d task.Decision) (*request, string) {
 // due says whether a request may yet come: of a call that is not answered, or
 // of a limit that is reached.
 func (r *run) due(request string) (due bool) {
-	if g := r.meter.root.reached(); g != nil && g.extensible() && g.request() == request {
+	if g := r.meter.Reached(); g != nil && g.Extensible() && g.Request() == request {
 		return true
 	}
 	r.state.View(func(now *state.Run) { due = now.Waits(cmp.Or(now.CallOf(request), callOf(request))) })
@@ -189,8 +189,8 @@ func (q *request) fits(d task.Decision) (*request, string) {
 		return nil, fmt.Sprintf(refusedKind, q.ID, q.Kind, d.Type)
 	case q.Kind == task.PendingApproval && !q.isNamedBy(d):
 		return nil, refusedDigest
-	case q.gauge != nil && q.gauge.granted(d) <= 0:
-		return nil, fmt.Sprintf(refusedLittle, q.gauge.name)
+	case q.limit != nil && q.limit.Granted(d) <= 0:
+		return nil, fmt.Sprintf(refusedLittle, q.limit.Name)
 	}
 	if err := q.wrong(d.Value); q.Kind == task.PendingQuestion && err != nil {
 		return nil, fmt.Sprintf(refusedMisfit, err)
@@ -222,7 +222,7 @@ func (q *request) wrong(answer string) error {
 func (r *run) decide(q *request, d task.Decision) error {
 	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: q.ID, Type: d.Type}
 	switch {
-	case q.gauge != nil:
+	case q.limit != nil:
 		said.Steps, said.Tokens, said.CostMicroUSD = max(d.Steps, 0), max(d.Tokens, 0), max(d.CostMicroUSD, 0)
 	case q.Kind == task.PendingApproval:
 		said.Digest, said.Source, said.Reason = q.Digest, q.source, r.Redact.String(task.Cut(d.Reason, task.MaxMessage))
@@ -237,7 +237,7 @@ func (r *run) decide(q *request, d task.Decision) error {
 	if err := q.session.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}
-	if q.gauge != nil {
+	if q.limit != nil {
 		r.grant(said)
 	}
 	q.said = said

@@ -38,7 +38,7 @@ func (j *job) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, err
 	defer s.crew.enter()
 	ctx, cancel := within(ctx)
 	defer cancel()
-	ctx, off := child.account.deadline(ctx)
+	ctx, off := child.account.Deadline(ctx)
 	defer off()
 	out, err := child.serve(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 	if l := actor.Agent.Limits; l != (task.Limits{}) {
 		child.deepest = min(s.deepest, int64(scope.Depth)+l.Depth) // the lower of both
 	}
-	child.account = s.account.open(actor.Agent.Limits, child.read().Used)
+	child.account = s.account.Open(actor.Agent.Limits, child.read().Used)
 	return child, nil
 }
 
@@ -111,7 +111,7 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 		return out, left
 	}
 	out = s.end(ctx, out)
-	used := s.account.read()
+	used := s.account.Read()
 	s.emit(fmt.Sprintf("Agent %s ended: %s", s.Agent.Name, out.Reason), events.ChildFinished{
 		Session: s.name, Agent: s.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -69,7 +70,7 @@ type run struct {
 	state *state.Store
 	// restarts is how often this attempt began again in its pod.
 	restarts int
-	meter    *meter // nil before the journal is read
+	meter    *meter.Account // the Run's own; nil before the journal is read
 }
 
 func newRun(c Config) *run {
@@ -106,7 +107,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	if r.Watch != nil {
 		r.Watch(r.responds)
 	}
-	ctx, cancel := r.root.account.deadline(ctx)
+	ctx, cancel := r.root.account.Deadline(ctx)
 	defer cancel()
 	var ended context.CancelFunc
 	r.stopped, ended = signals.Context(r.alive, r.Signals, signals.Stopped, errStopped)
@@ -128,25 +129,26 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 func (r *run) responds() {
 	r.board.state()
 	r.crew.busy()
-	r.meter.root.read()
+	r.meter.Read()
 }
 
 // load reads the journal and sets the meter to the higher of what it and the
-// task say. The Run's own tools are told on the way what succeeded before.
+// task say, with what was granted on top of the limits. The Run's own tools are told on the way what succeeded before.
 func (r *run) load() error {
 	recall := recaller{tell: r.Actor.Recall}
 	if err := r.state.Load(recall.hear); err != nil {
 		return err
 	}
 	r.state.View(func(before *state.Run) {
-		r.meter = newMeter(r.Config, r.crew.clock, before)
+		r.meter = meter.New(r.crew.clock, r.Task.Limits, r.Task.Meter.Max(before.Meter))
+		r.meter.Extend(before.Granted.Steps, before.Granted.Tokens, before.Granted.CostMicroUSD)
 		r.restarts = before.Restarts
 		if before.Begun {
 			r.board.shown.Effects = task.EffectsBegun
 		}
 	})
-	r.root.account = r.meter.root
-	r.board.begin(r.meter.root.read().Steps+1, task.KindModel, r.Actor.Model.Name, r.Now())
+	r.root.account = r.meter
+	r.board.begin(r.meter.Read().Steps+1, task.KindModel, r.Actor.Model.Name, r.Now())
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (s *session) reserve(j *job) {
 	if j.refusal != nil {
 		return
 	}
-	if j.taken = s.account.take(); !j.taken {
+	if j.taken = s.account.Reserve(); !j.taken {
 		j.refusal, j.surplus = &tool.Error{Message: resultTooMany}, true
 	}
 }

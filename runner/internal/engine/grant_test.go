@@ -46,8 +46,8 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 		// The next attempt knows what was granted.
 		r := newRun(s.again(box{askTool()}).Config)
 		defer r.die()
-		if err := r.load(); err != nil || r.meter.root.limits.Steps != 4 {
-			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.root.limits.Steps, err)
+		if err := r.load(); err != nil || r.meter.Limits().Steps != 4 {
+			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.Limits().Steps, err)
 		}
 	})
 }

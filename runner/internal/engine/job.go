@@ -62,7 +62,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 	s.crew.enter()
 	defer s.crew.leave()
 	if j.taken {
-		defer s.account.give()
+		defer s.account.Release()
 	}
 	if !s.ended() && leaves(s.safe(ctx)) || failure(ctx) != nil {
 		return // no intent, no result: the next attempt runs it
@@ -229,7 +229,7 @@ func (j *job) settle(res tool.Result, began time.Time) error {
 		Parts: []step.Part{{Kind: step.PartText, Text: j.text(res)}}, Hooks: res.Hooks, Scope: s.scope,
 		At: began.UTC(), Duration: s.Now().Sub(began),
 	}
-	s.account.add(func(m *step.Meter) {
+	s.account.Add(func(m *step.Meter) {
 		if !j.surplus {
 			m.ToolCalls++
 		}

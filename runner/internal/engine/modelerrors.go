@@ -33,7 +33,7 @@ func (s *session) spent(ctx context.Context, m *Model, req *model.Request, resp 
 	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
 		resp.Usage = estimate(m, req, *resp)
 	}
-	s.account.add(func(used *step.Meter) {
+	s.account.Add(func(used *step.Meter) {
 		if !errors.Is(err, errUnfinished) {
 			used.Errors++
 		}
@@ -103,7 +103,7 @@ func (s *session) patience(err error) time.Duration {
 	case isUnavailable && !unavailable.Final:
 		wait = unavailable.RetryAfter
 	}
-	left, bounded := s.account.left()
+	left, bounded := s.account.Left()
 	if wait > maxPause || s.limited >= maxPauses || bounded && wait > left {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -16,10 +17,10 @@ import (
 // A view is everything that one decision may depend on.
 type view struct {
 	state.Session
-	schema   bool   // finish is the only way to end
-	reached  *gauge // a limit that is used up
-	more     bool   // somebody may be asked for more of it
-	notes    string // what the runner has to say
+	schema   bool         // finish is the only way to end
+	reached  *meter.Limit // a limit that is used up
+	more     bool         // somebody may be asked for more of it
+	notes    string       // what the runner has to say
 	messages []task.Decision
 	leaving  *task.EndError // why the work is left to the next attempt
 	paused   bool
@@ -160,10 +161,10 @@ func limited(v view) (action, bool) {
 	switch {
 	case v.reached == nil:
 		return action{}, false
-	case v.more && v.reached.extensible():
+	case v.more && v.reached.Extensible():
 		return action{kind: raise}, true
 	}
-	err := v.reached.end()
+	err := v.reached.End()
 	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -45,7 +46,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer ends the Run although its last step was also its last allowed": {
-			view: view{Session: talk(user("go"), assistant("done")), reached: reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})},
+			view: view{Session: talk(user("go"), assistant("done")), reached: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer wins over a stop that comes too late": {
@@ -69,11 +70,11 @@ func TestNext(t *testing.T) {
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"}},
 		},
 		"a reached limit ends the Run before the next turn": {
-			view: view{Session: talk(user("go")), reached: reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
+			view: view{Session: talk(user("go")), reached: meter.Reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
 		},
 		"a reached cost limit says so in money": {
-			view: view{Session: talk(user("go")), reached: reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
+			view: view{Session: talk(user("go")), reached: meter.Reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
 		},
 		"finish ends the Run with its output": {

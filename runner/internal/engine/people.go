@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -32,8 +33,8 @@ type room struct {
 // of it.
 type request struct {
 	task.Pending
-	session *session // whose book tells of it
-	gauge   *gauge   // of a limit
+	session *session     // whose book tells of it
+	limit   *meter.Limit // that is used up
 	errand  errand
 	since   time.Time
 	waiters int

@@ -131,7 +131,7 @@ func (r *run) progress() task.Progress {
 	r.board.mu.Unlock()
 	used := r.Task.Meter
 	if r.meter != nil {
-		used = r.meter.root.read()
+		used = r.meter.Read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
 	p.State = r.board.tell(r.waitState())
@@ -159,7 +159,7 @@ func (r *run) decided() (all []task.Decided) {
 // started shows a call that is about to run.
 func (j *job) started(args json.RawMessage) {
 	s := j.session
-	s.board.begin(s.meter.root.read().Steps, task.KindTool, s.label(j.call.Name), s.Now())
+	s.board.begin(s.meter.Read().Steps, task.KindTool, s.label(j.call.Name), s.Now())
 	s.Report.Report(s.progress)
 	s.emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(args)),
 		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: args})
@@ -180,7 +180,7 @@ func (j *job) finished(st step.Step, res tool.Result) {
 	res.Summary = s.Redact.String(res.Summary) // whole: a piece of a secret would not be known
 	line := summarizeCall(j, st, res)
 	s.board.done(task.Recent{
-		Step: s.meter.root.read().Steps, Kind: task.KindTool, Name: s.label(j.call.Name),
+		Step: s.meter.Read().Steps, Kind: task.KindTool, Name: s.label(j.call.Name),
 		Summary: line, DurationMs: st.Duration.Milliseconds(),
 	})
 	s.emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // What watches a Run waits for each lock that is held for a moment only, and for
@@ -22,9 +25,19 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 	}
 	r := newRun(Config{Now: time.Now})
 	defer r.die()
-	r.meter = newMeter(r.Config, r.crew.clock, &state.Run{})
-	for name, lock := range map[string]*sync.Mutex{"board": &r.board.mu, "crew": &r.crew.mu, "meter": &r.meter.mu, "clock": &r.crew.clock.mu} {
+	r.meter = meter.New(r.crew.clock, task.Limits{}, step.Meter{})
+	var counting sync.Mutex // stands for the lock of the meter, which is held while something is counted
+	for name, lock := range map[string]*sync.Mutex{"board": &r.board.mu, "crew": &r.crew.mu, "meter": &counting} {
 		lock.Lock()
+		counts := make(chan struct{})
+		if lock == &counting {
+			go r.meter.Add(func(*step.Meter) {
+				close(counts)
+				counting.Lock()
+				defer counting.Unlock()
+			})
+			<-counts
+		}
 		var free atomic.Bool
 		returned := make(chan bool)
 		go func() {

@@ -142,7 +142,7 @@ func (s *session) chargeLost(asked *journal.Intent) error {
 		return nil
 	}
 	spent := s.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
-	s.account.add(func(m *step.Meter) {
+	s.account.Add(func(m *step.Meter) {
 		m.Errors++
 		m.Usage = m.Usage.Plus(spent)
 	})
@@ -180,7 +180,7 @@ func (s *session) settleBelow(call string) error {
 	for _, name := range s.openBelow(call) {
 		below := newSession(s.run, name, step.Scope{}, Actor{})
 		st := below.read()
-		below.account = s.account.open(task.Limits{}, st.Used)
+		below.account = s.account.Open(task.Limits{}, st.Used)
 		last := st.Steps[len(st.Steps)-1]
 		below.scope = last.Scope
 		open := st.Open() // the last result closes the turn, and with it what is known of it

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -26,7 +27,7 @@ type session struct {
 	parent  *session // whose call that is; nil: the Run's own has none
 	scope   step.Scope
 	deepest int64 // the depth at which sessions below it end
-	account *account
+	account *meter.Account
 	prompt  string // the first that its agent is told
 	system  string
 	tools   []step.Tool
@@ -113,7 +114,7 @@ func (s *session) view() (view, error) {
 	v := view{
 		Session:  s.read(),
 		schema:   len(s.Agent.OutputSchema) > 0,
-		reached:  s.account.reached(),
+		reached:  s.account.Reached(),
 		more:     s.Task.Limits.Ask && s.CanAsk,
 		notes:    s.noted(),
 		overflow: s.overflow,
@@ -142,16 +143,16 @@ func (s *session) record(rec journal.Record) error { return s.recordUse(rec, ste
 // between, a resume neither loses nor doubles it.
 func (s *session) recordUse(rec journal.Record, used step.Usage) error {
 	return s.state.Record(func() journal.Record {
-		total := s.meter.root.read()
+		total := s.meter.Read()
 		total.Usage = total.Usage.Plus(used)
-		rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.chain()
+		rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.Chain()
 		for i := range rec.Accounts {
 			rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
 		}
 		rec.At = s.Now().UTC()
 		return rec
 	}, func() {
-		s.account.add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
+		s.account.Add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
 	})
 }
 

@@ -282,8 +282,8 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 				t.Fatalf("ended %s: %s", out.Reason, out.Message)
 			}
 			r := newRun(next.Config)
-			if err := r.load(); err != nil || r.meter.root.limits.Steps != 3 {
-				t.Errorf("the limit is %d (%v), want 3", r.meter.root.limits.Steps, err)
+			if err := r.load(); err != nil || r.meter.Limits().Steps != 3 {
+				t.Errorf("the limit is %d (%v), want 3", r.meter.Limits().Steps, err)
 			}
 			r.die()
 		}

@@ -1,13 +1,13 @@
-package engine
+package meter
 
 import (
 	"sync"
 	"time"
 )
 
-// A clock tells how long a runner was alive. It stands still while every branch
+// A Clock tells how long a runner was alive. It stands still while every branch
 // of the work waits for a person or a child Run.
-type clock struct {
+type Clock struct {
 	now func() time.Time
 
 	mu     sync.Mutex
@@ -24,23 +24,24 @@ type alarm struct {
 	timer *time.Timer
 }
 
-func newClock(c Config) *clock {
-	k := &clock{now: c.Now, began: c.Began, alarms: map[*alarm]struct{}{}}
+// NewClock returns a clock that runs since the runner began; zero: since now.
+func NewClock(now func() time.Time, began time.Time) *Clock {
+	k := &Clock{now: now, began: began, alarms: map[*alarm]struct{}{}}
 	if k.began.IsZero() {
-		k.began = c.Now()
+		k.began = now()
 	}
 	return k
 }
 
-// alive is how long the runner was. A clock that was set back does not lower it
+// Alive is how long the runner was. A clock that was set back does not lower it
 // below zero.
-func (k *clock) alive() time.Duration {
+func (k *Clock) Alive() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.reading()
 }
 
-func (k *clock) reading() time.Duration {
+func (k *Clock) reading() time.Duration {
 	until := k.still
 	if until.IsZero() {
 		until = k.now()
@@ -48,8 +49,8 @@ func (k *clock) reading() time.Duration {
 	return max(until.Sub(k.began)-k.lost, 0)
 }
 
-// stand makes the clock stand still.
-func (k *clock) stand() {
+// Stop makes the clock stand still.
+func (k *Clock) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.still.IsZero() {
@@ -61,8 +62,8 @@ func (k *clock) stand() {
 	}
 }
 
-// run makes it go on.
-func (k *clock) run() {
+// Start makes it go on.
+func (k *Clock) Start() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.still.IsZero() {
@@ -75,8 +76,8 @@ func (k *clock) run() {
 	}
 }
 
-// at rings once the runner was alive for so long, unless it is called off.
-func (k *clock) at(alive time.Duration, ring func()) (off func()) {
+// At rings once the runner was alive for so long, unless it is called off.
+func (k *Clock) At(alive time.Duration, ring func()) (off func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := &alarm{at: alive, ring: ring}

@@ -1,0 +1,174 @@
+package meter
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An Account is what one session, and those below it, used. It never falls. What
+// is counted into one is counted into all above it, up to the Run's own.
+type Account struct {
+	clock  *Clock
+	mu     *sync.Mutex // guards all accounts of the Run
+	parent *Account    // nil: the Run's own
+	limits task.Limits
+	start  time.Duration // of the clock, when it was opened
+	used   step.Meter    // its duration is that of the time before start
+	taken  int64         // calls that may yet count as ToolCalls
+}
+
+// New returns the account of a Run, on top of what it used before.
+func New(clock *Clock, limits task.Limits, before step.Meter) *Account {
+	return &Account{clock: clock, mu: &sync.Mutex{}, limits: limits, used: before}
+}
+
+// Open makes an account below this one.
+func (a *Account) Open(limits task.Limits, before step.Meter) *Account {
+	return &Account{clock: a.clock, mu: a.mu, parent: a, limits: limits, start: a.clock.Alive(), used: before}
+}
+
+// Add counts something.
+func (a *Account) Add(change func(*step.Meter)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for ; a != nil; a = a.parent {
+		change(&a.used)
+	}
+}
+
+// Read is what was used until now.
+func (a *Account) Read() step.Meter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at(a.clock.Alive())
+}
+
+// at is the account when the runner was alive for so long.
+func (a *Account) at(alive time.Duration) step.Meter {
+	used := a.used
+	used.DurationSeconds += int64((alive - a.start) / time.Second)
+	return used
+}
+
+// Chain is what the session used and each above it, but for the Run's own.
+func (a *Account) Chain() []step.Meter {
+	if a.parent == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []step.Meter
+	alive := a.clock.Alive()
+	for ; a.parent != nil; a = a.parent {
+		all = append(all, a.at(alive))
+	}
+	return all
+}
+
+// Reached is the first limit that is used up, of the session or of one above
+// it; nil when there is none.
+func (a *Account) Reached() *Limit { return a.ReachedWith(step.Usage{}) }
+
+// ReachedWith is the first limit that is used up once some more usage is counted.
+func (a *Account) ReachedWith(more step.Usage) *Limit {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	alive := a.clock.Alive()
+	for ; a != nil; a = a.parent {
+		used := a.at(alive)
+		used.Usage = used.Usage.Plus(more)
+		if g := Reached(used, a.limits); g != nil {
+			g.ofRun = a.parent == nil
+			return g
+		}
+	}
+	return nil
+}
+
+// Limits are those of the account, with what was granted.
+func (a *Account) Limits() task.Limits {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limits
+}
+
+// Near are the limits of which most is used: four fifths.
+func (a *Account) Near() []Limit { return near(a.Read(), a.Limits()) }
+
+// Extend raises the limits that there are.
+func (a *Account) Extend(steps, tokens, costMicroUSD int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for limit, more := range map[*int64]int64{
+		&a.limits.Steps: steps, &a.limits.Tokens: tokens, &a.limits.CostMicroUSD: costMicroUSD,
+	} {
+		if *limit > 0 && more > 0 {
+			*limit = max(*limit+more, *limit) // a sum that overflows adds nothing
+		}
+	}
+}
+
+// Reserve reserves a tool call; false when a limit allows no more of them.
+func (a *Account) Reserve() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for b := a; b != nil; b = b.parent {
+		if limit := b.limits.ToolCalls; limit > 0 && b.used.ToolCalls+b.taken >= limit {
+			return false
+		}
+	}
+	for ; a != nil; a = a.parent {
+		a.taken++
+	}
+	return true
+}
+
+// Release ends a reservation.
+func (a *Account) Release() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for ; a != nil; a = a.parent {
+		a.taken--
+	}
+}
+
+// Deadline ends a context when the duration of the session is used up.
+func (a *Account) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := a.limits.DurationSeconds
+	if limit == 0 {
+		return ctx, func() { cancel(nil) }
+	}
+	used := step.Meter{DurationSeconds: limit}
+	end := Reached(used, task.Limits{DurationSeconds: limit}).End()
+	ring := func() { cancel(end) }
+	at := a.start + time.Duration(limit-a.used.DurationSeconds)*time.Second
+	if a.clock.Alive() >= at {
+		ring()
+	}
+	off := a.clock.At(at, ring)
+	return ctx, func() { off(); cancel(nil) }
+}
+
+// Left is how much of the duration is left to the session; false: as much as
+// it likes.
+func (a *Account) Left() (time.Duration, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	least, bounded := time.Duration(0), false
+	alive := a.clock.Alive()
+	for ; a != nil; a = a.parent {
+		if a.limits.DurationSeconds == 0 {
+			continue
+		}
+		left := time.Duration(a.limits.DurationSeconds-a.at(alive).DurationSeconds) * time.Second
+		if !bounded || left < least {
+			least, bounded = left, true
+		}
+	}
+	return least, bounded
+}
