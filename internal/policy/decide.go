@@ -96,5 +96,5 @@ func (l *lazyLine) hidden() []string {
 	if l.parsed == nil {
 		return nil
 	}
-	return l.parsed.Hidden()
+	return l.parsed.Reasons()
 }

@@ -12,7 +12,7 @@ var plainEscapes = map[byte]byte{
 	'\\': '\\', '\'': '\'', '"': '"', '?': '?',
 }
 
-// decode reads what is between the quotes of $'…'. It fails where shells differ.
+// decode decodes the text between the quotes of $'…'. It fails if shells decode it differently.
 func decode(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -38,8 +38,8 @@ func decode(s string) (string, bool) {
 	return b.String(), true
 }
 
-// numbered reads an escape that gives a character by its number, without its
-// backslash, and says how many bytes it took.
+// numbered decodes an escape with the number of a character, without its
+// backslash, and returns how many bytes it read.
 func numbered(s string) (text string, used int, ok bool) {
 	base, start, most := 8, 0, 3
 	switch s[0] {
@@ -51,7 +51,7 @@ func numbered(s string) (text string, used int, ok bool) {
 		base, start, most = 16, 1, 8
 	}
 	end := start
-	for end < len(s) && end-start < most && digitOf(s[end], base) {
+	for end < len(s) && end-start < most && isDigit(s[end], base) {
 		end++
 	}
 	n, err := strconv.ParseUint(s[start:end], base, 32)
@@ -67,8 +67,8 @@ func numbered(s string) (text string, used int, ok bool) {
 	return string([]byte{byte(n)}), end, true //nolint:gosec // three octal digits are cut to a byte by shells too
 }
 
-// digitOf reports whether c is a digit of a number to a base.
-func digitOf(c byte, base int) bool {
+// isDigit reports whether c is a digit in a base.
+func isDigit(c byte, base int) bool {
 	_, err := strconv.ParseUint(string(c), base, 8)
 	return err == nil
 }

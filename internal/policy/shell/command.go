@@ -2,17 +2,19 @@ package shell
 
 import (
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 )
 
-// run looks at one simple command.
+// run visits one simple command.
 func (r *reader) run(words []word) {
 	for len(words) > 0 && !words[0].known {
 		if !r.step(0) {
 			return
 		}
-		r.hide("the program is only known when it runs: " + words[0].show())
-		if !words[0].spreads {
+		r.markOpaque("the program is only known when it runs: " + words[0].show())
+		if !words[0].splits {
 			return
 		}
 		words = words[1:] // it may be no word at all
@@ -20,12 +22,12 @@ func (r *reader) run(words []word) {
 	if len(words) == 0 || !r.step(len(words)) {
 		return
 	}
-	program := words[0].text
-	r.line.commands = append(r.line.commands, command{program, words[1:]})
-	if strings.Contains(program, "/") && !system(program) || program[:min(1, len(program))] == "~" {
-		r.hide("runs the file " + shorten(program))
+	program, args := words[0].text, words[1:]
+	r.line.commands = append(r.line.commands, command{program, args})
+	if strings.Contains(program, "/") && !isSystemPath(program) || strings.HasPrefix(program, "~") {
+		r.markOpaque("runs the file " + excerpt(program))
 	}
-	r.inside(base(program), words[1:])
+	r.arguments(base(program), args)
 }
 
 // base is the name of a program that may be given by its path.
@@ -36,8 +38,8 @@ func base(program string) string {
 	return path.Base(program)
 }
 
-// system reports whether a path leads to where programs are installed.
-func system(program string) bool {
+// isSystemPath reports whether a path is in a directory of installed programs.
+func isSystemPath(program string) bool {
 	if path.Clean(program) != program {
 		return false
 	}
@@ -48,141 +50,221 @@ func system(program string) bool {
 	return false
 }
 
-// inside looks at what a program does with its words.
-func (r *reader) inside(name string, args []word) {
-	if w, ok := wrappers[name]; ok {
-		r.wrapped(name, w, args)
-		return
-	}
-	if shells[name] {
-		r.shell(name, args)
-		return
-	}
-	if r.interpreter(name, args) || r.builtin(name, args) || r.particular(name, args) {
-		return
-	}
-	r.startsShell(name, args)
-	if name == "parallel" {
-		r.parallel(args)
-	}
-	if listed(loose, name) || strings.HasPrefix(name, "ld-") || strings.HasPrefix(name, "ld.so") {
-		r.tryAll(args)
-	}
-}
-
-// particular looks at programs that may run others among much else they do.
-func (r *reader) particular(name string, args []word) bool {
-	r.launches(name, args)
-	if compiler(name) {
-		r.compile(name, args)
-		return true
-	}
-	switch name {
-	case "find":
-		r.find(args)
-	case "xargs":
-		r.xargs(args)
-	case "git":
-		r.git(args)
-	case "sed", "gsed":
-		r.sed(args)
-	case "awk", "gawk", "mawk", "nawk", "original-awk":
-		r.awk(args)
-	case "make", "gmake":
-		r.pairs(args)
-	case "openssl":
-		if first(args) == "engine" {
-			r.hide("openssl loads an engine")
-		}
-	case "less", "more", "most":
-		r.pager(name, args)
-	case "ssh":
-		r.ssh(args)
-	case "su", "runuser":
-		r.startsShell(name, args)
-		r.tryAll(args)
-	case "go":
-		r.goOptions(args)
-		r.subcommand(name, args)
-	case "ip", "docker", "podman", "nerdctl", "kubectl", "oc", "crictl", "uv", "poetry", "pdm", "pipenv", "pipx", "bundle", "conda",
-		"mamba", "mise", "asdf", "yarn", "pnpm", "npm", "cargo", "rye", "hatch":
-		r.startsShell(name, args)
-		r.subcommand(name, args)
-	default:
-		return false
-	}
-	return true
-}
-
-// tryAll takes every word for the beginning of a command: which of them is the
-// program cannot be told.
-func (r *reader) tryAll(args []word) {
-	if r.flat {
-		return // that is what is being done
-	}
-	r.flat = true
-	defer func() { r.flat = false }()
-	for i, w := range args {
-		if !r.step(0) {
-			return
-		}
-		switch {
-		case w.flag():
-			r.tryValue(w, args[i+1:])
-		case w.known:
-			r.try(args[i:])
-		default:
-			r.hide("the program may only be known when it runs: " + w.show())
-		}
-	}
-}
-
-// tryValue takes what an option is given for a program, or for a command line.
-func (r *reader) tryValue(w word, rest []word) {
-	_, value, ok := strings.Cut(w.text, "=")
-	if ok && value != "" && r.step(len(rest)) {
-		r.try(append([]word{{text: value, known: w.known}}, rest...))
-	}
-	if ok || strings.HasPrefix(w.text, "--") {
-		return
-	}
-	for from := 2; from < min(len(w.text), maxBundle) && r.step(len(rest)); from++ { // -ccmd, -qccmd
-		r.try(append([]word{{text: w.text[from:], known: w.known}}, rest...))
-	}
-}
-
-// maxBundle is how far into a word options are looked for that are bundled.
-const maxBundle = 6
-
-// pager looks for commands that a pager begins with, and for files of them.
-func (r *reader) pager(name string, args []word) {
-	for _, w := range args {
-		if strings.HasPrefix(w.text, "+") || strings.HasPrefix(w.text, "-k") || strings.HasPrefix(w.text, "--lesskey") || w.spreads && w.text == "" {
-			r.hide(name + " begins with commands that are not followed: " + w.show())
-		}
-	}
-}
-
-// try takes the first word for a program, or for a command line.
-func (r *reader) try(words []word) {
-	text := words[0].text
+// arguments visits what a program does with its arguments.
+func (r *reader) arguments(name string, args []word) {
+	w, isWrapper := wrappers[name]
 	switch {
-	case strings.ContainsAny(text, " \t\n;|&$`<>"):
-		r.script(text)
-	case listed(builtins, text): // nothing that other programs can run
-	default:
-		if hasScriptName(text) {
-			r.hide("runs the script " + shorten(text))
+	case isWrapper:
+		r.wrapper(name, w, args)
+	case shells[name]:
+		r.shell(name, args)
+	case name == "xargs":
+		r.xargs(args)
+	case name == "find":
+		r.find(args)
+	case isPython.MatchString(name):
+		r.python(name, args)
+	case isLauncher(name):
+		if !asksVersion(args) {
+			r.skipWords(append([]word{literal(name)}, args...), name+" runs code or programs that are not followed")
 		}
-		r.run(words)
+	case !r.builtin(name, args):
+		r.launchOptions(name, args)
 	}
 }
 
-// hasScriptName reports whether a name is that of a file of code.
-func hasScriptName(name string) bool {
-	ext := path.Ext(name)
-	return ext != "" && listed(scripts, ext)
+// asksVersion reports whether a program is only asked about itself.
+func asksVersion(args []word) bool {
+	return len(args) == 1 && args[0].known && listed(" --version -V --help -h -version -v -help ", args[0].text)
 }
 
-// scripts are the endings of files with code.
-const scripts = " .sh .bash .zsh .py .pyz .js .mjs .cjs .ts .mts .rb .pl .php .lua .tcl .awk .sed .ps1 "
+// A wrapper is the syntax of a program that runs another. An option that is not
+// listed, and every long option, makes the line opaque.
+type wrapper struct {
+	flags   string // letters of options without a value
+	values  string // letters of options with a value
+	skip    int    // operands before the program
+	assigns bool   // takes NAME=value before the program
+}
+
+var wrappers = map[string]wrapper{
+	"env":     {flags: "i0v", values: "uC", assigns: true},
+	"sudo":    {flags: "AbEHKklnPSv", values: "CDghpRTtuU", assigns: true},
+	"nice":    {flags: "0123456789", values: "n"},
+	"nohup":   {},
+	"time":    {flags: "apqvV", values: "fo"},
+	"timeout": {flags: "fpv", values: "ks", skip: 1},
+	"exec":    {flags: "cl", values: "a"},
+	"builtin": {},
+	"command": {flags: "p"},
+}
+
+// wrapper visits the program that a wrapper runs.
+func (r *reader) wrapper(name string, w wrapper, args []word) {
+	if name == "command" && len(args) > 0 && (args[0].text == "-v" || args[0].text == "-V") {
+		return // prints the path of a program
+	}
+	rest, ok := w.program(args)
+	if !ok {
+		r.assignments(args)
+		r.skipWords(args, name+" has options that are not followed")
+		return
+	}
+	for w.assigns && len(rest) > 0 && strings.Contains(rest[0].text, "=") {
+		r.assignments(rest[:1])
+		rest = rest[1:]
+	}
+	r.run(rest)
+}
+
+// program returns the words from the program on. It fails if an option is not
+// listed.
+func (w wrapper) program(args []word) (rest []word, ok bool) {
+	ended := false
+	for !ended && len(args) > 0 && (args[0].isOption() || args[0] == literal("-")) {
+		used := w.option(args[0])
+		if used == 0 || used > len(args) || used == 2 && args[1].isOption() {
+			return nil, false
+		}
+		ended = args[0] == literal("--")
+		args = args[used:]
+	}
+	mayBeOption := func(a word) bool { return a.splits && w.flags+w.values != "" }
+	if slices.ContainsFunc(args[:min(w.skip+1, len(args))], mayBeOption) {
+		return nil, false
+	}
+	return args[min(w.skip, len(args)):], true
+}
+
+// option returns how many words an option has, 0 if it is not listed.
+func (w wrapper) option(a word) int {
+	if a == literal("--") {
+		return 1
+	}
+	for i, c := range a.text[1:] {
+		switch {
+		case strings.ContainsRune(w.values, c) && (i+2 < len(a.text) || !a.known && !a.splits):
+			return 1
+		case strings.ContainsRune(w.values, c) && a.known:
+			return 2
+		case !strings.ContainsRune(w.flags, c):
+			return 0
+		}
+	}
+	if !a.known || a.text == "-" {
+		return 0
+	}
+	return 1
+}
+
+// find visits the commands of find.
+func (r *reader) find(args []word) {
+	for i, w := range args {
+		if w.splits {
+			r.markOpaque("find has arguments that are only known when it runs: " + w.show())
+		}
+		if w.known && listed(" -exec -execdir -ok -okdir ", w.text) && r.step(len(args)-i) {
+			r.run(r.replaced(untilEnd(args[i+1:]), "{}"))
+		}
+	}
+}
+
+// untilEnd returns the words before the end of a command of find.
+func untilEnd(args []word) []word {
+	for i, w := range args {
+		if w.known && (w.text == ";" || w.text == "+" && i > 0 && strings.Contains(args[i-1].text, "{}")) {
+			return args[:i]
+		}
+	}
+	return args
+}
+
+// replaced returns the words with the placeholder as words that are only known when
+// they run. A word that looks like a command line is parsed, too.
+func (r *reader) replaced(args []word, placeholder string) []word {
+	all := make([]word, len(args))
+	for i, w := range args {
+		if before, _, ok := strings.Cut(w.text, placeholder); ok && placeholder != "" {
+			if strings.ContainsAny(w.text, " ;&|") && r.step(len(w.text)/8) {
+				r.script(w.text)
+			}
+			w = word{text: before, splits: w.splits}
+		}
+		all[i] = w
+	}
+	return all
+}
+
+// xargs visits the command of xargs, which gets more words than are shown.
+func (r *reader) xargs(args []word) {
+	rest, ok := wrapper{flags: "0rtxpo", values: "ILnPsdEa"}.program(args)
+	if !ok {
+		r.skipWords(append(slices.Clip(args), anything), "xargs has options that are not followed")
+		return
+	}
+	placeholder := ""
+	for i, w := range args[:len(args)-len(rest)] {
+		if w.text == "-I" {
+			placeholder = args[min(i+1, len(args)-1)].text
+		} else if strings.HasPrefix(w.text, "-I") {
+			placeholder = w.text[2:]
+		}
+	}
+	if len(rest) > 0 { // without a command it runs echo
+		r.run(append(r.replaced(rest, placeholder), anything))
+	}
+}
+
+// shells are programs that run such command lines.
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true}
+
+// shell visits a shell: sh -c 'line'. Every other use is opaque.
+func (r *reader) shell(name string, args []word) {
+	if asksVersion(args) {
+		return
+	}
+	line, ok := commandString(args)
+	if !ok {
+		r.skipWords(args, name+" runs commands that are not shown")
+		return
+	}
+	outer := r.dialect
+	defer func() { r.dialect = outer }()
+	r.dialect = POSIX
+	if name == "bash" {
+		r.dialect = Bash
+	}
+	r.script(line)
+}
+
+// commandString returns the value of -c of a shell.
+func commandString(args []word) (string, bool) {
+	hasCommand := false
+	for shellOption.MatchString(first(args)) {
+		option := args[0].text
+		args = args[1:]
+		hasCommand = hasCommand || strings.Contains(option, "c")
+		if strings.HasSuffix(option, "o") {
+			if !listed(" pipefail errexit nounset xtrace ", first(args)) {
+				return "", false
+			}
+			args = args[1:]
+		}
+	}
+	if len(args) > 1 && args[0] == literal("--") {
+		args = args[1:]
+	}
+	return first(args), hasCommand && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-")
+}
+
+// shellOption matches options of shells that load nothing. The value of o is the
+// next word.
+var shellOption = regexp.MustCompile(`^-[aceflnpuvx]*o?$`)
+
+// first returns the first word if it is known.
+func first(words []word) string {
+	if len(words) == 0 || !words[0].known {
+		return ""
+	}
+	return words[0].text
+}

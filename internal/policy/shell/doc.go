@@ -1,17 +1,17 @@
-// Package shell says which programs a command line runs, and whether it runs
+// Package shell finds the programs that a command line runs, and whether it runs
 // something that it does not show.
 //
-// [Read] parses a line as bash or sh would and follows it into lists, pipes,
-// subshells, functions, substitutions, and through programs that run others:
-// sudo rm, xargs rm, find -exec rm, sh -c 'rm'. Nothing is executed and nothing
-// is looked up, so two things stay open: what a name on the line leads to, and
-// what is in the files that it reads.
+// [Read] parses a line as bash or sh does and walks its syntax tree: lists, pipes,
+// subshells and substitutions. It follows about ten well-known programs that run
+// another one, for example sudo, env, xargs, find -exec and sh -c. Every other
+// program that can run a program, code or a file of commands makes the line opaque
+// if it is used that way; lists of names and options say which (launchers.go).
+// Nothing is executed or looked up.
 //
-// Every doubt falls to one side. A line that cannot be read is opaque and runs
-// every program that it names; a word that is only known when the line runs may
-// be any word. [Line.Runs] is therefore true too often rather than too rarely.
+// In doubt a line is opaque, and [Line.Runs] is true: for each word of a part that
+// could not be followed, and for a word that is only known when the line runs.
 //
-// That is a courtesy to people who want to be asked before something happens.
-// It is not a wall: who wants to deceive it writes a file first and runs that
-// with a harmless name. A sandbox is the wall.
+// This tells users what is about to happen. It is not a security boundary: a model
+// can write a program to a file and run it by a harmless name. The sandbox is the
+// boundary.
 package shell

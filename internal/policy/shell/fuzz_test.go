@@ -26,7 +26,7 @@ func FuzzRead(f *testing.F) {
 		}
 		shell.Read(line, shell.POSIX)
 		read := shell.Read(line, shell.Bash)
-		if read.Opaque() != (len(read.Hidden()) > 0) {
+		if read.Opaque() != (len(read.Reasons()) > 0) {
 			t.Fatal("a line is opaque without a reason, or the other way round")
 		}
 		followed(t, read, line)
@@ -50,7 +50,7 @@ func followed(t *testing.T, read *shell.Line, line string) {
 func inside(t *testing.T, read *shell.Line, line string) {
 	inner := shell.Read("bash -c -- '"+strings.ReplaceAll(line, "'", `'\''`)+"'", shell.Bash)
 	if read.Opaque() && !inner.Opaque() {
-		t.Fatalf("%q hides something, and not inside bash -c: %q", line, read.Hidden())
+		t.Fatalf("%q hides something, and not inside bash -c: %q", line, read.Reasons())
 	}
 	for _, program := range []string{"rm", "ls", "git", "x"} {
 		if read.Runs(program) && !inner.Runs(program) {

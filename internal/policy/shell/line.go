@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine bounds a command line that is parsed, in bytes. A longer one is opaque
-// and runs all that it names.
+// MaxLine is the longest command line that is parsed, in bytes. A longer line is
+// opaque and runs every program that it names.
 const MaxLine = 64 << 10
 
 // A Dialect is the shell that a line is for.
@@ -18,81 +18,107 @@ type Dialect string
 const (
 	// Bash is bash.
 	Bash Dialect = "bash"
-	// POSIX is any sh: dash, the sh of busybox, bash by that name. They read some
+	// POSIX is any sh: dash, the sh of busybox, bash by that name. They parse some
 	// lines differently, so a line runs what any of them would run.
 	POSIX Dialect = "sh"
 )
 
-// A Line is a command line that was read.
+// A Line is a parsed command line.
 type Line struct {
 	commands []command
-	hidden   []string
-	unread   []string // pieces that could not be parsed
+	skipped  []skipped
+	reasons  []string
 }
 
-// A command is one simple command: a program and its words.
+// A command is one simple command.
 type command struct {
-	program string // as it is written, quotes taken off
+	program string // as written, without quotes
 	words   []word
 }
 
-// Read reads a command line. What cannot be read makes the Line opaque.
+// A skipped part of a line was not followed: it may run each program that it names.
+type skipped struct {
+	text string
+	open bool // has words that are only known when the line runs
+}
+
+// Read parses a command line. The Line is opaque if that fails.
 func Read(line string, dialect Dialect) *Line {
 	r := &reader{dialect: dialect}
 	switch {
 	case len(line) > MaxLine:
-		r.give(line, fmt.Sprintf("the line is longer than %d KiB", MaxLine>>10))
+		r.skip(line, fmt.Sprintf("the line is longer than %d KiB", MaxLine>>10))
 	case strings.ContainsAny(line, "\x00\r") || !utf8.ValidString(line):
-		r.hide("the line contains characters that shells read differently")
+		r.markOpaque("the line contains characters that shells read differently")
 		r.script(strings.ToValidUTF8(strings.NewReplacer("\x00", "", "\r", " ").Replace(line), ""))
 	default:
 		r.script(line)
 	}
-	if r.spent() {
-		r.give(line, "the line is too involved to be followed")
+	if r.exhausted() {
+		r.skip(line, "the line is too complex")
 	}
 	return &r.line
 }
 
 // Opaque reports whether the line executes something that it does not show: a
 // script, code for an interpreter, a program whose name is only known when it
-// runs, or anything at all when it could not be read.
-func (l *Line) Opaque() bool { return len(l.hidden) > 0 }
+// runs, or anything at all if it could not be parsed.
+func (l *Line) Opaque() bool { return len(l.reasons) > 0 }
 
-// Hidden says, for people, what makes the line opaque: at most five reasons.
-func (l *Line) Hidden() []string { return l.hidden }
+// Reasons says why the line is opaque: at most five reasons.
+func (l *Line) Reasons() []string { return l.reasons }
+
+// Len is the number of commands that were found.
+func (l *Line) Len() int { return len(l.commands) + len(l.skipped) }
 
 const (
-	maxHidden = 5  // reasons why a line is opaque
-	maxQuoted = 60 // characters of the line that a reason repeats
+	maxReasons = 5  // reasons why a line is opaque
+	maxExcerpt = 60 // characters of the line in a reason
 )
 
-// hide notes that something is executed that the line does not show.
-func (r *reader) hide(why string) {
-	if len(r.line.hidden) < maxHidden && !slices.Contains(r.line.hidden, why) {
-		r.line.hidden = append(r.line.hidden, why)
+// markOpaque records why the line is opaque.
+func (r *reader) markOpaque(reason string) {
+	if len(r.line.reasons) < maxReasons && !slices.Contains(r.line.reasons, reason) {
+		r.line.reasons = append(r.line.reasons, reason)
 	}
 }
 
-// give gives a piece of the line up: it is opaque, and runs what it names.
-func (r *reader) give(text, why string) {
-	r.hide(why)
-	r.line.unread = append(r.line.unread, text)
+// skip makes the line opaque because a part of it is not followed.
+func (r *reader) skip(text, reason string) {
+	r.markOpaque(reason)
+	r.line.skipped = append(r.line.skipped, skipped{text: text})
 }
 
-// shorten bounds what a reason repeats of the line.
-func shorten(s string) string {
+// skipWords makes the line opaque because words are not followed. A word that
+// looks like a command line is parsed as one.
+func (r *reader) skipWords(words []word, reason string) {
+	r.markOpaque(reason)
+	if !r.step(len(words)) {
+		return
+	}
+	var text strings.Builder
+	var part skipped
+	for _, w := range words {
+		text.WriteString(w.text + " ")
+		part.open = part.open || !w.known
+		if w.known && strings.ContainsAny(w.text, " \t\n;|&$`<>") {
+			r.script(w.text)
+		}
+	}
+	part.text = text.String()
+	r.line.skipped = append(r.line.skipped, part)
+}
+
+// excerpt bounds what a reason repeats of the line.
+func excerpt(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
 			return ' '
 		}
 		return c
-	}, s[:min(len(s), 4*maxQuoted)])
-	if runes := []rune(strings.ToValidUTF8(s, "")); len(runes) > maxQuoted {
-		return string(runes[:maxQuoted]) + "…"
+	}, s[:min(len(s), 4*maxExcerpt)])
+	if runes := []rune(strings.ToValidUTF8(s, "")); len(runes) > maxExcerpt {
+		return string(runes[:maxExcerpt]) + "…"
 	}
 	return strings.ToValidUTF8(s, "")
 }
-
-// Len is the number of commands of the line, as far as it was read.
-func (l *Line) Len() int { return len(l.commands) + len(l.unread) }

@@ -93,13 +93,13 @@ func nest(times int, line string) string {
 
 func TestReasonsAreForPeople(t *testing.T) {
 	line := shell.Read("./x.sh; eval \"$y\"; $z; python3 a.py; bash < b; . c; PATH=d e", shell.Bash)
-	if len(line.Hidden()) != 5 {
-		t.Errorf("Hidden() = %q, want five", line.Hidden())
+	if len(line.Reasons()) != 5 {
+		t.Errorf("Hidden() = %q, want five", line.Reasons())
 	}
-	if got, want := line.Hidden()[0], "runs the file ./x.sh"; got != want {
+	if got, want := line.Reasons()[0], "runs the file ./x.sh"; got != want {
 		t.Errorf("Hidden()[0] = %q, want %q", got, want)
 	}
-	long := shell.Read("./"+strings.Repeat("é\x1b", 4000), shell.Bash).Hidden()
+	long := shell.Read("./"+strings.Repeat("é\x1b", 4000), shell.Bash).Reasons()
 	for _, why := range long {
 		if len([]rune(why)) > 120 || strings.ContainsRune(why, 0x1b) {
 			t.Errorf("a reason repeats too much: %q", why)

@@ -10,73 +10,70 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bounds of what one line makes a reader do. A line that exceeds one is opaque.
+// Bounds of the work for one line. A line that exceeds one is opaque.
 const (
 	maxNested = 8       // lines within lines: sh -c "sh -c '…'"
 	maxFrames = 1500    // of the stack, while a line is parsed
 	maxDepth  = 2000    // of a syntax tree
-	maxSteps  = 1 << 17 // words that are looked at, some of them again
+	maxSteps  = 1 << 17 // words that are visited, some of them again
 )
 
-// A reader collects what a line runs.
+// A reader collects the commands of a line.
 type reader struct {
 	line    Line
 	dialect Dialect
-	text    string // what is being followed
+	text    string // the script that is being walked
 	nested  int
 	steps   int
-	flat    bool // every word after a program that runs others is being tried
 }
 
-// step counts the words that are about to be looked at, and reports whether
-// there may be more.
+// step counts words before they are visited, and reports whether the bound allows
+// it.
 func (r *reader) step(words int) bool {
 	r.steps += 1 + words
-	return !r.spent()
+	return !r.exhausted()
 }
 
-func (r *reader) spent() bool { return r.steps > maxSteps }
+func (r *reader) exhausted() bool { return r.steps > maxSteps }
 
-// script reads a command line, or one that is a word of another.
+// script parses a command line, or one that is a word of another.
 func (r *reader) script(text string) {
 	if r.nested >= maxNested {
-		r.give(text, "command lines within command lines, too deep to be followed")
+		r.skip(text, "command lines within command lines, nested too deep")
 		return
 	}
 	if !r.step(len(text) / 8) {
 		return
 	}
 	r.nested++
-	flat := r.flat
-	r.flat = false
-	defer func() { r.nested--; r.flat = flat }()
+	defer func() { r.nested-- }()
 	if r.dialect == POSIX {
 		r.both(text)
 		return
 	}
 	file, err := parse(text, syntax.LangBash)
 	if err == nil {
-		r.tree(file, text)
+		r.walk(file, text)
 		return
 	}
-	r.give(text, fmt.Sprintf("it is no command line that can be read: %q", shorten(text)))
+	r.skip(text, fmt.Sprintf("it cannot be parsed as a command line: %q", excerpt(text)))
 	if file, err := parse(text, syntax.LangPOSIX); err == nil {
-		r.tree(file, text)
+		r.walk(file, text)
 	}
 }
 
-// both reads a line as bash and as a plain sh: nobody knows which it is for.
+// both parses a line as bash and as a plain sh, because sh may be either.
 func (r *reader) both(text string) {
-	plain, plainErr := parse(strings.ReplaceAll(text, "&>", "& >"), syntax.LangPOSIX) // &> is for bash alone
+	plain, plainErr := parse(strings.ReplaceAll(text, "&>", "& >"), syntax.LangPOSIX) // only bash has &>
 	if plainErr == nil {
-		r.tree(plain, text)
+		r.walk(plain, text)
 	}
 	bash, bashErr := parse(text, syntax.LangBash)
 	if bashErr == nil {
-		r.tree(bash, text)
+		r.walk(bash, text)
 	}
 	if bashErr != nil || plainErr != nil && unlikeSh(text) {
-		r.give(text, fmt.Sprintf("shells read this differently, or not at all: %q", shorten(text)))
+		r.skip(text, fmt.Sprintf("shells parse this differently, or not at all: %q", excerpt(text)))
 	}
 }
 
@@ -87,8 +84,7 @@ func unlikeSh(text string) bool {
 
 var errDeep = errors.New("nested too deep")
 
-// parse is the syntax tree of a line. A parser that fails in an unforeseen way
-// has not read it.
+// parse returns the syntax tree of a line. A panic of the parser is an error.
 func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -103,8 +99,8 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) 
 	return file, err
 }
 
-// A source is the text for a parser, which is recursive: it ends when the stack
-// below whoever reads it has grown too high.
+// A source is the text for the parser, which is recursive: reads fail when the
+// stack of the parser has grown too high.
 type source struct {
 	text io.Reader
 	base int
@@ -120,7 +116,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return s.text.Read(p)
 }
 
-// frames counts the frames of the stack above the first few, up to a buffer full.
+// frames counts the frames of the stack after the first few, up to maxFrames.
 func frames(skip int) int {
 	var pc [256]uintptr
 	total := 0
@@ -130,31 +126,5 @@ func frames(skip int) int {
 		if n < len(pc) || total > maxFrames {
 			return total
 		}
-	}
-}
-
-// tree follows a syntax tree.
-func (r *reader) tree(file *syntax.File, text string) {
-	depth, deep := 0, false
-	defer func(outer string) { r.text = outer }(r.text)
-	r.text = text
-	syntax.Walk(file, func(n syntax.Node) bool {
-		if n == nil {
-			depth--
-			return false
-		}
-		if depth >= maxDepth {
-			deep = true
-			return false
-		}
-		depth++
-		r.node(n)
-		r.differs(n)
-		return true
-	})
-	r.comments(file, text)
-	r.splitOperators(text)
-	if deep {
-		r.give(text, "the line is nested too deep to be followed")
 	}
 }

@@ -6,36 +6,39 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word is what a program is given, as far as the line shows it.
+// A word is an argument of a program, as far as the line shows it.
 type word struct {
-	// text is the value with its quotes taken off; of a word that is not known,
-	// what is sure of its beginning.
+	// text is the value without quotes; of a word that is not known, its certain
+	// beginning.
 	text string
-	// known says that text is the whole value.
+	// known is set if text is the complete value.
 	known bool
-	// spreads says that it may become no word, or several.
-	spreads bool
+	// splits is set if the word may become no word, or several.
+	splits bool
 }
 
-// literal is a word that is written out.
+// literal returns a word with a known value.
 func literal(text string) word { return word{text: text, known: true} }
 
-// anything stands for words that come from elsewhere.
-var anything = word{spreads: true}
+// anything stands for words that are only known when the line runs.
+var anything = word{splits: true}
 
-// flag reports whether the word is an option.
-func (w word) flag() bool { return len(w.text) > 1 && w.text[0] == '-' }
+// isOption reports whether the word is an option.
+func (w word) isOption() bool { return len(w.text) > 1 && w.text[0] == '-' }
 
-// show is the word for people.
+// show returns the word for a reason.
 func (w word) show() string {
-	if w.known {
-		return shorten(w.text)
+	if w.known && w.text == "" {
+		return `""`
 	}
-	return shorten(w.text) + "…"
+	if w.known {
+		return excerpt(w.text)
+	}
+	return excerpt(w.text) + "…"
 }
 
-// words reads words. Those with braces become what the braces may hold.
-func words(all []*syntax.Word) []word {
+// readWords reads words. A word with braces becomes the pieces between them.
+func readWords(all []*syntax.Word) []word {
 	var read []word
 	for _, w := range all {
 		one := readWord(w)
@@ -66,7 +69,7 @@ func braced(w *syntax.Word) bool {
 	return open && strings.Contains(rest, "}") && (strings.Contains(rest, ",") || strings.Contains(rest, ".."))
 }
 
-// readWord takes the quotes off.
+// readWord removes quotes.
 func readWord(w *syntax.Word) word {
 	if w == nil {
 		return literal("")
@@ -75,19 +78,19 @@ func readWord(w *syntax.Word) word {
 	for _, p := range w.Parts {
 		v.part(p)
 	}
-	return word{text: v.text.String(), known: v.known, spreads: v.spreads}
+	return word{text: v.text.String(), known: v.known, splits: v.splits}
 }
 
-// A value is a word that is being read.
+// A value collects the parts of a word.
 type value struct {
-	text    strings.Builder
-	known   bool
-	spreads bool
+	text   strings.Builder
+	known  bool
+	splits bool
 }
 
 func (v *value) unknown() { v.known = false }
 
-// add adds text that is sure.
+// add appends text, unless an earlier part is unknown.
 func (v *value) add(text string) {
 	if v.known {
 		v.text.WriteString(text)
@@ -104,13 +107,13 @@ func (v *value) part(p syntax.WordPart) {
 		v.double(p)
 	case *syntax.ParamExp, *syntax.CmdSubst:
 		v.unknown()
-		v.spreads = true
+		v.splits = true
 	default: // arithmetic, process substitution, patterns
 		v.unknown()
 	}
 }
 
-// bare reads what is not in quotes.
+// bare reads text outside quotes.
 func (v *value) bare(s string) {
 	text, pattern := unescape(s, func(byte) bool { return true })
 	if pattern {
@@ -136,7 +139,7 @@ func (v *value) single(p *syntax.SglQuoted) {
 	v.add(text)
 }
 
-// double reads double quotes: what is in them is one word, but for "$@".
+// double reads double quotes. The content is one word, except for "$@".
 func (v *value) double(p *syntax.DblQuoted) {
 	for _, part := range p.Parts {
 		if lit, ok := part.(*syntax.Lit); ok {
@@ -145,14 +148,14 @@ func (v *value) double(p *syntax.DblQuoted) {
 			continue
 		}
 		v.unknown()
-		if exp, ok := part.(*syntax.ParamExp); ok && all(exp) {
-			v.spreads = true
+		if exp, ok := part.(*syntax.ParamExp); ok && isAllItems(exp) {
+			v.splits = true
 		}
 	}
 }
 
-// all reports whether an expansion is of all items: "$@", "${a[@]}".
-func all(p *syntax.ParamExp) bool {
+// isAllItems reports whether an expansion has all items: "$@", "${a[@]}".
+func isAllItems(p *syntax.ParamExp) bool {
 	if p.Param != nil && p.Param.Value == "@" || p.Names != 0 || p.Excl {
 		return true
 	}
@@ -160,8 +163,8 @@ func all(p *syntax.ParamExp) bool {
 	return ok && index.Lit() == "@"
 }
 
-// unescape drops the backslashes that quote something, and reports whether what
-// is left bare is a pattern that files are looked up by.
+// unescape removes backslashes that quote a character, and reports whether the
+// rest is a pattern for file names.
 func unescape(s string, quotes func(byte) bool) (text string, pattern bool) {
 	if !strings.ContainsAny(s, "\\*?[") {
 		return s, false
