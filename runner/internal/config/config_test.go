@@ -19,6 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/localtest"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -156,6 +157,20 @@ func TestBuild(t *testing.T) {
 		"a cost limit without prices": {
 			change: func(p *config.Parts) { p.Task.Limits.CostMicroUSD = 1 },
 			want:   "Model m has no prices, so limits.cost cannot be held",
+		},
+		"a sandbox without a shell": {
+			change: func(p *config.Parts) {
+				p.Sandbox, p.Snapshot.Sandbox = &localtest.Sandbox{}, &task.Sandbox{Image: "bare:1"}
+				p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Shell"}}
+			},
+			want: "The image bare:1 of the sandbox has no shell, which the tool Shell needs",
+		},
+		"a sandbox without Python": {
+			change: func(p *config.Parts) {
+				p.Sandbox, p.Snapshot.Sandbox = &localtest.Sandbox{}, &task.Sandbox{Image: "bare:1"}
+				p.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Python"}}
+			},
+			want: "The image bare:1 of the sandbox has no python3, which the tool Python needs",
 		},
 		"an output schema that cannot be held": {
 			change: func(p *config.Parts) { p.Snapshot.Agent.OutputSchema = []byte(`{"oneOf":[]}`) },

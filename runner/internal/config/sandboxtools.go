@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/mcp"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/python"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -84,11 +85,11 @@ func (b *builder) enterShells(box sandbox.Sandbox, h *SandboxTools) error {
 	if !b.uses(builtinShell) {
 		return nil
 	}
-	program, err := shell.Find(*h.Sandbox)
-	if err != nil {
+	if h.Sandbox.Shell == "" {
 		return misconfigured("The image %s of the sandbox has no shell, which the tool Shell needs: name an image with bash or sh in sandbox.image", b.Snapshot.Sandbox.Image)
 	}
-	if h.shells, err = shell.New(box, shell.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}); err != nil {
+	var err error
+	if h.shells, err = shell.New(box, b.programOptions(h, h.Sandbox.Shell)); err != nil {
 		return fmt.Errorf("making the shells: %w", err)
 	}
 	return nil
@@ -98,14 +99,19 @@ func (b *builder) enterPython(box sandbox.Sandbox, h *SandboxTools) error {
 	if !b.uses(builtinPython) {
 		return nil
 	}
-	program, err := python.Find(*h.Sandbox)
-	if err != nil {
+	if h.Sandbox.Python == "" {
 		return misconfigured("The image %s of the sandbox has no python3, which the tool Python needs: name another image in sandbox.image, for example python:3", b.Snapshot.Sandbox.Image)
 	}
-	if h.pythons, err = python.New(box, python.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}); err != nil {
+	var err error
+	if h.pythons, err = python.New(box, b.programOptions(h, h.Sandbox.Python)); err != nil {
 		return fmt.Errorf("making the interpreters: %w", err)
 	}
 	return nil
+}
+
+// programOptions returns the options of a tool that runs a program of the image.
+func (b *builder) programOptions(h *SandboxTools, program string) output.Options {
+	return output.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}
 }
 
 // A crowd bounds how many processes a command may have at once.
@@ -260,7 +266,7 @@ func (h *SandboxTools) Captured(call string) string {
 	if h.state == "" {
 		return ""
 	}
-	return shell.Captured(h.state, call)
+	return output.Captured(h.state, call)
 }
 
 // Busy says whether a command still runs in the background.

@@ -2,11 +2,8 @@ package output
 
 import (
 	"cmp"
-	"context"
-	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -17,9 +14,9 @@ const (
 )
 
 // Options are what the tools that run one program have in common, for all agents
-// of a Run. The zero value is usable.
+// of a Run. Only Program has no default.
 type Options struct {
-	// Program is its path in the image; empty: what the sandbox says.
+	// Program is its path in the image.
 	Program string
 	// Workspace is where it starts.
 	Workspace string
@@ -54,40 +51,4 @@ type Use struct {
 // Complete fills in what is left out.
 func (u Use) Complete(name string, o Options) Use {
 	return Use{Name: cmp.Or(u.Name, name), Timeout: min(cmp.Or(u.Timeout, o.Timeout), o.MaxTimeout)}
-}
-
-// A Finder knows where a program is in the image, once it has asked.
-type Finder struct {
-	// Find is where the program is by what the sandbox says.
-	Find func(sandbox.Description) (string, error)
-
-	mu    sync.Mutex
-	known string
-}
-
-// NewFinder makes a Finder that already knows the path, unless that is empty.
-func NewFinder(path string, find func(sandbox.Description) (string, error)) *Finder {
-	return &Finder{Find: find, known: path}
-}
-
-// Path is where the program is.
-func (f *Finder) Path(ctx context.Context, sb sandbox.Sandbox) (string, error) {
-	f.mu.Lock()
-	known := f.known
-	f.mu.Unlock()
-	if known != "" {
-		return known, nil
-	}
-	d, err := sb.Describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	found, err := f.Find(d)
-	if err != nil {
-		return "", err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.known = found
-	return found, nil
 }

@@ -72,16 +72,12 @@ func (c *running) ready(ctx context.Context) (note string, err error) {
 
 // start starts an interpreter, which does not end with the call.
 func (c *running) start(ctx context.Context) error {
-	program, err := c.python.Path(ctx, c.sandbox)
-	if err != nil {
-		return err
-	}
 	if err := c.reserve(c.session); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(c.ctx)
 	stop := context.AfterFunc(ctx, end)
-	i, err := c.boot(life, end, sandbox.Command{ID: c.call.ID, Args: []string{program, "-u", "-c", driver}, Dir: c.opts.Workspace})
+	i, err := c.boot(life, end, sandbox.Command{ID: c.call.ID, Args: []string{c.opts.Program, "-u", "-c", driver}, Dir: c.opts.Workspace})
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
@@ -123,9 +119,6 @@ func (c *running) boot(life context.Context, end context.CancelFunc, cmd sandbox
 
 // unstarted says why there is no interpreter.
 func (c *running) unstarted(ctx context.Context, err error) (tool.Result, error) {
-	if missing, ok := errors.AsType[*NoPythonError](err); ok {
-		return tool.Result{}, tool.Fatal(missing)
-	}
 	if full, ok := errors.AsType[*fullError](err); ok {
 		return tool.Fail("Not executed: "+full.Error()+".",
 			fmt.Sprintf("Use one of them, or end one with restart and no code: %s.", strings.Join(full.running, ", "))), nil

@@ -32,28 +32,11 @@ const mainSession = "main"
 //go:embed python.md
 var page string
 
-// Options are what the interpreters of a Run have in common. The zero value is
-// usable.
+// Options are what the interpreters of a Run have in common.
 type Options = output.Options
 
 // A Use is how one agent has the tool.
 type Use = output.Use
-
-// A NoPythonError means that the image of the sandbox has no Python.
-type NoPythonError struct{}
-
-// Error says what to do about it.
-func (*NoPythonError) Error() string {
-	return "the image of the sandbox has no python3 in its PATH; use an image that has Python 3.8 or newer, or remove the tool Python"
-}
-
-// Find is the Python of a sandbox, or a NoPythonError.
-func Find(d sandbox.Description) (string, error) {
-	if d.Python == "" {
-		return "", &NoPythonError{}
-	}
-	return d.Python, nil
-}
 
 // Interpreters are the interpreters of a Run: of all its agents, each with
 // sessions of its own.
@@ -63,8 +46,6 @@ type Interpreters struct {
 	place   output.Place
 	ctx     context.Context //nolint:containedctx // interpreters live as long as this, not as long as the calls that start them
 	end     context.CancelFunc
-
-	python *output.Finder
 
 	mu       sync.Mutex
 	sessions map[key]*session
@@ -77,10 +58,7 @@ func New(sb sandbox.Sandbox, o Options) (*Interpreters, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Interpreters{
-		sandbox: sb, opts: o, place: place,
-		python: output.NewFinder(o.Program, Find), sessions: map[key]*session{},
-	}
+	s := &Interpreters{sandbox: sb, opts: o, place: place, sessions: map[key]*session{}}
 	if err := s.load(); err != nil {
 		return nil, err
 	}

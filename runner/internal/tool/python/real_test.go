@@ -18,9 +18,8 @@ import (
 // realKit is a kit over the program that is in every sandbox.
 func realKit(t *testing.T, o python.Options) (*kit, *sandboxtest.Server) {
 	t.Helper()
-	o.Program = program(t)
 	client, server := sandboxtest.New(t)
-	k := &kit{T: t, box: client, root: server.Workspace, home: server.Home}
+	k := &kit{T: t, box: client, root: server.Workspace, home: server.Home, program: program(t)}
 	k.over(o)
 	return k, server
 }
@@ -80,7 +79,7 @@ func TestTheRunnerGoesAway(t *testing.T) {
 	next := sandbox.Dial(server.Socket)
 	t.Cleanup(func() { _ = next.Close() })
 	k.box = next
-	k.over(python.Options{State: state, Program: program(t)})
+	k.over(python.Options{State: state})
 	if diff := cmp.Diff([]string{"python session main"}, k.interpreters.Lost()); diff != "" {
 		t.Errorf("Lost() -want +got:\n%s", diff)
 	}
@@ -93,7 +92,7 @@ func TestTheRunnerGoesAway(t *testing.T) {
 // BenchmarkOne is what a call costs in an interpreter that runs.
 func BenchmarkOne(b *testing.B) {
 	client, server := sandboxtest.New(b)
-	all, err := python.New(client, python.Options{Workspace: server.Workspace, State: b.TempDir()})
+	all, err := python.New(client, python.Options{Program: program(b), Workspace: server.Workspace, State: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -31,7 +31,6 @@ type command struct {
 	*Shells
 	use     Use
 	call    tool.Call
-	shell   string // its path
 	line    string
 	which   string // shell, by the session and the name
 	timeout time.Duration
@@ -90,7 +89,7 @@ func (c *command) foreground(ctx context.Context) (tool.Result, error) {
 
 // start starts the command where the shell is.
 func (c *command) start(ctx context.Context, most int64) (sandbox.Process, error) {
-	cmd := program(c.shell, c.line, c.dir(c.which))
+	cmd := program(c.opts.Program, c.line, c.dir(c.which))
 	cmd.ID, cmd.Limits = c.call.ID, sandbox.Limits{Timeout: c.timeout, Output: most}
 	return c.sandbox.Start(ctx, cmd)
 }
@@ -106,9 +105,6 @@ func (c *command) unstarted(ctx context.Context, err error) (tool.Result, error)
 		c.moved(c.which, c.opts.Workspace)
 		return tool.Fail(fmt.Sprintf("Not executed: the working directory %s no longer exists. The working directory is %s now.", gone, c.opts.Workspace),
 			"Repeat the command if it is meant to run there."), nil
-	}
-	if missing, ok := errors.AsType[*NoShellError](err); ok {
-		return tool.Result{}, tool.Fatal(missing)
 	}
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)

@@ -2,7 +2,6 @@ package shell_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -190,13 +189,5 @@ func TestASandboxThatDoesNotTakeACommand(t *testing.T) {
 				t.Errorf("%d run", n)
 			}
 		})
-	}
-}
-
-func TestAnImageWithoutAShellEndsTheRun(t *testing.T) {
-	k := newKit(t, shell.Options{}, "")
-	_, err := k.try(t.Context(), shell.Name, map[string]any{"command": "true"})
-	if _, ok := errors.AsType[*shell.NoShellError](err); !ok {
-		t.Errorf("error %v", err)
 	}
 }

@@ -21,9 +21,19 @@ import (
 func realKit(t *testing.T, o shell.Options) (*kit, *sandboxtest.Server) {
 	t.Helper()
 	client, server := sandboxtest.New(t)
-	k := &kit{T: t, box: client, root: server.Workspace, seen: func() {}}
+	k := &kit{T: t, box: client, root: server.Workspace, program: program(t, client), seen: func() {}}
 	k.over(o)
 	return k, server
+}
+
+// program is the shell of a sandbox.
+func program(tb testing.TB, sb sandbox.Sandbox) string {
+	tb.Helper()
+	d, err := sb.Describe(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d.Shell
 }
 
 func TestInARealSandbox(t *testing.T) {
@@ -120,7 +130,7 @@ func TestTheSandboxGoesAway(t *testing.T) {
 // BenchmarkTrue is what a command costs beside what it does.
 func BenchmarkTrue(b *testing.B) {
 	client, server := sandboxtest.New(b)
-	shells, err := shell.New(client, shell.Options{Workspace: server.Workspace, State: b.TempDir()})
+	shells, err := shell.New(client, shell.Options{Program: program(b, client), Workspace: server.Workspace, State: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}

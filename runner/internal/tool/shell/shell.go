@@ -28,28 +28,12 @@ var outputPage string
 //go:embed kill.md
 var killPage string
 
-// Options are what the shells of a Run have in common. The zero value is usable.
+// Options are what the shells of a Run have in common.
 type Options = output.Options
 
 // A Use is how one agent has the tools: the names of the others begin with that
 // of the first.
 type Use = output.Use
-
-// A NoShellError means that the image of the sandbox has no shell.
-type NoShellError struct{}
-
-// Error says what to do about it.
-func (*NoShellError) Error() string {
-	return "the image of the sandbox has neither bash nor sh in its PATH; use an image that has one, or remove the tool Shell"
-}
-
-// Find is the shell of a sandbox, or a NoShellError.
-func Find(d sandbox.Description) (string, error) {
-	if d.Shell == "" {
-		return "", &NoShellError{}
-	}
-	return d.Shell, nil
-}
 
 // Shells are the shells of a Run: of all its agents, each with working
 // directories of its own.
@@ -61,8 +45,6 @@ type Shells struct {
 	end     context.CancelFunc
 
 	attending sync.WaitGroup // to the jobs
-
-	shell *output.Finder
 
 	mu    sync.Mutex
 	state state
@@ -78,8 +60,7 @@ func New(sb sandbox.Sandbox, o Options) (*Shells, error) {
 		return nil, err
 	}
 	s := &Shells{
-		sandbox: sb, opts: o, place: place,
-		shell: output.NewFinder(o.Program, Find), locks: map[string]chan struct{}{},
+		sandbox: sb, opts: o, place: place, locks: map[string]chan struct{}{},
 	}
 	if err := s.load(); err != nil {
 		return nil, err
@@ -109,10 +90,6 @@ func (s *Shells) Close() {
 // attempt was lost, and were lost with it, in words for the model.
 func (s *Shells) Lost() []string { return s.lost }
 
-// Captured is the end of what a call of a tool of this package printed before
-// its runner was lost, by the directory of state; empty: nothing is known.
-func Captured(state, callID string) string { return output.Captured(state, callID) }
-
 // Tools makes the tools for an agent.
 func (s *Shells) Tools(u Use) []tool.Tool {
 	u = u.Complete(Name, s.opts)
@@ -131,10 +108,6 @@ func (s *Shells) run(u Use) tool.Tool {
 		c := command{Shells: s, use: u, call: call, line: in.Command}
 		if wrong := c.check(in); wrong != nil {
 			return *wrong, nil
-		}
-		var err error
-		if c.shell, err = s.shell.Path(ctx, s.sandbox); err != nil {
-			return c.unstarted(ctx, err)
 		}
 		if in.Background {
 			return c.background(ctx)

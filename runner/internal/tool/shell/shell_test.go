@@ -17,6 +17,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/localtest"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -31,6 +32,7 @@ type kit struct {
 	shells  *shell.Shells
 	tools   *tool.Registry
 	root    string // the workspace
+	program string
 	calls   int
 	emitted strings.Builder
 	seen    func() // told of what is emitted
@@ -56,8 +58,7 @@ func newKit(t *testing.T, o shell.Options, program string) *kit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kit{T: t, root: root, seen: func() {}}
-	k.sandbox = &localtest.Sandbox{Description: sandbox.Description{Shell: program}}
+	k := &kit{T: t, root: root, program: program, seen: func() {}, sandbox: &localtest.Sandbox{}}
 	k.box = k.sandbox
 	k.over(o)
 	return k
@@ -78,6 +79,7 @@ func (k *kit) over(o shell.Options) {
 
 func (k *kit) open(o shell.Options) {
 	k.Helper()
+	o.Program = k.program
 	var err error
 	if k.shells, err = shell.New(k.box, o); err != nil {
 		k.Fatal(err)
@@ -377,14 +379,14 @@ func TestWhatWasPrintedIsKeptForAfterACrash(t *testing.T) {
 		ID: "s1c0/../x", Args: json.RawMessage(`{"command":"echo begun; sleep 0.2; echo more"}`),
 		Emit: func(text string) {
 			if text == "begun\n" {
-				seen = shell.Captured(state, "s1c0/../x")
+				seen = output.Captured(state, "s1c0/../x")
 			}
 		},
 	})
 	if err != nil || seen != "begun\n" {
 		t.Errorf("Captured() = %q, error %v", seen, err)
 	}
-	if got := shell.Captured(state, "other"); got != "" {
+	if got := output.Captured(state, "other"); got != "" {
 		t.Errorf("Captured(other) = %q", got)
 	}
 }
