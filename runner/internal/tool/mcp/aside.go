@@ -27,6 +27,11 @@ const (
 // as the session lasts: some ask there, and wait for it to be declined, or tell
 // of progress there. A server need not have such a stream. Opened is called when
 // it is known whether it has.
+//
+// The library (go-sdk v1.8.0) reads this stream only if the session is on a
+// connection of its own, which it asks for a method that is not exported
+// (mcp/client.go:400). Here the session is on the guard, because the library queues
+// requests without a bound (internal/jsonrpc2/conn.go:625).
 func (l *link) aside(ctx context.Context, to string, opened func()) {
 	defer opened()
 	heard := 0

@@ -16,6 +16,19 @@ import (
 
 // A pipe is a connection over the standard streams of a program: one message a
 // line. Lines that are no messages are dropped: programs print what they like.
+//
+// It is not the IOTransport of the library (go-sdk v1.8.0), even behind a reader
+// that bounds and filters lines:
+//
+//   - Write holds a lock while it writes, and does not end with its context
+//     (mcp/transport.go:768). A program that does not read would hold up every call
+//     for ever.
+//   - A message that cannot be decoded ends the connection (mcp/transport.go:697). Of
+//     17 hostile answers in hostile_test.go three would end the session.
+//   - The requests of an array are kept until each was answered
+//     (mcp/transport.go:619), which the guard does for [maxAsked] at a time only.
+//
+// To keep the bounds, lines would be read and messages written here nevertheless.
 type pipe struct {
 	process  sandbox.Process
 	incoming chan jsonrpc.Message
