@@ -16,7 +16,7 @@ import (
 )
 
 // An ask asks a server something within a session. The token is for progress.
-type ask func(ctx context.Context, l *link, token string) (tool.Result, error)
+type ask func(ctx context.Context, cs *session, token string) (tool.Result, error)
 
 // perform makes a call of a tool. What goes wrong with the server is for the
 // model to read; an error is the end of the call's own context.
@@ -35,7 +35,7 @@ func (s *Server) perform(ctx context.Context, call tool.Call, effect tool.Effect
 		shown.show(text)
 	})
 	defer end()
-	result, err := s.try(limited, effect, func(ctx context.Context, l *link) (tool.Result, error) { return do(ctx, l, token) })
+	result, err := s.try(limited, effect, func(ctx context.Context, cs *session) (tool.Result, error) { return do(ctx, cs, token) })
 	if err == nil {
 		return result, nil
 	}
@@ -46,10 +46,10 @@ func (s *Server) perform(ctx context.Context, call tool.Call, effect tool.Effect
 }
 
 // try asks once, and once more where that does no harm.
-func (s *Server) try(ctx context.Context, effect tool.Effect, do func(context.Context, *link) (tool.Result, error)) (tool.Result, error) {
+func (s *Server) try(ctx context.Context, effect tool.Effect, do func(context.Context, *session) (tool.Result, error)) (tool.Result, error) {
 	var doubt error // of the first time
 	for again := true; ; again = false {
-		l, err := s.get(ctx)
+		cs, err := s.get(ctx)
 		switch {
 		case err != nil && doubt != nil:
 			return tool.Result{}, doubt
@@ -59,11 +59,11 @@ func (s *Server) try(ctx context.Context, effect tool.Effect, do func(context.Co
 		var result tool.Result
 		err = safely(func() error {
 			var err error
-			result, err = do(ctx, l)
+			result, err = do(ctx, cs)
 			return err
 		})
-		what := judge(ctx, l, err)
-		err = s.settle(l, what, err)
+		what := classify(ctx, cs, err)
+		err = s.settle(cs, what, err)
 		if what < unsent || what == abandoned || !again || what != unsent && !repeatable(effect) {
 			return result, err
 		}
@@ -74,15 +74,15 @@ func (s *Server) try(ctx context.Context, effect tool.Effect, do func(context.Co
 }
 
 // settle draws the consequences of a try for the session.
-func (s *Server) settle(l *link, what outcome, err error) error {
+func (s *Server) settle(cs *session, what outcome, err error) error {
 	switch what {
 	case fine, refused:
-		s.answered(l)
+		s.answered(cs)
 	case abandoned:
-		go s.examine(l)
+		go s.checkAlive(cs)
 	case unsent, lost:
-		err = mourn(l, err)
-		s.drop(l)
+		err = withEndReason(cs, err)
+		s.drop(cs)
 	case unclear:
 	}
 	return err
@@ -103,8 +103,8 @@ const (
 	abandoned                // nobody waits any longer
 )
 
-// judge tells what became of a try.
-func judge(ctx context.Context, l *link, err error) outcome {
+// classify says what became of a try.
+func classify(ctx context.Context, cs *session, err error) outcome {
 	var (
 		status *statusError
 		dial   *net.OpError
@@ -130,7 +130,7 @@ func judge(ctx context.Context, l *link, err error) outcome {
 		return unsent
 	case told(err) != nil:
 		return refused
-	case l.guard.over(), errors.Is(err, mcp.ErrConnectionClosed), isEOF(err):
+	case cs.guard.over(), errors.Is(err, mcp.ErrConnectionClosed), isEOF(err):
 		return lost
 	}
 	return unclear
@@ -154,9 +154,9 @@ func isEOF(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe)
 }
 
-// mourn adds what is known of the end of a session.
-func mourn(l *link, err error) error {
-	if last := l.epitaph(); last != nil {
+// withEndReason adds why the session ended, if that is known.
+func withEndReason(cs *session, err error) error {
+	if last := cs.endReason(); last != nil {
 		return fmt.Errorf("%w (%w)", errLost, last)
 	}
 	return err
@@ -164,13 +164,14 @@ func mourn(l *link, err error) error {
 
 var errLost = errors.New("the connection was lost")
 
-// examine sees whether a server that a call waited for in vain still answers.
-func (s *Server) examine(l *link) {
-	ctx, cancel := context.WithTimeout(s.life, pulse)
+// checkAlive ends the session if a server that did not answer a call does not answer
+// a ping either.
+func (s *Server) checkAlive(cs *session) {
+	ctx, cancel := context.WithTimeout(s.life, pingTimeout)
 	defer cancel()
-	err := safely(func() error { return l.session.Ping(ctx, nil) })
+	err := safely(func() error { return cs.client.Ping(ctx, nil) })
 	if err != nil && told(err) == nil && s.life.Err() == nil {
-		s.drop(l)
+		s.drop(cs)
 	}
 }
 

@@ -25,9 +25,9 @@ type offer struct {
 }
 
 // survey asks a server what it offers.
-func (s *Server) survey(ctx context.Context, l *link) error {
+func (s *Server) survey(ctx context.Context, cs *session) error {
 	var can mcp.ServerCapabilities
-	if begun := l.session.InitializeResult(); begun != nil && begun.Capabilities != nil {
+	if begun := cs.client.InitializeResult(); begun != nil && begun.Capabilities != nil {
 		can = *begun.Capabilities
 	}
 	found := catalog{
@@ -38,19 +38,19 @@ func (s *Server) survey(ctx context.Context, l *link) error {
 		s.Log("the Toolset offers resources or prompts, which the server does not have; there are no tools for them")
 	}
 	if !s.Toolset.NoTools && can.Tools != nil {
-		tools, err := s.list(ctx, l)
+		tools, err := s.list(ctx, cs)
 		if err != nil {
 			return fmt.Errorf("listing its tools: %w", err)
 		}
 		found.tools = tools
-		found.taskOnly = l.guard.taskOnly()
+		found.taskOnly = cs.guard.taskOnly()
 	}
 	s.offered = found
 	return nil
 }
 
 // list reads the tools of a server, page by page.
-func (s *Server) list(ctx context.Context, l *link) ([]offer, error) {
+func (s *Server) list(ctx context.Context, cs *session) ([]offer, error) {
 	var (
 		all    []offer
 		seen   = map[string]bool{}
@@ -58,7 +58,7 @@ func (s *Server) list(ctx context.Context, l *link) ([]offer, error) {
 		room   = maxCatalog
 	)
 	for range maxPages {
-		page, err := s.page(ctx, l, cursor)
+		page, err := s.page(ctx, cs, cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -82,15 +82,15 @@ func (s *Server) list(ctx context.Context, l *link) ([]offer, error) {
 
 // page reads one page of the tools of a server, without those that must be called
 // as tasks.
-func (s *Server) page(ctx context.Context, l *link, cursor string) (page *mcp.ListToolsResult, err error) {
+func (s *Server) page(ctx context.Context, cs *session, cursor string) (page *mcp.ListToolsResult, err error) {
 	err = safely(func() error {
-		page, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		page, err = cs.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	taskOnly := l.guard.taskOnly()
+	taskOnly := cs.guard.taskOnly()
 	page.Tools = slices.DeleteFunc(page.Tools, func(t *mcp.Tool) bool {
 		if !slices.Contains(taskOnly, t.Name) {
 			return false

@@ -6,13 +6,13 @@
 // itself comes and goes: when it breaks, the next call makes another.
 //
 //	Tools ── call ── session ─┐
-//	                          guard ── pipe ── sandbox.Process
-//	                               └── streamable HTTP ── wire ── auth
+//	                          guard ── stdioConn ── sandbox.Process
+//	                               └── streamable HTTP ── roundTripper ── auth
 //
-// A server is not trusted. It may be anybody's program, and what it says goes to
-// a model. So everything is bounded before it is looked at: the length of a
-// message, the number of tools, the size of their schemas, what a result says,
-// how long nothing may happen. The guard takes from the stream what is no answer
-// to a question of ours: progress is told to the call that it belongs to,
-// requests are declined, everything else is dropped, so that nothing queues up.
+// A server is not trusted: it may be anyone's program, and a model reads its text.
+// So everything is bounded before it is parsed: the length of a message, the number
+// of tools, the size of their schemas, the length of a result, the time without
+// progress. The guard takes from the stream what is no response to a request of the
+// client: it passes progress to its call, declines requests and drops the rest, so
+// that nothing queues up.
 package mcp

@@ -11,9 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxAsked is how many requests of a server are answered at once. It gets no
+// maxAnswering is how many requests of a server are answered at once. It gets no
 // answer to more.
-const maxAsked = 8
+const maxAnswering = 8
 
 // A guard stands between a connection and the session on it. Only answers go
 // through; what else a server sends is dealt with here, one message at a time,
@@ -27,19 +27,19 @@ type guard struct {
 	// root is what a server is told of files; empty: nothing.
 	root string
 
-	asked chan struct{}
-	ended chan struct{} // closed when there is nothing more to read
-	once  sync.Once
+	answering chan struct{}
+	ended     chan struct{} // closed when there is nothing more to read
+	once      sync.Once
 
-	mu     sync.Mutex
-	first  jsonrpc.ID          // of the request that begins the session
-	speaks string              // the version of the protocol, once it is known
-	lists  map[jsonrpc.ID]bool // requests for tools that are not answered yet
-	tasks  []string            // names of tools that must be called as tasks
+	mu              sync.Mutex
+	initializeID    jsonrpc.ID          // of the request that begins the session
+	protocolVersion string              // the version of the protocol, once it is known
+	lists           map[jsonrpc.ID]bool // requests for tools that are not answered yet
+	tasks           []string            // names of tools that must be called as tasks
 }
 
 func newGuard(c mcp.Connection) *guard {
-	return &guard{Connection: c, asked: make(chan struct{}, maxAsked), ended: make(chan struct{})}
+	return &guard{Connection: c, answering: make(chan struct{}, maxAnswering), ended: make(chan struct{})}
 }
 
 // Read implements [mcp.Connection].
@@ -52,38 +52,38 @@ func (g *guard) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		switch m := msg.(type) {
 		case *jsonrpc.Response:
-			g.look(m)
+			g.inspectResponse(m)
 			return m, nil
 		case *jsonrpc.Request:
-			g.take(ctx, m)
+			g.handleRequest(ctx, m)
 		}
 	}
 }
 
-// take deals with what is no answer.
-func (g *guard) take(ctx context.Context, m *jsonrpc.Request) {
+// handleRequest handles a message that is no response.
+func (g *guard) handleRequest(ctx context.Context, m *jsonrpc.Request) {
 	if m.IsCall() {
-		g.answer(ctx, m)
+		g.answerRequest(ctx, m)
 	} else {
-		g.hear(m)
+		g.handleNotification(m)
 	}
 }
 
 // Write implements [mcp.Connection].
 func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if m, ok := msg.(*jsonrpc.Request); ok {
-		g.note(m)
+		g.noteRequest(m)
 	}
 	return g.Connection.Write(ctx, msg)
 }
 
-// note remembers the requests whose answers it looks into.
-func (g *guard) note(m *jsonrpc.Request) {
+// noteRequest remembers a request whose response inspectResponse reads.
+func (g *guard) noteRequest(m *jsonrpc.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch m.Method {
 	case "initialize":
-		g.first = m.ID
+		g.initializeID = m.ID
 	case "tools/list":
 		if g.lists == nil {
 			g.lists = map[jsonrpc.ID]bool{}
@@ -114,19 +114,20 @@ func (g *guard) over() bool {
 func (g *guard) version() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.speaks
+	return g.protocolVersion
 }
 
-// look sees in an answer what the transport has to know.
-func (g *guard) look(m *jsonrpc.Response) {
+// inspectResponse reads the version of the protocol, and the tools that must be called
+// as tasks.
+func (g *guard) inspectResponse(m *jsonrpc.Response) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.first.IsValid() && m.ID == g.first {
+	if g.initializeID.IsValid() && m.ID == g.initializeID {
 		var begun struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
 		if json.Unmarshal(m.Result, &begun) == nil && len(begun.ProtocolVersion) <= len("2006-01-02") {
-			g.speaks = begun.ProtocolVersion
+			g.protocolVersion = begun.ProtocolVersion
 		}
 	}
 	if g.lists[m.ID] {
@@ -166,8 +167,8 @@ func (g *guard) taskOnly() []string {
 	return slices.Clone(g.tasks)
 }
 
-// hear deals with a notification.
-func (g *guard) hear(m *jsonrpc.Request) {
+// handleNotification handles a notification.
+func (g *guard) handleNotification(m *jsonrpc.Request) {
 	switch {
 	case m.Method == "notifications/progress":
 		if len(m.Params) > maxSchema {
@@ -187,19 +188,19 @@ func (g *guard) hear(m *jsonrpc.Request) {
 	}
 }
 
-// answer answers what a server asks. It goes on reading meanwhile, since a
-// server may not take what it asked for.
-func (g *guard) answer(ctx context.Context, m *jsonrpc.Request) {
+// answerRequest answers a request of the server, in a goroutine of its own because
+// the server may not read the answer.
+func (g *guard) answerRequest(ctx context.Context, m *jsonrpc.Request) {
 	select {
-	case g.asked <- struct{}{}:
+	case g.answering <- struct{}{}:
 	default:
 		return
 	}
 	go func() {
-		defer func() { <-g.asked }()
+		defer func() { <-g.answering }()
 		response := &jsonrpc.Response{ID: m.ID}
 		response.Result, response.Error = g.reply(m.Method)
-		_ = g.Connection.Write(ctx, response) // a server that takes no answers gets none
+		_ = g.Connection.Write(ctx, response) // a server that does not read answers gets none
 	}()
 }
 

@@ -329,10 +329,10 @@ func TestAServerThatDiesInACallAndDoesNotComeBack(t *testing.T) {
 }
 
 func TestASandboxThatIsLost(t *testing.T) {
-	if got := ending(sandbox.Exit{Code: -1, Cause: sandbox.SandboxLost, Detail: "the sandbox was restarted"}, ""); got != "it ended: the sandbox was restarted" {
+	if got := describeExit(sandbox.Exit{Code: -1, Cause: sandbox.SandboxLost, Detail: "the sandbox was restarted"}, ""); got != "it ended: the sandbox was restarted" {
 		t.Errorf("ending() = %q", got)
 	}
-	if got := ending(sandbox.Exit{Code: -1, Signal: "SIGKILL", Cause: sandbox.Exited}, "x"); got != "it was ended by the signal SIGKILL; its last words: x" {
+	if got := describeExit(sandbox.Exit{Code: -1, Signal: "SIGKILL", Cause: sandbox.Exited}, "x"); got != "it was ended by the signal SIGKILL; its last words: x" {
 		t.Errorf("ending() = %q", got)
 	}
 }
@@ -383,7 +383,7 @@ func TestAServerThatDoesNotRead(t *testing.T) {
 		has(t, use(t, s, "do", `{}`).Render(), "did not answer within 2m0s")
 		began := time.Now()
 		s.Close()
-		if took := time.Since(began); took > 2*farewell {
+		if took := time.Since(began); took > 2*closeTimeout {
 			t.Errorf("closing took %v", took)
 		}
 	})

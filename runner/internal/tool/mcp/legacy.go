@@ -15,15 +15,15 @@ const maxEndpoint = 4 << 10
 
 // speaksSSE reports whether a server speaks the HTTP+SSE transport of 2024-11-05:
 // it answers a GET with a stream whose first event is named endpoint.
-func (l *link) speaksSSE(ctx context.Context, url string) bool {
-	ctx, cancel := context.WithTimeout(ctx, discovery)
+func (cs *session) speaksSSE(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := l.http.Do(req)
+	resp, err := cs.http.Do(req)
 	if err != nil {
 		return false
 	}

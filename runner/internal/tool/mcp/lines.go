@@ -50,11 +50,11 @@ func (s *splitter) take(rest []byte) []byte {
 type ring struct{ tail []byte }
 
 func (r *ring) add(chunk []byte) {
-	if len(chunk) > maxLastWords {
-		chunk = chunk[len(chunk)-maxLastWords:]
+	if len(chunk) > maxErrorText {
+		chunk = chunk[len(chunk)-maxErrorText:]
 	}
 	r.tail = append(r.tail, chunk...)
-	if over := len(r.tail) - maxLastWords; over > 0 {
+	if over := len(r.tail) - maxErrorText; over > 0 {
 		r.tail = append(r.tail[:0], r.tail[over:]...)
 	}
 }

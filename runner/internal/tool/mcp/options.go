@@ -50,19 +50,19 @@ const (
 	maxDescription = 4 << 10   // bytes of a description
 	maxResult      = 1 << 20   // bytes of a result, as the model reads it
 	maxTold        = 300       // bytes of a text from a server in a line of ours
-	maxLastWords   = 2 << 10   // bytes of what a program said before it ended
+	maxErrorText   = 2 << 10   // bytes of what a program said before it ended
 )
 
 // How long things may take.
 const (
-	defaultTimeout = 120 * time.Second // for a call in which nothing happens
-	maxCall        = 6 * time.Hour     // for a call in which something does
-	handshake      = 10 * time.Second  // for one try to begin a session over HTTP
-	discovery      = 5 * time.Second   // for the answer to a question that old servers do not know
-	farewell       = 2 * time.Second   // for a server to end by itself
-	pulse          = 5 * time.Second   // for the answer of a server that a call waited for in vain
-	firstPause     = 250 * time.Millisecond
-	longestPause   = 8 * time.Second
+	defaultTimeout   = 120 * time.Second // for a call in which nothing happens
+	maxCall          = 6 * time.Hour     // for a call in which something does
+	handshakeTimeout = 10 * time.Second  // for one try to begin a session over HTTP
+	discoveryTimeout = 5 * time.Second   // for the answer to a question that old servers do not know
+	closeTimeout     = 2 * time.Second   // for a server to end by itself
+	pingTimeout      = 5 * time.Second   // for the answer of a server that a call waited for in vain
+	firstBackoff     = 250 * time.Millisecond
+	maxBackoff       = 8 * time.Second
 )
 
 // maxFailures is how often in a row a program may break before it is no longer

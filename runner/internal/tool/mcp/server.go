@@ -24,9 +24,9 @@ type Server struct {
 	offered catalog
 	absent  *UnavailableError // why there is no server; nil: there is one
 
-	turn chan struct{} // who may begin a session
-	mu   sync.Mutex
-	link *link
+	turn    chan struct{} // who may begin a session
+	mu      sync.Mutex
+	session *session
 	// failures is how often in a row a session ended before anything was answered.
 	failures int
 	closed   bool
@@ -46,10 +46,10 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 		s.stop()
 		return nil, err
 	}
-	l, err := s.reach(ctx, s.survey)
+	cs, err := s.reach(ctx, s.survey)
 	switch {
 	case err == nil:
-		s.link = l
+		s.session = cs
 		return s, nil
 	case ctx.Err() != nil:
 		s.stop()
@@ -144,31 +144,31 @@ func (s *Server) Absent() *UnavailableError { return s.absent }
 // Close ends the session and its program.
 func (s *Server) Close() {
 	s.mu.Lock()
-	l := s.link
-	s.link, s.closed = nil, true
+	cs := s.session
+	s.session, s.closed = nil, true
 	s.mu.Unlock()
-	if l != nil {
-		l.close()
+	if cs != nil {
+		cs.close()
 	}
 	s.stop()
 }
 
 // get is the session, a new one where the last one ended.
-func (s *Server) get(ctx context.Context) (*link, error) {
+func (s *Server) get(ctx context.Context) (*session, error) {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	l, failures, err := s.current()
-	if l != nil || err != nil {
-		return l, err
+	cs, failures, err := s.current()
+	if cs != nil || err != nil {
+		return cs, err
 	}
-	if failures > 1 && !pause(ctx, min(firstPause<<min(failures, 10), longestPause)) {
+	if failures > 1 && !sleep(ctx, min(firstBackoff<<min(failures, 10), maxBackoff)) {
 		return nil, context.Cause(ctx)
 	}
-	l, err = s.reach(ctx, func(context.Context, *link) error { return nil })
+	cs, err = s.reach(ctx, func(context.Context, *session) error { return nil })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -176,27 +176,27 @@ func (s *Server) get(ctx context.Context) (*link, error) {
 		s.failures++
 		return nil, err
 	case s.closed:
-		go l.close()
+		go cs.close()
 		return nil, errOver
 	}
 	s.Log("the session was begun again")
-	s.link = l
-	return l, nil
+	s.session = cs
+	return cs, nil
 }
 
 // current is the session that there is; without one, how often in a row it
 // failed.
-func (s *Server) current() (*link, int, error) {
+func (s *Server) current() (*session, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, 0, errOver
 	}
-	if s.link != nil && !s.link.guard.over() {
-		return s.link, 0, nil
+	if s.session != nil && !s.session.guard.over() {
+		return s.session, 0, nil
 	}
-	if s.link != nil {
-		s.bury(s.link)
+	if s.session != nil {
+		s.discard(s.session)
 	}
 	if s.Toolset.Stdio != nil && s.failures >= maxFailures {
 		return nil, 0, errGone
@@ -204,27 +204,27 @@ func (s *Server) current() (*link, int, error) {
 	return nil, s.failures, nil
 }
 
-// bury lets go of a session that is over. The lock is held.
-func (s *Server) bury(l *link) {
-	s.link = nil
+// discard closes a session that is over. The lock is held.
+func (s *Server) discard(cs *session) {
+	s.session = nil
 	s.failures++
-	go l.close()
+	go cs.close()
 }
 
 // drop ends a session that is of no more use.
-func (s *Server) drop(l *link) {
+func (s *Server) drop(cs *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == l {
-		s.bury(l)
+	if s.session == cs {
+		s.discard(cs)
 	}
 }
 
 // answered notes that a session is of use.
-func (s *Server) answered(l *link) {
+func (s *Server) answered(cs *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == l {
+	if s.session == cs {
 		s.failures = 0
 	}
 }

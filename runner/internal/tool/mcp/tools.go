@@ -72,7 +72,7 @@ func without(names []string, all []*remote) []string {
 // all makes each tool that there is. Tools of ours go before those of the server
 // that have the same name.
 func (s *Server) all() []*remote {
-	own := s.own()
+	own := s.resourceAndPromptTools()
 	home := make([]string, 0, len(own)+len(s.offered.tools))
 	for _, t := range own {
 		home = append(home, t.home)
@@ -114,10 +114,10 @@ func (s *Server) offer(o offer) *remote {
 		home: o.name,
 		spec: s.spec(tool.Spec{Description: o.description, Input: o.input, Effect: effect}),
 		call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
-			return s.perform(ctx, call, effect, func(ctx context.Context, l *link, token string) (tool.Result, error) {
+			return s.perform(ctx, call, effect, func(ctx context.Context, cs *session, token string) (tool.Result, error) {
 				params := &mcp.CallToolParams{Name: o.name, Arguments: call.Args}
 				params.SetProgressToken(token)
-				answer, err := l.session.CallTool(ctx, params)
+				answer, err := cs.client.CallTool(ctx, params)
 				if err != nil {
 					return tool.Result{}, err
 				}

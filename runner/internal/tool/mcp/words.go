@@ -34,15 +34,15 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	case errors.Is(err, errGone):
 		return tool.Fail(name+" is gone: "+errGone.Error(), "Its tools do not come back in this attempt; do without them.")
 	case errors.As(err, &cred):
-		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxLastWords)), "Nothing was done.", "That is for the owner of this agent to change.")
+		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxErrorText)), "Nothing was done.", "That is for the owner of this agent to change.")
 	case errors.As(err, &reach):
-		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxLastWords)), "Nothing was done.", once)
+		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxErrorText)), "Nothing was done.", once)
 		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxTold)
 		return result
 	case errors.As(err, &status) && (status.code < 500 || status.code == 503):
 		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxTold)), "Nothing was done.", s.afterRefusal(status.code))
 	case told(err) != nil:
-		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(told(err).Message, maxLastWords)))
+		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(told(err).Message, maxErrorText)))
 	}
 	return lostWords(effect, name, err)
 }
@@ -61,10 +61,10 @@ func lostWords(effect tool.Effect, name string, err error) tool.Result {
 		return doubtful(effect, name+" gave an answer that makes no sense")
 	}
 	if repeatable(effect) {
-		return doubtful(effect, fmt.Sprintf("%s gave no usable answer, and was asked again: %s", name, line(err.Error(), maxLastWords)))
+		return doubtful(effect, fmt.Sprintf("%s gave no usable answer, and was asked again: %s", name, line(err.Error(), maxErrorText)))
 	}
 	return doubtful(effect, fmt.Sprintf("the connection to %s was lost during the call; it may have partly happened: %s",
-		name, line(err.Error(), maxLastWords)))
+		name, line(err.Error(), maxErrorText)))
 }
 
 // doubtful is a failure after which nobody knows what has been done.

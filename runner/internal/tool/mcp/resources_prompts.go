@@ -35,18 +35,18 @@ type promptIn struct {
 	Arguments map[string]string `json:"arguments,omitempty" jsonschema:"the arguments of the prompt, by name"`
 }
 
-// own are the tools that are made of what else than tools a server has.
-func (s *Server) own() []*remote {
+// resourceAndPromptTools returns the tools for the resources and prompts of a server.
+func (s *Server) resourceAndPromptTools() []*remote {
 	var all []*remote
 	if s.offered.resources {
 		all = append(all,
-			reader(s, listResources, "Lists the resources of "+s.Toolset.Name+", and the templates of their URIs.", (*link).resources),
-			reader(s, readResource, "Reads a resource of "+s.Toolset.Name+" by its URI.", (*link).resource))
+			reader(s, listResources, "Lists the resources of "+s.Toolset.Name+", and the templates of their URIs.", (*session).resources),
+			reader(s, readResource, "Reads a resource of "+s.Toolset.Name+" by its URI.", (*session).resource))
 	}
 	if s.offered.prompts {
 		all = append(all,
-			reader(s, listPrompts, "Lists the prompts of "+s.Toolset.Name+" with their arguments.", (*link).prompts),
-			reader(s, getPrompt, "Gets a prompt of "+s.Toolset.Name+" with its arguments filled in.", (*link).prompt))
+			reader(s, listPrompts, "Lists the prompts of "+s.Toolset.Name+" with their arguments.", (*session).prompts),
+			reader(s, getPrompt, "Gets a prompt of "+s.Toolset.Name+" with its arguments filled in.", (*session).prompt))
 	}
 	return all
 }
@@ -54,24 +54,24 @@ func (s *Server) own() []*remote {
 // reader makes a tool that reads. Only one of them reads at once: what the
 // library keeps of an answer is emptied when it has been shown, so that a server
 // cannot fill our memory with what it says may be kept.
-func reader[In any](s *Server, home, page string, read func(*link, context.Context, In) (tool.Result, error)) *remote {
+func reader[In any](s *Server, home, page string, read func(*session, context.Context, In) (tool.Result, error)) *remote {
 	t := tool.Typed(s.spec(tool.Spec{Name: home, Description: page, Effect: tool.ReadOnly}),
 		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
-			return s.perform(ctx, call, tool.ReadOnly, func(ctx context.Context, l *link, _ string) (tool.Result, error) {
+			return s.perform(ctx, call, tool.ReadOnly, func(ctx context.Context, cs *session, _ string) (tool.Result, error) {
 				select {
 				case s.reading <- struct{}{}:
 					defer func() { <-s.reading }()
 				case <-ctx.Done():
 					return tool.Result{}, context.Cause(ctx)
 				}
-				return read(l, ctx, in)
+				return read(cs, ctx, in)
 			})
 		})
 	return &remote{home: home, spec: t.Spec(), call: t.Call}
 }
 
-func (l *link) resources(ctx context.Context, in listIn) (tool.Result, error) {
-	answer, err := l.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
+func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := cs.client.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -84,14 +84,14 @@ func (l *link) resources(ctx context.Context, in listIn) (tool.Result, error) {
 	more(&p, len(answer.Resources), answer.NextCursor)
 	*answer = mcp.ListResourcesResult{}
 	if in.Cursor == "" {
-		l.templates(ctx, &p)
+		cs.templates(ctx, &p)
 	}
 	return listed(&p, "There are no resources."), nil
 }
 
 // templates adds those of URIs. Not every server that has resources has them.
-func (l *link) templates(ctx context.Context, p *page) {
-	answer, err := l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
+func (cs *session) templates(ctx context.Context, p *page) {
+	answer, err := cs.client.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
 	if err != nil {
 		return
 	}
@@ -103,8 +103,8 @@ func (l *link) templates(ctx context.Context, p *page) {
 	*answer = mcp.ListResourceTemplatesResult{}
 }
 
-func (l *link) resource(ctx context.Context, in readIn) (tool.Result, error) {
-	answer, err := l.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
+func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error) {
+	answer, err := cs.client.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -119,8 +119,8 @@ func (l *link) resource(ctx context.Context, in readIn) (tool.Result, error) {
 	return listed(&p, "The resource is empty."), nil
 }
 
-func (l *link) prompts(ctx context.Context, in listIn) (tool.Result, error) {
-	answer, err := l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
+func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := cs.client.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -153,8 +153,8 @@ func arguments(of []*mcp.PromptArgument) string {
 	return b.String()
 }
 
-func (l *link) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
-	answer, err := l.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
+func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
+	answer, err := cs.client.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -15,10 +15,10 @@ const (
 	headerVersion = "Mcp-Protocol-Version"
 )
 
-// A wire is the HTTP below a session. It bounds what comes back, ends with the
+// A roundTripper is the HTTP below a session. It bounds what comes back, ends with the
 // session, and tells answers of whoever stands before a server from answers of
 // the protocol.
-type wire struct {
+type roundTripper struct {
 	base    http.RoundTripper
 	life    context.Context //nolint:containedctx // it is that of the session, which requests do not have
 	version func() string
@@ -26,7 +26,7 @@ type wire struct {
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(w.life, cancel)
 	release := sync.OnceFunc(func() { stop(); cancel() })
@@ -43,11 +43,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
 		limit = maxStream
 	}
-	resp.Body = &body{ReadCloser: resp.Body, left: limit, release: release}
+	resp.Body = &limitedBody{ReadCloser: resp.Body, left: limit, release: release}
 	if begins := req.Method == http.MethodPost && req.Header.Get(headerSession) == ""; begins && looksOld(resp.StatusCode) {
 		w.refused.Store(true)
 	}
-	if !foreign(req, resp) {
+	if !isHTTPError(req, resp) {
 		return resp, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxTold))
@@ -55,9 +55,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, &statusError{code: resp.StatusCode, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxTold)}
 }
 
-// foreign reports whether an answer is not one of the protocol: nobody has done
+// isHTTPError reports whether an answer is not one of the protocol: nobody has done
 // what was asked.
-func foreign(req *http.Request, resp *http.Response) bool {
+func isHTTPError(req *http.Request, resp *http.Response) bool {
 	switch code := resp.StatusCode; code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		return true
@@ -75,15 +75,15 @@ func looksOld(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// A body is what is read of an answer.
-type body struct {
+// A limitedBody is the body of an answer, up to a limit.
+type limitedBody struct {
 	io.ReadCloser
 	left    int64
 	release func()
 }
 
 // Read implements [io.Reader].
-func (b *body) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fmt.Errorf("reading an answer: %w", errLarge)
 	}
@@ -93,7 +93,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements [io.Closer].
-func (b *body) Close() error {
+func (b *limitedBody) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()
 }

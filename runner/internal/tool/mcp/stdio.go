@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
-// A pipe is a connection over the standard streams of a program: one message a
+// A stdioConn is a connection over the standard streams of a program: one message a
 // line. Lines that are no messages are dropped: programs print what they like.
 //
 // It is not the IOTransport of the library (go-sdk v1.8.0), even behind a reader
@@ -26,13 +26,13 @@ import (
 //   - A message that cannot be decoded ends the connection (mcp/transport.go:697). Of
 //     17 hostile answers in hostile_test.go three would end the session.
 //   - The requests of an array are kept until each was answered
-//     (mcp/transport.go:619), which the guard does for [maxAsked] at a time only.
+//     (mcp/transport.go:619), which the guard does for [maxAnswering] at a time only.
 //
 // To keep the bounds, lines would be read and messages written here nevertheless.
-type pipe struct {
+type stdioConn struct {
 	process  sandbox.Process
 	incoming chan jsonrpc.Message
-	outgoing chan letter
+	outgoing chan outgoingMessage
 	log      func(string)
 
 	closing  atomic.Bool
@@ -40,37 +40,37 @@ type pipe struct {
 	finished chan struct{} // closed when the program was ended
 	ended    chan struct{} // closed when the program says no more
 
-	mu    sync.Mutex
-	words ring // the end of stderr
-	why   error
-	probe jsonrpc.ID // a question that old servers do not know
+	mu      sync.Mutex
+	stderr  ring // the end of stderr
+	failure error
+	probe   jsonrpc.ID // a question that old servers do not know
 
-	strays int // lines that were dropped; of receive alone
+	dropped int // lines that were dropped; of readOutput alone
 }
 
-// A letter is a message on its way to the program.
-type letter struct {
+// An outgoingMessage is a message on its way to the program.
+type outgoingMessage struct {
 	text []byte
 	sent chan error
 }
 
-// newPipe speaks with a program.
-func newPipe(p sandbox.Process, log func(string)) *pipe {
-	c := &pipe{
+// newStdioConn makes a connection to a program.
+func newStdioConn(p sandbox.Process, log func(string)) *stdioConn {
+	c := &stdioConn{
 		process: p, log: log,
-		incoming: make(chan jsonrpc.Message), outgoing: make(chan letter, maxAsked),
+		incoming: make(chan jsonrpc.Message), outgoing: make(chan outgoingMessage, maxAnswering),
 		closed: make(chan struct{}), finished: make(chan struct{}), ended: make(chan struct{}),
 	}
-	go c.receive()
-	go c.deliver()
+	go c.readOutput()
+	go c.writeMessages()
 	return c
 }
 
 // SessionID implements [mcp.Connection]; there is none.
-func (*pipe) SessionID() string { return "" }
+func (*stdioConn) SessionID() string { return "" }
 
 // Read implements [mcp.Connection].
-func (c *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-c.incoming:
 		return m, nil
@@ -83,17 +83,17 @@ func (c *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write implements [mcp.Connection]. A program that does not read holds up the
-// message, but not who sends it longer than that wants to wait.
-func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
+// Write implements [mcp.Connection]. A program that does not read delays the message,
+// but Write returns when ctx ends.
+func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return fmt.Errorf("writing a message: %w", err)
 	}
 	if m, ok := msg.(*jsonrpc.Request); ok && m.Method == "server/discover" {
-		c.expect(m.ID)
+		c.boundDiscovery(m.ID)
 	}
-	l := letter{text: append(text, '\n'), sent: make(chan error, 1)}
+	l := outgoingMessage{text: append(text, '\n'), sent: make(chan error, 1)}
 	select {
 	case c.outgoing <- l:
 	case <-c.closed:
@@ -111,13 +111,13 @@ func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 }
 
-// expect answers a question in the server's place when it does not: servers
-// older than the question may drop it.
-func (c *pipe) expect(id jsonrpc.ID) {
+// boundDiscovery answers server/discover in the server's place if it does not: servers
+// that do not know the method may drop it.
+func (c *stdioConn) boundDiscovery(id jsonrpc.ID) {
 	c.mu.Lock()
 	c.probe = id
 	c.mu.Unlock()
-	time.AfterFunc(discovery, func() {
+	time.AfterFunc(discoveryTimeout, func() {
 		c.mu.Lock()
 		waiting := c.probe == id
 		c.mu.Unlock()
@@ -129,19 +129,19 @@ func (c *pipe) expect(id jsonrpc.ID) {
 
 // Close implements [mcp.Connection]. It does not wait for the program, since the
 // library holds a lock meanwhile.
-func (c *pipe) Close() error {
+func (c *stdioConn) Close() error {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.closed)
-		go c.finish()
+		go c.endProcess()
 	}
 	return nil
 }
 
-// finish ends the program: it may end by itself, and then has to.
-func (c *pipe) finish() {
+// endProcess closes the program's standard input, and kills it if it does not end.
+func (c *stdioConn) endProcess() {
 	defer close(c.finished)
 	go func() { _ = c.process.Stdin().Close() }() // it may be full
-	timer := time.NewTimer(farewell)
+	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
 	select {
 	case <-c.ended:
@@ -150,8 +150,8 @@ func (c *pipe) finish() {
 	_ = c.process.Kill()
 }
 
-// deliver writes the messages, one after the other.
-func (c *pipe) deliver() {
+// writeMessages writes the messages, one after the other.
+func (c *stdioConn) writeMessages() {
 	for {
 		select {
 		case l := <-c.outgoing:
@@ -165,8 +165,8 @@ func (c *pipe) deliver() {
 	}
 }
 
-// receive takes what the program says, to its end.
-func (c *pipe) receive() {
+// readOutput reads what the program prints, to its end.
+func (c *stdioConn) readOutput() {
 	defer close(c.ended)
 	var lines splitter
 	broken := false
@@ -174,7 +174,7 @@ func (c *pipe) receive() {
 		switch {
 		case chunk.Stream == sandbox.Stderr:
 			c.mu.Lock()
-			c.words.add(chunk.Data)
+			c.stderr.add(chunk.Data)
 			c.mu.Unlock()
 		case chunk.Stream == sandbox.Stdout && !broken:
 			if err := lines.add(chunk.Data, c.line); err != nil {
@@ -186,17 +186,17 @@ func (c *pipe) receive() {
 }
 
 // line reads one line.
-func (c *pipe) line(text []byte) error {
+func (c *stdioConn) line(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
 	if text[0] != '{' && text[0] != '[' {
-		c.stray(text)
+		c.dropLine(text)
 		return nil
 	}
 	messages, err := decode(text)
 	if err != nil {
-		c.stray(text)
+		c.dropLine(text)
 	}
 	for _, m := range messages {
 		if err := c.push(m); err != nil {
@@ -206,8 +206,8 @@ func (c *pipe) line(text []byte) error {
 	return nil
 }
 
-// push hands a message to who reads.
-func (c *pipe) push(m jsonrpc.Message) error {
+// push passes a message on to Read.
+func (c *stdioConn) push(m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.mu.Lock()
 		if r.ID == c.probe {
@@ -223,52 +223,52 @@ func (c *pipe) push(m jsonrpc.Message) error {
 	}
 }
 
-// stray notes a line that is no message; a few are enough.
-func (c *pipe) stray(text []byte) {
+// dropLine logs a line that is no message; only the first few.
+func (c *stdioConn) dropLine(text []byte) {
 	const enough = 3
-	if c.strays++; c.strays <= enough {
+	if c.dropped++; c.dropped <= enough {
 		c.log(fmt.Sprintf("a line on its standard output is no message of the protocol and was dropped: %q", line(string(clipBytes(text)), 120)))
 	}
 }
 
 // fail ends a program that cannot be listened to.
-func (c *pipe) fail(err error) {
+func (c *stdioConn) fail(err error) {
 	if errors.Is(err, errOver) {
 		return // it is ending already
 	}
 	c.mu.Lock()
-	c.why = err
+	c.failure = err
 	c.mu.Unlock()
 	_ = c.Close()
 }
 
-// epitaph says how the program ended, if it did.
-func (c *pipe) epitaph() error {
+// endReason returns how the program ended, if it did.
+func (c *stdioConn) endReason() error {
 	c.mu.Lock()
-	why, words := c.why, line(string(c.words.tail), maxLastWords)
+	failure, stderr := c.failure, line(string(c.stderr.tail), maxErrorText)
 	c.mu.Unlock()
-	if why != nil {
-		return why
+	if failure != nil {
+		return failure
 	}
 	select {
 	case <-c.ended:
 	default:
-		if words != "" {
-			return fmt.Errorf("it last wrote to its standard error: %s", words)
+		if stderr != "" {
+			return fmt.Errorf("it last wrote to its standard error: %s", stderr)
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	exit, err := c.process.Wait(ctx)
 	if err != nil {
 		return fmt.Errorf("it ended: %w", err)
 	}
-	return errors.New(ending(exit, words))
+	return errors.New(describeExit(exit, stderr))
 }
 
-// ending says in words how a program ended.
-func ending(e sandbox.Exit, words string) string {
+// describeExit says in words how a program ended.
+func describeExit(e sandbox.Exit, stderr string) string {
 	how := fmt.Sprintf("it ended with exit code %d", e.Code)
 	switch {
 	case e.Cause != sandbox.Exited && e.Detail != "":
@@ -276,8 +276,8 @@ func ending(e sandbox.Exit, words string) string {
 	case e.Signal != "":
 		how = "it was ended by the signal " + e.Signal
 	}
-	if words != "" {
-		how += "; its last words: " + words
+	if stderr != "" {
+		how += "; its last words: " + stderr
 	}
 	return how
 }

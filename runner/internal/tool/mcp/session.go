@@ -21,56 +21,56 @@ const legacy = "2025-11-25"
 // workspace is where a server in the sandbox finds the files.
 const workspace = "/workspace"
 
-// A link is one session with a server.
-type link struct {
-	session *mcp.ClientSession
-	guard   *guard
-	end     context.CancelFunc
-	pipe    *pipe        // nil over HTTP
-	http    *http.Client // nil otherwise
-	wire    *wire        // of it
+// A session is one session with a server.
+type session struct {
+	client    *mcp.ClientSession
+	guard     *guard
+	end       context.CancelFunc
+	stdio     *stdioConn    // nil over HTTP
+	http      *http.Client  // nil otherwise
+	transport *roundTripper // of it
 }
 
 // close ends the session, and what it waits for.
-func (l *link) close() {
-	late := time.AfterFunc(farewell, l.end) // a server need not take leave
+func (cs *session) close() {
+	late := time.AfterFunc(closeTimeout, cs.end) // a server may not answer the request to close
 	defer late.Stop()
-	_ = l.guard.Close()
-	if l.pipe != nil {
-		<-l.pipe.finished
+	_ = cs.guard.Close()
+	if cs.stdio != nil {
+		<-cs.stdio.finished
 	}
-	l.end()
-	if l.session != nil {
-		_ = l.session.Close()
+	cs.end()
+	if cs.client != nil {
+		_ = cs.client.Close()
 	}
 }
 
-// epitaph says why the session ended, as far as it is known.
-func (l *link) epitaph() error {
-	if l.pipe == nil {
+// endReason returns why the session ended, as far as it is known.
+func (cs *session) endReason() error {
+	if cs.stdio == nil {
 		return nil
 	}
-	return l.pipe.epitaph()
+	return cs.stdio.endReason()
 }
 
-// given is a transport whose connection is there already.
-type given struct{ connection mcp.Connection }
+// A readyTransport is a transport whose connection is there already.
+type readyTransport struct{ connection mcp.Connection }
 
 // Connect implements [mcp.Transport].
-func (g given) Connect(context.Context) (mcp.Connection, error) { return g.connection, nil }
+func (t readyTransport) Connect(context.Context) (mcp.Connection, error) { return t.connection, nil }
 
 // dial begins a session. Version is what to begin with; empty: the newest.
-func (s *Server) dial(ctx context.Context, version string) (*link, error) {
+func (s *Server) dial(ctx context.Context, version string) (*session, error) {
 	life, end := context.WithCancel(s.life)
-	l := &link{end: end}
-	err := s.connect(ctx, life, l)
+	cs := &session{end: end}
+	err := s.connect(ctx, life, cs)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	l.guard.progress, l.guard.changed = s.progressed, s.changed
+	cs.guard.progress, cs.guard.changed = s.progressed, s.changed
 	if s.Toolset.Stdio != nil && s.Toolset.Stdio.InSandbox {
-		l.guard.root = workspace
+		cs.guard.root = workspace
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "deckhand", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   s.capabilities(),
@@ -78,31 +78,31 @@ func (s *Server) dial(ctx context.Context, version string) (*link, error) {
 	})
 	err = safely(func() error {
 		var err error
-		l.session, err = client.Connect(ctx, given{l.guard}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		cs.client, err = client.Connect(ctx, readyTransport{cs.guard}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 		return err
 	})
 	if err == nil {
-		if l.http != nil && l.guard.version() != "" { // newer versions of the protocol have no such stream
-			l.listen(ctx, life, s.Toolset.HTTP.URL)
+		if cs.http != nil && cs.guard.version() != "" { // newer versions of the protocol have no such stream
+			cs.openStandalone(ctx, life, s.Toolset.HTTP.URL)
 		}
-		return l, nil
+		return cs, nil
 	}
-	l.session = nil
-	if l.wire != nil && l.wire.refused.Load() && l.speaksSSE(ctx, s.Toolset.HTTP.URL) {
+	cs.client = nil
+	if cs.transport != nil && cs.transport.refused.Load() && cs.speaksSSE(ctx, s.Toolset.HTTP.URL) {
 		err = errOldTransport
 	}
-	last := l.epitaph()
-	go l.close()
+	last := cs.endReason()
+	go cs.close()
 	return nil, because(ctx, err, last)
 }
 
-// listen begins to listen aside, before anything is asked: some servers send
-// whatever there is to whoever listens next.
-func (l *link) listen(ctx, life context.Context, to string) {
-	ctx, cancel := context.WithTimeout(ctx, patienceAside)
+// openStandalone opens the standalone stream before the first request: some servers send
+// everything to the next stream that is opened.
+func (cs *session) openStandalone(ctx, life context.Context, to string) {
+	ctx, cancel := context.WithTimeout(ctx, standaloneOpenTimeout)
 	defer cancel()
 	opened := make(chan struct{})
-	go l.aside(life, to, sync.OnceFunc(func() { close(opened) }))
+	go cs.listenStandalone(life, to, sync.OnceFunc(func() { close(opened) }))
 	select {
 	case <-opened:
 	case <-ctx.Done():
@@ -123,31 +123,31 @@ func because(ctx context.Context, err, last error) error {
 	return fmt.Errorf("%w; %w", err, last)
 }
 
-// connect makes the connection of a link.
-func (s *Server) connect(ctx, life context.Context, l *link) error {
+// connect makes the connection of a session.
+func (s *Server) connect(ctx, life context.Context, cs *session) error {
 	if s.Toolset.Stdio != nil {
 		process, err := s.start(ctx, life)
 		if err != nil {
 			return err
 		}
-		l.pipe = newPipe(process, s.Log)
-		l.guard = newGuard(l.pipe)
+		cs.stdio = newStdioConn(process, s.Log)
+		cs.guard = newGuard(cs.stdio)
 		return nil
 	}
-	w := &wire{base: s.client.Transport, life: life, version: func() string { return l.guard.version() }}
-	l.wire = w
-	l.http = &http.Client{Transport: w, CheckRedirect: s.client.CheckRedirect}
+	w := &roundTripper{base: s.client.Transport, life: life, version: func() string { return cs.guard.version() }}
+	cs.transport = w
+	cs.http = &http.Client{Transport: w, CheckRedirect: s.client.CheckRedirect}
 	connection, err := (&mcp.StreamableClientTransport{
 		Endpoint:     s.Toolset.HTTP.URL,
-		HTTPClient:   l.http,
+		HTTPClient:   cs.http,
 		MaxEventSize: maxMessage,
-		// What a server says unasked goes to the guard, see aside.
+		// listenStandalone reads it, for the guard.
 		DisableStandaloneSSE: true,
 	}).Connect(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	l.guard = newGuard(connection)
+	cs.guard = newGuard(connection)
 	return nil
 }
 
@@ -193,15 +193,15 @@ func safely(f func() error) (err error) {
 }
 
 // reach begins a session, and tries again as long as that may help.
-func (s *Server) reach(ctx context.Context, use func(context.Context, *link) error) (*link, error) {
+func (s *Server) reach(ctx context.Context, use func(context.Context, *session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
 	defer cancel()
-	wait := firstPause
+	wait := firstBackoff
 	var last error
 	for n := 0; ; n++ {
-		l, err := s.attempt(ctx, n, use)
+		cs, err := s.attempt(ctx, n, use)
 		if err == nil {
-			return l, nil
+			return cs, nil
 		}
 		if last == nil || ctx.Err() == nil {
 			last = err
@@ -209,36 +209,36 @@ func (s *Server) reach(ctx context.Context, use func(context.Context, *link) err
 		if s.life.Err() != nil {
 			return nil, errOver
 		}
-		if final(err) || !pause(ctx, wait) {
+		if final(err) || !sleep(ctx, wait) {
 			return nil, last
 		}
-		wait = min(2*wait, longestPause)
+		wait = min(2*wait, maxBackoff)
 	}
 }
 
 // attempt is one try. Every other one begins as old servers want it, in case a
 // server cannot even refuse what it does not know.
-func (s *Server) attempt(ctx context.Context, n int, use func(context.Context, *link) error) (*link, error) {
+func (s *Server) attempt(ctx context.Context, n int, use func(context.Context, *session) error) (*session, error) {
 	if s.Toolset.HTTP != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, handshake)
+		ctx, cancel = context.WithTimeout(ctx, handshakeTimeout)
 		defer cancel()
 	}
 	version := ""
 	if (n%2 == 1) != s.old.Load() {
 		version = legacy
 	}
-	l, err := s.dial(ctx, version)
+	cs, err := s.dial(ctx, version)
 	if err != nil {
 		return nil, err
 	}
-	if err := use(ctx, l); err != nil {
-		last := l.epitaph()
-		go l.close()
+	if err := use(ctx, cs); err != nil {
+		last := cs.endReason()
+		go cs.close()
 		return nil, because(ctx, err, last)
 	}
 	s.old.Store(version == legacy)
-	return l, nil
+	return cs, nil
 }
 
 // final reports whether trying again is of no use.
@@ -262,8 +262,8 @@ func final(err error) bool {
 	return errors.As(err, &addr) || errors.As(err, &redirect) || errors.Is(err, errOldTransport)
 }
 
-// pause waits, and reports whether it could.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits, and reports whether the context allowed it.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
