@@ -69,7 +69,7 @@ func (c Class) Label() string {
 func agents(s task.Snapshot) []task.Agent { return append([]task.Agent{s.Agent}, s.Agents...) }
 
 // isWeb says whether a model chooses what a tool reaches.
-func isWeb(t task.Tool) bool { return t.Builtin == "HTTPRequest" || t.Builtin == "Browse" }
+func isWeb(t task.Tool) bool { return task.Builtins[t.Builtin].Web }
 
 // urlsOf are the URLs that a snapshot names. What has none is at port 443 of a
 // public host.

@@ -105,7 +105,7 @@ func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 	switch {
 	case t.Builtin == v1alpha1.BuiltinFiles:
 		kind = policy.Files
-	case t.Builtin == v1alpha1.BuiltinHTTPRequest, t.Builtin == v1alpha1.BuiltinBrowse:
+	case task.Builtins[string(t.Builtin)].Web:
 		kind = policy.Web
 	case t.Builtin != "":
 		kind = policy.Other
@@ -116,7 +116,7 @@ func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 		kinds[name] = kind
 	}
 	if t.Builtin == v1alpha1.BuiltinShell {
-		kinds[task.BuiltinTools[string(t.Builtin)][0]] = policy.Shell
+		kinds[task.Builtins[string(t.Builtin)].Tools[0]] = policy.Shell
 	}
 	if set := o.Toolsets[string(t.Toolset)]; set != nil && set.Spec.Requests != nil {
 		for _, r := range set.Spec.Requests.Tools {

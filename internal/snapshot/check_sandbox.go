@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // MaxToolsets is how many Toolsets the agents of one pod may name.
@@ -43,10 +44,8 @@ func checkSandbox(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) *N
 }
 
 func needsSandbox(t v1alpha1.Tool, o Objects) bool {
-	switch t.Builtin {
-	case v1alpha1.BuiltinShell, v1alpha1.BuiltinPython:
+	if task.Builtins[string(t.Builtin)].Sandbox {
 		return true
-	default:
 	}
 	set := o.Toolsets[string(t.Toolset)]
 	return set != nil && set.Spec.Stdio != nil && set.Spec.Stdio.RunIn == v1alpha1.RunInSandbox

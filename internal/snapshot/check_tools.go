@@ -88,7 +88,7 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 func namesOf(t v1alpha1.Tool) []string {
 	switch {
 	case t.Builtin != "":
-		return slices.DeleteFunc(slices.Clone(task.BuiltinTools[string(t.Builtin)]), func(name string) bool {
+		return slices.DeleteFunc(slices.Clone(task.Builtins[string(t.Builtin)].Tools), func(name string) bool {
 			return len(t.Allow) > 0 && !slices.Contains(t.Allow, name) || slices.Contains(t.Deny, name)
 		})
 	case t.Toolset != "":

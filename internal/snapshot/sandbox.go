@@ -14,7 +14,7 @@ const (
 func NeedsSandbox(s task.Snapshot) bool {
 	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
 		for _, t := range a.Tools {
-			if t.Builtin == string(v1alpha1.BuiltinShell) || t.Builtin == string(v1alpha1.BuiltinPython) {
+			if task.Builtins[t.Builtin].Sandbox {
 				return true
 			}
 		}

@@ -81,7 +81,7 @@ func (p places) described(agent task.Agent) string {
 		return ""
 	}
 	commands := slices.ContainsFunc(agent.Tools, func(t task.Tool) bool {
-		return t.Builtin == builtinShell || t.Builtin == builtinPython
+		return task.Builtins[t.Builtin].Sandbox
 	})
 	lines := []string{"Places for files:"}
 	for _, at := range p.all.Places() {

@@ -168,7 +168,7 @@ func (b bounded) Canonical(ctx context.Context, args json.RawMessage) (json.RawM
 // bound is the timeout that an Agent gives the tools of an entry; those of the
 // sandbox bound their commands themselves, and a child Run has limits of its own.
 func bound(entry task.Tool) time.Duration {
-	if entry.Builtin == builtinShell || entry.Builtin == builtinPython || entry.Mode == task.ModeRun {
+	if task.Builtins[entry.Builtin].Sandbox || entry.Mode == task.ModeRun {
 		return 0
 	}
 	return seconds(entry.TimeoutSeconds)
