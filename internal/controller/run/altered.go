@@ -60,7 +60,7 @@ func (c *comparison) container(want *corev1.Container) {
 	c.guarded = append(c.guarded, want)
 	at := slices.IndexFunc(c.made.Spec.InitContainers, func(m corev1.Container) bool { return m.Name == want.Name })
 	if at < 0 {
-		c.says("container %s is gone", want.Name)
+		c.says("container %s was removed", want.Name)
 		return
 	}
 	is := &c.made.Spec.InitContainers[at]

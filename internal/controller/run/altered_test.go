@@ -78,7 +78,7 @@ var alterations = map[string]struct {
 	"privileges":                     {alter: func(p *corev1.Pod) { yes := true; sandboxOf(p).SecurityContext.AllowPrivilegeEscalation = &yes }, want: "another security context"},
 	"no security context":            {alter: func(p *corev1.Pod) { sandboxOf(p).SecurityContext = nil }, want: "another security context"},
 	"a sandbox that is no sidecar":   {alter: func(p *corev1.Pod) { sandboxOf(p).RestartPolicy = nil }, want: "another restart policy"},
-	"a sandbox that is gone":         {alter: func(p *corev1.Pod) { sandboxOf(p).Name = "other" }, want: "container sandbox is gone"},
+	"a sandbox that is gone":         {alter: func(p *corev1.Pod) { sandboxOf(p).Name = "other" }, want: "container sandbox was removed"},
 	"processes that all see":         {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
 	"the network of the node":        {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
 	"another user":                   {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},

@@ -216,7 +216,7 @@ func lost(w world) (plan, bool) {
 	if w.pod() != nil {
 		return plan{}, false
 	}
-	return judge(w, verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("pod %s is gone", w.run.Status.Attempt.Pod)}), true
+	return judge(w, verdict{charge: chargeGround, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("pod %s no longer exists", w.run.Status.Attempt.Pod)}), true
 }
 
 func ended(w world) (plan, bool) {
@@ -247,7 +247,7 @@ func underway(w world) (plan, bool) {
 	}
 	text := fmt.Sprintf("Attempt %d is at work", w.attempt())
 	if pod := w.pod(); pod.DeletionTimestamp != nil {
-		text = fmt.Sprintf("Attempt %d is winding up, because pod %s is being deleted", w.attempt(), pod.Name)
+		text = fmt.Sprintf("Attempt %d is ending, because pod %s is being deleted", w.attempt(), pod.Name)
 	}
 	if w.attempt() > 1 {
 		text += fmt.Sprintf(" (%s, %s before it)", count(w.run.Status.Failures, "failure"), count(w.run.Status.Disruptions, "disruption"))

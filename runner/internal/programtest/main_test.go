@@ -389,7 +389,7 @@ func TestBadTasks(t *testing.T) {
 
 func TestTheExampleIsATask(t *testing.T) {
 	b := newBench(t, "", nil)
-	b.task = "testdata/task.json"
+	b.task = "../../../cmd/runner-local/testdata/task.json"
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := b.command(t)

@@ -104,7 +104,7 @@ func TestAnAgentThatCallsAnother(t *testing.T) {
 		"llama3.2:1b": {Turns: []modeltest.Turn{call("Read", `{"path":"haiku.txt"}`), {Text: "It needs a boat."}}},
 	}}))
 	t.Cleanup(server.Close)
-	example, err := os.ReadFile("testdata/agents.json")
+	example, err := os.ReadFile("../../../cmd/runner-local/testdata/agents.json")
 	if err != nil {
 		t.Fatal(err)
 	}

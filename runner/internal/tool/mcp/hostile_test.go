@@ -267,7 +267,7 @@ func TestAServerThatDiesInACall(t *testing.T) {
 		}, 3},
 		"a server that always dies is let go": {tool.Once, 99, []string{
 			lost, lost, lost, lost, lost,
-			"Error: the MCP server of files is gone: it ended 5 times in a row and is not started again\n- Its tools do not come back in this attempt; do without them.",
+			"Error: the MCP server of files has ended: it ended 5 times in a row and is not started again\n- Its tools do not come back in this attempt; do without them.",
 		}, 5},
 	}
 	for name, tc := range cases {

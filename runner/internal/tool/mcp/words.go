@@ -32,7 +32,7 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	case errors.As(err, &reach) && errors.Is(err, errOver):
 		return tool.Fail(name + " was not asked: the session is being closed")
 	case errors.Is(err, errGone):
-		return tool.Fail(name+" is gone: "+errGone.Error(), "Its tools do not come back in this attempt; do without them.")
+		return tool.Fail(name+" has ended: "+errGone.Error(), "Its tools do not come back in this attempt; do without them.")
 	case errors.As(err, &cred):
 		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxErrorText)), "Nothing was done.", "That is for the owner of this agent to change.")
 	case errors.As(err, &reach):
