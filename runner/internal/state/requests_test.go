@@ -117,12 +117,12 @@ func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
 // What is owed is bounded, and paid with the next thing that the runner says.
 func TestWhatIsOwedToASession(t *testing.T) {
 	b := page(t, speaks("", 1, ""))
-	for n := range 2 * maxOwed {
+	for n := range 2 * maxNotices {
 		if err := b.Apply(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: fmt.Sprint(n)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := b.Session(""); len(s.Notices) != maxOwed || s.Notices[0] != "8" {
+	if s := b.Session(""); len(s.Notices) != maxNotices || s.Notices[0] != "8" {
 		t.Errorf("owed %v", s.Notices)
 	}
 	for seq, note := range []step.Note{step.NoteMessage, step.NoteRunner} {

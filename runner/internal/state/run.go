@@ -210,7 +210,7 @@ func (b *Run) mark(r journal.Record) {
 		s := b.Session(r.Session)
 		s.Ended, s.Nudged = r.Mark.Text, false // who goes on from an end begins afresh
 	case r.Mark.Type == journal.MarkNotice:
-		b.Session(r.Session).owe(r.Mark.Text)
+		b.Session(r.Session).recordNotice(r.Mark.Text)
 	}
 }
 

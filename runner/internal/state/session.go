@@ -93,12 +93,12 @@ func (s *Session) Canonical(call, written string) (json.RawMessage, bool) {
 	return i.Args, begun && i.Written == written
 }
 
-// maxOwed is how much of what is owed is kept, the latest.
-const maxOwed = 8
+// maxNotices is how many notices are kept, the latest.
+const maxNotices = 8
 
-func (s *Session) owe(text string) {
+func (s *Session) recordNotice(text string) {
 	s.Notices = append(slices.Clip(s.Notices), text)
-	s.Notices = s.Notices[max(len(s.Notices)-maxOwed, 0):]
+	s.Notices = s.Notices[max(len(s.Notices)-maxNotices, 0):]
 }
 
 func (s *Session) answer(d journal.Decision) {
