@@ -197,7 +197,7 @@ func TestARunQuotaHoldsChildRunsBack(t *testing.T) {
 	quota := s.quota("count/runs.deckhand.dev", "2")
 	run := s.run("captain")
 	seen := s.await(run, "meets the quota", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown QuotaExceeded") })
-	s.has("the message", message(seen), "ResourceQuota has no room for a child Run; raise it")
+	s.has("the message", message(seen), "ResourceQuota has no room for a child Run. Raise it")
 	more := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hard":{"count/runs.deckhand.dev":"3"}}}`))
 	if err := cluster.admin.Patch(t.Context(), quota, more); err != nil {
 		t.Fatal(err)

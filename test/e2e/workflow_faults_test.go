@@ -271,7 +271,7 @@ finally:
 `)
 	run := s.start("lock")
 	seen := s.await(run, "meets the quota", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown QuotaExceeded") })
-	s.has("the message", message(seen), "ResourceQuota has no room for another Run; raise it", "exceeded quota: harbor")
+	s.has("the message", message(seen), "ResourceQuota has no room for another Run. Raise it", "exceeded quota: harbor")
 	// Two items fit. The second of them counts once those before it have started.
 	if boat := seen.Status.Nodes[0]; boat.State != v1alpha1.NodeWaiting && boat.State != v1alpha1.NodeRunning || boat.Counts.Started > 2 || boat.Counts.Failed > 0 {
 		t.Errorf("node boat is %s, reason %s, with %+v", boat.State, boat.Reason, boat.Counts)

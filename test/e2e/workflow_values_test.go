@@ -160,7 +160,7 @@ finallyLimits: {cost: 0.0050USD}
 	ended := s.settles(run, "False CostLimit")
 	s.graph("voyage", "out Succeeded", "there Succeeded", "back NotReached CostLimit", "log Succeeded")
 	s.has("the message", message(ended), "The child Runs used 0.009USD, and limits.cost allows them 0.009USD, besides 0.005USD for finally")
-	s.has("what is logged", s.prompted("dear", "said"), "CostLimit, said Its Runs used")
+	s.has("what is logged", s.prompted("dear", "said"), "CostLimit, said The child Runs used")
 	if u := ended.Status.Progress.Usage; u.CostMicroUSD == nil || *u.CostMicroUSD != 3*4500 {
 		t.Errorf("it used %+v", u)
 	}
