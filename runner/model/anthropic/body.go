@@ -17,8 +17,8 @@ import (
 var growing = []string{"tools", "system", "messages"}
 
 // body is a request as the wire wants it, with what the model said before it
-// paused. It is made here and not by the client's own types so that its bytes
-// are ours.
+// paused. Its bytes stay the same from request to request, so that a prompt cache
+// reads what the request before it wrote.
 func (c *client) body(req *model.Request, said []json.RawMessage) ([]byte, error) {
 	w := c.write(req)
 	limit, err := c.limit(req.Params)

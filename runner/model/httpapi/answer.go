@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ const maxExcerpt = 4 << 10
 type Answer struct {
 	// IsDocument tells a JSON document from a stream of events.
 	IsDocument bool
+	// Response is the answer as HTTP. Its body is what Relay reads.
+	Response *http.Response
 
 	call   *Call
 	in     *bufio.Reader

@@ -8,7 +8,8 @@ import (
 )
 
 // Merge applies a JSON Merge Patch (RFC 7396): objects are merged, a null
-// removes, anything else replaces. The empty patch does nothing.
+// removes, anything else replaces. The empty patch does nothing. Values of the body
+// may be json.RawMessage.
 func Merge(body map[string]any, patch string) error {
 	if patch == "" {
 		return nil
@@ -29,12 +30,13 @@ func Merge(body map[string]any, patch string) error {
 func apply(body, patch map[string]any) {
 	for key, value := range patch {
 		inner, isObject := value.(map[string]any)
-		target, hasObject := body[key].(map[string]any)
+		target, hasObject := object(body[key])
 		switch {
 		case value == nil:
 			delete(body, key)
 		case isObject && hasObject:
 			apply(target, inner)
+			body[key] = target
 		case isObject:
 			fresh := map[string]any{}
 			apply(fresh, inner)
@@ -43,6 +45,20 @@ func apply(body, patch map[string]any) {
 			body[key] = value
 		}
 	}
+}
+
+// object returns a value as an object, if it is one.
+func object(value any) (map[string]any, bool) {
+	raw, isRaw := value.(json.RawMessage)
+	if !isRaw {
+		o, ok := value.(map[string]any)
+		return o, ok
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var o map[string]any
+	err := decoder.Decode(&o)
+	return o, err == nil && o != nil
 }
 
 // Encode writes JSON without the escapes that only HTML needs: they would cost

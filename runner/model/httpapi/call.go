@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -84,6 +85,11 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 		body.Close() //nolint:errcheck // nothing is lost with it
 		return nil, err
 	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{answer.in, body}
+	answer.Response = resp
 	return answer, nil
 }
 

@@ -51,11 +51,13 @@ func TestMerge(t *testing.T) {
 		"all else replaces":  {`{"b":[1],"a":3.10}`, `{"a":3.10,"b":[1]}`},
 	}
 	for name, tc := range cases {
-		body := map[string]any{"a": map[string]any{"x": 1}, "b": 2}
-		err := httpapi.Merge(body, tc.patch)
-		got, _ := json.Marshal(body)
-		if string(got) != tc.want || err != nil {
-			t.Errorf("%s: got %s, %v", name, got, err)
+		for _, a := range []any{map[string]any{"x": 1}, json.RawMessage(`{"x":1}`)} {
+			body := map[string]any{"a": a, "b": 2}
+			err := httpapi.Merge(body, tc.patch)
+			got, _ := json.Marshal(body)
+			if string(got) != tc.want || err != nil {
+				t.Errorf("%s into %T: got %s, %v", name, a, got, err)
+			}
 		}
 	}
 	for _, patch := range []string{"[]", "{", `{} {}`} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // stream is an answer of n chunks as OpenAI writes them.
@@ -44,6 +45,24 @@ func BenchmarkCollect(b *testing.B) {
 	for b.Loop() {
 		if _, err := model.Collect(m.Stream(b.Context(), ask), nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRequest writes a request of 500 KB.
+func BenchmarkRequest(b *testing.B) {
+	req := *ask
+	for i := range int64(100) {
+		id := step.CallID("", 2*i+2, 1)
+		req.Steps = append(req.Steps, asks(id, "Ls", `{"path":"."}`), answers(id, strings.Repeat("if a < b && c {\n", 320)))
+	}
+	m := at(b, streaming(stop, done))
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, err := range m.Stream(b.Context(), &req) {
+			if err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 }

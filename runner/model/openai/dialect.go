@@ -15,9 +15,9 @@ type dialect struct {
 	endpoint string
 	// place is where below the endpoint the chat is.
 	place place
-	// keyHeader is the header that holds the bare key; empty: Authorization, as
-	// a bearer token.
-	keyHeader string
+	// apiKeyHeader is whether the key is sent in the header Api-Key, instead of as a
+	// bearer token.
+	apiKeyHeader bool
 	// dated is the row for a Model that names a version of the API; nil: the same.
 	dated *dialect
 

@@ -27,16 +27,16 @@ var dialects = map[string]dialect{
 	// Azure refuses fields that it does not know; versions of the API with a date
 	// do not know a cache key.
 	ProviderAzure: {
-		place:      placeVersionOne,
-		keyHeader:  "Api-Key",
-		dated:      &azureDated,
-		maxTokens:  "max_completion_tokens",
-		reasoning:  byModel[levels]{"": efforts},
-		sampling:   thinkersOfOpenAI,
-		cacheKey:   "prompt_cache_key",
-		echo:       echoNothing,
-		brokenArgs: argsEmpty,
-		inline:     true, // open models behind it
+		place:        placeVersionOne,
+		apiKeyHeader: true,
+		dated:        &azureDated,
+		maxTokens:    "max_completion_tokens",
+		reasoning:    byModel[levels]{"": efforts},
+		sampling:     thinkersOfOpenAI,
+		cacheKey:     "prompt_cache_key",
+		echo:         echoNothing,
+		brokenArgs:   argsEmpty,
+		inline:       true, // open models behind it
 	},
 	ProviderOpenRouter: {
 		endpoint:  "https://openrouter.ai/api/v1",
@@ -109,14 +109,14 @@ var dialects = map[string]dialect{
 }
 
 var azureDated = dialect{
-	place:      placeDeployment,
-	keyHeader:  "Api-Key",
-	maxTokens:  "max_completion_tokens",
-	reasoning:  byModel[levels]{"": efforts},
-	sampling:   thinkersOfOpenAI,
-	echo:       echoNothing,
-	brokenArgs: argsEmpty,
-	inline:     true,
+	place:        placeDeployment,
+	apiKeyHeader: true,
+	maxTokens:    "max_completion_tokens",
+	reasoning:    byModel[levels]{"": efforts},
+	sampling:     thinkersOfOpenAI,
+	echo:         echoNothing,
+	brokenArgs:   argsEmpty,
+	inline:       true,
 }
 
 // thinkersOfOpenAI are its models that think, which refuse to be told how to draw

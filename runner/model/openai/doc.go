@@ -1,25 +1,24 @@
-// Package openai speaks the chat completions dialect: to OpenAI itself and to
-// the many servers that imitate it.
+// Package openai calls models over the chat completions API: those of OpenAI itself
+// and of the many servers that imitate it.
 //
 // Reading is liberal and the same for all of them; writing is strict, and where
 // providers want different things the difference is a row of data (dialects.go).
-// A provider more is a row more, a golden file of what it is sent, and its
+// To add a provider, add a row, a golden file of what it is sent, and its
 // recordings.
 //
-// The client library addresses, authorizes and builds the HTTP request. Its types
-// leave out what is zero and its stream drops what providers add, so the body is
-// written and the answer is read here, around its one HTTPDoer (exchange):
+// The client library writes, addresses, authorizes and sends the request. Its HTTP
+// client (exchange) adds to the body what the library's types cannot say, and keeps
+// the answer for this package to read, because the library's stream drops what
+// providers add:
 //
-//	Request ─ body ─▶ go-openai ─▶ exchange ─▶ endpoint
-//	                                  │ statuses, web pages, redirects → typed errors
-//	                                  │ silence and size are bounded
-//	                                  ▼
-//	                               events    whatever servers send → chunks
-//	                                  ▼
-//	                               decode    chunks → what they say, in one pass
-//	                                  ▼
-//	                               answer    → Deltas, or why there is no answer
+//	Request ─ request ─▶ go-openai ─▶ exchange ─▶ endpoint
+//	                                     │ statuses, web pages, redirects → typed errors
+//	                                     │ silence and size are bounded
+//	                                     ▼
+//	                                  httpapi   stream or document → events
+//	                                     ▼
+//	                                  answer    events → Deltas, or why there is no answer
 //
-// The far end is not trusted: nothing it does may hang the caller, grow its
+// The endpoint is not trusted: nothing it does may block the caller, grow its
 // memory without bound, or bring the key into a message.
 package openai

@@ -12,28 +12,25 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// An exchange is one request and its answer: the HTTPDoer below the client
-// library. It sends our body in place of the library's and keeps the answer for
-// ourselves to read; what is no answer it turns into one of the model's errors.
+// An exchange is one request and its answer. It is the HTTP client of the client
+// library: it completes the body that the library wrote, and turns what is not an
+// answer into one of the model's errors.
 type exchange struct {
 	*client
 	*httpapi.Call
-	body []byte
+	request *request
 
 	answer *httpapi.Answer // nil if there is none
+	err    error           // why there is none
 }
 
 // exchange prepares a request; nothing is sent yet.
 func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, error) {
-	body, err := c.body(req)
-	if err != nil {
-		return nil, &model.BadRequestError{Message: err.Error()}
-	}
 	call, err := c.endpoint.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &exchange{client: c, Call: call, body: body}, nil
+	return &exchange{client: c, Call: call, request: c.request(req)}, nil
 }
 
 // open sends the request. Whatever it returns, close must follow.
@@ -41,15 +38,19 @@ func (x *exchange) open() error {
 	config := openai.DefaultConfig(x.Secret())
 	config.BaseURL = x.base
 	config.HTTPClient = x
-	// The library's own request stays empty: our body replaces it, and its checks
-	// by the model's name would refuse models of other providers. Its stream stays
-	// unread: it loses what providers add, and much time.
-	library := openai.NewClientWithConfig(config)
-	_, err := library.CreateChatCompletionStream(x.Context(), openai.ChatCompletionRequest{})
+	if x.dialect.apiKeyHeader && x.Secret() != "" {
+		config.APIType = openai.APITypeCloudflareAzure // Azure's header, the URL as it is
+	}
+	// The stream is read from x.answer: the library's own reader drops reasoning and
+	// costs, and takes a stream that broke off for a whole answer.
+	_, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(x.Context(), x.request.library)
+	if err != nil && x.err == nil {
+		return &model.BadRequestError{Message: x.Clean(err).Error()} // the library sent nothing
+	}
 	return err
 }
 
-// close hangs up and releases what the exchange holds.
+// close ends the call and releases what the exchange holds.
 func (x *exchange) close() {
 	if x.answer != nil {
 		_ = x.answer.Close() // nothing is lost with it
@@ -57,26 +58,30 @@ func (x *exchange) close() {
 	x.End()
 }
 
-// Do sends the request and keeps its answer, if it is one of a model.
+// Do implements [openai.HTTPDoer].
 func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	x.fill(req)
-	answer, err := x.Send(req)
-	if err != nil {
-		return nil, err
+	if x.err = x.complete(req); x.err == nil {
+		x.answer, x.err = x.Send(req)
 	}
-	x.answer = answer
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: req, Body: http.NoBody}, nil
+	if x.err != nil {
+		return nil, x.err
+	}
+	return x.answer.Response, nil
 }
 
-// fill puts our body, query and key on the library's request.
-func (x *exchange) fill(req *http.Request) {
-	body := x.body
+// complete adds to the library's request what its types cannot say, and the query.
+func (x *exchange) complete(req *http.Request) error {
+	written, err := io.ReadAll(req.Body)
+	if err != nil {
+		return &model.BadRequestError{Message: err.Error()} // of memory: cannot fail
+	}
+	body, err := x.request.complete(written)
+	if err != nil {
+		return &model.BadRequestError{Message: err.Error()}
+	}
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
 	req.ContentLength = int64(len(body))
 	req.URL.RawQuery = x.query
-	if name := x.dialect.keyHeader; name != "" && x.Secret() != "" {
-		req.Header.Del("Authorization")
-		req.Header.Set(name, x.Secret())
-	}
+	return nil
 }

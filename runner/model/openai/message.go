@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -12,12 +14,12 @@ import (
 // nothing is sent in place of an empty text, which many providers refuse.
 const nothing = "(no output)"
 
-// A message is one turn as the wire wants it. Its content is a text, or a list
-// of one marked text, or null.
+// A message is one message as the provider wants it. Its content is a text, or a
+// list of one marked text, or null.
 type message struct {
 	Role       string     `json:"role"`
 	Content    any        `json:"content"`
-	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
 	// What some providers demand back from their own answers.
@@ -27,28 +29,21 @@ type message struct {
 	ExtraContent     json.RawMessage   `json:"extra_content,omitempty"`
 }
 
-type wireCall struct {
-	ID           string          `json:"id"`
-	Type         string          `json:"type"`
-	Function     wireFunction    `json:"function"`
+type toolCall struct {
+	openai.ToolCall
 	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
 }
 
-type wireFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-// messages is the session as the wire wants it.
+// messages is the session as the provider wants it.
 func (c *client) messages(req *model.Request) []message {
 	list := make([]message, 0, len(req.Steps)+1)
 	if req.System != "" {
-		list = append(list, message{Role: "system", Content: req.System})
+		list = append(list, message{Role: openai.ChatMessageRoleSystem, Content: req.System})
 	}
 	for i, s := range req.Steps {
 		switch s.Role {
 		case step.RoleUser:
-			list = append(list, message{Role: "user", Content: words(s)})
+			list = append(list, message{Role: openai.ChatMessageRoleUser, Content: words(s)})
 		case step.RoleAssistant:
 			list = append(list, c.assistant(s))
 			list = append(list, results(s.Calls, req.Steps[i+1:])...)
@@ -61,7 +56,7 @@ func (c *client) messages(req *model.Request) []message {
 	return list
 }
 
-// words are what a step says, and never nothing.
+// words are the text of a step, and never empty.
 func words(s step.Step) string { return cmp.Or(s.Text(), nothing) }
 
 // A markedText is a text up to which the provider caches the prompt.
@@ -85,11 +80,11 @@ func mark(list []message) {
 	left := turnMarks
 	for i := len(list) - 1; i >= 0; i-- {
 		m := &list[i]
-		ends := m.Role != "assistant" && (i == len(list)-1 || list[i+1].Role == "assistant")
-		if m.Role != "system" && (!ends || left == 0) {
+		ends := m.Role != openai.ChatMessageRoleAssistant && (i == len(list)-1 || list[i+1].Role == openai.ChatMessageRoleAssistant)
+		if m.Role != openai.ChatMessageRoleSystem && (!ends || left == 0) {
 			continue
 		}
-		if m.Role != "system" {
+		if m.Role != openai.ChatMessageRoleSystem {
 			left--
 		}
 		text, _ := m.Content.(string) // only an assistant's may be nil
@@ -100,16 +95,16 @@ func mark(list []message) {
 // assistant is an answer of a model, with the thinking that the provider wants
 // back, if the same model wrote it.
 func (c *client) assistant(s step.Step) message {
-	m := message{Role: "assistant", Content: words(s)}
+	m := message{Role: openai.ChatMessageRoleAssistant, Content: words(s)}
 	if len(s.Calls) > 0 && s.Text() == "" {
 		m.Content = nil
 	}
 	for _, call := range s.Calls {
-		m.ToolCalls = append(m.ToolCalls, wireCall{
+		m.ToolCalls = append(m.ToolCalls, toolCall{ToolCall: openai.ToolCall{
 			ID:       model.WireID(call.ID),
-			Type:     "function",
-			Function: wireFunction{Name: model.WireName(call.Name), Arguments: c.arguments(call.Args)},
-		})
+			Type:     openai.ToolTypeFunction,
+			Function: openai.FunctionCall{Name: model.WireName(call.Name), Arguments: c.arguments(call.Args)},
+		}})
 	}
 	if c.dialect.echo == echoDemanded || c.dialect.echo == echoReceived && len(s.Calls) > 0 {
 		own := c.Name == "" || s.Model == "" || s.Model == c.Name
@@ -145,7 +140,7 @@ func results(calls []step.Call, after []step.Step) []message {
 	for _, call := range calls {
 		for _, s := range after {
 			if s.CallID == call.ID {
-				list = append(list, message{Role: "tool", ToolCallID: model.WireID(s.CallID), Content: words(s)})
+				list = append(list, message{Role: openai.ChatMessageRoleTool, ToolCallID: model.WireID(s.CallID), Content: words(s)})
 			}
 		}
 	}
