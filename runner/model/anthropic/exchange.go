@@ -1,30 +1,27 @@
 package anthropic
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
-
-	anthropic "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// version is the version of the wire that is spoken here.
+// version is the version of the API.
 const version = "2023-06-01"
 
-// An exchange is a request and its answer, with those that an answer that
-// pauses leads to: the HTTP client below the official one.
+// An exchange is a request and its answer, and the further requests after an answer
+// that pauses.
 type exchange struct {
 	*client
 	*httpapi.Call
 	req  *model.Request
 	said []json.RawMessage // before a pause, as it came
 
-	answer *httpapi.Answer
-	err    error // why there is none
+	answer *httpapi.Answer // nil if there is none
 }
 
 // exchange prepares a request; nothing is sent yet.
@@ -51,34 +48,19 @@ func (x *exchange) post() error {
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
-	// Made by hand, because the constructor reads keys from the environment.
-	official := anthropic.Client{Options: []option.RequestOption{
-		option.WithBaseURL(x.base + "/"), option.WithHTTPClient(x), option.WithMaxRetries(0),
-	}}
-	x.answer, x.err = nil, nil
-	var resp *http.Response
-	err = official.Post(x.Context(), "v1/messages", body, &resp)
-	switch {
-	case x.err != nil:
-		return x.err // as it was; the client's own may stand for it
-	case err != nil:
-		return x.Interrupted(err)
+	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, x.base+"/v1/messages", bytes.NewReader(body))
+	if err != nil {
+		return &model.BadRequestError{Message: x.Clean(err).Error()}
 	}
-	return nil
-}
-
-// Do sends the request and returns an answer only if it looks like one.
-func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "Anthropic-Version": {version}}
 	req.URL.RawQuery = x.query
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Anthropic-Version", version)
 	if key := x.Secret(); key != "" {
 		for name, prefix := range x.dialect.auth {
 			req.Header.Set(name, prefix+key)
 		}
 	}
-	x.answer, x.err = x.Send(req)
-	if x.err != nil {
-		return nil, x.err
-	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: req, Body: http.NoBody}, nil
+	x.answer, err = x.Send(req)
+	return err
 }

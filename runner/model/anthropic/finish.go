@@ -5,28 +5,35 @@ import (
 	"errors"
 	"strings"
 
-	anthropic "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// stopCompaction says that the provider compacted the session and paused.
-const stopCompaction = "compaction"
+// The reasons to stop that the API documents.
+const (
+	stopEndTurn    = "end_turn"
+	stopSequence   = "stop_sequence"
+	stopToolUse    = "tool_use"
+	stopMaxTokens  = "max_tokens"
+	stopWindowFull = "model_context_window_exceeded"
+	stopRefusal    = "refusal"
+	stopPause      = "pause_turn"
+	stopCompaction = "compaction" // the provider compacted the session and paused
+)
 
 // finishes are the reasons that providers give, in our words.
 var finishes = map[string]step.Finish{
-	string(anthropic.StopReasonEndTurn): step.FinishStop, string(anthropic.StopReasonStopSequence): step.FinishStop, "stop": step.FinishStop,
-	string(anthropic.StopReasonToolUse): step.FinishCalls, "tool_calls": step.FinishCalls,
-	string(anthropic.StopReasonMaxTokens): step.FinishLength, "length": step.FinishLength,
-	string(anthropic.StopReasonModelContextWindowExceeded): step.FinishLength,
-	string(anthropic.StopReasonRefusal):                    step.FinishRefusal, "content_filter": step.FinishRefusal,
+	stopEndTurn: step.FinishStop, stopSequence: step.FinishStop, "stop": step.FinishStop,
+	stopToolUse: step.FinishCalls, "tool_calls": step.FinishCalls,
+	stopMaxTokens: step.FinishLength, "length": step.FinishLength,
+	stopWindowFull: step.FinishLength,
+	stopRefusal:    step.FinishRefusal, "content_filter": step.FinishRefusal,
 }
 
 // paused reports whether the answer ended to be asked for again as it is.
 func (a *answer) paused() bool {
-	return errors.Is(a.cause, httpapi.ErrEnd) && (a.reason == string(anthropic.StopReasonPauseTurn) || a.reason == stopCompaction)
+	return errors.Is(a.cause, httpapi.ErrEnd) && (a.reason == stopPause || a.reason == stopCompaction)
 }
 
 // resume makes ready for the rest of an answer that paused, and reports whether
@@ -130,14 +137,14 @@ func (a *answer) end() (step.Finish, error) {
 	}
 	reason := strings.ToLower(a.reason)
 	if reason == "" && a.stopped && a.visible {
-		reason = string(anthropic.StopReasonEndTurn) // some never say why, but mark the end
+		reason = stopEndTurn // some never say why, but mark the end
 	}
 	switch {
 	case reason == "" && errors.Is(a.cause, httpapi.ErrEnd):
 		return "", &model.IncompleteError{}
 	case reason == "":
 		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}
-	case reason == string(anthropic.StopReasonModelContextWindowExceeded) && !a.visible:
+	case reason == stopWindowFull && !a.visible:
 		return "", &model.ContextTooLongError{Message: "the model's window was full before it said anything"}
 	}
 	return a.finish(cmp.Or(finishes[reason], step.FinishOther)), nil
