@@ -104,7 +104,7 @@ func launchReason(name string, args []word) string {
 	if !ok {
 		return ""
 	}
-	if name == "tar" && len(args) > 0 && !args[0].isOption() { // tar xzf is tar -xzf
+	if (name == "tar" || name == "gtar") && len(args) > 0 && !args[0].isOption() { // tar xzf is tar -xzf
 		args = append([]word{{text: "-" + args[0].text, known: args[0].known}}, args[1:]...)
 	}
 	for _, w := range args {
