@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // MaxPlaces is how many expressions a template may have.
@@ -13,48 +15,50 @@ const MaxPlaces = 256
 // A Template is a text with expressions in ${{ }}, which was found to be good. It
 // may be used by many at a time.
 type Template struct {
-	segments []place
+	segments []segment
 	paths    []path
 }
 
-// A place is words, and then the value of a program, if any.
-type place struct {
-	words   string
-	program *Program
-	segment segment
+// A segment is words, and then the value of a program, if any.
+type segment struct {
+	words        string
+	program      *Program
+	line, column int // of the first character of the expression
 }
 
 // Template checks a text with expressions in ${{ }}. Each may have any type that
 // is not optional. A literal ${{ is written $${{.
 func (e *Env) Template(text string) (*Template, *Error) {
-	segments, err := split(text)
-	if err != nil {
-		return nil, err
+	parts, err := template.Scan(text)
+	if unclosed, ok := errors.AsType[*template.Error](err); ok {
+		return nil, &Error{Expression: shorten(unclosed.Rest()), Line: unclosed.Line, Column: unclosed.Column, Message: unclosed.Message}
 	}
-	t := &Template{segments: make([]place, 0, len(segments))}
+	t := &Template{segments: make([]segment, 0, len(parts))}
 	compiled := map[string]*Program{}
-	for i, s := range segments {
-		if i >= MaxPlaces && s.found {
-			return nil, &Error{Line: s.line, Column: s.column, Message: fmt.Sprintf("a text has at most %d expressions", MaxPlaces)}
-		}
-		if !s.found {
-			t.segments = append(t.segments, place{words: s.words})
+	for i, part := range parts {
+		s := segment{words: part.Words, line: part.Line, column: part.Column + len("${{")}
+		if !part.HasExpression {
+			t.segments = append(t.segments, s)
 			continue
 		}
-		program := compiled[s.expression]
-		if program == nil {
-			if program, err = e.Compile(s.expression, Dyn()); err != nil {
-				return nil, s.locate(err)
-			}
-			compiled[s.expression] = program
-			t.paths = append(t.paths, program.paths...)
+		if i >= MaxPlaces {
+			return nil, &Error{Line: s.line, Column: s.column, Message: fmt.Sprintf("a text has at most %d expressions", MaxPlaces)}
 		}
-		t.segments = append(t.segments, place{words: s.words, program: program, segment: s})
+		s.program = compiled[part.Expression]
+		if s.program == nil {
+			var wrong *Error
+			if s.program, wrong = e.Compile(part.Expression, Dyn()); wrong != nil {
+				return nil, s.locate(wrong)
+			}
+			compiled[part.Expression] = s.program
+			t.paths = append(t.paths, s.program.paths...)
+		}
+		t.segments = append(t.segments, s)
 	}
 	return t, nil
 }
 
-// locate moves what is wrong with an expression to its place in the text.
+// locate moves the position of an error from the expression to the text.
 func (s *segment) locate(err *Error) *Error {
 	if err.Line == 1 {
 		err.Column += s.column - 1
@@ -63,8 +67,8 @@ func (s *segment) locate(err *Error) *Error {
 	return err
 }
 
-// failed is locate for what went wrong with a value.
-func (s *segment) failed(err error) error {
+// locateFailure is locate for errors of an evaluation.
+func (s *segment) locateFailure(err error) error {
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return s.locate(wrong)
 	}
@@ -92,7 +96,7 @@ func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 		if !ok {
 			var err error
 			if value, err = s.program.text(vars); err != nil {
-				return "", s.segment.failed(err)
+				return "", s.locateFailure(err)
 			}
 			w.keep(s.program, value)
 		}

@@ -6,25 +6,23 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-const (
-	opens   = "${{"
-	closes  = "}}"
-	escape  = '$'
-	root    = "input"
-	literal = "; write $${{ where a literal ${{ is meant"
-)
+const root = "input"
 
 // An Error says what is wrong at one place of a text.
 type Error struct {
 	// Line and Column, in characters, count from 1 and are where the ${{ is.
 	Line, Column int
 	Message      string
+
+	rest string // of the text, from the ${{ on
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
+
+// Rest is the text from an unclosed ${{ on.
+func (e *Error) Rest() string { return e.rest }
 
 // A Path is one place of a text where a value goes, and which.
 type Path struct {
@@ -76,118 +74,101 @@ type segment struct {
 	path  *Path
 }
 
-// parse takes a text apart.
+// parse divides a text at its paths.
 func parse(text string) ([]segment, error) {
-	var all []segment
-	p := position{line: 1, column: 1}
-	for {
-		at := strings.Index(text, opens)
-		if at < 0 {
-			return append(all, segment{words: text}), nil
-		}
-		if at > 0 && text[at-1] == escape {
-			all = append(all, segment{words: text[:at-1] + opens})
-			p.pass(text[:at+len(opens)])
-			text = text[at+len(opens):]
+	parts, err := Scan(text)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]segment, 0, len(parts))
+	for _, part := range parts {
+		if !part.HasExpression {
+			all = append(all, segment{words: part.Words})
 			continue
 		}
-		p.pass(text[:at])
-		s := scanner{rest: text[at+len(opens):]}
-		keys, problem := s.path()
+		p := pathParser{rest: part.Expression + closes}
+		keys, problem := p.path()
 		if problem != "" {
-			return nil, &Error{Line: p.line, Column: p.column, Message: problem + literal}
+			return nil, &Error{Line: part.Line, Column: part.Column, Message: problem + literal}
 		}
-		all = append(all, segment{words: text[:at], path: &Path{Line: p.line, Column: p.column, keys: keys}})
-		p.pass(text[at : len(text)-len(s.rest)])
-		text = s.rest
+		all = append(all, segment{words: part.Words, path: &Path{Line: part.Line, Column: part.Column, keys: keys}})
 	}
+	return all, nil
 }
 
-// A position is a place in a text.
-type position struct{ line, column int }
-
-// pass goes over what was read.
-func (p *position) pass(read string) {
-	if n := strings.Count(read, "\n"); n > 0 {
-		p.line += n
-		p.column = 1
-		read = read[strings.LastIndexByte(read, '\n')+1:]
-	}
-	p.column += utf8.RuneCountInString(read)
-}
-
-// A scanner reads the inside of ${{ }}. What is wrong it says in words.
-type scanner struct{ rest string }
+// A pathParser parses the expression in ${{ }}. Its methods return what is wrong as
+// text.
+type pathParser struct{ rest string }
 
 // space goes over white space.
-func (s *scanner) space() { s.rest = strings.TrimLeftFunc(s.rest, unicode.IsSpace) }
+func (p *pathParser) space() { p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace) }
 
 // take goes over a word, if it is the next.
-func (s *scanner) take(word string) bool {
-	s.space()
-	rest, ok := strings.CutPrefix(s.rest, word)
-	s.rest = rest
+func (p *pathParser) take(word string) bool {
+	p.space()
+	rest, ok := strings.CutPrefix(p.rest, word)
+	p.rest = rest
 	return ok
 }
 
 // path reads a path and what closes it.
-func (s *scanner) path() (keys []key, problem string) {
-	s.space()
-	if first := s.word(); first != root {
-		return nil, s.expected("a path that begins with input, as in ${{ input.name }}", first)
+func (p *pathParser) path() (keys []key, problem string) {
+	p.space()
+	if first := p.word(); first != root {
+		return nil, p.expected("a path that begins with input, as in ${{ input.name }}", first)
 	}
 	for {
 		var k key
 		switch {
-		case s.take(closes):
+		case p.take(closes):
 			return keys, ""
-		case s.take("."):
-			s.space()
-			if k = (key{name: s.word(), index: -1}); k.name == "" {
-				return nil, s.expected("a name after the dot", "")
+		case p.take("."):
+			p.space()
+			if k = (key{name: p.word(), index: -1}); k.name == "" {
+				return nil, p.expected("a name after the dot", "")
 			}
-		case s.take("["):
-			if k, problem = s.bracket(); problem != "" {
+		case p.take("["):
+			if k, problem = p.bracket(); problem != "" {
 				return nil, problem
 			}
 		default:
-			return nil, s.expected(`.name, [index], ["name"] or }} after `+describe(keys), "")
+			return nil, p.expected(`.name, [index], ["name"] or }} after `+describe(keys), "")
 		}
 		keys = append(keys, k)
 	}
 }
 
 // word reads what can be a name.
-func (s *scanner) word() string {
-	end := strings.IndexFunc(s.rest, func(r rune) bool { return !inName(r) })
+func (p *pathParser) word() string {
+	end := strings.IndexFunc(p.rest, func(r rune) bool { return !inName(r) })
 	if end < 0 {
-		end = len(s.rest)
+		end = len(p.rest)
 	}
-	word := s.rest[:end]
-	s.rest = s.rest[end:]
+	word := p.rest[:end]
+	p.rest = p.rest[end:]
 	return word
 }
 
 // bracket reads what stands between brackets, and the last of them.
-func (s *scanner) bracket() (k key, problem string) {
-	s.space()
-	if strings.HasPrefix(s.rest, `"`) {
-		quoted := quotedPrefix(s.rest)
+func (p *pathParser) bracket() (k key, problem string) {
+	p.space()
+	if strings.HasPrefix(p.rest, `"`) {
+		quoted := quotedPrefix(p.rest)
 		if quoted == "" || json.Unmarshal([]byte(quoted), &k.name) != nil {
-			return k, s.expected(`a name in double quotes after [`, "")
+			return k, p.expected(`a name in double quotes after [`, "")
 		}
 		k.index = -1
-		s.rest = s.rest[len(quoted):]
+		p.rest = p.rest[len(quoted):]
 	} else {
-		digits := s.word()
+		digits := p.word()
 		n, err := strconv.ParseUint(digits, 10, 31)
 		if err != nil {
-			return k, s.expected(`an index or a name in double quotes after [`, digits)
+			return k, p.expected(`an index or a name in double quotes after [`, digits)
 		}
 		k.index = int(n)
 	}
-	if !s.take("]") {
-		return k, s.expected("]", "")
+	if !p.take("]") {
+		return k, p.expected("]", "")
 	}
 	return k, ""
 }
@@ -207,11 +188,8 @@ func quotedPrefix(text string) string {
 
 // expected says what should have come instead of what did: read, and what is
 // next.
-func (s *scanner) expected(what, read string) string {
-	found, _, _ := strings.Cut(read+s.rest, "\n")
-	if found == "" {
-		return "${{ is not closed by }}: expected " + what
-	}
+func (p *pathParser) expected(what, read string) string {
+	found, _, _ := strings.Cut(read+p.rest, "\n")
 	if runes := []rune(found[:min(len(found), 100)]); len(runes) > 20 {
 		found = string(runes[:20]) + "…"
 	}

@@ -1,4 +1,4 @@
-package expr
+package template
 
 import (
 	"strings"
@@ -12,50 +12,65 @@ const (
 	literal = "; write $${{ where a literal ${{ is meant"
 )
 
-// A segment is a piece of a template: words, and then an expression, if any.
-type segment struct {
-	words        string
-	expression   string // between ${{ and }}
-	found        bool   // whether there is one
-	line, column int    // of its first character
+// A Part is a piece of a text: words, and then an expression in ${{ }}, if any.
+type Part struct {
+	// Words are unescaped: $${{ is ${{.
+	Words string
+	// Expression is the text between ${{ and }}, if HasExpression is set.
+	Expression    string
+	HasExpression bool
+	// Line and Column, in characters, count from 1 and are the position of ${{.
+	Line, Column int
 }
 
-// split takes a text apart. What is wrong is at the ${{.
-func split(text string) ([]segment, *Error) {
-	var all []segment
-	words, from := "", 0
+// Scan divides a text at its expressions. An expression ends at the first }} that is
+// not in its quotes or braces, as CEL has them. The error is an [*Error].
+func Scan(text string) ([]Part, error) {
+	var all []Part
+	words := ""
+	p := position{line: 1, column: 1}
 	for {
-		at := strings.Index(text[from:], opens)
+		at := strings.Index(text, opens)
 		if at < 0 {
-			return append(all, segment{words: words + text[from:]}), nil
+			return append(all, Part{Words: words + text}), nil
 		}
-		at += from
 		inner := at + len(opens)
-		if at > from && text[at-1] == escape {
-			words += text[from:at-1] + opens
-			from = inner
+		if at > 0 && text[at-1] == escape {
+			words += text[:at-1] + opens
+			p.advance(text[:inner])
+			text = text[inner:]
 			continue
 		}
+		p.advance(text[:at])
 		length := expressionLength(text[inner:])
-		line, column := position(text[:inner])
 		if length < 0 {
-			return nil, &Error{Expression: shorten(text[at:]), Line: line, Column: column - len(opens), Message: "${{ is not closed by }}" + literal}
+			return nil, &Error{Line: p.line, Column: p.column, Message: "${{ is not closed by }}" + literal, rest: text[at:]}
 		}
-		all = append(all, segment{
-			words: words + text[from:at], expression: text[inner : inner+length], found: true,
-			line: line, column: column,
+		end := inner + length + len(closes)
+		all = append(all, Part{
+			Words: words + text[:at], Expression: text[inner : inner+length], HasExpression: true,
+			Line: p.line, Column: p.column,
 		})
-		words, from = "", inner+length+len(closes)
+		p.advance(text[at:end])
+		words, text = "", text[end:]
 	}
 }
 
-// position is the line and the column, in characters, after a text.
-func position(text string) (line, column int) {
-	return 1 + strings.Count(text, "\n"), 1 + utf8.RuneCountInString(text[strings.LastIndexByte(text, '\n')+1:])
+// A position is a place in a text.
+type position struct{ line, column int }
+
+// advance moves the position to the end of a piece of text.
+func (p *position) advance(text string) {
+	if n := strings.Count(text, "\n"); n > 0 {
+		p.line += n
+		p.column = 1
+		text = text[strings.LastIndexByte(text, '\n')+1:]
+	}
+	p.column += utf8.RuneCountInString(text)
 }
 
-// expressionLength is how far an expression goes that is followed by }}: those
-// within text, and of objects in objects, are its own. Negative: to no end.
+// expressionLength is the length of the expression that a text begins with, up to
+// the }} after it; -1 if there is none.
 func expressionLength(text string) int {
 	braces := 0
 	for i := 0; i < len(text); {
@@ -78,7 +93,7 @@ func expressionLength(text string) int {
 	return -1
 }
 
-// commentLength is how far a comment goes: to the end of the line or of the
+// commentLength is the length of a comment: to the end of the line or of the
 // expression.
 func commentLength(text string) int {
 	end := len(text)
@@ -90,8 +105,8 @@ func commentLength(text string) int {
 	return end
 }
 
-// quotedLength is how long the text in quotes is that begins at a place: in one
-// or three of them, and with escapes, unless it is raw.
+// quotedLength is the length of the quoted text at an offset: in one or three quotes,
+// and with escapes, unless it is raw.
 func quotedLength(text string, from int) int {
 	quote := text[from : from+1]
 	if triple := strings.Repeat(quote, 3); quote != "`" && strings.HasPrefix(text[from:], triple) {
@@ -109,8 +124,8 @@ func quotedLength(text string, from int) int {
 	return len(text) - from
 }
 
-// isRaw reports whether what is before quotes makes their text raw: an r, alone
-// or with a b.
+// isRaw reports whether the text before quotes ends in the prefix of a raw string: an
+// r, alone or with a b.
 func isRaw(before string) bool {
 	prefix := before[len(strings.TrimRight(before, "rRbB")):]
 	rest := before[:len(before)-len(prefix)]

@@ -19,12 +19,12 @@ func (p *plan) readPath(at string) error {
 	if !ok {
 		return wrong(at, "must begin with /")
 	}
-	for _, text := range segments(rest) {
-		t, err := p.template(at, text, mustHave)
+	for _, s := range splitPath(rest) {
+		t, err := p.template(at, s.text, mustHave)
 		if err != nil {
 			return err
 		}
-		if err := segment(words(text)); err != nil {
+		if err := segment(s.words); err != nil {
 			return wrong(at, "%v", err)
 		}
 		p.path = append(p.path, t)
@@ -32,40 +32,35 @@ func (p *plan) readPath(at string) error {
 	return nil
 }
 
-// segments are the parts of a path between slashes, but for those inside of
-// ${{ }}.
-func segments(path string) []string {
-	var all []string
-	var one strings.Builder
-	inside := false
-	for i := 0; i < len(path); i++ {
-		switch {
-		case strings.HasPrefix(path[i:], "${{"):
-			inside = true
-		case strings.HasPrefix(path[i:], "}}"):
-			inside = false
-		case path[i] == '/' && !inside:
-			all = append(all, one.String())
-			one.Reset()
-			continue
-		}
-		one.WriteByte(path[i])
-	}
-	return append(all, one.String())
+// A pathSegment is the text between two slashes of a path.
+type pathSegment struct {
+	text  string // a template
+	words string // with x in place of each value
 }
 
-// words is a text with x in the place of each value.
-func words(text string) string {
-	var all strings.Builder
-	for {
-		before, after, found := strings.Cut(text, "${{")
-		all.WriteString(before)
-		if !found {
-			return all.String()
-		}
-		all.WriteByte('x')
-		_, text, _ = strings.Cut(after, "}}")
+// splitPath divides a path at its slashes, except those in ${{ }}.
+func splitPath(path string) []pathSegment {
+	parts, err := template.Scan(path)
+	if err != nil {
+		return []pathSegment{{text: path}} // parsing the template returns the error
 	}
+	all := []pathSegment{{}}
+	for _, part := range parts {
+		for i, words := range strings.Split(part.Words, "/") {
+			if i > 0 {
+				all = append(all, pathSegment{})
+			}
+			last := &all[len(all)-1]
+			last.text += template.Literal(words)
+			last.words += words
+		}
+		if part.HasExpression {
+			last := &all[len(all)-1]
+			last.text += "${{" + part.Expression + "}}"
+			last.words += "x"
+		}
+	}
+	return all
 }
 
 // segment checks what an author wrote between two slashes.

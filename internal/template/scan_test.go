@@ -1,0 +1,31 @@
+package template_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/template"
+)
+
+func TestScan(t *testing.T) {
+	for text, want := range map[string][]template.Part{
+		"":                             {{}},
+		"a $${{ b }} $${{":             {{Words: "a ${{ b }} ${{"}},
+		"é\né ${{ x }} b":              {{Words: "é\né ", Expression: " x ", HasExpression: true, Line: 2, Column: 3}, {Words: " b"}},
+		"$${{${{}}":                    {{Words: "${{", HasExpression: true, Line: 1, Column: 5}, {}},
+		"${{ {1: {2: 3}}}}":            {{Expression: " {1: {2: 3}}", HasExpression: true, Line: 1, Column: 1}, {}},
+		"${{ '}}' + `}}` + r\"\\\" }}": {{Expression: " '}}' + `}}` + r\"\\\" ", HasExpression: true, Line: 1, Column: 1}, {}},
+	} {
+		got, err := template.Scan(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+	if _, err := template.Scan("a\n b ${{ '}}"); err == nil || err.Error() != "2:4: ${{ is not closed by }}; write $${{ where a literal ${{ is meant" {
+		t.Errorf("Scan() of an expression that is not closed: %v", err)
+	}
+}
