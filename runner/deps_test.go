@@ -11,7 +11,7 @@ const module = "github.com/deckhand-dev/deckhand/"
 
 // shared are the packages of internal that operator and runner both use. They know no
 // Kubernetes.
-var shared = []string{"celmacros", "clock", "digest", "gomemlimit", "policy", "report", "schema", "template", "weburl"}
+var shared = []string{"celhints", "celmacros", "clock", "digest", "gomemlimit", "policy", "report", "schema", "template", "weburl"}
 
 func isShared(path string) bool {
 	rest, is := strings.CutPrefix(path, "internal/")
@@ -84,7 +84,8 @@ var mayImport = map[string][]string{
 	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror"},
 	"internal/template":            {},
 	"internal/digest":              {},
-	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celmacros"},
+	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros"},
+	"internal/celhints":            {},
 	"internal/celmacros":           {},
 	"runner/events":                {"runner/internal/pubsub", "runner/step", "runner/task", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},

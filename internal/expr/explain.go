@@ -14,77 +14,40 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/deckhand-dev/deckhand/internal/celhints"
 )
 
-// syntax says what is wrong where an expression is no CEL.
+// syntax explains a syntax error.
 func (s *source) syntax(e *celcommon.Error) *Error {
-	message := strings.TrimPrefix(e.Message, "Syntax error: ")
-	message, _, _ = strings.Cut(message, " expecting ") // often every token there is
-	message = strings.ReplaceAll(message, "'<EOF>'", "the end")
-	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, message)
+	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	switch {
-	case strings.Contains(message, "expression code point size exceeds limit"):
+	case strings.Contains(wrong.Message, "expression code point size exceeds limit"):
 		wrong.Message = fmt.Sprintf("the expression is longer than %d characters; put parts of it into nodes of their own", MaxExpression)
-	case strings.Contains(message, "recursion"):
+	case strings.Contains(wrong.Message, "recursion"):
 		wrong.Message = fmt.Sprintf("the expression is nested deeper than %d; put parts of it into nodes of their own", MaxDepth)
 	default:
-		before, rest := around(s.text, wrong)
-		for _, h := range hints {
-			if h.fits(message, before, rest) {
-				wrong.Message += "; " + h.text
-				break
-			}
-		}
+		wrong.Message = celhints.Append(wrong.Message, s.text, wrong.Line, wrong.Column, hints)
 	}
 	return wrong
 }
 
-// around is the line of an error before its place, and from there on.
-func around(text string, e *Error) (before, rest string) {
-	lines := strings.Split(text, "\n")
-	if e.Line > len(lines) {
-		return "", ""
-	}
-	line := []rune(lines[e.Line-1])
-	at := min(e.Column-1, len(line))
-	return string(line[:at]), string(line[at:])
-}
-
-// A hint is what to write instead, where CEL's message has a part, and the
-// expression is so before and after the place. What is empty always fits.
-type hint struct{ message, before, rest, text string }
-
-func (h hint) fits(message, before, rest string) bool {
-	return strings.Contains(message, h.message) && strings.HasSuffix(strings.TrimRight(before, " "), h.before) && strings.HasPrefix(rest, h.rest)
-}
-
 // hints are tried in their order.
-var hints = []hint{
-	{message: "token recognition", rest: "&", text: "write &&"},
-	{message: "token recognition", rest: "|", text: "write ||"},
-	{message: "token recognition", rest: "=~", text: "write x.matches('…')"},
-	{message: "token recognition", rest: "=", text: "write =="},
-	{message: "token recognition", rest: `"`, text: "close the quotes"},
-	{message: "token recognition", rest: "'", text: "close the quotes"},
-	{message: "token recognition", rest: "$", text: "this is an expression already: leave out ${{ and }}"},
-	{message: "'.in'", text: "the word is CEL's own: write `in`, in backticks"},
-	{message: "null'", before: ".", text: "the word is CEL's own: write `null`, in backticks"},
-	{message: "true'", before: ".", text: "the word is CEL's own: write `true`, in backticks"},
-	{message: "false'", before: ".", text: "the word is CEL's own: write `false`, in backticks"},
-	{message: "mismatched input", rest: "and ", text: "write &&"},
-	{message: "mismatched input", rest: "or ", text: "write ||"},
-	{message: "extraneous input", rest: "and ", text: "write &&"},
-	{message: "extraneous input", rest: "or ", text: "write ||"},
-	{message: "input", before: "not", text: "write !"},
-	{message: "input the end", text: "the expression is incomplete"},
-}
+var hints = append([]celhints.Hint{
+	{Message: "token recognition", After: "=~", Text: "write x.matches('…')"},
+	{Message: "token recognition", After: "$", Text: "this is an expression already: leave out ${{ and }}"},
+	{Message: "'.in'", Text: "the word is CEL's own: write `in`, in backticks"},
+	{Message: "null'", Before: ".", Text: "the word is CEL's own: write `null`, in backticks"},
+	{Message: "true'", Before: ".", Text: "the word is CEL's own: write `true`, in backticks"},
+	{Message: "false'", Before: ".", Text: "the word is CEL's own: write `false`, in backticks"},
+}, celhints.Syntax...)
 
 // quoted is the first thing in quotes of a message.
 var quoted = regexp.MustCompile(`'([^']*)'`)
 
 // explain says for people what the checker found wrong.
 func (s *source) explain(e *celcommon.Error) *Error {
-	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, strings.ReplaceAll(e.Message, " (in container '')", ""))
+	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	node := s.nodes[e.ExprID]
 	name := ""
 	if found := quoted.FindStringSubmatch(e.Message); found != nil {
@@ -137,7 +100,7 @@ func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
 	t := s.objects.fromCEL(s.typ(of)).value()
 	hint := similar(field, t.Fields())
 	// CEL's place is the dot, or has.
-	_, rest := around(s.text, wrong)
+	_, rest := celhints.SplitLine(s.text, wrong.Line, wrong.Column)
 	if at := strings.Index(rest, field); at >= 0 {
 		wrong.Column += utf8.RuneCountInString(rest[:at])
 		hint = cmp.Or(hyphenated(rest[at:], t.Fields()), hint)
