@@ -90,8 +90,12 @@ var mayImport = map[string][]string{
 	"runner/events":                {"runner/internal/pubsub", "runner/step", "runner/task", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},
 	"runner/internal/engine/meter": {"runner/step", "runner/task"},
+	"runner/internal/engine/approval": {
+		"runner/internal/engine/meter", "runner/internal/state", "runner/internal/journal", "runner/internal/signals",
+		"runner/step", "runner/task", "runner/events", "runner/internal/redact", "internal/digest",
+	},
 	"runner/internal/engine": {
-		"runner/internal/engine/meter",
+		"runner/internal/engine/meter", "runner/internal/engine/approval",
 		"runner/step", "runner/model", "runner/tool", "runner/internal/journal", "runner/internal/state",
 		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "internal/digest",
 	},

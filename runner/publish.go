@@ -39,7 +39,7 @@ func (w *work) publish(ctx context.Context, out engine.Outcome) (*task.Published
 	end := errPublish(err)
 	switch now, _ := w.told.Current(); {
 	case now.Interrupted: // the next attempt does it, as after a pause
-		end = engine.ErrInterrupted
+		end = signals.ErrInterrupted
 	case now.Stopped:
 		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState when the work was done and not yet published"}
 	case now.Paused && w.task.Durable:

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -42,14 +41,14 @@ func interruption(ctx context.Context, latest *signals.Latest) (cut context.Cont
 		case <-time.After(grace - reserve):
 		case <-cut.Done():
 		}
-		cancel(engine.ErrInterrupted)
+		cancel(signals.ErrInterrupted)
 	}()
 	return cut, func() { signal.Stop(caught); cancel(nil) }
 }
 
 // untilInterrupted is a context that also ends when the pod is shut down.
 func untilInterrupted(ctx context.Context, from signals.Source) (context.Context, context.CancelFunc) {
-	return signals.Context(ctx, from, signals.Interrupted, engine.ErrInterrupted)
+	return signals.Context(ctx, from, signals.Interrupted, signals.ErrInterrupted)
 }
 
 // A signalsReader reads the file in which the operator says what approvers

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
 
@@ -102,7 +101,7 @@ func TestInterruption(t *testing.T) {
 		<-begun.Done()
 	}
 	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, engine.ErrInterrupted) {
-		t.Errorf("cause %v, want %v", cause, engine.ErrInterrupted)
+	if cause := context.Cause(ctx); !errors.Is(cause, signals.ErrInterrupted) {
+		t.Errorf("cause %v, want %v", cause, signals.ErrInterrupted)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -24,10 +25,10 @@ type absence struct {
 
 // What people say to all that is asked for approval. Questions are answered.
 var sayings = map[string]func(task.Pending) task.Decision{
-	"yes": func(q task.Pending) task.Decision { return approval("r."+q.ID, q.ID, "") },
+	"yes": func(q task.Pending) task.Decision { return approve("r."+q.ID, q.ID, "") },
 	"no":  func(q task.Pending) task.Decision { return deny("r."+q.ID, q.ID, "too risky") },
 	"yes to all": func(q task.Pending) task.Decision {
-		d := approval("r."+q.ID, q.ID, "")
+		d := approve("r."+q.ID, q.ID, "")
 		d.Scope = task.ScopeRun
 		return d
 	},
@@ -140,7 +141,7 @@ func (p *story) once(t *testing.T, told string) {
 	released := false
 	for r := range p.log.Read() {
 		if r.Decision != nil && r.Decision.Type == task.DecisionApprove {
-			approved[callOf(r.Decision.Request)] = true
+			approved[approval.CallOf(r.Decision.Request)] = true
 			released = released || r.Decision.Scope == task.ScopeRun
 		}
 		if r.Intent != nil && r.Intent.Name == "Bash" && !approved[r.Intent.CallID] && !released {

@@ -3,17 +3,15 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -68,16 +66,16 @@ func (j *job) goesOn(sum string) bool {
 
 // consent waits for a person to approve; nil: they did, or what they said makes
 // the policy worth asking again.
-func (j *job) consent(ctx context.Context, q *request) (*tool.Error, error) {
+func (j *job) consent(ctx context.Context, q *approval.Request) (*tool.Error, error) {
 	s := j.session
 	d, decided := s.decision(q.ID)
 	var err error
 	if !decided {
-		d, decided, err = s.await(ctx, q)
+		d, decided, err = s.requests.Await(ctx, q)
 	}
 	end, ended := asEnd(err)
 	switch {
-	case errors.Is(err, errStopped):
+	case errors.Is(err, signals.ErrStopped):
 		return &tool.Error{Message: resultStopped}, nil
 	case ended && end.Reason == task.ReasonDurationLimit:
 		return &tool.Error{Message: resultLimit}, nil
@@ -94,7 +92,7 @@ func (j *job) consent(ctx context.Context, q *request) (*tool.Error, error) {
 }
 
 // requestOfCall is what a person is asked about a call, as it is shown.
-func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*request, error) {
+func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*approval.Request, error) {
 	s := j.session
 	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from}
 	if j.written != "" {
@@ -104,10 +102,10 @@ func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journa
 	if err != nil {
 		return nil, err
 	}
-	args := legible(c.Args)
+	args := approval.Legible(c.Args)
 	reason := cmp.Or(v.Reason, fmt.Sprintf("The policy asks before %s is called.", c.Name))
-	return &request{
-		session: s, errand: forApproval, since: asked.Since, source: from, args: args, once: v.Once,
+	return &approval.Request{
+		Session: s, Reason: approval.ForApproval, Since: asked.Since, Source: from, FullArgs: args, Once: v.Once,
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(s.Redact.String(reason)), task.MaxMessage),
@@ -129,7 +127,7 @@ func (s *session) asks(want journal.Request) (state.Asked, error) {
 	if !s.CanAsk {
 		return state.Asked{Request: want}, nil
 	}
-	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
 		return state.Asked{}, fmt.Errorf("recording a request: %w", err)
 	}
 	_, known = s.asked(want)
@@ -146,57 +144,15 @@ func (s *session) asked(want journal.Request) (free string, known *state.Asked) 
 				known = &q
 			}
 		}
-		free = freeID(want.CallID, want.Digest, requests, now.Answers)
+		free = approval.FreeID(want.CallID, want.Digest, requests, now.Answers)
 	})
 	return free, known
-}
-
-// freeID returns an id for a new request about a call, which no request had and no
-// decision named before. The id of a request for approval ends in the digest of what
-// would be called; a question has none.
-func freeID(call, sum string, asked []state.Asked, answered map[string]journal.Decision) string {
-	for n := len(asked); ; n++ {
-		id := requestID(call, n, sum)
-		_, taken := answered[id]
-		if !taken && !slices.ContainsFunc(asked, func(q state.Asked) bool { return q.ID == id }) {
-			return id
-		}
-	}
 }
 
 // decision is what a person decided on a request, if they did.
 func (s *session) decision(request string) (d journal.Decision, decided bool) {
 	s.state.ViewSession(s.name, func(now *state.Session) { d, decided = now.Answers[request] })
 	return d, decided
-}
-
-// maxRequestID is the most bytes of an id that ends in a digest. A Decision on the
-// request is named <run>.<id>, or <run>.<id>.2 and so on after one was refused, which
-// leaves task.MaxRequest bytes for both.
-const maxRequestID = task.MaxRequest - len(".999")
-
-// requestID is the id of a request about a call, of which there were so many before.
-// Below several agents the id of a call can be too long: then its hash stands for it.
-func requestID(call string, before int, sum string) string {
-	suffix := ""
-	if before > 0 {
-		suffix = fmt.Sprintf("-%d", before+1)
-	}
-	if sum == "" {
-		return call + suffix
-	}
-	suffix += "-" + digest.Short(sum)
-	if len(call)+len(suffix) > maxRequestID {
-		call = "h" + digest.Short(task.Hash([]byte(call)))
-	}
-	return call + suffix
-}
-
-// callOf returns the call that a request is about, from the id of the request. It
-// does not know calls whose ids are hashed: those are in the journal.
-func callOf(request string) string {
-	call, _, _ := strings.Cut(request, "-")
-	return call
 }
 
 // approves says whether a decision lets the call of that digest be made.
@@ -221,24 +177,4 @@ func because(what, why string) string {
 		return what + "."
 	}
 	return what + ": " + why
-}
-
-// legible is arguments for people: in their one form, and nothing in them that
-// cannot be seen.
-func legible(args json.RawMessage) string {
-	canonical, err := digest.Canonical(args)
-	if err != nil {
-		return redact.Printable(string(args))
-	}
-	var out strings.Builder
-	for _, r := range string(canonical) {
-		if unicode.IsPrint(r) {
-			out.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&out, `\u%04x`, unit)
-		}
-	}
-	return out.String()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -32,13 +33,13 @@ func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyRes
 // asksBefore is a rule that asks before Bash.
 var asksBefore = rulebook{"Bash": {Answer: Ask, Rule: "commands", Reason: "commands change things"}}
 
-func approval(name, request, sum string) task.Decision {
+func approve(name, request, sum string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionApprove, Digest: sum}
 }
 
 // requested is the id of the first request for approval of a call.
 func requested(call, name, args string) string {
-	return requestID(call, 0, digest.Call(name, json.RawMessage(args)))
+	return approval.RequestID(call, 0, digest.Call(name, json.RawMessage(args)))
 }
 
 // deny is a Decision that denies.
@@ -84,17 +85,17 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 		"an answer that nobody knows asks": {
 			rulebook{"Bash": {}}, nil, "Error: " + resultUndecided + "\n- " + adviceDenied, false, nil,
 		},
-		"a person approves":                 {asksBefore, []task.Decision{approval("d", id, right)}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
-		"a person approves by the id alone": {asksBefore, []task.Decision{approval("d", id, "")}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
+		"a person approves":                 {asksBefore, []task.Decision{approve("d", id, right)}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
+		"a person approves by the id alone": {asksBefore, []task.Decision{approve("d", id, "")}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
 		"a person approves another call by its id": {
 			asksBefore,
-			[]task.Decision{approval("d", requested("s9c1", "Bash", bash), "")},
+			[]task.Decision{approve("d", requested("s9c1", "Bash", bash), "")},
 			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
-			[]task.Decided{{Name: "d", Request: requested("s9c1", "Bash", bash), Refused: fmt.Sprintf(refusedUnknown, requested("s9c1", "Bash", bash))}},
+			[]task.Decided{{Name: "d", Request: requested("s9c1", "Bash", bash), Refused: fmt.Sprintf(approval.RefusedUnknown, requested("s9c1", "Bash", bash))}},
 		},
 		"a person approves the only request": {
 			asksBefore,
-			[]task.Decision{approval("d", "", right)},
+			[]task.Decision{approve("d", "", right)},
 			`Bash{"n":1}`, true,
 			[]task.Decided{{Name: "d", Request: id, Digest: right}},
 		},
@@ -102,35 +103,35 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 		"nobody decides":  {asksBefore, nil, "Error: " + resultUndecided + "\n- " + adviceDenied, false, nil},
 		"a person approves something else": {
 			asksBefore,
-			[]task.Decision{approval("d", id, digest.Call("Bash", json.RawMessage(`{"n":2}`)))},
+			[]task.Decision{approve("d", id, digest.Call("Bash", json.RawMessage(`{"n":2}`)))},
 			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
-			[]task.Decided{{Name: "d", Request: id, Refused: refusedDigest}},
+			[]task.Decided{{Name: "d", Request: id, Refused: approval.RefusedDigest}},
 		},
 		"a person approves without saying what": {
 			asksBefore,
-			[]task.Decision{approval("d", "s2c1", ""), approval("e", "", ""), approval("f", "s2c1-2", "")},
+			[]task.Decision{approve("d", "s2c1", ""), approve("e", "", ""), approve("f", "s2c1-2", "")},
 			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
 			[]task.Decided{
-				{Name: "e", Refused: refusedDigest},
-				{Name: "d", Request: "s2c1", Refused: fmt.Sprintf(refusedUnknown, "s2c1")},
-				{Name: "f", Request: "s2c1-2", Refused: fmt.Sprintf(refusedUnknown, "s2c1-2")},
+				{Name: "e", Refused: approval.RefusedDigest},
+				{Name: "d", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedUnknown, "s2c1")},
+				{Name: "f", Request: "s2c1-2", Refused: fmt.Sprintf(approval.RefusedUnknown, "s2c1-2")},
 			},
 		},
 		"a person denies something else, then approves": {
 			asksBefore,
-			[]task.Decision{{Name: "d", Request: id, Type: task.DecisionDeny, Digest: "x"}, approval("e", "", right)},
+			[]task.Decision{{Name: "d", Request: id, Type: task.DecisionDeny, Digest: "x"}, approve("e", "", right)},
 			`Bash{"n":1}`, true,
-			[]task.Decided{{Name: "d", Request: id, Refused: refusedDigest}, {Name: "e", Request: id, Digest: right}},
+			[]task.Decided{{Name: "d", Request: id, Refused: approval.RefusedDigest}, {Name: "e", Request: id, Digest: right}},
 		},
 		"what is no decision on a call is refused": {
 			asksBefore,
 			[]task.Decision{
-				answers("d", id, "yes"), grant(id, 1), {Name: "m", Request: id, Type: task.DecisionMessage, Value: "yes"}, approval("e", id, right),
+				answers("d", id, "yes"), grant(id, 1), {Name: "m", Request: id, Type: task.DecisionMessage, Value: "yes"}, approve("e", id, right),
 			},
 			`Bash{"n":1}`, true,
 			[]task.Decided{
-				{Name: "d", Request: id, Refused: fmt.Sprintf(refusedCall, id)},
-				{Name: "r." + id, Request: id, Refused: fmt.Sprintf(refusedCall, id)},
+				{Name: "d", Request: id, Refused: fmt.Sprintf(approval.RefusedCall, id)},
+				{Name: "r." + id, Request: id, Refused: fmt.Sprintf(approval.RefusedCall, id)},
 				{Name: "e", Request: id, Digest: right},
 				{Name: "m"},
 			},
@@ -191,7 +192,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				want.ID, want.Kind, want.Tool, want.Rule, want.Approvers = requested("s2c1", "Bash", string(s.steps(t)[1].Calls[0].Args)), task.PendingApproval, "Bash", "commands", &task.Approvers{Groups: []string{"sre"}}
 				want.Question, want.AskedAt, want.ExpiresAt = "use of ‹secret:s/k›", "2000-01-01T00:00:00Z", "2000-01-08T00:00:00Z"
 				want.Digest = digest.Call("Bash", s.steps(t)[1].Calls[0].Args)
-				if diff := cmp.Diff([]task.Pending{want}, p.Pending); diff != "" || p.State != stateApproval || p.Effects != "" {
+				if diff := cmp.Diff([]task.Pending{want}, p.Pending); diff != "" || p.State != approval.StateApproval || p.Effects != "" {
 					t.Errorf("state %q, effects %q, pending -want +got:\n%s", p.State, p.Effects, diff)
 				}
 				for _, e := range s.tape.all {
@@ -199,7 +200,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 						t.Errorf("the event shows %d bytes", len(shown.Args))
 					}
 				}
-				c.say(approval("d", want.ID, ""))
+				c.say(approve("d", want.ID, ""))
 				end()
 			})
 		})
@@ -232,7 +233,7 @@ func (s *stage) approveAll(c *fakeSignals) (asked []task.Pending) {
 			return asked
 		}
 		asked = append(asked, p[0])
-		c.say(approval(fmt.Sprint(n), p[0].ID, ""))
+		c.say(approve(fmt.Sprint(n), p[0].ID, ""))
 	}
 }
 
@@ -269,7 +270,7 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 				var asked []string
 				for n, p := range s.approveAll(c) {
 					asked = append(asked, strings.TrimSpace(p.Rule+" "+strings.Join(p.Approvers.Names(), ",")))
-					if p.Agent != "b" || p.ID != requestID("s2c1.s2c1", n, p.Digest) {
+					if p.Agent != "b" || p.ID != approval.RequestID("s2c1.s2c1", n, p.Digest) {
 						t.Errorf("asked by %q as %s", p.Agent, p.ID)
 					}
 				}
@@ -299,14 +300,14 @@ func TestAnApprovalForTheRun(t *testing.T) {
 		if p := s.desk.last().Pending; len(p) != 3 {
 			t.Fatalf("pending %+v", p)
 		}
-		all := approval("d", requested("s2c1", "Bash", `{"n":1}`), "")
+		all := approve("d", requested("s2c1", "Bash", `{"n":1}`), "")
 		all.Scope = task.ScopeRun
 		c.say(all)
 		synctest.Wait()
 		if p := s.desk.last().Pending; len(p) != 1 || p[0].Rule != "files" {
 			t.Errorf("still pending %+v", p)
 		}
-		c.say(approval("w", requested("s2c3", "Write", `{}`), ""))
+		c.say(approve("w", requested("s2c3", "Write", `{}`), ""))
 		end()
 		next := s.again(tools, calls(`Bash {"n":4}`), says("ok"))
 		next.Actor.Policy = policy
@@ -331,7 +332,7 @@ func TestARuleThatAsksAboutOneCall(t *testing.T) {
 			if len(p) != 2-n {
 				t.Fatalf("pending %+v", p)
 			}
-			d := approval(fmt.Sprint(n), p[0].ID, p[0].Digest)
+			d := approve(fmt.Sprint(n), p[0].ID, p[0].Digest)
 			d.Scope = task.ScopeRun
 			c.say(d)
 		}
@@ -350,7 +351,7 @@ func TestAnApprovalForTheRunIsNotForARuleThatAsksAboutOneCall(t *testing.T) {
 		s.Actor.Policy = undecided(`{"n":2}`)
 		end := s.running(t.Context())
 		synctest.Wait()
-		all := approval("d", s.desk.last().Pending[0].ID, "")
+		all := approve("d", s.desk.last().Pending[0].ID, "")
 		all.Scope = task.ScopeRun
 		c.say(all)
 		synctest.Wait()
@@ -385,7 +386,7 @@ func TestManyApprovalsWaitTheirTurn(t *testing.T) {
 			if want := min(13-n, task.MaxPending); len(p) != want {
 				t.Errorf("%d are shown, want %d", len(p), want)
 			}
-			c.say(approval(fmt.Sprint(n), p[0].ID, ""))
+			c.say(approve(fmt.Sprint(n), p[0].ID, ""))
 		}
 		end()
 		if got := len(s.doneWith("Bash")); got != 13 {

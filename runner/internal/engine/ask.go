@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -52,7 +53,7 @@ func (s *session) counted() error {
 	if !s.turn.heard {
 		return nil
 	}
-	return s.record(journal.Record{Kind: journal.KindMeter})
+	return s.Record(journal.Record{Kind: journal.KindMeter})
 }
 
 // add lets a layer say something to the model before its turn.
@@ -79,7 +80,7 @@ func (s *session) begin(m *Model) string {
 	s.turn = exchange{number: s.meter.Read().Steps + 1}
 	s.board.begin(s.turn.number, task.KindModel, s.label(name), s.Now())
 	s.Report.Report(s.progress)
-	s.emit(fmt.Sprintf("Step %d: asking %s", s.turn.number, name), events.StepStarted{Step: s.turn.number, Kind: task.KindModel, Name: name})
+	s.Emit(fmt.Sprintf("Step %d: asking %s", s.turn.number, name), events.StepStarted{Step: s.turn.number, Kind: task.KindModel, Name: name})
 	return name
 }
 
@@ -87,7 +88,7 @@ func (s *session) begin(m *Model) string {
 func (s *session) untilStopped(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	off := context.AfterFunc(s.stopped, func() {
-		if cause := context.Cause(s.stopped); errors.Is(cause, errStopped) { // not the end of the Run itself
+		if cause := context.Cause(s.stopped); errors.Is(cause, signals.ErrStopped) { // not the end of the Run itself
 			cancel(cause)
 		}
 	})
@@ -117,12 +118,12 @@ func (s *session) converse(ctx context.Context, t *middleware.Turn) (model.Respo
 // that used, every time.
 func (s *session) consult(ctx context.Context, m *Model, req *model.Request) (model.Response, error) {
 	if s.turn.tries++; s.turn.tries > 1 {
-		s.emit("The model is asked again", events.Reset{Step: s.turn.number})
+		s.Emit("The model is asked again", events.Reset{Step: s.turn.number})
 	}
 	name, _, _ := m.next()
 	s.turn.used = compaction.Used(req)
 	s.account.Add(func(used *step.Meter) { used.ModelCalls++ })
-	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: s.turn.used}})
+	err := s.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: s.turn.used}})
 	if err != nil {
 		return model.Response{}, s.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}
@@ -149,13 +150,13 @@ func (x *exchange) fail(err error) error {
 func (s *session) show(d model.Delta) {
 	if d.Reset {
 		s.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
-		s.emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: s.turn.number})
+		s.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: s.turn.number})
 	}
 	if d.Thinking != "" {
-		s.emit("", events.ThinkingDelta{Step: s.turn.number, Text: d.Thinking})
+		s.Emit("", events.ThinkingDelta{Step: s.turn.number, Text: d.Thinking})
 	}
 	if d.Text != "" {
-		s.emit("", events.TextDelta{Step: s.turn.number, Text: d.Text})
+		s.Emit("", events.TextDelta{Step: s.turn.number, Text: d.Text})
 	}
 }
 
@@ -202,7 +203,7 @@ func (s *session) nudge(text string, note step.Note) error {
 	if note == step.NoteRunner {
 		s.notes = nil
 	} else {
-		s.emit("Notice to the model: "+text, events.Nudged{Text: text})
+		s.Emit("Notice to the model: "+text, events.Nudged{Text: text})
 	}
 	return s.tell(text, note)
 }

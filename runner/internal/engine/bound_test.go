@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -62,7 +63,7 @@ func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
 		if p.Args != `{"n":2}` || p.Digest != digest.Call("Bash", json.RawMessage(p.Args)) {
 			t.Errorf("shown %+v", p)
 		}
-		c.say(approval("d", p.ID, ""))
+		c.say(approve("d", p.ID, ""))
 		end()
 		if diff := cmp.Diff([]string{`{"n":2}`}, s.doneWith("Bash")); diff != "" {
 			t.Errorf("made -want +got:\n%s", diff)
@@ -84,7 +85,7 @@ func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 		}})
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
 		copy(kept, `{"n":9}`)
 		end()
 		if diff := cmp.Diff([]string{`{"n":1}`}, s.doneWith("Bash")); diff != "" {
@@ -107,13 +108,13 @@ func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 		end := s.running(t.Context())
 		synctest.Wait()
 		first, second := "s2c1-"+strings.Repeat("1", 32), "s2c1-2-"+strings.Repeat("2", 32)
-		c.say(approval("d", first, ""))
+		c.say(approve("d", first, ""))
 		synctest.Wait()
 		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != second || p[0].Digest != strings.Repeat("2", 64) || len(s.doneWith("Bash")) > 0 {
 			t.Fatalf("pending %+v", p)
 		}
-		c.say(approval("again", first, ""))
-		c.say(approval("e", second, ""))
+		c.say(approve("again", first, ""))
+		c.say(approve("e", second, ""))
 		end()
 		if got := s.doneWith("Bash"); len(got) != 1 {
 			t.Errorf("made %v", got)
@@ -130,7 +131,7 @@ func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 		end := s.running(t.Context())
 		asked := s.approveAll(c)
 		end()
-		if len(asked) != 2 || asked[1].ID != requestID("s2c1", 1, asked[0].Digest) || asked[1].Approvers.Names()[0] != "sre" || len(s.doneWith("Bash")) != 1 {
+		if len(asked) != 2 || asked[1].ID != approval.RequestID("s2c1", 1, asked[0].Digest) || asked[1].Approvers.Names()[0] != "sre" || len(s.doneWith("Bash")) != 1 {
 			t.Errorf("asked %+v", asked)
 		}
 	})
@@ -162,9 +163,9 @@ func TestAnApprovalIsUsedOnce(t *testing.T) {
 		}})
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approval("d", requested("s2c1", "Bash", "{}"), ""))
+		c.say(approve("d", requested("s2c1", "Bash", "{}"), ""))
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != requestID("s2c1", 1, p[0].Digest) {
+		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != approval.RequestID("s2c1", 1, p[0].Digest) {
 			t.Fatalf("pending %+v", p)
 		}
 		c.say(deny("e", s.desk.last().Pending[0].ID, ""))

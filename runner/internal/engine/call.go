@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -60,9 +62,9 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		a.err = failed
 	}
 	switch {
-	case errors.Is(a.err, errStopped):
+	case errors.Is(a.err, signals.ErrStopped):
 		return tool.Fail(resultStopped), nil
-	case leaves(a.err) && ctx.Err() == nil:
+	case approval.Leaves(a.err) && ctx.Err() == nil:
 		return tool.Result{}, a.err
 	case ctx.Err() != nil && (a.err != nil || a.result.Error != nil):
 		return j.cut(context.Cause(ctx))
@@ -175,7 +177,7 @@ func (j *job) guarded(ctx context.Context, c *tool.Call) (a answer) {
 
 // show passes on what a call shows while it runs.
 func (j *job) show(text string) {
-	j.session.emit("", events.CallOutput{ID: j.call.ID, Text: text})
+	j.session.Emit("", events.CallOutput{ID: j.call.ID, Text: text})
 }
 
 // cut is the result of a call that was cancelled while it ran. Where another
@@ -193,7 +195,7 @@ func (j *job) cut(cause error) (tool.Result, error) {
 	case end.Reason != task.ReasonInterrupted:
 		return tool.Fail("Interrupted: " + end.Message), nil
 	case j.effect(j.call.Args) == tool.Resumable:
-		return tool.Result{}, ErrInterrupted
+		return tool.Result{}, signals.ErrInterrupted
 	}
 	return j.session.cutShort(resultShutdown, j.call.ID), nil
 }

@@ -64,7 +64,7 @@ func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *stage) (
 func TestACallIsApprovedRecordedAndMadeInItsCanonicalForm(t *testing.T) {
 	const canonical = `{"n":"abc"}`
 	for _, written := range []string{`{"n":"abc"}`, `{"n":"ABC"}`, `{"N":"Abc"}`} {
-		s := approved(t, approval("d", requested("s2c1", "Bash", canonical), ""), func(c *fakeSignals) *stage {
+		s := approved(t, approve("d", requested("s2c1", "Bash", canonical), ""), func(c *fakeSignals) *stage {
 			return caseless(c, nil, calls("Bash "+written), says("ok"))
 		})
 		if diff := cmp.Diff([]string{canonical}, s.doneWith("Bash")); diff != "" {
@@ -131,7 +131,7 @@ func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 				}
 			}
 			right := digest.Call("Bash", json.RawMessage(`{"n":"abc"}`))
-			next := approved(t, approval("d", "", right), func(c *fakeSignals) *stage {
+			next := approved(t, approve("d", "", right), func(c *fakeSignals) *stage {
 				next := caseless(c, nil, says("ok"))
 				next.journal, next.Journal = old.journal, old.journal
 				return next
@@ -181,7 +181,7 @@ func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
 		}
 		return tool.Result{Text: strings.Join(all, " ")}, nil
 	})
-	release := approval("d", requested("s4c1", "Bash", `{"n":2}`), "")
+	release := approve("d", requested("s4c1", "Bash", `{"n":2}`), "")
 	release.Scope = task.ScopeRun
 	s := approved(t, release, func(c *fakeSignals) *stage {
 		s := newStage(box{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -294,11 +295,11 @@ func (c *chaos) decision(name string, q task.Pending) task.Decision {
 	case c.below(4) == 0:
 		return deny(name, q.ID, "the key is "+canary)
 	case c.below(4) == 0:
-		return approval(name, q.ID, "the digest of something else")
+		return approve(name, q.ID, "the digest of something else")
 	case c.below(8) == 0:
-		return approval(name, callOf(q.ID)+"-"+digest.Short(digest.Call("Guard", json.RawMessage(`{"other":1}`))), "")
+		return approve(name, approval.CallOf(q.ID)+"-"+digest.Short(digest.Call("Guard", json.RawMessage(`{"other":1}`))), "")
 	}
-	d := approval(name, q.ID, "")
+	d := approve(name, q.ID, "")
 	if c.below(6) == 0 {
 		d.Scope = task.ScopeRun
 	}

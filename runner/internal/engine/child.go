@@ -7,8 +7,9 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
-	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -30,9 +31,9 @@ func (j *job) commission(ctx context.Context, d tool.Delegation) (tool.Result, e
 		return tool.Result{Error: wrong}, err
 	}
 	if _, over := s.childOf(asked.ID); !over {
-		_, _, err = s.await(ctx, s.requestOfChild(asked))
+		_, _, err = s.requests.Await(ctx, s.requestOfChild(asked))
 	}
-	if errors.Is(err, errStopped) {
+	if errors.Is(err, signals.ErrStopped) {
 		return tool.Fail(fmt.Sprintf(resultAbandoned, asked.Delegation.Agent)), nil
 	}
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *session) delegated(d tool.Delegation) (state.Asked, *tool.Error, error)
 			Message: fmt.Sprintf(resultInputLarge, len(args), d.Agent, task.MaxDelegated), Recommendations: []string{adviceShorter},
 		}, nil
 	}
-	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
+	if err := s.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
 		ID: s.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
 		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
 	}}); err != nil {
@@ -75,7 +76,7 @@ func (s *session) commissioned(call string) (asked state.Asked, known bool) {
 
 // freeFor names what a call asks for as nothing is named that was asked about it.
 func (s *session) freeFor(call string) (id string) {
-	s.state.ViewSession(s.name, func(now *state.Session) { id = freeID(call, "", now.Requests[call], nil) })
+	s.state.ViewSession(s.name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
 	return id
 }
 
@@ -86,75 +87,14 @@ func (s *session) childOf(request string) (c journal.Child, over bool) {
 }
 
 // requestOfChild is what the operator is asked, as it is shown.
-func (s *session) requestOfChild(asked state.Asked) *request {
-	return &request{
-		session: s, errand: forChild, since: asked.Since,
+func (s *session) requestOfChild(asked state.Asked) *approval.Request {
+	return &approval.Request{
+		Session: s, Reason: approval.ForChild, Since: asked.Since,
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingDelegation, Agent: asked.Delegation.Agent,
 			Args: asked.Delegation.Args, Digest: asked.Digest,
 		},
 	}
-}
-
-// heed takes in how child Runs ended that calls wait for. It is called wherever
-// somebody waits. What nothing waits for is nobody's: it was heard before, or
-// never asked for.
-func (r *run) heed(ended []task.Child) error {
-	if len(ended) == 0 || !r.CanStartRuns {
-		return nil
-	}
-	r.room.mu.Lock()
-	defer r.room.mu.Unlock()
-	if r.left.Load() != nil {
-		return nil // the next attempt hears it
-	}
-	for _, c := range ended {
-		q := r.room.find(c.Request)
-		if q == nil || q.Kind != task.PendingDelegation {
-			continue
-		}
-		if err := r.deliver(q, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deliver records how a child Run ended, with what is charged for it, and hands
-// it to the call that waits.
-func (r *run) deliver(q *request, c task.Child) error {
-	said := journal.Child{
-		Request: q.ID, Run: task.Cut(c.Run, maxField), Reason: task.Cut(string(c.Reason), task.MaxReason),
-		Message: task.Cut(r.Redact.String(c.Message), maxResult), Text: task.Cut(r.Redact.String(c.Text), maxResult),
-		Output: r.output(c.Output), Usage: c.Usage.Charged(),
-	}
-	if err := q.session.recordUse(journal.Record{Kind: journal.KindChild, Child: &said}, said.Usage); err != nil {
-		return fmt.Errorf("recording how the child Run of %s ended: %w", q.ID, err)
-	}
-	r.crew.hears()
-	r.room.close(q)
-	close(q.done)
-	q.session.emit(endOfChild(q.Agent, said), events.ChildFinished{
-		Session: q.ID, Run: said.Run, Agent: q.Agent, Reason: task.Reason(said.Reason), Usage: c.Usage,
-	})
-	r.tellNow()
-	return nil
-}
-
-// output is the output of a child Run without secrets, and still JSON if it was.
-func (r *run) output(output string) string {
-	if !json.Valid([]byte(output)) {
-		return r.Redact.String(output)
-	}
-	return string(r.Redact.JSON(json.RawMessage(output)))
-}
-
-// endOfChild says, for people, how a child Run ended.
-func endOfChild(agent string, c journal.Child) string {
-	if c.Run == "" {
-		return fmt.Sprintf("There is no child Run of Agent %s: %s", agent, c.Message)
-	}
-	return fmt.Sprintf("Child Run %s of Agent %s ended: %s", c.Run, agent, c.Reason)
 }
 
 // resultOfChild is how a child Run ended, as the call reads it that asked for it.

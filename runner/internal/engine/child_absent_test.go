@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -23,10 +24,10 @@ func TestARunnerThatOnlyWaitsForChildRunsLeaves(t *testing.T) {
 		calls []string
 		state string
 	}{
-		"a child Run":    {[]string{review}, stateChild},
-		"two":            {[]string{review, review}, stateChild},
-		"and a person":   {[]string{review, `ask {"q":"a"}`}, stateAnswer},
-		"a person first": {[]string{`ask {"q":"a"}`, review}, stateAnswer},
+		"a child Run":    {[]string{review}, approval.StateChild},
+		"two":            {[]string{review, review}, approval.StateChild},
+		"and a person":   {[]string{review, `ask {"q":"a"}`}, approval.StateAnswer},
+		"a person first": {[]string{`ask {"q":"a"}`, review}, approval.StateAnswer},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestARunnerThatOnlyWaitsForChildRunsLeaves(t *testing.T) {
 				s.Durable, s.CanAsk = true, true
 				began := time.Now()
 				out := s.run(t)
-				if took := time.Since(began); out.Reason != task.ReasonWaiting || took != defaultHold {
+				if took := time.Since(began); out.Reason != task.ReasonWaiting || took != approval.DefaultHold {
 					t.Fatalf("ended %s after %s: %s", out.Reason, took, out.Message)
 				}
 				if p := out.Progress; p.State != tc.state || len(p.Pending) != len(tc.calls) || p.Effects == "" {
@@ -53,7 +54,7 @@ func TestARunnerWithoutAVolumeWaitsForChildRunsInItsPod(t *testing.T) {
 		s := raising(n, calls(review), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(24 * time.Hour)
-		if p := s.desk.last(); p.State != stateChild || len(p.Pending) != 1 {
+		if p := s.desk.last(); p.State != approval.StateChild || len(p.Pending) != 1 {
 			t.Errorf("state %q, pending %v", p.State, p.Pending)
 		}
 		n.say(finished("s2c1", "well"))
@@ -100,7 +101,7 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			s := raising(n, calls(review), says("ok"))
 			s.Durable = true
 			end := s.running(t.Context())
-			time.Sleep(defaultHold + time.Duration(off)*time.Nanosecond)
+			time.Sleep(approval.DefaultHold + time.Duration(off)*time.Nanosecond)
 			n.say(finished("s2c1", "well"))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
@@ -131,7 +132,7 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 		state  string
 	}{
 		"a stop":             {func(s *stage) { s.signals.stop() }, nil, task.ReasonStopped, fmt.Sprintf(resultAbandoned, "reviewer"), ""},
-		"a pause":            {func(s *stage) { s.signals.pause(true) }, nil, task.ReasonPaused, "", statePaused},
+		"a pause":            {func(s *stage) { s.signals.pause(true) }, nil, task.ReasonPaused, "", approval.StatePaused},
 		"a shutdown":         {func(s *stage) { s.sigterm() }, nil, task.ReasonInterrupted, "", ""},
 		"a used-up duration": {func(*stage) { time.Sleep(time.Hour) }, []string{"Hang {}"}, task.ReasonDurationLimit, "Interrupted: Used 1m0s of 1m0s duration", ""},
 	}
@@ -166,7 +167,7 @@ func TestAPauseOfARunnerThatStays(t *testing.T) {
 		time.Sleep(time.Second)
 		n.pause(true)
 		time.Sleep(time.Second)
-		if p := s.desk.last(); p.State != statePaused || len(p.Pending) != 1 {
+		if p := s.desk.last(); p.State != approval.StatePaused || len(p.Pending) != 1 {
 			t.Errorf("state %q, pending %v", p.State, p.Pending)
 		}
 		n.say(finished("s2c1", "well"))

@@ -144,7 +144,7 @@ func TestAChildRunIsApprovedFirst(t *testing.T) {
 		if len(p.Pending) != 1 || p.Pending[0].Kind != task.PendingApproval || p.Effects != "" {
 			t.Fatalf("effects %q, pending %+v", p.Effects, p.Pending)
 		}
-		n.fakeSignals.say(approval("d", p.Pending[0].ID, ""))
+		n.fakeSignals.say(approve("d", p.Pending[0].ID, ""))
 		synctest.Wait()
 		p = s.desk.last()
 		if len(p.Pending) != 1 || p.Pending[0].ID != "s2c1-2" || p.Pending[0].Kind != task.PendingDelegation || p.Effects == "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -52,14 +53,14 @@ func TestAChildRunIsAskedForAndItsEndRead(t *testing.T) {
 				s := raising(n, calls(review), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
-				time.Sleep(steady)
+				time.Sleep(approval.Steady)
 				synctest.Wait()
 				p := s.desk.last()
 				want := []task.Pending{{
 					ID: "s2c1", Kind: task.PendingDelegation, Agent: "reviewer", Args: `{"a":1,"prompt":"Look"}`,
 					Digest: digest.Call("reviewer", json.RawMessage(`{"a":1,"prompt":"Look"}`)), AskedAt: "2000-01-01T00:00:00Z",
 				}}
-				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != stateChild || p.Effects != task.EffectsBegun {
+				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != approval.StateChild || p.Effects != task.EffectsBegun {
 					t.Errorf("state %q, effects %q, pending -want +got:\n%s", p.State, p.Effects, diff)
 				}
 				tc.end.Request, tc.end.Run, tc.end.Usage = "s2c1", "x-s2c1", priced(1000, 50)
@@ -221,7 +222,7 @@ func TestNobodyDecidesOnAChildRun(t *testing.T) {
 		synctest.Wait()
 		sum := s.desk.last().Pending[0].Digest
 		for _, d := range []task.Decision{
-			approval("a", "s2c1", sum), approval("b", "", sum), deny("c", "s2c1", ""), answers("d", "s2c1", "x"), grant("s2c1", 3),
+			approve("a", "s2c1", sum), approve("b", "", sum), deny("c", "s2c1", ""), answers("d", "s2c1", "x"), grant("s2c1", 3),
 		} {
 			people.say(d)
 		}
@@ -229,11 +230,11 @@ func TestNobodyDecidesOnAChildRun(t *testing.T) {
 		synctest.Wait()
 		p := s.desk.last()
 		want := []task.Decided{
-			{Name: "a", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(refusedKind, "s2c1", "Delegation", "Approve"), maxRefused)},
-			{Name: "b", Refused: refusedNone},
-			{Name: "c", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(refusedKind, "s2c1", "Delegation", "Deny"), maxRefused)},
-			{Name: "d", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(refusedKind, "s2c1", "Delegation", "Answer"), maxRefused)},
-			{Name: "r.s2c1", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(refusedKind, "s2c1", "Delegation", "Grant"), maxRefused)},
+			{Name: "a", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(approval.RefusedKind, "s2c1", "Delegation", "Approve"), approval.MaxRefused)},
+			{Name: "b", Refused: approval.RefusedNone},
+			{Name: "c", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(approval.RefusedKind, "s2c1", "Delegation", "Deny"), approval.MaxRefused)},
+			{Name: "d", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(approval.RefusedKind, "s2c1", "Delegation", "Answer"), approval.MaxRefused)},
+			{Name: "r.s2c1", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(approval.RefusedKind, "s2c1", "Delegation", "Grant"), approval.MaxRefused)},
 		}
 		if diff := cmp.Diff(want, p.Decided, typeless); diff != "" || len(p.Pending) != 1 {
 			t.Errorf("pending %v; decided -want +got:\n%s", p.Pending, diff)

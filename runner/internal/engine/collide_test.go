@@ -36,7 +36,7 @@ func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 			}
 			asked = append(asked, p[0].Kind+" "+p[0].ID)
 			if n%2 == 0 {
-				c.say(approval("a"+p[0].ID, p[0].ID, ""))
+				c.say(approve("a"+p[0].ID, p[0].ID, ""))
 			} else {
 				c.say(answers("q"+p[0].ID, p[0].ID, "main"))
 			}

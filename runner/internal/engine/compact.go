@@ -50,14 +50,14 @@ func (s *session) compact(ctx context.Context, v view, cut compaction.Cut) error
 		hide.Summary = summary
 	}
 	s.squeezes++
-	if err := s.record(journal.Record{Kind: journal.KindHide, Hide: &hide}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindHide, Hide: &hide}); err != nil {
 		return fmt.Errorf("recording a compaction: %w", err)
 	}
 	after := compaction.Used(s.request())
 	if after < v.used {
 		s.overflow = nil // the provider is asked again
 	}
-	s.emit(fmt.Sprintf("Steps through %d are hidden: %d tokens become %d", cut.Through, v.used, after),
+	s.Emit(fmt.Sprintf("Steps through %d are hidden: %d tokens become %d", cut.Through, v.used, after),
 		events.Compacted{Session: s.name, Through: cut.Through, Before: v.used, After: after})
 	return nil
 }

@@ -41,12 +41,12 @@ func (s *session) goOn(name string, soFar *step.Usage) error {
 	if soFar != nil {
 		used = *soFar
 	}
-	if now := s.signals(); s.leaving() != nil || now.Paused || now.Stopped || s.account.ReachedWith(used) != nil {
+	if now := s.signals(); s.requests.Leaving() != nil || now.Paused || now.Stopped || s.account.ReachedWith(used) != nil {
 		return errUnfinished
 	}
 	s.account.Add(func(m *step.Meter) { m.ModelCalls++ })
 	intent := journal.Intent{Name: name, InputTokens: s.turn.used + used.InputTokens + used.OutputTokens}
-	if err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
 		return s.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}
 	return nil

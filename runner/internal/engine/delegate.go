@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -34,8 +36,8 @@ func (j *job) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, err
 		return tool.Fail(resultTwice), nil
 	}
 	// What works now is the other session, not the call that waits for it.
-	s.crew.leave()
-	defer s.crew.enter()
+	s.activity.Leave()
+	defer s.activity.Enter()
 	ctx, cancel := within(ctx)
 	defer cancel()
 	ctx, off := child.account.Deadline(ctx)
@@ -96,7 +98,7 @@ func within(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 	defer caught(func(crashed error) { err = crashed })
 	last := s.read().Last
-	s.emit(fmt.Sprintf("Agent %s begins with %d steps", s.Agent.Name, last), events.ChildStarted{
+	s.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.Agent.Name, last), events.ChildStarted{
 		Session: s.name, Agent: s.Agent.Name, Model: s.Model.Name, Steps: last,
 	})
 	out, err = s.work(ctx)
@@ -107,16 +109,16 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 		}
 		out = s.failed(end)
 	}
-	if left := departed(out.Reason); left != nil {
+	if left := approval.EndOf(out.Reason); left != nil {
 		return out, left
 	}
 	out = s.end(ctx, out)
 	used := s.account.Read()
-	s.emit(fmt.Sprintf("Agent %s ended: %s", s.Agent.Name, out.Reason), events.ChildFinished{
+	s.Emit(fmt.Sprintf("Agent %s ended: %s", s.Agent.Name, out.Reason), events.ChildFinished{
 		Session: s.name, Agent: s.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
 	})
 	if out.Reason == task.ReasonStopped {
-		return out, errStopped
+		return out, signals.ErrStopped
 	}
 	return out, nil
 }

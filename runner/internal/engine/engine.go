@@ -1,17 +1,17 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -42,30 +42,21 @@ func Run(ctx context.Context, c Config) Outcome {
 	return r.close(ctx, r.outcome(ctx))
 }
 
-// ErrInterrupted is the cause with which a context is cancelled when the pod is
-// about to end.
-var ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
-
-// errStopped is the cause with which what waits is cancelled when somebody
-// asked the Run to end: an answer that nobody will use is not waited for.
-var errStopped = errors.New("the Run was asked to stop")
-
 // A run is what all sessions of a Run share.
 type run struct {
 	Config
 	root  *session
 	board *board
-	crew  *crew
-	room  room
-	// stopped is cancelled with errStopped when the Run is to end.
+	// activity is what works and waits, requests what approvers and operator are asked.
+	activity *approval.Activity
+	requests *approval.Requests
+	clock    *meter.Clock
+	// stopped is cancelled with signals.ErrStopped when the Run is to end.
 	stopped context.Context
 	// telling are reports that nobody waits for; alive ends with the Run.
 	telling sync.WaitGroup
-	// left is why the runner leaves, if it does; gone is closed then.
-	left  atomic.Pointer[departure]
-	gone  chan struct{}
-	alive context.Context
-	die   context.CancelFunc
+	alive   context.Context
+	die     context.CancelFunc
 
 	state *state.Store
 	// restarts is how often this attempt began again in its pod.
@@ -74,9 +65,8 @@ type run struct {
 }
 
 func newRun(c Config) *run {
-	r := &run{Config: c, board: newBoard(c), crew: newCrew(c), gone: make(chan struct{})}
+	r := &run{Config: c, board: newBoard(c), clock: meter.NewClock(c.Now, c.Began)}
 	r.state = state.NewStore(c.Journal, c.Actor.Agent.Name)
-	r.Hold = cmp.Or(c.Hold, defaultHold)
 	if c.Digest == nil {
 		r.Digest = digest.Call
 	}
@@ -84,9 +74,23 @@ func newRun(c Config) *run {
 	if c.Signals == nil {
 		r.Signals = &signals.Latest{}
 	}
+	r.activity = approval.NewActivity(r.clock, c.Now)
+	r.requests = r.newRequests()
 	r.root = newSession(r, "", step.Scope{}, c.Actor)
 	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth
 	return r
+}
+
+// newRequests are the requests of the Run, with what they need of it.
+func (r *run) newRequests() *approval.Requests {
+	return approval.New(approval.Config{
+		Signals: r.Signals, State: r.state, Activity: r.activity, Redact: r.Redact, Now: r.Now,
+		CanAsk: r.CanAsk, CanStartRuns: r.CanStartRuns,
+		MaxWait: time.Duration(max(r.Task.Limits.WaitSeconds, 0)) * time.Second,
+		Durable: r.Durable, Hold: r.Hold, Busy: r.Busy,
+		Reached: func() *meter.Limit { return r.meter.Reached() }, Grant: r.grant,
+		Report: func() { r.Report.Report(r.progress) }, ReportNow: r.tellNow, ReportedState: r.board.state,
+	})
 }
 
 // outcome is how the work ended. A crash in its midst must not lose what is
@@ -110,7 +114,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	ctx, cancel := r.root.account.Deadline(ctx)
 	defer cancel()
 	var ended context.CancelFunc
-	r.stopped, ended = signals.Context(r.alive, r.Signals, signals.Stopped, errStopped)
+	r.stopped, ended = signals.Context(r.alive, r.Signals, signals.Stopped, signals.ErrStopped)
 	defer ended()
 	// Until this is accepted, nothing tells that this attempt is the one that
 	// counts: it must not have any effect.
@@ -124,11 +128,11 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	return r.root.work(ctx)
 }
 
-// responds returns once the locks of board, crew, meter and clock are free. Those of
-// the state and the room are held while the journal is written.
+// responds returns once the locks of board, activity, meter and clock are free. Those of
+// the state and the requests are held while the journal is written.
 func (r *run) responds() {
 	r.board.state()
-	r.crew.busy()
+	r.activity.Busy()
 	r.meter.Read()
 }
 
@@ -140,7 +144,7 @@ func (r *run) load() error {
 		return err
 	}
 	r.state.View(func(before *state.Run) {
-		r.meter = meter.New(r.crew.clock, r.Task.Limits, r.Task.Meter.Max(before.Meter))
+		r.meter = meter.New(r.clock, r.Task.Limits, r.Task.Meter.Max(before.Meter))
 		r.meter.Extend(before.Granted.Steps, before.Granted.Tokens, before.Granted.CostMicroUSD)
 		r.restarts = before.Restarts
 		if before.Begun {
@@ -165,7 +169,7 @@ func (r *run) stop() bool { return r.signals().Stopped }
 // any more: nothing is begun while this waits, so an interruption ends the wait
 // at once.
 func (r *run) commit(ctx context.Context) error {
-	ctx, cancel := signals.Context(ctx, r.Signals, signals.Interrupted, ErrInterrupted)
+	ctx, cancel := signals.Context(ctx, r.Signals, signals.Interrupted, signals.ErrInterrupted)
 	defer cancel()
 	if err := r.Report.Commit(ctx, r.progress); err != nil {
 		return causeOf(ctx, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -376,7 +377,7 @@ func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 	var s *stage
 	s = newStage(box{newToy("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		s.sigterm()
-		cancel(ErrInterrupted)
+		cancel(signals.ErrInterrupted)
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	})}, calls("Bash {}"))

@@ -30,8 +30,8 @@ func (s *session) execute(ctx context.Context, calls []step.Call) error {
 		cancel(err)
 	}
 	jobs, endings := s.plan(calls)
-	s.crew.leave() // the calls are what works now
-	defer s.crew.enter()
+	s.activity.Leave() // the calls are what works now
+	defer s.activity.Enter()
 	s.executeAll(ctx, jobs, fail)
 	for _, j := range endings {
 		j.bring(ctx, fail)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -36,7 +37,7 @@ func formTool(form string) toy {
 // question stays open. What is said to the agent is an answer only where it fits.
 func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 	const fits = `{"branch":"main"}`
-	misfits := fmt.Sprintf(refusedMisfit, "`branch` is missing")
+	misfits := fmt.Sprintf(approval.RefusedMisfit, "`branch` is missing")
 	cases := map[string]struct {
 		said []task.Decision
 		want []task.Decided
@@ -55,7 +56,7 @@ func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 		"too large": {
 			[]task.Decision{answers("large", "s2c1", "{"+strings.Repeat("x", maxResult)), answers("fits", "s2c1", fits)},
 			[]task.Decided{
-				{Name: "large", Request: "s2c1", Refused: fmt.Sprintf(refusedMisfit, fmt.Sprintf("it has %d bytes; at most %d are read", maxResult+1, maxResult))},
+				{Name: "large", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedMisfit, fmt.Sprintf("it has %d bytes; at most %d are read", maxResult+1, maxResult))},
 				{Name: "fits", Request: "s2c1"},
 			},
 			fits,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -36,7 +37,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
 		}
 		want := []task.Decided{
-			{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(refusedLittle, "steps")},
+			{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(approval.RefusedLittle, "steps")},
 			{Name: "r.limit-steps-1", Request: "limit-steps-1"},
 			{Name: "r.limit-steps-2", Request: "limit-steps-2"},
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -341,7 +342,7 @@ func approvedFirst(t *testing.T, c *chaos) {
 	for r := range c.log.Read() {
 		switch {
 		case r.Decision != nil && r.Decision.Refused == "" && r.Decision.Type == task.DecisionApprove:
-			approved[callOf(r.Decision.Request)+" "+r.Decision.Digest] = true
+			approved[approval.CallOf(r.Decision.Request)+" "+r.Decision.Digest] = true
 			released = released || r.Decision.Scope == task.ScopeRun && r.Decision.Tool == "Guard"
 		case r.Intent == nil || r.Intent.Name != "Guard" && r.Intent.Name != "Banned":
 		case r.Intent.Name == "Banned":

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -59,12 +60,12 @@ type job struct {
 // begin. A failure of the runner itself fails the turn.
 func (j *job) bring(ctx context.Context, fail func(error)) {
 	s := j.session
-	s.crew.enter()
-	defer s.crew.leave()
+	s.activity.Enter()
+	defer s.activity.Leave()
 	if j.taken {
 		defer s.account.Release()
 	}
-	if !s.ended() && leaves(s.safe(ctx)) || failure(ctx) != nil {
+	if !s.ended() && approval.Leaves(s.safe(ctx)) || failure(ctx) != nil {
 		return // no intent, no result: the next attempt runs it
 	}
 	began := s.Now()
@@ -73,7 +74,7 @@ func (j *job) bring(ctx context.Context, fail func(error)) {
 	if res.Error == nil {
 		var err error
 		res, err = j.make(ctx)
-		if leaves(err) {
+		if approval.Leaves(err) {
 			return // it is left open; others of the turn may end in peace
 		}
 		if err != nil {
@@ -156,7 +157,7 @@ func (j *job) perform(ctx context.Context, c *tool.Call) (tool.Result, error) {
 // run executes the call, behind the record that it is about to happen.
 func (j *job) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	s := j.session
-	err := s.record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
+	err := s.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
 		CallID: j.call.ID, Name: j.call.Name, Args: c.Args, Written: j.written, Effect: string(j.effect(c.Args)),
 	}})
 	if err != nil {
@@ -237,7 +238,7 @@ func (j *job) settle(res tool.Result, began time.Time) error {
 			m.Errors++
 		}
 	})
-	if err := s.record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: s.clean(ending), Remote: j.remote}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: s.clean(ending), Remote: j.remote}); err != nil {
 		return fmt.Errorf("recording the result of call %s: %w", j.call.ID, err)
 	}
 	j.finished(st, res)

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -29,17 +31,17 @@ func (s *session) raise(ctx context.Context, l meter.Limit) error {
 	if err != nil {
 		return err
 	}
-	q := &request{
-		since: since,
-		limit: &l, session: s.root, errand: forGrant,
+	q := &approval.Request{
+		Since: since,
+		Limit: &l, Session: s.root, Reason: approval.ForGrant,
 		Pending: task.Pending{
 			ID: l.Request(), Kind: task.PendingLimit,
 			Question: l.String() + ". Grant more?",
 		},
 	}
-	_, answered, err := s.await(ctx, q)
+	_, answered, err := s.requests.Await(ctx, q)
 	switch {
-	case errors.Is(err, errStopped):
+	case errors.Is(err, signals.ErrStopped):
 		return nil // what comes next sees it too
 	case err == nil && !answered:
 		return l.End()
@@ -53,7 +55,7 @@ func (s *session) askedFor(request string) (time.Time, error) {
 	if since := s.limitAsked(request); !since.IsZero() {
 		return since, nil
 	}
-	if err := s.record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{ID: request}}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{ID: request}}); err != nil {
 		return time.Time{}, fmt.Errorf("recording a request: %w", err)
 	}
 	return s.limitAsked(request), nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -39,7 +40,7 @@ func (s *session) spent(ctx context.Context, m *Model, req *model.Request, resp 
 		}
 		used.Usage = used.Usage.Plus(resp.Usage)
 	})
-	if recErr := s.record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
+	if recErr := s.Record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
 		return s.turn.fail(errors.Join(recErr, err))
 	}
 	return err
@@ -61,7 +62,7 @@ func estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
 // goes on, and what comes next knows more.
 func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 	if ctx.Err() != nil {
-		if cause := context.Cause(ctx); !errors.Is(cause, errStopped) {
+		if cause := context.Cause(ctx); !errors.Is(cause, signals.ErrStopped) {
 			return cause
 		}
 		return nil // what comes next sees it too
@@ -113,17 +114,17 @@ func (s *session) patience(err error) time.Duration {
 // pause waits before the model is asked again, which what comes next does.
 func (s *session) pause(ctx context.Context, d time.Duration, because error) error {
 	s.limited++
-	s.emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: stateLimited})
-	defer func() { s.emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
+	s.Emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: approval.StateLimited})
+	defer func() { s.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	err := s.wait(ctx, wait{errand: forProvider, late: timer.C, until: func(now signals.Signals) (bool, error) {
+	err := s.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
 		if now.Paused {
 			s.limited-- // what comes next holds, then asks again
 		}
 		return now.Paused || now.Interrupted, nil
 	}})
-	if errors.Is(err, errStopped) {
+	if errors.Is(err, signals.ErrStopped) {
 		return nil // what comes next sees it too
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -50,7 +51,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer wins over a stop that comes too late": {
-			view: view{Session: talk(user("go"), assistant("done")), stop: true, leaving: ErrInterrupted},
+			view: view{Session: talk(user("go"), assistant("done")), stop: true, leaving: signals.ErrInterrupted},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"calls are executed": {
@@ -58,7 +59,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: execute, calls: []step.Call{read}},
 		},
 		"calls are not begun while the pod ends": {
-			view: view{Session: talk(user("go"), assistant("", read)), leaving: ErrInterrupted},
+			view: view{Session: talk(user("go"), assistant("", read)), leaving: signals.ErrInterrupted},
 			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInterrupted, Message: "Interrupted by the shutdown of the pod"}},
 		},
 		"a stop comes after the calls": {

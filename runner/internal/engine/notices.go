@@ -63,7 +63,7 @@ func (s *session) owe(news string) error {
 	if news == "" || slices.Contains(s.read().Notices, news) {
 		return nil
 	}
-	if err := s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
 		return fmt.Errorf("recording a notice to the model: %w", err)
 	}
 	return nil

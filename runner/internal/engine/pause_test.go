@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -61,7 +62,7 @@ func TestAPauseOfADurableRunLeavesAtTheNextSafePoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				out, took, told := pausedAt(t, tc.at, tc.turns...)
-				want, state := task.ReasonPaused, statePaused
+				want, state := task.ReasonPaused, approval.StatePaused
 				if strings.HasSuffix(tc.told, "done") {
 					want, state = task.ReasonFinished, ""
 				}
@@ -125,7 +126,7 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 				time.Sleep(time.Second)
 				l.pause(true)
 				time.Sleep(24 * time.Hour)
-				if p := s.desk.last(); p.State != statePaused || len(s.script.asked) > 1 {
+				if p := s.desk.last(); p.State != approval.StatePaused || len(s.script.asked) > 1 {
 					t.Errorf("the state is %q, the model was asked %d times", p.State, len(s.script.asked))
 				}
 				l.pause(false)
@@ -150,12 +151,12 @@ func TestWhatIsApprovedWhileItIsPausedIsMadeAfterwards(t *testing.T) {
 		l.pause(true)
 		time.Sleep(time.Second)
 		p := s.desk.last()
-		if p.State != statePaused || len(p.Pending) != 1 {
+		if p.State != approval.StatePaused || len(p.Pending) != 1 {
 			t.Fatalf("state %q, pending %v", p.State, p.Pending)
 		}
-		l.say(approval("d", p.Pending[0].ID, ""))
+		l.say(approve("d", p.Pending[0].ID, ""))
 		time.Sleep(time.Hour)
-		if got := s.doneWith("Bash"); len(got) > 0 || s.desk.last().State != statePaused {
+		if got := s.doneWith("Bash"); len(got) > 0 || s.desk.last().State != approval.StatePaused {
 			t.Errorf("made %v while paused; state %q", got, s.desk.last().State)
 		}
 		l.pause(false)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -52,7 +54,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 				synctest.Wait()
 				p := s.desk.last()
 				want := []task.Pending{{ID: "s2c1", Kind: task.PendingQuestion, Question: "Which branch?", AskedAt: "2000-01-01T00:00:00Z", ExpiresAt: "2000-01-08T00:00:00Z"}}
-				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != stateAnswer {
+				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != approval.StateAnswer {
 					t.Errorf("state %q, pending -want +got:\n%s", p.State, diff)
 				}
 				c.say(said)
@@ -85,13 +87,13 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 		c.say(answers("one", "s2c1", "1"))
 		c.say(answers("late", "s2c1", "3"))
 		want := []task.Decided{
-			{Name: "early", Request: "s9c9", Refused: fmt.Sprintf(refusedUnknown, "s9c9")},
-			{Name: "which", Refused: refusedMany},
-			{Name: "grant", Request: "s2c1", Refused: fmt.Sprintf(refusedKind, "s2c1", "Question", "Grant")},
-			{Name: "odd", Refused: fmt.Sprintf(refusedType, "Bless")},
+			{Name: "early", Request: "s9c9", Refused: fmt.Sprintf(approval.RefusedUnknown, "s9c9")},
+			{Name: "which", Refused: approval.RefusedMany},
+			{Name: "grant", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedKind, "s2c1", "Question", "Grant")},
+			{Name: "odd", Refused: fmt.Sprintf(approval.RefusedType, "Bless")},
 			{Name: "two", Request: "s2c2"},
 			{Name: "one", Request: "s2c1"},
-			{Name: "late", Request: "s2c1", Refused: fmt.Sprintf(refusedUnknown, "s2c1")},
+			{Name: "late", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedUnknown, "s2c1")},
 		}
 		if diff := cmp.Diff(want, end().Progress.Decided, typeless); diff != "" {
 			t.Errorf("decided -want +got:\n%s", diff)
@@ -182,7 +184,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if p := s.desk.last(); p.State != stateAnswer {
+		if p := s.desk.last(); p.State != approval.StateAnswer {
 			t.Errorf("when only the question is left the state is %q", p.State)
 		}
 		c.say(answers("r", "s2c1", "x"))
@@ -216,7 +218,7 @@ func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 		s := asking(newSignals(), calls(`ask {"q":"a"}`))
 		end := s.running(ctx)
 		synctest.Wait()
-		cancel(ErrInterrupted)
+		cancel(signals.ErrInterrupted)
 		s.sigterm()
 		if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
@@ -297,7 +299,7 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 				if tc.took == 0 {
 					return
 				}
-				if p := s.desk.committed[1]; p.State != stateLimited {
+				if p := s.desk.committed[1]; p.State != approval.StateLimited {
 					t.Errorf("meanwhile the state is %q", p.State)
 				}
 				if got := s.tape.of(step.EventStateChanged); len(got)%2 != 0 || len(got) < 2 {
@@ -363,7 +365,7 @@ func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 		time.Sleep(time.Second)
 		c.say(answers("r.s2c2", "s2c2", "a.go"))
 		time.Sleep(time.Second)
-		if p := s.desk.last(); p.State != stateAnswer || len(p.Pending) != 1 || p.Pending[0].ID != "s2c1" {
+		if p := s.desk.last(); p.State != approval.StateAnswer || len(p.Pending) != 1 || p.Pending[0].ID != "s2c1" {
 			t.Errorf("state %q, pending %+v", p.State, p.Pending)
 		}
 		c.say(answers("r.s2c1", "s2c1", "main"))

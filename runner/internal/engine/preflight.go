@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -41,10 +42,10 @@ func (j *job) prelude(ctx context.Context, c *tool.Call) (*tool.Error, error) {
 
 // ready is the last safe point before a call.
 func (s *session) ready(ctx context.Context) error {
-	if err := s.safe(ctx); leaves(err) {
+	if err := s.safe(ctx); approval.Leaves(err) {
 		return err
 	}
-	if cause := context.Cause(ctx); leaves(cause) {
+	if cause := context.Cause(ctx); approval.Leaves(cause) {
 		return cause
 	}
 	return failure(ctx)

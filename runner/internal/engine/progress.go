@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -134,16 +135,9 @@ func (r *run) progress() task.Progress {
 		used = r.meter.Read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.board.tell(r.waitState())
-	p.Pending, p.Decided = r.pending(), r.decided()
+	p.State = r.board.tell(r.requests.State())
+	p.Pending, p.Decided = r.requests.Pending(), r.decided()
 	return p
-}
-
-// pending is what people and the operator are asked.
-func (r *run) pending() []task.Pending {
-	r.room.mu.Lock()
-	defer r.room.mu.Unlock()
-	return r.room.display()
 }
 
 // decided are the last decisions that the runner acted on.
@@ -156,12 +150,19 @@ func (r *run) decided() (all []task.Decided) {
 	return all
 }
 
+// maxType bounds the type of a decision, which may be one that nobody knows.
+const maxType = 16
+
+func decidedOf(d journal.Decision) task.Decided {
+	return task.Decided{Name: d.Name, Request: d.Request, Type: task.Cut(d.Type, maxType), Digest: d.Digest, Refused: d.Refused}
+}
+
 // started shows a call that is about to run.
 func (j *job) started(args json.RawMessage) {
 	s := j.session
 	s.board.begin(s.meter.Read().Steps, task.KindTool, s.label(j.call.Name), s.Now())
 	s.Report.Report(s.progress)
-	s.emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(args)),
+	s.Emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(args)),
 		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: args})
 }
 
@@ -183,7 +184,7 @@ func (j *job) finished(st step.Step, res tool.Result) {
 		Step: s.meter.Read().Steps, Kind: task.KindTool, Name: s.label(j.call.Name),
 		Summary: line, DurationMs: st.Duration.Milliseconds(),
 	})
-	s.emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
+	s.Emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
 		ID: j.call.ID, Name: j.call.Name, IsError: st.IsError, Summary: line, DurationMs: st.Duration.Milliseconds(),
 	})
 	s.emitStep(st)
@@ -191,7 +192,7 @@ func (j *job) finished(st step.Step, res tool.Result) {
 }
 
 func (s *session) emitStep(st step.Step) {
-	s.emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
+	s.Emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
 }
 
 // summarize is an answer in a line.

@@ -5,10 +5,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
-	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -25,9 +26,9 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 	}
 	r := newRun(Config{Now: time.Now})
 	defer r.die()
-	r.meter = meter.New(r.crew.clock, task.Limits{}, step.Meter{})
+	r.meter = meter.New(r.clock, task.Limits{}, step.Meter{})
 	var counting sync.Mutex // stands for the lock of the meter, which is held while something is counted
-	for name, lock := range map[string]*sync.Mutex{"board": &r.board.mu, "crew": &r.crew.mu, "meter": &counting} {
+	for name, lock := range map[string]*sync.Mutex{"board": &r.board.mu, "meter": &counting} {
 		lock.Lock()
 		counts := make(chan struct{})
 		if lock == &counting {
@@ -53,8 +54,37 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 			t.Errorf("it does not wait for the %s", name)
 		}
 	}
-	r.state.View(func(*state.Run) {
-		r.room.mu.Lock()
-		r.responds()
+}
+
+// While something is recorded the disk may hang, and the runner responds all the
+// same.
+func TestTheRunnerRespondsWhileItRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSignals()
+		s := governedStage(c, calls("Bash {}"), says("ok"))
+		log := &respondingLog{Memory: s.journal, responds: func() {}}
+		s.Journal = log
+		s.Watch = func(responds func()) { log.responds = responds }
+		end := s.running(t.Context())
+		synctest.Wait()
+		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
+		if out := end(); out.Reason != task.ReasonFinished || log.decisions != 1 {
+			t.Errorf("ended %s with %d decisions: %s", out.Reason, log.decisions, out.Message)
+		}
 	})
+}
+
+// A respondingLog looks whether the runner responds while it appends.
+type respondingLog struct {
+	*journal.Memory
+	responds  func()
+	decisions int
+}
+
+func (l *respondingLog) Append(rec journal.Record) error {
+	l.responds()
+	if rec.Decision != nil {
+		l.decisions++
+	}
+	return l.Memory.Append(rec)
 }

@@ -146,7 +146,7 @@ func (s *session) chargeLost(asked *journal.Intent) error {
 		m.Errors++
 		m.Usage = m.Usage.Plus(spent)
 	})
-	if err := s.record(journal.Record{Kind: journal.KindMeter}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindMeter}); err != nil {
 		return fmt.Errorf("recording a lost model call: %w", err)
 	}
 	return nil

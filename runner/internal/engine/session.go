@@ -59,8 +59,8 @@ func newSession(r *run, name string, scope step.Scope, a Actor) *session {
 
 // work takes up the session and works until it ends.
 func (s *session) work(ctx context.Context) (Outcome, error) {
-	s.crew.enter()
-	defer s.crew.leave()
+	s.activity.Enter()
+	defer s.activity.Leave()
 	if s.signals().Paused {
 		if err := s.safe(ctx); err != nil {
 			return Outcome{}, causeOf(ctx, err)
@@ -119,14 +119,14 @@ func (s *session) view() (view, error) {
 		notes:    s.noted(),
 		overflow: s.overflow,
 		squeezes: s.squeezes,
-		leaving:  s.leaving(),
+		leaving:  s.requests.Leaving(),
 		paused:   now.Paused,
 		stop:     now.Stopped,
 	}
 	v.used, v.trigger = s.crowding(v.Steps)
 	var err error
 	if s.name == "" {
-		v.messages, err = s.hear(s, now.Decisions)
+		v.messages, err = s.requests.ApplyDecisions(s, now.Decisions)
 	}
 	return v, err
 }
@@ -135,13 +135,13 @@ func (s *session) view() (view, error) {
 // added, or others stand for them.
 func (s *session) read() state.Session { return s.state.Session(s.name) }
 
-// record appends to the journal and, once it is there, to the state.
-func (s *session) record(rec journal.Record) error { return s.recordUse(rec, step.Usage{}) }
+// Record appends to the journal and, once it is there, to the state.
+func (s *session) Record(rec journal.Record) error { return s.RecordUse(rec, step.Usage{}) }
 
-// recordUse records what was used elsewhere together with what it was used for. The
+// RecordUse records what was used elsewhere together with what it was used for. The
 // account has it only once the journal does: whatever is told or recorded in
 // between, a resume neither loses nor doubles it.
-func (s *session) recordUse(rec journal.Record, used step.Usage) error {
+func (s *session) RecordUse(rec journal.Record, used step.Usage) error {
 	return s.state.Record(func() journal.Record {
 		total := s.meter.Read()
 		total.Usage = total.Usage.Plus(used)
@@ -159,7 +159,7 @@ func (s *session) recordUse(rec journal.Record, used step.Usage) error {
 // recordStep gives a step its place and records it.
 func (s *session) recordStep(st step.Step, d *journal.Decision) error {
 	st.Seq, st.Scope = s.read().Last+1, s.scope
-	if err := s.record(journal.Record{Kind: journal.KindStep, Step: &st, Decision: d}); err != nil {
+	if err := s.Record(journal.Record{Kind: journal.KindStep, Step: &st, Decision: d}); err != nil {
 		return fmt.Errorf("recording step %d: %w", st.Seq, err)
 	}
 	s.emitStep(st)
@@ -195,7 +195,7 @@ func (s *session) end(ctx context.Context, out Outcome) Outcome {
 	}
 	// Only the next attempt reads it; without it, that one begins with the same
 	// question, which is no harm.
-	_ = s.record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkEnded, Text: string(out.Reason)}})
+	_ = s.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkEnded, Text: string(out.Reason)}})
 	return out
 }
 
@@ -212,11 +212,12 @@ func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 		err = fmt.Errorf("the layers did not stop within %s", stopFor)
 	}
 	if err != nil {
-		s.emit("Stopping the layers failed: "+err.Error(), events.StateChanged{State: stateClosing})
+		s.Emit("Stopping the layers failed: "+err.Error(), events.StateChanged{State: stateClosing})
 	}
 }
 
-func (s *session) emit(message string, p events.Payload) { s.Events.Emit(s.scope, message, p) }
+// Emit tells what happens in the session.
+func (s *session) Emit(message string, p events.Payload) { s.Events.Emit(s.scope, message, p) }
 
 // lastText is the last that the model said.
 func lastText(steps []step.Step) string {

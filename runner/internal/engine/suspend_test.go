@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -34,31 +35,31 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 		state  string
 		ids    []string
 	}{
-		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, stateApproval, []string{bash}},
-		"after as long as it may hold": {[]string{"Bash {}"}, func(s *stage) { s.Hold = 10 * time.Second }, 10 * time.Second, stateApproval, []string{bash}},
-		"with a question":              {[]string{`ask {"q":"a"}`}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1"}},
-		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, stateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
+		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, approval.StateApproval, []string{bash}},
+		"after as long as it may hold": {[]string{"Bash {}"}, func(s *stage) { s.Hold = 10 * time.Second }, 10 * time.Second, approval.StateApproval, []string{bash}},
+		"with a question":              {[]string{`ask {"q":"a"}`}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1"}},
+		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
 		"with a used up limit": {
 			[]string{"Read {}"},
 			func(s *stage) { s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true },
-			2 * time.Minute, stateAnswer,
+			2 * time.Minute, approval.StateAnswer,
 			[]string{"limit-steps-1"},
 		},
 		"when the others are done": {
 			[]string{"Bash {}", "Slow {}"},
-			nil, 7 * time.Minute, stateApproval,
+			nil, 7 * time.Minute, approval.StateApproval,
 			[]string{bash},
 		},
 		"when nothing runs in the background": {
 			[]string{"Bash {}"},
 			func(s *stage) { s.Busy = busyFor(time.Hour) },
-			time.Hour, stateApproval,
+			time.Hour, approval.StateApproval,
 			[]string{bash},
 		},
-		"from the session below": {[]string{`agent {"agent":"b"}`}, nil, 2 * time.Minute, stateApproval, []string{"s2c1.s2c1" + digits}},
+		"from the session below": {[]string{`agent {"agent":"b"}`}, nil, 2 * time.Minute, approval.StateApproval, []string{"s2c1.s2c1" + digits}},
 		"not while a provider asks to wait": {
 			[]string{"Bash {}", `agent {"agent":"limited"}`},
-			nil, 32 * time.Minute, stateApproval,
+			nil, 32 * time.Minute, approval.StateApproval,
 			[]string{bash},
 		},
 	}
@@ -100,7 +101,7 @@ func (s *stage) leftAfter(t *testing.T, want time.Duration) {
 	began := time.Now()
 	out := s.run(t)
 	// What runs in the background tells nobody that it has ended.
-	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > lookAgain {
+	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > approval.LookAgain {
 		t.Fatalf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
 	}
 	last := s.desk.reported[len(s.desk.reported)-1]
@@ -127,7 +128,7 @@ func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 		s := governedStage(c, calls("Bash {}"), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(24 * time.Hour)
-		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds > 0 {
 			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
 		}
@@ -143,7 +144,7 @@ func TestADecisionPutsTheLeavingOff(t *testing.T) {
 		began := time.Now()
 		end := s.running(t.Context())
 		time.Sleep(100 * time.Second)
-		c.say(approval("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonWaiting || time.Since(began) != 220*time.Second || len(out.Progress.Pending) != 1 {
 			t.Errorf("ended %s after %s: %+v", out.Reason, time.Since(began), out.Progress.Pending)
 		}
@@ -159,8 +160,8 @@ func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			s := governedStage(c, calls("Bash {}"), says("ok"))
 			s.Durable = true
 			end := s.running(t.Context())
-			time.Sleep(defaultHold + time.Duration(off)*time.Nanosecond)
-			c.say(approval("d", requested("s2c1", "Bash", "{}"), ""))
+			time.Sleep(approval.DefaultHold + time.Duration(off)*time.Nanosecond)
+			c.say(approve("d", requested("s2c1", "Bash", "{}"), ""))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
 				next := s.again(s.Actor.Tools.(box), says("ok"))
@@ -184,7 +185,7 @@ func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
 		said task.Decision
 		want string
 	}{
-		"an approval": {"Bash {}", approval("r", id, ""), "Bash{}"},
+		"an approval": {"Bash {}", approve("r", id, ""), "Bash{}"},
 		"a denial":    {"Bash {}", deny("r", id, "no"), "Denied by ann: no"},
 		"an answer":   {`ask {"q":"a"}`, answers("r.s2c1", "s2c1", "main"), "ann says main"},
 	}
@@ -306,7 +307,7 @@ func TestAMessageApprovesNothing(t *testing.T) {
 		c.say(deny("d", id, ""))
 		want := []task.Decided{
 			{Name: "m"},
-			{Name: "o", Request: id, Refused: fmt.Sprintf(refusedCall, id)},
+			{Name: "o", Request: id, Refused: fmt.Sprintf(approval.RefusedCall, id)},
 			{Name: "d", Request: id, Digest: digest.Call("Bash", json.RawMessage(`{"at":0}`))},
 			{Name: "n"},
 		}

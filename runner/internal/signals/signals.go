@@ -5,10 +5,18 @@ package signals
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// The causes with which contexts are cancelled. What waits when the Run is stopped
+// gives up: an answer that nobody will use is not waited for.
+var (
+	ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
+	ErrStopped     = errors.New("the Run was asked to stop")
 )
 
 // Signals are all that was said until now.

@@ -1,4 +1,4 @@
-package engine
+package approval
 
 import (
 	"cmp"
@@ -11,32 +11,35 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxRefused bounds why, in bytes, as the status does.
-const maxRefused = 128
+// MaxRefused bounds why, in bytes, as the status does.
+const MaxRefused = 128
+
+// maxValue bounds an answer, in bytes.
+const maxValue = 256 << 10
 
 // Why the runner does not act on a decision.
 const (
-	refusedLate    = "no Decision was made in time"
-	refusedUnknown = "nothing waits for %q any more; see status.progress.pending"
-	refusedNone    = "nothing is asked"
-	refusedMany    = "several things are asked; name one of them as its request"
-	refusedKind    = "%s is a %s, not for type %s"
-	refusedCall    = "%s wants Approve or Deny"
-	refusedDigest  = "it approves another call: its digest is not the digest of the request"
-	refusedMisfit  = "the answer does not fit: %s"
-	refusedLittle  = "it grants no %s"
-	refusedType    = "this runner knows no decision of the type %q"
+	RefusedLate    = "no Decision was made in time"
+	RefusedUnknown = "nothing waits for %q any more; see status.progress.pending"
+	RefusedNone    = "nothing is asked"
+	RefusedMany    = "several things are asked; name one of them as its request"
+	RefusedKind    = "%s is a %s, not for type %s"
+	RefusedCall    = "%s wants Approve or Deny"
+	RefusedDigest  = "it approves another call: its digest is not the digest of the request"
+	RefusedMisfit  = "the answer does not fit: %s"
+	RefusedLittle  = "it grants no %s"
+	RefusedType    = "this runner knows no decision of the type %q"
 )
 
-// hear acts on those decisions that it has not acted on yet, and returns what
+// ApplyDecisions acts on those decisions that it has not acted on yet, and returns what
 // they said to the agent. It is called wherever somebody waits, and by the
 // Run's own session before each turn.
-func (r *run) hear(by *session, said []task.Decision) ([]task.Decision, error) {
-	if len(said) == 0 || !r.CanAsk {
+func (r *Requests) ApplyDecisions(by Session, said []task.Decision) ([]task.Decision, error) {
+	if len(said) == 0 || !r.config.CanAsk {
 		return nil, nil
 	}
-	r.room.mu.Lock()
-	defer r.room.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.left.Load() != nil {
 		return nil, nil // the next attempt hears it
 	}
@@ -73,47 +76,47 @@ func urgency(d task.Decision) int {
 	return 0
 }
 
-func (r *run) acted(decision string) (acted bool) {
-	r.state.View(func(now *state.Run) { acted = now.Acted(decision) })
+func (r *Requests) acted(decision string) (acted bool) {
+	r.config.State.View(func(now *state.Run) { acted = now.Acted(decision) })
 	return acted
 }
 
 // match is the request that a decision answers, or why it answers none. With
 // neither it is left for later.
-func (r *run) match(d task.Decision) (*request, string) {
+func (r *Requests) match(d task.Decision) (*Request, string) {
 	switch d.Type {
 	case task.DecisionMessage:
 		return r.addressee(d)
 	case task.DecisionAnswer, task.DecisionGrant, task.DecisionApprove, task.DecisionDeny:
 	default:
-		return nil, fmt.Sprintf(refusedType, d.Type)
+		return nil, fmt.Sprintf(RefusedType, d.Type)
 	}
 	if d.Request == "" {
-		q, refused := r.room.meant(d)
+		q, refused := r.open.meant(d)
 		if q == nil {
 			return nil, refused
 		}
 		return q.fits(d)
 	}
-	if q := r.room.find(d.Request); q != nil {
+	if q := r.open.find(d.Request); q != nil {
 		return q.fits(d)
 	}
 	if r.due(d.Request) {
 		return nil, "" // it is about to be asked
 	}
-	return nil, fmt.Sprintf(refusedUnknown, d.Request)
+	return nil, fmt.Sprintf(RefusedUnknown, d.Request)
 }
 
 // addressee is the question that a message answers: that of a Run that only
 // waits, unless there are several. Nobody approves anything with a message.
-func (r *run) addressee(d task.Decision) (*request, string) {
-	if q := r.room.find(d.Request); q != nil && q.Kind == task.PendingApproval {
+func (r *Requests) addressee(d task.Decision) (*Request, string) {
+	if q := r.open.find(d.Request); q != nil && q.Kind == task.PendingApproval {
 		return q.fits(d)
 	}
-	if !r.crew.idle() {
+	if !r.activity.idle() {
 		return nil, ""
 	}
-	q, _ := r.room.only(task.PendingQuestion)
+	q, _ := r.open.only(task.PendingQuestion)
 	if q != nil && q.wrong(d.Value) != nil {
 		return nil, "" // said to the agent, it may help all the same
 	}
@@ -122,11 +125,11 @@ func (r *run) addressee(d task.Decision) (*request, string) {
 
 // due says whether a request may yet come: of a call that is not answered, or
 // of a limit that is reached.
-func (r *run) due(request string) (due bool) {
-	if g := r.meter.Reached(); g != nil && g.Extensible() && g.Request() == request {
+func (r *Requests) due(request string) (due bool) {
+	if l := r.config.Reached(); l != nil && l.Extensible() && l.Request() == request {
 		return true
 	}
-	r.state.View(func(now *state.Run) { due = now.Waits(cmp.Or(now.CallOf(request), callOf(request))) })
+	r.config.State.View(func(now *state.Run) { due = now.Waits(cmp.Or(now.CallOf(request), CallOf(request))) })
 	return due
 }
 
@@ -141,9 +144,16 @@ func kindOf(d task.Decision) string {
 	return task.PendingQuestion
 }
 
+// openRequests are those that something waits for, oldest first.
+type openRequests struct{ all []*Request }
+
+func (o *openRequests) close(q *Request) {
+	o.all = slices.DeleteFunc(o.all, func(other *Request) bool { return other == q })
+}
+
 // find is the request of an id; nil: it is not open.
-func (m *room) find(id string) *request {
-	for _, q := range m.open {
+func (o *openRequests) find(id string) *Request {
+	for _, q := range o.all {
 		if q.ID == id {
 			return q
 		}
@@ -153,54 +163,54 @@ func (m *room) find(id string) *request {
 
 // meant is what a decision is about that names no request: the call of its
 // digest, the one that waits longest, or the only request of its kind.
-func (m *room) meant(d task.Decision) (*request, string) {
-	for _, q := range m.open {
+func (o *openRequests) meant(d task.Decision) (*Request, string) {
+	for _, q := range o.all {
 		if q.Kind == task.PendingApproval && kindOf(d) == q.Kind && q.Digest == d.Digest {
 			return q, ""
 		}
 	}
-	return m.only(kindOf(d))
+	return o.only(kindOf(d))
 }
 
 // only is the one request of a kind.
-func (m *room) only(kind string) (*request, string) {
-	var found *request
-	for _, q := range m.open {
+func (o *openRequests) only(kind string) (*Request, string) {
+	var found *Request
+	for _, q := range o.all {
 		switch {
 		case q.Kind != kind:
 		case found != nil:
-			return nil, refusedMany
+			return nil, RefusedMany
 		default:
 			found = q
 		}
 	}
 	if found == nil {
-		return nil, refusedNone
+		return nil, RefusedNone
 	}
 	return found, ""
 }
 
 // fits is the request, if the decision is one about it.
-func (q *request) fits(d task.Decision) (*request, string) {
+func (q *Request) fits(d task.Decision) (*Request, string) {
 	switch {
 	case kindOf(d) != q.Kind && q.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
-		return nil, fmt.Sprintf(refusedCall, q.ID)
+		return nil, fmt.Sprintf(RefusedCall, q.ID)
 	case kindOf(d) != q.Kind:
-		return nil, fmt.Sprintf(refusedKind, q.ID, q.Kind, d.Type)
+		return nil, fmt.Sprintf(RefusedKind, q.ID, q.Kind, d.Type)
 	case q.Kind == task.PendingApproval && !q.isNamedBy(d):
-		return nil, refusedDigest
-	case q.limit != nil && q.limit.Granted(d) <= 0:
-		return nil, fmt.Sprintf(refusedLittle, q.limit.Name)
+		return nil, RefusedDigest
+	case q.Limit != nil && q.Limit.Granted(d) <= 0:
+		return nil, fmt.Sprintf(RefusedLittle, q.Limit.Name)
 	}
 	if err := q.wrong(d.Value); q.Kind == task.PendingQuestion && err != nil {
-		return nil, fmt.Sprintf(refusedMisfit, err)
+		return nil, fmt.Sprintf(RefusedMisfit, err)
 	}
 	return q, ""
 }
 
 // isNamedBy reports whether a decision on a call is about the call as it would be
 // made. An approval says so by the digest, or by an id that ends in it.
-func (q *request) isNamedBy(d task.Decision) bool {
+func (q *Request) isNamedBy(d task.Decision) bool {
 	if d.Digest != "" {
 		return d.Digest == q.Digest
 	}
@@ -208,72 +218,72 @@ func (q *request) isNamedBy(d task.Decision) bool {
 }
 
 // wrong is what is wrong with an answer; nil: nothing.
-func (q *request) wrong(answer string) error {
+func (q *Request) wrong(answer string) error {
 	switch {
-	case q.misfit == nil:
+	case q.Check == nil:
 		return nil
-	case len(answer) > maxResult:
-		return fmt.Errorf("it has %d bytes; at most %d are read", len(answer), maxResult)
+	case len(answer) > maxValue:
+		return fmt.Errorf("it has %d bytes; at most %d are read", len(answer), maxValue)
 	}
-	return q.misfit(answer)
+	return q.Check(answer)
 }
 
 // decide records a decision and then acts on it.
-func (r *run) decide(q *request, d task.Decision) error {
+func (r *Requests) decide(q *Request, d task.Decision) error {
 	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: q.ID, Type: d.Type}
 	switch {
-	case q.limit != nil:
+	case q.Limit != nil:
 		said.Steps, said.Tokens, said.CostMicroUSD = max(d.Steps, 0), max(d.Tokens, 0), max(d.CostMicroUSD, 0)
 	case q.Kind == task.PendingApproval:
-		said.Digest, said.Source, said.Reason = q.Digest, q.source, r.Redact.String(task.Cut(d.Reason, task.MaxMessage))
-		if !q.once {
+		said.Digest, said.Source, said.Reason = q.Digest, q.Source, r.config.Redact.String(task.Cut(d.Reason, task.MaxMessage))
+		if !q.Once {
 			said.Scope = r.field(d.Scope)
 		}
-	case q.misfit != nil:
-		said.Value = string(r.Redact.JSON([]byte(d.Value)))
+	case q.Check != nil:
+		said.Value = string(r.config.Redact.JSON([]byte(d.Value)))
 	default:
-		said.Value = r.Redact.String(task.Cut(d.Value, maxResult))
+		said.Value = r.config.Redact.String(task.Cut(d.Value, maxValue))
 	}
-	if err := q.session.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
+	if err := q.Session.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}
-	if q.limit != nil {
-		r.grant(said)
+	if q.Limit != nil {
+		r.config.Grant(said)
 	}
-	q.said = said
-	r.crew.hears()
-	r.room.close(q)
+	q.decision = said
+	r.activity.noteDecision()
+	r.open.close(q)
 	close(q.done)
 	if said.Type == task.DecisionApprove && said.Scope == task.ScopeRun {
-		r.room.release(q.source)
+		r.open.release(q.Source)
 	}
-	r.showDecided(q.session, said)
+	r.ShowDecided(q.Session, said)
 	return nil
 }
 
 // release ends all requests that one rule wants: people approved for the rest of
 // the Run what it asks about. Who waited for one asks the policy again.
-func (m *room) release(from journal.Source) {
-	for _, q := range slices.Clone(m.open) {
-		if q.Kind == task.PendingApproval && q.source == from && !q.once {
-			m.close(q)
+func (o *openRequests) release(from journal.Source) {
+	for _, q := range slices.Clone(o.all) {
+		if q.Kind == task.PendingApproval && q.Source == from && !q.Once {
+			o.close(q)
 			close(q.done)
 		}
 	}
 }
 
-// maxField bounds a field of a decision: what the API lets through.
-const maxField = 512
+// MaxField bounds a field of a decision: what the API lets through.
+const MaxField = 512
 
 // field is a field of a decision as it is recorded: without secrets, bounded.
-func (r *run) field(text string) string { return task.Cut(r.Redact.String(text), maxField) }
+func (r *Requests) field(text string) string { return task.Cut(r.config.Redact.String(text), MaxField) }
 
 // refuse records that nothing comes of a decision.
-func (r *run) refuse(by *session, d task.Decision, why string) error {
-	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: r.field(d.Request), Type: r.field(d.Type), Refused: task.Cut(why, maxRefused)}
-	if err := by.record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
+func (r *Requests) refuse(by Session, d task.Decision, why string) error {
+	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: r.field(d.Request), Type: r.field(d.Type), Refused: task.Cut(why, MaxRefused)}
+	if err := by.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}
-	r.showDecided(by, said)
+	r.ShowDecided(by, said)
 	return nil
 }

@@ -1,4 +1,4 @@
-package engine
+package approval
 
 import "github.com/deckhand-dev/deckhand/runner/task"
 
@@ -6,24 +6,24 @@ import "github.com/deckhand-dev/deckhand/runner/task"
 // people are asked beside them.
 const maxChildren = task.MaxPending - 2
 
-// A display is the room that a report has for requests.
+// A display is the space that a report has for requests.
 type display struct{ shown, size, children, childSize int }
 
-// display are the requests that a report has room for, oldest first. What was
+// display are the requests that a report has space for, oldest first. What was
 // shown stays until it is over: somebody is deciding, or a child Run is under way.
 // Of the others people's come first, then those for child Runs, each in the order
 // in which they were asked.
-func (m *room) display() []task.Pending {
+func (o *openRequests) display() []task.Pending {
 	var d display
-	for _, q := range m.open {
+	for _, q := range o.all {
 		if q.shown {
 			d.put(q)
 		}
 	}
-	d.fill(m.open, func(q *request) bool { return q.Kind != task.PendingDelegation })
-	d.fill(m.open, func(q *request) bool { return q.Kind == task.PendingDelegation })
+	d.fill(o.all, func(q *Request) bool { return q.Kind != task.PendingDelegation })
+	d.fill(o.all, func(q *Request) bool { return q.Kind == task.PendingDelegation })
 	var all []task.Pending
-	for _, q := range m.open {
+	for _, q := range o.all {
 		if q.shown {
 			all = append(all, q.Pending)
 		}
@@ -33,7 +33,7 @@ func (m *room) display() []task.Pending {
 
 // fill shows what is not shown yet, one after the other, until the next does not
 // fit: a small one does not overtake a large one.
-func (d *display) fill(open []*request, of func(*request) bool) {
+func (d *display) fill(open []*Request, of func(*Request) bool) {
 	for _, q := range open {
 		if q.shown || !of(q) {
 			continue
@@ -46,7 +46,7 @@ func (d *display) fill(open []*request, of func(*request) bool) {
 	}
 }
 
-func (d *display) put(q *request) {
+func (d *display) put(q *Request) {
 	d.shown++
 	d.size += q.Size()
 	if q.Kind == task.PendingDelegation {
@@ -55,9 +55,9 @@ func (d *display) put(q *request) {
 	}
 }
 
-// fits says whether there is room for one more. The first always fits; those for
+// fits says whether there is space for one more. The first always fits; those for
 // child Runs have a share of it.
-func (d *display) fits(q *request) bool {
+func (d *display) fits(q *Request) bool {
 	if q.Kind == task.PendingDelegation && d.children > 0 && (d.children == maxChildren || d.childSize+q.Size() > task.MaxDelegated) {
 		return false
 	}

@@ -1,0 +1,172 @@
+package approval
+
+import (
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+)
+
+// A WaitReason is what a branch of the work may wait for.
+type WaitReason int
+
+// The reasons.
+const (
+	ForAnswer   WaitReason = iota // of a person
+	ForApproval                   // by a person
+	ForGrant                      // by a person
+	ForPause                      // to be over, which is a person's to say
+	ForChild                      // to end, which is a Run of its own
+	ForProvider                   // that asked to wait
+	waitReasons
+)
+
+// Activity counts the branches of the work that work or wait: sessions, and the
+// calls of their turns. It knows whether all of them wait, and makes the clock stand
+// still while all of them wait for people or child Runs.
+type Activity struct {
+	clock *meter.Clock
+	now   func() time.Time
+
+	mu      sync.Mutex
+	working int
+	waiting [waitReasons]int
+	resting bool      // all wait
+	since   time.Time // that is so, or not
+	decided time.Time // when a person decided last, or a child Run ended
+	// news is closed when that changes.
+	news chan struct{}
+}
+
+// Steady is how long all must wait before that counts: where one branch goes
+// over to another nobody works for a moment.
+const Steady = 200 * time.Millisecond
+
+// NewActivity returns one in which nothing works yet.
+func NewActivity(clock *meter.Clock, now func() time.Time) *Activity {
+	return &Activity{clock: clock, now: now, news: make(chan struct{})}
+}
+
+// Enter says that one more branch works.
+func (a *Activity) Enter() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.working++
+	a.settle()
+}
+
+// Leave ends what Enter began.
+func (a *Activity) Leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.working--
+	a.settle()
+}
+
+// wait says that a branch does nothing but wait, until it is back.
+func (a *Activity) wait(e WaitReason) (back func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.working--
+	a.waiting[e]++
+	a.settle()
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.working++
+		a.waiting[e]--
+		a.settle()
+	}
+}
+
+// settle makes the clock, and those who wait for news, see how things stand.
+func (a *Activity) settle() {
+	others := a.waiting[ForAnswer] + a.waiting[ForApproval] + a.waiting[ForGrant] + a.waiting[ForPause] + a.waiting[ForChild]
+	if a.working == 0 && others > 0 && a.waiting[ForProvider] == 0 {
+		a.clock.Stop()
+	} else {
+		a.clock.Start()
+	}
+	if resting := a.working == 0 && others+a.waiting[ForProvider] > 0; resting != a.resting {
+		a.resting, a.since = resting, a.now()
+		close(a.news)
+		a.news = make(chan struct{})
+	}
+}
+
+// idle says whether every branch waits, and has for a while.
+func (a *Activity) idle() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.resting && a.now().Sub(a.since) >= Steady
+}
+
+// still is for how long every branch has waited for people or child Runs, and
+// nothing came of any; false: not all of them do.
+func (a *Activity) still() (time.Duration, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.resting || a.waiting[ForProvider] > 0 {
+		return 0, false
+	}
+	since := a.since
+	if a.decided.After(since) {
+		since = a.decided
+	}
+	return a.now().Sub(since), true
+}
+
+// noteDecision notes that a person has decided something, or that a child Run ended.
+func (a *Activity) noteDecision() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decided = a.now()
+}
+
+// Busy says whether any branch works.
+func (a *Activity) Busy() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.working > 0
+}
+
+// change returns what is closed when all begin to wait, or one goes on.
+func (a *Activity) change() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.news
+}
+
+// state is what the work as a whole waits for, in the words of the status;
+// empty while some of it goes on.
+func (a *Activity) state() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.working > 0:
+		return ""
+	case a.waiting[ForPause] > 0:
+		return StatePaused
+	case a.waiting[ForApproval] > 0:
+		return StateApproval
+	case a.waiting[ForAnswer] > 0:
+		return StateAnswer
+	case a.waiting[ForGrant] > 0:
+		return StateGrant
+	case a.waiting[ForProvider] > 0:
+		return StateLimited
+	case a.waiting[ForChild] > 0:
+		return StateChild
+	}
+	return ""
+}
+
+// States of the Run, in its status.
+const (
+	StateAnswer   = "AwaitingAnswer"
+	StateGrant    = "AwaitingAnswer" // an approval is of a call
+	StateApproval = "AwaitingApproval"
+	StateLimited  = "RateLimited"
+	StateChild    = "AwaitingChild"
+	StatePaused   = "Paused"
+)

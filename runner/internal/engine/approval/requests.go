@@ -1,0 +1,231 @@
+// Package approval asks people, and the operator for child Runs, and waits for
+// what comes of it.
+//
+// A Request is shown in the Run's status for as long as something waits for it
+// (requests.go, display.go). What approvers decide is matched with the requests
+// (decisions.go), and so are the ends of child Runs (childruns.go). There is one
+// loop that waits (wait.go). Activity knows when all of the work waits; a runner
+// whose journal outlives it leaves then (suspend.go), and the next attempt asks the
+// same.
+package approval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// defaultWait bounds one wait for a person where the task says nothing else.
+const defaultWait = 7 * 24 * time.Hour
+
+// A Session is what asks: where its records and its events go.
+type Session interface {
+	// Record appends to the journal.
+	Record(rec journal.Record) error
+	// RecordUse appends to the journal, together with what was used elsewhere.
+	RecordUse(rec journal.Record, used step.Usage) error
+	Emit(message string, p events.Payload)
+}
+
+// Config is what the requests of a Run need.
+type Config struct {
+	Signals  signals.Source
+	State    *state.Store
+	Activity *Activity
+	Redact   *redact.Redactor
+	Now      func() time.Time
+	// CanAsk says that there are approvers, CanStartRuns that an operator creates
+	// child Runs.
+	CanAsk, CanStartRuns bool
+	// MaxWait is for how long a request waits for a Decision; 0: seven days.
+	MaxWait time.Duration
+	// Durable says that another runner resumes the work: this one leaves once
+	// everything has waited for as long as Hold; 0: two minutes.
+	Durable bool
+	Hold    time.Duration
+	// Busy says that something still runs that would end with the runner; nil:
+	// nothing does.
+	Busy func() bool
+
+	// Reached is the first limit of the Run that is used up; nil: none is.
+	Reached func() *meter.Limit
+	// Grant raises the limits of the Run.
+	Grant func(d journal.Decision)
+	// Report has the status updated soon, ReportNow at once; neither waits for it.
+	// ReportedState is what the Run waits for as it was reported last.
+	Report, ReportNow func()
+	ReportedState     func() string
+}
+
+// Requests are what people, and the operator, are asked, and who waits for it.
+type Requests struct {
+	config   Config
+	activity *Activity
+	// left is why the runner leaves, if it does; gone is closed then.
+	left atomic.Pointer[suspension]
+	gone chan struct{}
+
+	mu   sync.Mutex // held while a decision is recorded
+	open openRequests
+}
+
+// New returns the requests of a Run that asks nothing yet.
+func New(c Config) *Requests {
+	c.Hold = cmp.Or(c.Hold, DefaultHold)
+	c.MaxWait = cmp.Or(c.MaxWait, defaultWait)
+	return &Requests{config: c, activity: c.Activity, gone: make(chan struct{})}
+}
+
+// A Request is something that a person, or the operator, is asked, and what came
+// of it.
+type Request struct {
+	task.Pending
+	Session Session      // whose state tells of it
+	Limit   *meter.Limit // that is used up
+	Reason  WaitReason
+	Since   time.Time
+	// Of the approval of a call: what wants it, its arguments in whole, and whether
+	// it is good for this call alone.
+	Source   journal.Source
+	FullArgs string
+	Once     bool
+	// Check says what is wrong with an answer; nil: any will do.
+	Check func(string) error
+
+	waiters  int
+	shown    bool          // a report has shown it
+	done     chan struct{} // closed once it is decided
+	decision journal.Decision
+	expired  bool // no Decision was made in time
+}
+
+// Await asks a person and waits for what they decide; false when nobody did in
+// time, or nobody can. Of a request for a child Run it only waits for its end.
+func (r *Requests) Await(ctx context.Context, q *Request) (journal.Decision, bool, error) {
+	if !r.config.CanAsk && q.Kind != task.PendingDelegation {
+		return journal.Decision{}, false, nil
+	}
+	by := q.Session
+	q, expires := r.post(q)
+	defer r.drop(q)
+	w := Wait{Reason: q.Reason, Done: q.done, Until: func(now signals.Signals) (bool, error) { return false, r.untilDecided(by, now) }}
+	if !expires.IsZero() {
+		late := time.NewTimer(expires.Sub(r.config.Now()))
+		defer late.Stop()
+		w.Late, w.Expire = late.C, func() { r.expire(q) }
+	}
+	if err := r.Wait(ctx, w); err != nil {
+		return journal.Decision{}, false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return q.decision, !q.expired, nil
+}
+
+// post shows a request, or finds it where another branch already asks the same.
+func (r *Requests) post(q *Request) (*Request, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q.Since.IsZero() {
+		q.Since = r.config.Now()
+	}
+	if other := r.open.find(q.ID); other != nil {
+		other.waiters++
+		return other, r.expiry(other)
+	}
+	q.waiters, q.done = 1, make(chan struct{})
+	expires := r.expiry(q)
+	q.AskedAt = q.Since.UTC().Format(time.RFC3339)
+	if !expires.IsZero() {
+		q.ExpiresAt = expires.UTC().Format(time.RFC3339)
+	}
+	r.open.all = append(r.open.all, q)
+	slices.SortStableFunc(r.open.all, func(a, b *Request) int {
+		callA, callB := CallOf(a.ID), CallOf(b.ID)
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(len(callA), len(callB)), cmp.Compare(callA, callB),
+			cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
+	q.announce()
+	return q, expires
+}
+
+// expiry is until when a request waits; zero: for as long as it takes, as one for
+// a child Run does.
+func (r *Requests) expiry(q *Request) time.Time {
+	if q.Kind == task.PendingDelegation {
+		return time.Time{}
+	}
+	return q.Since.Add(r.config.MaxWait)
+}
+
+// announce tells of a request as events do: whole.
+func (q *Request) announce() {
+	if q.Kind == task.PendingDelegation {
+		q.Session.Emit("A child Run of Agent "+q.Agent+" is asked for: "+task.Cut(redact.Printable(q.Args), task.MaxSummary),
+			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
+		return
+	}
+	p := events.Pending(q.Pending)
+	if q.Kind == task.PendingApproval {
+		p.Args, p.ArgsTruncated = q.FullArgs, false
+	}
+	q.Session.Emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), p)
+}
+
+// drop takes away a request that nobody waits for any more. When the runner
+// leaves, people are still asked.
+func (r *Requests) drop(q *Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q.waiters--; q.waiters == 0 && r.left.Load() == nil {
+		r.open.close(q)
+	}
+}
+
+// expire gives a request up, unless it was decided at the last moment.
+func (r *Requests) expire(q *Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-q.done:
+		return
+	default:
+	}
+	if q.expired {
+		return
+	}
+	q.expired = true
+	r.open.close(q)
+	q.Session.Emit("No Decision was made in time", events.Decided{Request: q.ID, Refused: RefusedLate})
+}
+
+// Pending is what people and the operator are asked, as the status shows it.
+func (r *Requests) Pending() []task.Pending {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open.display()
+}
+
+// ShowDecided tells what became of a decision.
+func (r *Requests) ShowDecided(by Session, d journal.Decision) {
+	message := fmt.Sprintf("%s by %s: %s", d.Type, d.By, d.Name)
+	if d.Refused != "" {
+		message = "Refused: " + d.Name + ": " + d.Refused
+	}
+	by.Emit(message, events.Decided{Name: d.Name, Request: d.Request, Refused: d.Refused, Type: d.Type, By: d.By})
+	r.config.ReportNow()
+}

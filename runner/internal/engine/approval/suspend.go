@@ -1,0 +1,134 @@
+package approval
+
+import (
+	"errors"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// DefaultHold is for how long everything waits for people or child Runs before
+	// the runner leaves.
+	DefaultHold = 2 * time.Minute
+	// LookAgain is how often a runner that could leave looks whether it may.
+	LookAgain = 10 * time.Second
+)
+
+// Why a runner leaves while the work is to go on.
+var (
+	errWaiting = task.End(task.ReasonWaiting, "Waiting for a Decision or a child Run; another attempt resumes the work then")
+	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work continues from here when it is Running")
+)
+
+// A suspension is that the runner leaves, for good.
+type suspension struct {
+	end   *task.EndError
+	state string // what the status shows of it
+}
+
+// Leaves says whether an error only says that the runner leaves: what is open
+// stays open for whoever takes up the work.
+func Leaves(err error) bool {
+	end, ok := errors.AsType[*task.EndError](err)
+	return ok && (end == signals.ErrInterrupted || end == errWaiting || end == errPaused)
+}
+
+// EndOf is why a session ended that is to go on later; nil: it ended.
+func EndOf(r task.Reason) *task.EndError {
+	for _, end := range []*task.EndError{signals.ErrInterrupted, errWaiting, errPaused} {
+		if end.Reason == r {
+			return end
+		}
+	}
+	return nil
+}
+
+// Leaving is why nothing new may begin, the work being left to the next attempt;
+// nil: it goes on.
+func (r *Requests) Leaving() *task.EndError {
+	if d := r.left.Load(); d != nil {
+		return d.end
+	}
+	switch now, _ := r.config.Signals.Current(); {
+	case now.Interrupted:
+		return signals.ErrInterrupted
+	case r.config.Durable && now.Paused:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.suspend(suspension{errPaused, StatePaused})
+	}
+	return nil
+}
+
+// suspend has the runner leave, unless it does already. The lock is held: what
+// people decide from now on is for the next attempt to hear.
+func (r *Requests) suspend(d suspension) *task.EndError {
+	if r.left.CompareAndSwap(nil, &d) {
+		close(r.gone)
+	}
+	return r.left.Load().end
+}
+
+// trySuspend has the runner leave where everything has waited for people or child
+// Runs for long enough, no command runs in the background, and nobody has said
+// anything new, which closes changed. Else it returns when to look again.
+func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
+	busy := r.config.Busy != nil && r.config.Busy()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-changed:
+		return LookAgain
+	default:
+	}
+	still, all := r.activity.still()
+	switch {
+	case !all:
+		return r.config.Hold
+	case still < r.config.Hold:
+		return r.config.Hold - still
+	case busy:
+		return LookAgain
+	}
+	_ = r.suspend(suspension{errWaiting, r.open.state(r.activity.state())})
+	return 0
+}
+
+// State is what the Run waits for, in the words of the status; empty while some
+// of it works.
+func (r *Requests) State() string {
+	d, waits := r.left.Load(), r.activity.state()
+	switch {
+	case d != nil && (d.end == errWaiting || !r.activity.Busy()):
+		return d.state
+	case waits != "" && r.paused():
+		return StatePaused
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open.state(waits)
+}
+
+// state is what people are waited for with: what they were asked first decides.
+func (o *openRequests) state(waits string) string {
+	if waits != StateAnswer && waits != StateApproval {
+		return waits
+	}
+	for _, q := range o.all {
+		switch q.Kind {
+		case task.PendingDelegation: // nobody is asked
+		case task.PendingApproval:
+			return StateApproval
+		default:
+			return StateAnswer
+		}
+	}
+	return waits
+}
+
+func (r *Requests) paused() bool {
+	now, _ := r.config.Signals.Current()
+	return now.Paused
+}

@@ -1,0 +1,115 @@
+package approval
+
+import (
+	"context"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+)
+
+// A Wait is what one branch of the work waits for: that Done is closed, that
+// Until says so, or that Late rings, whichever is first.
+type Wait struct {
+	Reason WaitReason
+	// Until is asked at first and whenever something has changed. An error ends the
+	// wait.
+	Until func(now signals.Signals) (over bool, err error)
+	// Done may be nil, and Late, on which Expire is called.
+	Done   <-chan struct{}
+	Late   <-chan time.Time
+	Expire func()
+}
+
+// Wait waits. Meanwhile the status shows what the Run waits for, and the runner
+// leaves where everything waits for long enough. An error is that of Until, or why
+// the context ended.
+func (r *Requests) Wait(ctx context.Context, w Wait) error {
+	back := r.activity.wait(w.Reason)
+	defer func() { back(); r.config.Report() }()
+	now, _ := r.config.Signals.Current()
+	v := waiter{requests: r, wait: w, settled: time.NewTimer(Steady), away: time.NewTimer(r.config.Hold), paused: now.Paused}
+	defer v.settled.Stop()
+	defer v.away.Stop()
+	if !r.config.Durable {
+		v.away.Stop()
+	}
+	r.config.ReportNow()
+	for {
+		if over, err := v.look(ctx); over || err != nil {
+			return err
+		}
+	}
+}
+
+// A waiter is a wait under way.
+type waiter struct {
+	requests *Requests
+	wait     Wait
+	// settled rings when all have waited for a moment, away when the runner might
+	// leave.
+	settled, away *time.Timer
+	paused        bool // what the status shows
+}
+
+// look says whether the wait is over, or returns once that may have changed.
+func (v *waiter) look(ctx context.Context) (over bool, err error) {
+	r := v.requests
+	now, changed := r.config.Signals.Current()
+	change := r.activity.change() // asked for before Until looks
+	if over, err := v.wait.Until(now); over || err != nil {
+		return over, err
+	}
+	if now.Paused != v.paused {
+		v.paused = now.Paused
+		r.showState()
+	}
+	select {
+	case <-v.wait.Done:
+		return true, nil
+	case <-v.wait.Late:
+		if v.wait.Expire != nil {
+			v.wait.Expire()
+		}
+		return true, nil
+	case <-change:
+		v.settled.Reset(Steady)
+		if r.config.Durable {
+			v.away.Reset(r.config.Hold)
+		}
+	case <-v.settled.C:
+		r.showState()
+	case <-v.away.C:
+		v.away.Reset(r.trySuspend(changed))
+	case <-changed:
+	case <-r.gone:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
+// untilDecided acts on what approvers decided and on how child Runs ended, and
+// returns why a request is not waited for any more.
+func (r *Requests) untilDecided(by Session, now signals.Signals) error {
+	if _, err := r.ApplyDecisions(by, now.Decisions); err != nil {
+		return err
+	}
+	if err := r.applyChildResults(now.Children); err != nil {
+		return err
+	}
+	if now.Stopped {
+		return signals.ErrStopped
+	}
+	if left := r.Leaving(); left != nil {
+		return left
+	}
+	return nil
+}
+
+// showState has the operator know at once what the Run waits for, where that is
+// another than it was told last.
+func (r *Requests) showState() {
+	if r.State() != r.config.ReportedState() {
+		r.config.ReportNow()
+	}
+}

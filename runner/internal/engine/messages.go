@@ -1,0 +1,22 @@
+package engine
+
+import (
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// listen tells the model what people said to it, each with the decision that it
+// came in: one record, so that it is said once, whatever happens.
+func (s *session) listen(messages []task.Decision) error {
+	for _, d := range messages {
+		st := s.said(task.Cut(d.Value, maxResult), step.NoteMessage)
+		said := journal.Decision{Name: d.Name, By: task.Cut(s.Redact.String(d.By), approval.MaxField), Type: d.Type}
+		if err := s.recordStep(st, &said); err != nil {
+			return err
+		}
+		s.requests.ShowDecided(s, said)
+	}
+	return nil
+}
