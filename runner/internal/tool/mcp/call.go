@@ -128,7 +128,7 @@ func classify(ctx context.Context, cs *session, err error) outcome {
 		return refused
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return unsent
-	case told(err) != nil:
+	case serverError(err) != nil:
 		return refused
 	case cs.guard.over(), errors.Is(err, mcp.ErrConnectionClosed), isEOF(err):
 		return lost
@@ -136,9 +136,9 @@ func classify(ctx context.Context, cs *session, err error) outcome {
 	return unclear
 }
 
-// told is what a server answered in the place of a result; nil: it did not. The
+// serverError returns what a server answered in place of a result; nil: it did not. The
 // library says in the same form that it could not send a message.
-func told(err error) *jsonrpc.Error {
+func serverError(err error) *jsonrpc.Error {
 	var answer *jsonrpc.Error
 	if !errors.As(err, &answer) || answer.Code == rejected.Code && answer.Message == rejected.Message {
 		return nil
@@ -170,7 +170,7 @@ func (s *Server) checkAlive(cs *session) {
 	ctx, cancel := context.WithTimeout(s.life, pingTimeout)
 	defer cancel()
 	err := safely(func() error { return cs.client.Ping(ctx, nil) })
-	if err != nil && told(err) == nil && s.life.Err() == nil {
+	if err != nil && serverError(err) == nil && s.life.Err() == nil {
 		s.drop(cs)
 	}
 }

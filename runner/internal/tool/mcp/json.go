@@ -76,7 +76,7 @@ func elements(text []byte) ([]json.RawMessage, error) {
 
 // progressLine is what people are shown of progress.
 func progressLine(message string, done, total float64) string {
-	text := line(message, maxTold)
+	text := line(message, maxQuote)
 	switch {
 	case total > 0:
 		text = fmt.Sprintf("%s (%g/%g)", text, done, total)

@@ -49,7 +49,7 @@ const (
 	maxCatalog     = 8 << 20   // bytes of all schemas and descriptions
 	maxDescription = 4 << 10   // bytes of a description
 	maxResult      = 1 << 20   // bytes of a result, as the model reads it
-	maxTold        = 300       // bytes of a text from a server in a line of ours
+	maxQuote       = 300       // bytes of a text from a server in a line of ours
 	maxErrorText   = 2 << 10   // bytes of what a program said before it ended
 )
 

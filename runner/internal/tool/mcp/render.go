@@ -100,13 +100,13 @@ func (p *page) resource(r *mcp.ResourceContents) {
 func about(uri, name, media, description string) string {
 	text := line(uri, 2<<10)
 	if name != "" {
-		text += " " + line(name, maxTold)
+		text += " " + line(name, maxQuote)
 	}
 	if media != "" {
 		text += " (" + line(media, 64) + ")"
 	}
 	if description != "" {
-		text += ": " + line(description, maxTold)
+		text += ": " + line(description, maxQuote)
 	}
 	return text
 }

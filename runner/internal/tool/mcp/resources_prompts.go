@@ -147,7 +147,7 @@ func arguments(of []*mcp.PromptArgument) string {
 			b.WriteString(" (required)")
 		}
 		if a.Description != "" {
-			b.WriteString(": " + line(a.Description, maxTold))
+			b.WriteString(": " + line(a.Description, maxQuote))
 		}
 	}
 	return b.String()

@@ -50,9 +50,9 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isHTTPError(req, resp) {
 		return resp, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxTold))
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxQuote))
 	_ = resp.Body.Close()
-	return nil, &statusError{code: resp.StatusCode, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxTold)}
+	return nil, &statusError{code: resp.StatusCode, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
 // isHTTPError reports whether an answer is not one of the protocol: nobody has done

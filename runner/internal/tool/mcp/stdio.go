@@ -282,4 +282,4 @@ func describeExit(e sandbox.Exit, stderr string) string {
 	return how
 }
 
-func clipBytes(b []byte) []byte { return b[:min(len(b), 4*maxTold)] }
+func clipBytes(b []byte) []byte { return b[:min(len(b), 4*maxQuote)] }

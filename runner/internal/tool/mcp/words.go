@@ -37,12 +37,12 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxErrorText)), "Nothing was done.", "That is for the owner of this agent to change.")
 	case errors.As(err, &reach):
 		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxErrorText)), "Nothing was done.", once)
-		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxTold)
+		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxQuote)
 		return result
 	case errors.As(err, &status) && (status.code < 500 || status.code == 503):
-		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxTold)), "Nothing was done.", s.afterRefusal(status.code))
-	case told(err) != nil:
-		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(told(err).Message, maxErrorText)))
+		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxQuote)), "Nothing was done.", s.afterRefusal(status.code))
+	case serverError(err) != nil:
+		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(serverError(err).Message, maxErrorText)))
 	}
 	return lostWords(effect, name, err)
 }

@@ -14,8 +14,8 @@ import (
 // maxSessions is how many interpreters run at once.
 const maxSessions = 8
 
-// patience is how long an interpreter that is ended may take.
-const patience = time.Second
+// endTimeout is how long an interpreter that is ended may take.
+const endTimeout = time.Second
 
 const stateFile = "python.json"
 
@@ -82,7 +82,7 @@ func words(keys []key) []string {
 // Close ends all interpreters, and waits a little for that.
 func (s *Interpreters) Close() {
 	s.end()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Interpreters) has(one *session, i *interpreter, gone string) {
 func (s *Interpreters) finish(one *session, why string) {
 	if i := one.interpreter; i != nil {
 		i.end()
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(endTimeout)
 		defer timer.Stop()
 		select {
 		case <-i.done:

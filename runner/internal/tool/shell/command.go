@@ -12,9 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// patience is how long a command that was canceled may take to end. The loop
+// killTimeout is how long a command that was canceled may take to end. The loop
 // does not wait much longer for the result.
-const patience = time.Second
+const killTimeout = time.Second
 
 // maxName bounds the name of a shell.
 const maxName = 64
@@ -194,7 +194,7 @@ func (f *following) follow(ctx context.Context, p sandbox.Process) bool {
 			f.take(chunk)
 		case <-over:
 			_ = p.Kill() // the context does it as well
-			timer := time.NewTimer(patience)
+			timer := time.NewTimer(killTimeout)
 			defer timer.Stop()
 			over, late = nil, timer.C
 		case <-late:

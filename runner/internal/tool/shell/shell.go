@@ -78,7 +78,7 @@ func (s *Shells) Close() {
 		defer close(ended)
 		s.attending.Wait()
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(killTimeout)
 	defer timer.Stop()
 	select {
 	case <-ended:

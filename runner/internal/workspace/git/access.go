@@ -45,9 +45,9 @@ type credentials struct {
 
 // A Remote is the server of one repository.
 type Remote struct {
-	at      location
-	wire    wire
-	secrets *redact.Redactor
+	at        location
+	transport transport
+	secrets   *redact.Redactor
 }
 
 // Reach makes a Remote. It reads the credentials, and connects to nothing.
@@ -62,9 +62,9 @@ func Reach(a Access) (*Remote, error) {
 	}
 	r := &Remote{at: at, secrets: c.redactor()}
 	if at.scheme == "ssh" {
-		r.wire, err = overSSH(at, c)
+		r.transport, err = newSSHTransport(at, c)
 	} else {
-		r.wire, err = overHTTP(at, c, a.CABundle)
+		r.transport, err = newHTTPTransport(at, c, a.CABundle)
 	}
 	if err != nil {
 		return nil, hide(err, r.secrets)

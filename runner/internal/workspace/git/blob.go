@@ -97,7 +97,7 @@ func (w *walk) read(ctx context.Context, name string, known []version) (plumbing
 		w.bytes -= info.Size()
 		return plumbing.ZeroHash, errMoving
 	}
-	return h, full(err)
+	return h, volumeFull(err)
 }
 
 // recognize says whether an open file has content that is known. It reads no

@@ -43,10 +43,10 @@ func (s *Store) CheckOut(ctx context.Context, root *os.Root, under string, h Hea
 	}
 	c := &checkout{store: s, root: root, under: under, index: index.Index{Version: 2}}
 	if err := c.directory(ctx, "", plumbing.NewHash(field(data, "tree"))); err != nil {
-		return nil, during("checking out "+h.Commit, full(err))
+		return nil, during("checking out "+h.Commit, volumeFull(err))
 	}
 	if err := c.dotGit(ctx, h, url); err != nil {
-		return nil, during("making the repository of the workspace", full(err))
+		return nil, during("making the repository of the workspace", volumeFull(err))
 	}
 	return c.notes, nil
 }

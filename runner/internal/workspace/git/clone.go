@@ -52,7 +52,7 @@ func (r *Remote) Clone(ctx context.Context, dir string, want Want) (Head, error)
 }
 
 func (r *Remote) clone(ctx context.Context, dir string, want Want) (Head, error) {
-	t, err := r.wire.open(ctx, uploadPack)
+	t, err := r.transport.open(ctx, uploadPack)
 	if err != nil {
 		return Head{}, err
 	}
@@ -75,7 +75,7 @@ func (r *Remote) clone(ctx context.Context, dir string, want Want) (Head, error)
 }
 
 // receive asks for a pack and puts it into the repository.
-func receive(ctx context.Context, t talk, dir string, g goal) error {
+func receive(ctx context.Context, t packSession, dir string, g cloneRequest) error {
 	request := packp.NewUploadPackRequestFromCapabilities(t.refs().Capabilities)
 	request.Capabilities.Delete(capability.ThinPack) // there is nothing yet that it could build on
 	if t.refs().Capabilities.Supports(capability.NoProgress) {
@@ -104,36 +104,36 @@ func unpack(request *packp.UploadPackRequest, answer *bufio.Reader, dir string) 
 	var shallow packp.ShallowUpdate
 	if !request.Depth.IsZero() {
 		if err := shallow.Decode(answer); err != nil {
-			return said(fmt.Errorf("reading where the history is cut: %w", err))
+			return refusalOf(fmt.Errorf("reading where the history is cut: %w", err))
 		}
 	}
 	var acknowledged packp.ServerResponse
 	if err := acknowledged.Decode(answer, false); err != nil {
-		return said(fmt.Errorf("reading the answer of the git server: %w", err))
+		return refusalOf(fmt.Errorf("reading the answer of the git server: %w", err))
 	}
 	store, err := Open(dir)
 	if err != nil {
 		return err
 	}
-	err = packfile.UpdateObjectStorage(store.storage, banded(request.Capabilities, answer, io.Discard))
+	err = packfile.UpdateObjectStorage(store.storage, demuxSideband(request.Capabilities, answer, io.Discard))
 	if err := errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("receiving the commits: %w", full(err))
+		return fmt.Errorf("receiving the commits: %w", volumeFull(err))
 	}
 	return writeShallow(dir, shallow.Shallows)
 }
 
-// said makes what a server answered instead of data something to be told to
-// people: it will say the same again.
-func said(err error) error {
+// refusalOf makes a RefusedError of the error line that a server answered instead of
+// data, since a retry would get the same.
+func refusalOf(err error) error {
 	if line, ok := errors.AsType[*pktline.ErrorLine](err); ok {
 		return Refused("The git server refuses: %s.", words(line.Text))
 	}
 	return err
 }
 
-// banded reads the part of an answer that is data; what the server tells of its
+// demuxSideband reads the part of an answer that is data; what the server tells of its
 // progress goes to a writer.
-func banded(c *capability.List, answer io.Reader, progress io.Writer) io.Reader {
+func demuxSideband(c *capability.List, answer io.Reader, progress io.Writer) io.Reader {
 	kind := sideband.Sideband64k
 	switch {
 	case c.Supports(capability.Sideband64k):
@@ -162,7 +162,7 @@ func writeShallow(dir string, cut []plumbing.Hash) error {
 }
 
 // reached finds the commit that a clone was for.
-func (s *Store) reached(g goal) (Head, error) {
+func (s *Store) reached(g cloneRequest) (Head, error) {
 	found, err := s.abbreviated(g.commit)
 	if err != nil {
 		return Head{}, err

@@ -20,7 +20,7 @@
 //     (internal/common/common.go:187), into which no reader can be put; of its
 //     standard error the first line is returned after up to 10 s, and only as a text.
 //   - The error line of a server loses its type (internal/common/common.go:488), by
-//     which a refusal is told from a broken connection.
+//     which a refusal is distinguished from a broken connection.
 //
 // Over HTTP a RoundTripper could keep the other bounds, and the pack of a clone can
 // be bounded before it is indexed. But a transport for clones over HTTP alone would

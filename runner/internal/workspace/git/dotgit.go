@@ -37,7 +37,7 @@ func (c *checkout) at(name string) string { return path.Join(c.under, ".git", na
 func texts(h Head, url string) map[string]string {
 	refs, head := "# pack-refs with: peeled fully-peeled sorted \n", h.Commit+"\n"
 	config := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n" +
-		"[user]\n\tname = " + agent + "\n\temail = " + agent + "@localhost\n" +
+		"[user]\n\tname = " + clientName + "\n\temail = " + clientName + "@localhost\n" +
 		"[remote \"origin\"]\n\turl = " + quoted(url) + "\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
 	if h.Branch != "" {
 		head = "ref: " + headsPrefix + h.Branch + "\n"

@@ -73,7 +73,7 @@ func FuzzParseTree(f *testing.F) {
 func TestASilentServerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		conn := watch(ours, time.Minute)
+		conn := newIdleTimeoutConn(ours, time.Minute)
 		defer conn.Close()
 		go func() {
 			for range 3 {

@@ -14,17 +14,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// agent is how we call ourselves.
-const agent = "deckhand"
+// clientName is the name that servers and the git of the workspace see.
+const clientName = "deckhand"
 
-// httpWire speaks git's smart protocol over HTTP.
-type httpWire struct {
+// An httpTransport speaks git's smart protocol over HTTP.
+type httpTransport struct {
 	at     location
 	basic  string // of the header Authorization; empty: none
 	client *http.Client
 }
 
-func overHTTP(at location, c credentials, bundle []byte) (wire, error) {
+func newHTTPTransport(at location, c credentials, bundle []byte) (transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(bundle) > 0 {
 		pool, err := x509.SystemCertPool()
@@ -36,12 +36,12 @@ func overHTTP(at location, c credentials, bundle []byte) (wire, error) {
 		}
 		config.RootCAs = pool
 	}
-	return &httpWire{at: at, basic: c.basic(), client: &http.Client{
+	return &httpTransport{at: at, basic: c.basic(), client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         dial,
 			TLSClientConfig:     config,
-			TLSHandshakeTimeout: greeting,
+			TLSHandshakeTimeout: connectTimeout,
 			DisableCompression:  true, // packs are compressed, and bounds are of what was sent
 			ForceAttemptHTTP2:   true,
 		},
@@ -51,27 +51,27 @@ func overHTTP(at location, c credentials, bundle []byte) (wire, error) {
 	}}, nil
 }
 
-// httpTalk is a conversation of two requests.
-type httpTalk struct {
-	*httpWire
+// An httpSession is a session of two requests.
+type httpSession struct {
+	*httpTransport
 	service    service
 	advertised *packp.AdvRefs
 }
 
-func (w *httpWire) open(ctx context.Context, s service) (talk, error) {
-	res, err := w.do(ctx, http.MethodGet, "/info/refs?service="+string(s), nil)
+func (t *httpTransport) open(ctx context.Context, s service) (packSession, error) {
+	res, err := t.do(ctx, http.MethodGet, "/info/refs?service="+string(s), nil)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
 	if want := "application/x-" + string(s) + "-advertisement"; res.Header.Get("Content-Type") != want {
-		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is the clone URL of a repository.", w.at.text, words(res.Header.Get("Content-Type")))
+		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is the clone URL of a repository.", t.at.text, words(res.Header.Get("Content-Type")))
 	}
 	advertised, err := readRefs(res.Body)
 	if err != nil {
 		return nil, err
 	}
-	return &httpTalk{httpWire: w, service: s, advertised: advertised}, nil
+	return &httpSession{httpTransport: t, service: s, advertised: advertised}, nil
 }
 
 // readRefs reads what a server tells of its refs; of an empty repository none.
@@ -84,18 +84,18 @@ func readRefs(body io.Reader) (*packp.AdvRefs, error) {
 	return advertised, nil
 }
 
-func (t *httpTalk) refs() *packp.AdvRefs { return t.advertised }
+func (p *httpSession) refs() *packp.AdvRefs { return p.advertised }
 
-func (t *httpTalk) Close() error {
-	t.client.CloseIdleConnections()
+func (p *httpSession) Close() error {
+	p.client.CloseIdleConnections()
 	return nil
 }
 
-func (t *httpTalk) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
-	res, err := t.do(ctx, http.MethodPost, "/"+string(t.service), func(r *http.Request) {
+func (p *httpSession) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
+	res, err := p.do(ctx, http.MethodPost, "/"+string(p.service), func(r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(body), length
-		r.Header.Set("Content-Type", "application/x-"+string(t.service)+"-request")
-		r.Header.Set("Accept", "application/x-"+string(t.service)+"-result")
+		r.Header.Set("Content-Type", "application/x-"+string(p.service)+"-request")
+		r.Header.Set("Accept", "application/x-"+string(p.service)+"-result")
 	})
 	if err != nil {
 		return nil, err
@@ -104,55 +104,55 @@ func (t *httpTalk) ask(ctx context.Context, body io.Reader, length int64) (io.Re
 }
 
 // do sends a request, and makes an error of every answer but the wanted one.
-func (w *httpWire) do(ctx context.Context, method, path string, fill func(*http.Request)) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, w.at.scheme+"://"+w.at.host+w.at.path+path, nil)
+func (t *httpTransport) do(ctx context.Context, method, path string, fill func(*http.Request)) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, t.at.scheme+"://"+t.at.host+t.at.path+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking the git server: %w", err)
 	}
-	r.Header.Set("User-Agent", "git/"+agent) // some servers answer only to a git
-	if w.basic != "" {
-		r.Header.Set("Authorization", w.basic)
+	r.Header.Set("User-Agent", "git/"+clientName) // some servers answer only to a git
+	if t.basic != "" {
+		r.Header.Set("Authorization", t.basic)
 	}
 	if fill != nil {
 		fill(r)
 	}
-	res, err := w.client.Do(r)
+	res, err := t.client.Do(r)
 	if err != nil {
-		return nil, w.unreached(err)
+		return nil, t.connectError(err)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res, nil
 	}
 	said, _ := io.ReadAll(io.LimitReader(res.Body, maxWords))
-	return nil, errors.Join(w.refused(res, string(said)), res.Body.Close())
+	return nil, errors.Join(t.statusError(res, string(said)), res.Body.Close())
 }
 
-// unreached is why there is no answer.
-func (w *httpWire) unreached(err error) error {
+// connectError explains why there is no answer.
+func (t *httpTransport) connectError(err error) error {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", w.at.text, words(bad.Err.Error()))
+		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", t.at.text, words(bad.Err.Error()))
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // without the URL of the service, which says no more than ours
 	}
-	return fmt.Errorf("reaching %s: %w", w.at.text, err)
+	return fmt.Errorf("reaching %s: %w", t.at.text, err)
 }
 
-// refused is what an answer other than 200 means.
-func (w *httpWire) refused(res *http.Response, said string) error {
+// statusError explains an answer other than 200.
+func (t *httpTransport) statusError(res *http.Response, said string) error {
 	switch code := res.StatusCode; {
 	case code >= 300 && code < 400:
-		return Refused("%s redirects to %s, and no redirect is followed, so that credentials go nowhere else: if that is right, make it the URL of the repository.", w.at.text, target(res))
-	case code == http.StatusUnauthorized && w.basic == "":
-		return Refused("%s asks for credentials, and there are none: name a Secret of type kubernetes.io/basic-auth.", w.at.text)
+		return Refused("%s redirects to %s, and no redirect is followed, so that credentials go nowhere else: if that is right, make it the URL of the repository.", t.at.text, target(res))
+	case code == http.StatusUnauthorized && t.basic == "":
+		return Refused("%s asks for credentials, and there are none: name a Secret of type kubernetes.io/basic-auth.", t.at.text)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return Refused("%s does not accept the credentials for this (%s): check that the token in the Secret is valid and may do it.", w.at.text, words(res.Status+" "+said))
+		return Refused("%s does not accept the credentials for this (%s): check that the token in the Secret is valid and may do it.", t.at.text, words(res.Status+" "+said))
 	case code == http.StatusNotFound, code == http.StatusGone:
-		return Refused("There is no repository at %s, or the credentials may not see it (%s): check the URL and the Secret.", w.at.text, words(res.Status))
+		return Refused("There is no repository at %s, or the credentials may not see it (%s): check the URL and the Secret.", t.at.text, words(res.Status))
 	case code == http.StatusRequestEntityTooLarge:
-		return Refused("%s does not take as much as was sent (%s): raise its limit, or have the agent leave less behind.", w.at.text, words(res.Status))
+		return Refused("%s does not take as much as was sent (%s): raise its limit, or have the agent leave less behind.", t.at.text, words(res.Status))
 	default:
-		return fmt.Errorf("%s answered %s", w.at.text, words(res.Status+" "+said))
+		return fmt.Errorf("%s answered %s", t.at.text, words(res.Status+" "+said))
 	}
 }
 

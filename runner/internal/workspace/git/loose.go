@@ -44,7 +44,7 @@ func (s *Store) put(kind plumbing.ObjectType, size int64, from io.Reader) (plumb
 
 func (s *Store) putBytes(kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	h, err := s.put(kind, int64(len(data)), bytes.NewReader(data))
-	return h, full(err)
+	return h, volumeFull(err)
 }
 
 // tidy removes what an earlier process was writing when it died.

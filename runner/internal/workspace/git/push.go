@@ -34,7 +34,7 @@ func (r *Remote) push(ctx context.Context, s *Store, branch string, choose func(
 	if err := name.Validate(); err != nil {
 		return Refused("%q is no name that git allows for a branch.", words(branch))
 	}
-	t, err := r.wire.open(ctx, receivePack)
+	t, err := r.transport.open(ctx, receivePack)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *Remote) push(ctx context.Context, s *Store, branch string, choose func(
 
 // send sends the command with the objects that the server does not have, and
 // reads what became of it.
-func (r *Remote) send(ctx context.Context, t talk, s *Store, command *packp.Command) error {
+func (r *Remote) send(ctx context.Context, t packSession, s *Store, command *packp.Command) error {
 	objects, err := s.missing(command.New)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (r *Remote) send(ctx context.Context, t talk, s *Store, command *packp.Comm
 		return err
 	}
 	defer answer.Close()
-	return r.verdict(request, answer)
+	return r.readStatus(request, answer)
 }
 
 // missing are the objects of a commit that who has its parent has not.
@@ -121,19 +121,19 @@ func measure(body io.Reader) (io.Reader, int64, error) {
 	}
 }
 
-// verdict reads what became of a push.
-func (r *Remote) verdict(request *packp.ReferenceUpdateRequest, answer io.Reader) error {
-	told := &complaints{}
+// readStatus reads what became of a push.
+func (r *Remote) readStatus(request *packp.ReferenceUpdateRequest, answer io.Reader) error {
+	messages := &remoteMessages{}
 	report := packp.NewReportStatus()
-	if err := report.Decode(banded(request.Capabilities, answer, told)); err != nil {
-		return said(fmt.Errorf("reading the state of the branch: %w", errors.Join(err, telling(told))))
+	if err := report.Decode(demuxSideband(request.Capabilities, answer, messages)); err != nil {
+		return refusalOf(fmt.Errorf("reading the state of the branch: %w", errors.Join(err, remoteError(messages))))
 	}
 	if report.UnpackStatus != "ok" {
-		return Refused("%s did not take the commit (%s).", r.at.text, because(report.UnpackStatus, told))
+		return Refused("%s did not take the commit (%s).", r.at.text, statusReason(report.UnpackStatus, messages))
 	}
 	for _, one := range report.CommandStatuses {
 		if one.Status != "ok" {
-			return Refused("%s did not take the branch %q (%s): change what forbids it there, or delete the branch if it is of an older Run.", r.at.text, one.ReferenceName.Short(), because(one.Status, told))
+			return Refused("%s did not take the branch %q (%s): change what forbids it there, or delete the branch if it is of an older Run.", r.at.text, one.ReferenceName.Short(), statusReason(one.Status, messages))
 		}
 	}
 	if len(report.CommandStatuses) == 0 {
@@ -142,14 +142,14 @@ func (r *Remote) verdict(request *packp.ReferenceUpdateRequest, answer io.Reader
 	return nil
 }
 
-// because is a verdict with what the server told besides, which may be the words
-// of a hook.
-func because(verdict string, told *complaints) string {
-	return strings.Join(strings.Fields(words(verdict)+" "+told.String()), " ")
+// statusReason returns the status that a server reported with its messages, which may
+// be those of a hook.
+func statusReason(status string, messages *remoteMessages) string {
+	return strings.Join(strings.Fields(words(status)+" "+messages.String()), " ")
 }
 
-func telling(told *complaints) error {
-	if said := told.String(); said != "" {
+func remoteError(messages *remoteMessages) error {
+	if said := messages.String(); said != "" {
 		return errors.New(said)
 	}
 	return nil

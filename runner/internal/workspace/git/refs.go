@@ -18,8 +18,8 @@ const (
 // minAbbreviation is the shortest commit that is taken for one, in digits.
 const minAbbreviation = 4
 
-// A goal is what a clone asks a server for.
-type goal struct {
+// A cloneRequest is what a clone asks a server for.
+type cloneRequest struct {
 	wants []plumbing.Hash
 	// ref is the branch or tag that was named; empty: a commit was.
 	ref plumbing.ReferenceName
@@ -33,15 +33,15 @@ type goal struct {
 
 // resolve finds what a revision stands for: as git does, a branch before a tag
 // before a commit.
-func resolve(adv *packp.AdvRefs, revision string, depth int) (goal, error) {
+func resolve(adv *packp.AdvRefs, revision string, depth int) (cloneRequest, error) {
 	if format := adv.Capabilities.Get(capability.Capability("object-format")); len(format) > 0 && format[0] != "sha1" {
-		return goal{}, Refused("The repository names its commits by %s; only sha1 is supported.", words(format[0]))
+		return cloneRequest{}, Refused("The repository names its commits by %s; only sha1 is supported.", words(format[0]))
 	}
 	if len(adv.References) == 0 {
-		return goal{}, Refused("The repository is empty: push a first commit to it.")
+		return cloneRequest{}, Refused("The repository is empty: push a first commit to it.")
 	}
 	if depth > 0 && !adv.Capabilities.Supports(capability.Shallow) {
-		return goal{}, Refused("The git server cannot give a part of the history: leave the depth out.")
+		return cloneRequest{}, Refused("The git server cannot give a part of the history: leave the depth out.")
 	}
 	if revision == "" {
 		return head(adv, depth)
@@ -49,13 +49,13 @@ func resolve(adv *packp.AdvRefs, revision string, depth int) (goal, error) {
 	for _, prefix := range []string{headsPrefix, tagsPrefix, "refs/", ""} {
 		name := prefix + revision
 		if at, ok := adv.References[name]; ok && strings.HasPrefix(name, "refs/") {
-			return goal{wants: []plumbing.Hash{at}, ref: plumbing.ReferenceName(name), commit: at.String(), depth: depth}, nil
+			return cloneRequest{wants: []plumbing.Hash{at}, ref: plumbing.ReferenceName(name), commit: at.String(), depth: depth}, nil
 		}
 	}
 	if isCommit(revision) {
 		return commitOf(adv, strings.ToLower(revision), depth), nil
 	}
-	return goal{}, notThere(adv, revision)
+	return cloneRequest{}, notThere(adv, revision)
 }
 
 // notThere says which branches there are instead.
@@ -75,11 +75,11 @@ func notThere(adv *packp.AdvRefs, revision string) error {
 }
 
 // head is the default branch.
-func head(adv *packp.AdvRefs, depth int) (goal, error) {
+func head(adv *packp.AdvRefs, depth int) (cloneRequest, error) {
 	if adv.Head == nil {
-		return goal{}, Refused("The repository has no default branch: name the revision to use.")
+		return cloneRequest{}, Refused("The repository has no default branch: name the revision to use.")
 	}
-	g := goal{wants: []plumbing.Hash{*adv.Head}, commit: adv.Head.String(), depth: depth}
+	g := cloneRequest{wants: []plumbing.Hash{*adv.Head}, commit: adv.Head.String(), depth: depth}
 	for _, link := range adv.Capabilities.Get(capability.SymRef) {
 		if to, ok := strings.CutPrefix(link, "HEAD:"); ok && adv.References[to] == *adv.Head {
 			g.ref = plumbing.ReferenceName(to)
@@ -99,20 +99,20 @@ func isCommit(revision string) bool {
 
 // commitOf asks for a commit: for itself where the server allows that, else for
 // everything, to look for it there.
-func commitOf(adv *packp.AdvRefs, revision string, depth int) goal {
+func commitOf(adv *packp.AdvRefs, revision string, depth int) cloneRequest {
 	all := make([]plumbing.Hash, 0, len(adv.References))
 	for name, at := range adv.References {
 		if len(revision) == 40 && at.String() == revision {
-			return goal{wants: []plumbing.Hash{at}, commit: revision, depth: depth}
+			return cloneRequest{wants: []plumbing.Hash{at}, commit: revision, depth: depth}
 		}
 		if strings.HasPrefix(name, headsPrefix) || strings.HasPrefix(name, tagsPrefix) {
 			all = append(all, at)
 		}
 	}
 	if len(revision) == 40 && (adv.Capabilities.Supports(capability.AllowReachableSHA1InWant) || adv.Capabilities.Supports("allow-any-sha1-in-want")) {
-		return goal{wants: []plumbing.Hash{plumbing.NewHash(revision)}, commit: revision, depth: depth}
+		return cloneRequest{wants: []plumbing.Hash{plumbing.NewHash(revision)}, commit: revision, depth: depth}
 	}
-	g := goal{wants: all, commit: revision}
+	g := cloneRequest{wants: all, commit: revision}
 	if depth > 0 {
 		g.notes = []string{"The git server gives a commit only with all of its history, so the depth has no effect"}
 	}

@@ -167,8 +167,8 @@ func (s *Store) isCommit(h plumbing.Hash) bool {
 	return err == nil && (o.Type() == plumbing.CommitObject || o.Type() == plumbing.TagObject)
 }
 
-// full makes a disk that is full something to be told to people.
-func full(err error) error {
+// volumeFull makes a RefusedError of the error of a full disk.
+func volumeFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return Refused("The volume is full (%s): give the workspace a larger one, or clone less of the history.", words(err.Error()))
 	}
