@@ -94,8 +94,13 @@ var mayImport = map[string][]string{
 		"runner/internal/engine/meter", "runner/internal/state", "runner/internal/journal", "runner/internal/signals",
 		"runner/step", "runner/task", "runner/events", "runner/internal/redact", "internal/digest",
 	},
+	"runner/internal/engine/toolcall": {
+		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/state", "runner/internal/journal",
+		"runner/internal/signals", "runner/step", "runner/task", "runner/events", "runner/tool", "runner/middleware",
+		"runner/internal/redact", "internal/digest",
+	},
 	"runner/internal/engine": {
-		"runner/internal/engine/meter", "runner/internal/engine/approval",
+		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",
 		"runner/step", "runner/model", "runner/tool", "runner/internal/journal", "runner/internal/state",
 		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "internal/digest",
 	},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -157,7 +158,7 @@ func TestAMessageHasNoControlCharacters(t *testing.T) {
 
 // A pod that is shut down has said all before it is killed.
 func TestTheEndFitsTheGrace(t *testing.T) {
-	if needs := grace - reserve + engine.CancelTimeout + partFor + closeFor; needs > grace-2*time.Second {
+	if needs := grace - reserve + toolcall.CancelTimeout + partFor + closeFor; needs > grace-2*time.Second {
 		t.Errorf("the end takes %s of %s", needs, grace)
 	}
 	w := &work{engaged: true}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/policy"
 	policyshell "github.com/deckhand-dev/deckhand/internal/policy/shell"
-	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -25,7 +25,7 @@ type governor struct {
 
 // govern compiles the policy of an agent and, behind it, the approvals of its
 // tools; nil where there is neither. names are those of the tools of each entry.
-func (b *builder) govern(agent task.Agent, names [][]string) (engine.Policy, error) {
+func (b *builder) govern(agent task.Agent, names [][]string) (toolcall.Policy, error) {
 	g := governor{
 		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
 		groups: map[string][]string{},
@@ -66,8 +66,8 @@ func dialect(program string) policyshell.Dialect {
 	return policyshell.POSIX
 }
 
-// Decide implements [engine.Policy].
-func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) engine.PolicyResult {
+// Decide implements [toolcall.Policy].
+func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) toolcall.PolicyResult {
 	call := policy.Call{
 		Tool: c.Name, Args: c.Args, Run: g.run, Dialect: g.dialect,
 		Agent: policy.Agent{Name: by.Agent, Depth: by.Depth},
@@ -85,5 +85,5 @@ func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) engine
 	if len(v.Hidden) > 0 && v.Answer == policy.Ask {
 		reason += " (it does not show what it runs: " + strings.Join(v.Hidden, "; ") + ")"
 	}
-	return engine.PolicyResult{Answer: engine.Answer(v.Answer), Rule: v.Rule, Reason: reason, Groups: slices.Clone(g.groups[v.Rule]), Once: v.Failed}
+	return toolcall.PolicyResult{Answer: toolcall.Answer(v.Answer), Rule: v.Rule, Reason: reason, Groups: slices.Clone(g.groups[v.Rule]), Once: v.Failed}
 }

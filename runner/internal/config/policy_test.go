@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/policy"
-	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -37,7 +37,7 @@ func TestRulesReadTheRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			call := step.Call{Name: "Write", Args: json.RawMessage(`{}`)}
-			if got := p.Decide(t.Context(), call, step.Scope{Agent: "helper", Depth: 1}); got.Answer != engine.Answer(tc.want) {
+			if got := p.Decide(t.Context(), call, step.Scope{Agent: "helper", Depth: 1}); got.Answer != toolcall.Answer(tc.want) {
 				t.Errorf("%s: %+v, want %s", tc.when, got, tc.want)
 			}
 		})
@@ -77,7 +77,7 @@ func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
 		name, args, _ := strings.Cut(call, " ")
 		c := step.Call{Name: name, Args: json.RawMessage(args)}
 		got, same := short.Decide(t.Context(), c, step.Scope{}), long.Decide(t.Context(), c, step.Scope{})
-		if got.Answer != engine.Answer(answer) {
+		if got.Answer != toolcall.Answer(answer) {
 			t.Errorf("%s: %+v, want %s", call, got, answer)
 		}
 		if diff := cmp.Diff(same, got); diff != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -57,7 +58,7 @@ func TestASessionThatIsLeftEndsAsOneThatIsNot(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						got, _ := a.play(t)
 						// A command that was cut is told as such, and only that differs.
-						if diff := cmp.Diff(want, got); diff != "" && !strings.Contains(got, resultLost) {
+						if diff := cmp.Diff(want, got); diff != "" && !strings.Contains(got, toolcall.ResultLost) {
 							t.Errorf("durable %t, killed %d, paused %d: -want +got:\n%s", a.durable, a.kill, a.paused, diff)
 						}
 					})
@@ -149,7 +150,7 @@ func (p *story) once(t *testing.T, told string) {
 		}
 	}
 	for call, n := range p.did {
-		if strings.HasPrefix(call, "Bash") && n != 1 && !strings.Contains(told, resultLost) || n > 2 {
+		if strings.HasPrefix(call, "Bash") && n != 1 && !strings.Contains(told, toolcall.ResultLost) || n > 2 {
 			t.Errorf("%s was made %d times", call, n)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -21,17 +22,17 @@ import (
 )
 
 // A rulebook is a Policy with one rule for a tool, by its name.
-type rulebook map[string]PolicyResult
+type rulebook map[string]toolcall.PolicyResult
 
-func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyResult {
+func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
 	if v, ok := b[c.Name]; ok {
 		return v
 	}
-	return PolicyResult{Answer: Allow}
+	return toolcall.PolicyResult{Answer: toolcall.Allow}
 }
 
 // asksBefore is a rule that asks before Bash.
-var asksBefore = rulebook{"Bash": {Answer: Ask, Rule: "commands", Reason: "commands change things"}}
+var asksBefore = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "commands change things"}}
 
 func approve(name, request, sum string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionApprove, Digest: sum}
@@ -72,25 +73,25 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 	right := digest.Call("Bash", json.RawMessage(bash))
 	id := requested("s2c1", "Bash", bash)
 	cases := map[string]struct {
-		policy Policy
+		policy toolcall.Policy
 		said   []task.Decision
 		want   string // what the model reads
 		made   bool
 		told   []task.Decided
 	}{
 		"no policy allows":           {nil, nil, `Bash{"n":1}`, true, nil},
-		"a rule allows":              {rulebook{"Bash": {Answer: Allow, Rule: "r"}}, nil, `Bash{"n":1}`, true, nil},
-		"a rule denies":              {rulebook{"Bash": {Answer: Deny, Rule: "no-bash", Reason: "it is late"}}, nil, "Error: Denied by policy rule no-bash: it is late\n- " + adviceDenied, false, nil},
-		"a rule denies without more": {rulebook{"Bash": {Answer: Deny}}, nil, "Error: Denied by the policy.\n- " + adviceDenied, false, nil},
+		"a rule allows":              {rulebook{"Bash": {Answer: toolcall.Allow, Rule: "r"}}, nil, `Bash{"n":1}`, true, nil},
+		"a rule denies":              {rulebook{"Bash": {Answer: toolcall.Deny, Rule: "no-bash", Reason: "it is late"}}, nil, "Error: Denied by policy rule no-bash: it is late\n- " + toolcall.AdviceDenied, false, nil},
+		"a rule denies without more": {rulebook{"Bash": {Answer: toolcall.Deny}}, nil, "Error: Denied by the policy.\n- " + toolcall.AdviceDenied, false, nil},
 		"an answer that nobody knows asks": {
-			rulebook{"Bash": {}}, nil, "Error: " + resultUndecided + "\n- " + adviceDenied, false, nil,
+			rulebook{"Bash": {}}, nil, "Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false, nil,
 		},
 		"a person approves":                 {asksBefore, []task.Decision{approve("d", id, right)}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
 		"a person approves by the id alone": {asksBefore, []task.Decision{approve("d", id, "")}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
 		"a person approves another call by its id": {
 			asksBefore,
 			[]task.Decision{approve("d", requested("s9c1", "Bash", bash), "")},
-			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
+			"Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false,
 			[]task.Decided{{Name: "d", Request: requested("s9c1", "Bash", bash), Refused: fmt.Sprintf(approval.RefusedUnknown, requested("s9c1", "Bash", bash))}},
 		},
 		"a person approves the only request": {
@@ -99,18 +100,18 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 			`Bash{"n":1}`, true,
 			[]task.Decided{{Name: "d", Request: id, Digest: right}},
 		},
-		"a person denies": {asksBefore, []task.Decision{deny("d", id, "too risky")}, "Error: Denied by ann: too risky\n- " + adviceDenied, false, []task.Decided{{Name: "d", Request: id, Digest: right}}},
-		"nobody decides":  {asksBefore, nil, "Error: " + resultUndecided + "\n- " + adviceDenied, false, nil},
+		"a person denies": {asksBefore, []task.Decision{deny("d", id, "too risky")}, "Error: Denied by ann: too risky\n- " + toolcall.AdviceDenied, false, []task.Decided{{Name: "d", Request: id, Digest: right}}},
+		"nobody decides":  {asksBefore, nil, "Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false, nil},
 		"a person approves something else": {
 			asksBefore,
 			[]task.Decision{approve("d", id, digest.Call("Bash", json.RawMessage(`{"n":2}`)))},
-			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
+			"Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false,
 			[]task.Decided{{Name: "d", Request: id, Refused: approval.RefusedDigest}},
 		},
 		"a person approves without saying what": {
 			asksBefore,
 			[]task.Decision{approve("d", "s2c1", ""), approve("e", "", ""), approve("f", "s2c1-2", "")},
-			"Error: " + resultUndecided + "\n- " + adviceDenied, false,
+			"Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false,
 			[]task.Decided{
 				{Name: "e", Refused: approval.RefusedDigest},
 				{Name: "d", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedUnknown, "s2c1")},
@@ -184,7 +185,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				c := newSignals()
 				s := governedStage(c, calls("Bash "+tc.args), says("ok"))
 				s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(secret)})
-				s.Actor.Policy = rulebook{"Bash": {Answer: Ask, Rule: "commands", Reason: "use of " + secret, Groups: []string{"sre"}}}
+				s.Actor.Policy = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "use of " + secret, Groups: []string{"sre"}}}
 				end := s.running(t.Context())
 				synctest.Wait()
 				p := s.desk.last()
@@ -210,7 +211,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 // Neither finish nor reject can be denied: a Run could not end.
 func TestNoPolicyKeepsARunFromEnding(t *testing.T) {
 	s := governedStage(nil, calls("finish {}"))
-	s.Actor.Policy = rulebook{"finish": {Answer: Deny}}
+	s.Actor.Policy = rulebook{"finish": {Answer: toolcall.Deny}}
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
@@ -219,7 +220,7 @@ func TestNoPolicyKeepsARunFromEnding(t *testing.T) {
 func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
 	s := governedStage(nil, calls("Bash {}"), says("ok"))
 	s.run(t)
-	if got := s.steps(t)[2].Text(); !strings.Contains(got, resultNobody) || len(s.doneWith("Bash")) > 0 {
+	if got := s.steps(t)[2].Text(); !strings.Contains(got, toolcall.ResultNobody) || len(s.doneWith("Bash")) > 0 {
 		t.Errorf("the model reads %q", got)
 	}
 }
@@ -239,12 +240,12 @@ func (s *stage) approveAll(c *fakeSignals) (asked []task.Pending) {
 
 // The strictest of an agent's own policy and those above it counts.
 func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
-	allows, denies := rulebook{}, rulebook{"Bash": {Answer: Deny, Rule: "top", Reason: "no"}}
+	allows, denies := rulebook{}, rulebook{"Bash": {Answer: toolcall.Deny, Rule: "top", Reason: "no"}}
 	grouped := func(rule string, groups ...string) rulebook {
-		return rulebook{"Bash": {Answer: Ask, Rule: rule, Groups: groups}}
+		return rulebook{"Bash": {Answer: toolcall.Ask, Rule: rule, Groups: groups}}
 	}
 	cases := map[string]struct {
-		root, child Policy
+		root, child toolcall.Policy
 		want        []string // the rules that ask, one after the other
 		told        string
 	}{
@@ -290,7 +291,7 @@ func TestAnApprovalForTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`, `Bash {"n":2}`, `Write {}`), calls(`agent {"agent":"b"}`), fails(errKilled))
-		policy := rulebook{"Bash": asksBefore["Bash"], "Write": {Answer: Ask, Rule: "files"}}
+		policy := rulebook{"Bash": asksBefore["Bash"], "Write": {Answer: toolcall.Ask, Rule: "files"}}
 		tools := box{echo("Bash", tool.Once), echo("Write", tool.Once), agentTool()}
 		s.Actor.Tools, s.Actor.Policy = tools, policy
 		s.Actors = cast{"b": plays("b", tools, calls(`Bash {"n":3}`), says("b"))}.actors
@@ -324,7 +325,7 @@ func TestARuleThatAsksAboutOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
 		s := governedStage(c, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok"))
-		s.Actor.Policy = rulebook{"Bash": {Answer: Ask, Rule: "commands", Once: true}}
+		s.Actor.Policy = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands", Once: true}}
 		end := s.running(t.Context())
 		for n := range 2 {
 			synctest.Wait()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -20,13 +21,13 @@ import (
 // An undecided policy asks about every call, and could not decide about one.
 type undecided string
 
-func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) PolicyResult {
-	return PolicyResult{Answer: Ask, Rule: "commands", Once: string(c.Args) == string(u)}
+func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
+	return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: "commands", Once: string(c.Args) == string(u)}
 }
 
 // What a rule, a person and a tool may each read in another way is not made.
 func TestWhatCanBeReadInTwoWaysIsNotMade(t *testing.T) {
-	for name, policy := range map[string]Policy{"a policy that asks": asksBefore, "a policy that allows": rulebook{}} {
+	for name, policy := range map[string]toolcall.Policy{"a policy that asks": asksBefore, "a policy that allows": rulebook{}} {
 		t.Run(name, func(t *testing.T) {
 			s := governedStage(newSignals(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
 			s.Actor.Policy = policy
@@ -140,12 +141,12 @@ func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 // A rota is a policy whose groups change each time, up to the last.
 type rota [][]string
 
-func (r *rota) Decide(context.Context, step.Call, step.Scope) PolicyResult {
+func (r *rota) Decide(context.Context, step.Call, step.Scope) toolcall.PolicyResult {
 	groups := (*r)[0]
 	if len(*r) > 1 {
 		*r = (*r)[1:]
 	}
-	return PolicyResult{Answer: Ask, Rule: "commands", Groups: groups}
+	return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: "commands", Groups: groups}
 }
 
 // One approval is good for one call, however often a layer makes it.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -95,11 +96,11 @@ func TestArgumentsWithoutACanonicalFormAreRefused(t *testing.T) {
 		},
 		"the tool crashes": {
 			func(json.RawMessage) (json.RawMessage, *tool.Error) { panic("ouch") },
-			"Error: " + fmt.Sprintf(resultUncanonical, "Bash", "the tool crashed: ouch"),
+			"Error: " + fmt.Sprintf(toolcall.ResultUncanonical, "Bash", "the tool crashed: ouch"),
 		},
 		"the form does not fit the schema": {
 			func(json.RawMessage) (json.RawMessage, *tool.Error) { return json.RawMessage(`"x"`), nil },
-			"Error: " + fmt.Sprintf(resultMisfit, "Bash", "the arguments are not valid JSON"),
+			"Error: " + fmt.Sprintf(toolcall.ResultMisfit, "Bash", "the arguments are not valid JSON"),
 		},
 	}
 	for name, tc := range cases {
@@ -185,7 +186,7 @@ func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
 	release.Scope = task.ScopeRun
 	s := approved(t, release, func(c *fakeSignals) *stage {
 		s := newStage(box{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))
-		s.Actor.Policy = rulebook{"Bash": {Answer: Ask, Rule: "commands"}, "Read": {Answer: Deny, Rule: "never"}}
+		s.Actor.Policy = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands"}, "Read": {Answer: toolcall.Deny, Rule: "never"}}
 		s.withApprovers(c)
 		return s
 	})

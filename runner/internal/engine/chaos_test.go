@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -51,11 +52,11 @@ type chaos struct {
 // strict are the policies of all agents: that of the Run's own asks about more.
 var (
 	strict = rulebook{
-		"Guard": {Answer: Ask, Rule: "guard", Reason: "the key is " + canary}, "Banned": {Answer: Deny, Rule: "banned", Reason: "no " + canary},
+		"Guard": {Answer: toolcall.Ask, Rule: "guard", Reason: "the key is " + canary}, "Banned": {Answer: toolcall.Deny, Rule: "banned", Reason: "no " + canary},
 	}
 	stricter = rulebook{
-		"Guard": {Answer: Ask, Rule: "top", Groups: []string{"sre"}}, "Banned": strict["Banned"], "agent": {Answer: Ask, Rule: "agents"},
-		"Path": {Answer: Ask, Rule: "paths"},
+		"Guard": {Answer: toolcall.Ask, Rule: "top", Groups: []string{"sre"}}, "Banned": strict["Banned"], "agent": {Answer: toolcall.Ask, Rule: "agents"},
+		"Path": {Answer: toolcall.Ask, Rule: "paths"},
 	}
 )
 
@@ -172,7 +173,7 @@ type judging struct {
 	chaos *chaos
 }
 
-func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) PolicyResult {
+func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) toolcall.PolicyResult {
 	p.chaos.mu.Lock()
 	p.chaos.judged[call.ID] = string(call.Args)
 	p.chaos.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -131,7 +132,7 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 		told   string // to the model; empty: the call stays open
 		state  string
 	}{
-		"a stop":             {func(s *stage) { s.signals.stop() }, nil, task.ReasonStopped, fmt.Sprintf(resultAbandoned, "reviewer"), ""},
+		"a stop":             {func(s *stage) { s.signals.stop() }, nil, task.ReasonStopped, fmt.Sprintf(toolcall.ResultAbandoned, "reviewer"), ""},
 		"a pause":            {func(s *stage) { s.signals.pause(true) }, nil, task.ReasonPaused, "", approval.StatePaused},
 		"a shutdown":         {func(s *stage) { s.sigterm() }, nil, task.ReasonInterrupted, "", ""},
 		"a used-up duration": {func(*stage) { time.Sleep(time.Hour) }, []string{"Hang {}"}, task.ReasonDurationLimit, "Interrupted: Used 1m0s of 1m0s duration", ""},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -137,7 +138,7 @@ func TestAChildRunIsApprovedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNursery()
 		s := raising(n, calls(review), says("ok"))
-		s.CanAsk, s.Actor.Policy = true, rulebook{"child": {Answer: Ask, Rule: "children"}}
+		s.CanAsk, s.Actor.Policy = true, rulebook{"child": {Answer: toolcall.Ask, Rule: "children"}}
 		end := s.running(t.Context())
 		synctest.Wait()
 		p := s.desk.last()
@@ -162,7 +163,7 @@ func TestAChildRunIsApprovedFirst(t *testing.T) {
 func TestNoChildRunIsAskedForThatIsDenied(t *testing.T) {
 	n := newNursery()
 	s := raising(n, calls(review), says("ok"))
-	s.Actor.Policy = rulebook{"child": {Answer: Deny, Rule: "no-children"}}
+	s.Actor.Policy = rulebook{"child": {Answer: toolcall.Deny, Rule: "no-children"}}
 	out := s.run(t)
 	if len(s.doneWith("child")) > 0 || out.Progress.Effects != "" || !strings.Contains(s.told(t), "no-children") {
 		t.Errorf("the session is\n%s", s.told(t))

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -39,7 +40,7 @@ func TestAChildRunIsAskedForAndItsEndRead(t *testing.T) {
 	}{
 		"a text":                        {task.Child{Reason: task.ReasonFinished, Text: "all is well"}, "all is well"},
 		"an output":                     {task.Child{Reason: task.ReasonFinished, Text: "so", Output: `{"ok":true}`}, `{"ok":true}`},
-		"nothing":                       {task.Child{Reason: task.ReasonFinished}, resultEmpty},
+		"nothing":                       {task.Child{Reason: task.ReasonFinished}, toolcall.ResultEmpty},
 		"a rejection":                   {task.Child{Reason: task.ReasonRejected, Text: "not mine"}, "Error: The agent reviewer rejected the work: not mine"},
 		"a rejection with a message":    {task.Child{Reason: task.ReasonRejected, Message: "it declined"}, "Error: The agent reviewer rejected the work: it declined"},
 		"a failure":                     {task.Child{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps"}, "Error: The agent reviewer ended without a result (StepLimit). Used 3 of 3 steps"},
@@ -122,7 +123,7 @@ func TestAChildRunThatIsRefused(t *testing.T) {
 		s := raising(n, calls(review), says("ok"))
 		n.say(task.Child{Request: "s2c1", Message: "limits.depth is 3"})
 		out := s.run(t)
-		want := "Error: There is no Run of the agent reviewer: limits.depth is 3\n- " + adviceAlone
+		want := "Error: There is no Run of the agent reviewer: limits.depth is 3\n- " + toolcall.AdviceAlone
 		if got := s.steps(t)[2].Text(); got != want || out.Progress.Usage.TotalTokens != 30 || out.Progress.Usage.CostMicroUSD == nil {
 			t.Errorf("the model reads %q; used %+v", got, out.Progress.Usage)
 		}
@@ -137,8 +138,8 @@ func TestWhatNoChildRunIsAskedFor(t *testing.T) {
 		args     string
 		want     string
 	}{
-		"where there is no operator":  {nil, `{"prompt":"x"}`, "Error: " + fmt.Sprintf(resultNoCluster, "reviewer") + "\n- " + adviceAlone},
-		"a large input":               {newNursery(), large, "Error: " + fmt.Sprintf(resultInputLarge, len(large), "reviewer", task.MaxDelegated) + "\n- " + adviceShorter},
+		"where there is no operator":  {nil, `{"prompt":"x"}`, "Error: " + fmt.Sprintf(toolcall.ResultNoCluster, "reviewer") + "\n- " + toolcall.AdviceAlone},
+		"a large input":               {newNursery(), large, "Error: " + fmt.Sprintf(toolcall.ResultInputLarge, len(large), "reviewer", task.MaxDelegated) + "\n- " + toolcall.AdviceShorter},
 		"what two may read otherwise": {newNursery(), `{"a":1,"a":2}`, `Error: Not executed: the arguments have "a" twice in one object`},
 	}
 	for name, tc := range cases {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -17,7 +18,7 @@ func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
 		s := governedStage(c, calls(`ask {"q":"Which?"}`), says("ok"))
-		s.Actor.Policy = rulebook{"ask": {Answer: Ask, Rule: "questions"}}
+		s.Actor.Policy = rulebook{"ask": {Answer: toolcall.Ask, Rule: "questions"}}
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
 				if _, err := next(ctx, call); err != nil {

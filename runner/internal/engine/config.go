@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -30,19 +31,6 @@ type Reporter interface {
 // sessions. It does not block.
 type Sink interface {
 	Emit(scope step.Scope, message string, p events.Payload)
-}
-
-// A Toolbox knows the tools of a session.
-type Toolbox interface {
-	// Specs is what the model is told, in an order that never changes.
-	Specs() []step.Tool
-	// Find returns the tool of that name.
-	Find(name string) (tool.Tool, bool)
-	// Read makes the arguments that a model wrote for a tool valid JSON: what it
-	// meant, or else what it wrote as a JSON string.
-	Read(name, raw string) json.RawMessage
-	// Check holds arguments to the tool's schema; nil means they fit.
-	Check(name string, args json.RawMessage) *tool.Error
 }
 
 // A Model is a language model and what people know it by.
@@ -78,6 +66,9 @@ func (m *Model) priced(name string, u step.Usage) step.Usage {
 	return m.Price(name, u)
 }
 
+// Allows reports whether policies let a call be made without a person.
+type Allows func(ctx context.Context, name string, args json.RawMessage) bool
+
 // An Actor is an agent ready to work in one session.
 type Actor struct {
 	Agent task.Agent
@@ -85,10 +76,10 @@ type Actor struct {
 	Model Model
 	// Summarizer is asked for summaries; nil: Model itself.
 	Summarizer *Model
-	Tools      Toolbox
+	Tools      toolcall.Toolbox
 	// Policy decides which calls are made, in its session and in those below it;
 	// nil: all are.
-	Policy Policy
+	Policy toolcall.Policy
 	// Stack is what stands around the calls of its session; it may be nil.
 	Stack *middleware.Stack
 	// Recall is told of each call that succeeded in an earlier attempt, for tools

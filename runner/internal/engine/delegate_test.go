@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -244,7 +245,7 @@ func TestACallOfAnAgentMayHaveATimeout(t *testing.T) {
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
-		if got, want := s.steps(t)[2].Text(), "Error: "+resultTimeout(time.Minute); got != want {
+		if got, want := s.steps(t)[2].Text(), "Error: "+toolcall.ResultTimeout(time.Minute); got != want {
 			t.Errorf("result %q, want %q", got, want)
 		}
 		wholeTree(t, s)
@@ -295,7 +296,7 @@ func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 					t.Errorf("%s happened %d times", call, n)
 				}
 			}
-			if got := strings.ReplaceAll(next.told(t), "Error: "+resultLost, "did"); got != want {
+			if got := strings.ReplaceAll(next.told(t), "Error: "+toolcall.ResultLost, "did"); got != want {
 				t.Errorf("the session is\n%s\nwant\n%s", got, want)
 			}
 			if got, want := next.state(t), 0; len(got.Results) != want {

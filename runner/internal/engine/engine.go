@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -13,10 +12,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -51,6 +50,8 @@ type run struct {
 	activity *approval.Activity
 	requests *approval.Requests
 	clock    *meter.Clock
+	// toolcalls is what the calls of all sessions share.
+	toolcalls toolcall.Config
 	// stopped is cancelled with signals.ErrStopped when the Run is to end.
 	stopped context.Context
 	// telling are reports that nobody waits for; alive ends with the Run.
@@ -76,7 +77,11 @@ func newRun(c Config) *run {
 	}
 	r.activity = approval.NewActivity(r.clock, c.Now)
 	r.requests = r.newRequests()
-	r.root = newSession(r, "", step.Scope{}, c.Actor)
+	r.toolcalls = toolcall.Config{
+		State: r.state, Requests: r.requests, Activity: r.activity, Signals: r.Signals, Redact: r.Redact, Now: r.Now,
+		CanAsk: r.CanAsk, CanStartRuns: r.CanStartRuns, Digest: r.Digest, Offload: r.Offload, Captured: r.Captured,
+	}
+	r.root = newSession(r, origin{}, c.Actor)
 	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth
 	return r
 }
@@ -96,7 +101,7 @@ func (r *run) newRequests() *approval.Requests {
 // outcome is how the work ended. A crash in its midst must not lose what is
 // known of it: whoever comes after goes by its effects and its meter.
 func (r *run) outcome(ctx context.Context) (out Outcome) {
-	defer caught(func(err error) { out = r.failed(err) })
+	defer toolcall.Recover(func(err error) { out = r.failed(err) })
 	out, err := r.run(ctx)
 	if err != nil {
 		return r.failed(err)
@@ -162,9 +167,6 @@ func (r *run) signals() signals.Signals {
 	return now
 }
 
-// stop says whether the Run was asked to end.
-func (r *run) stop() bool { return r.signals().Stopped }
-
 // commit returns once the operator knows how far the work has come, or cannot
 // any more: nothing is begun while this waits, so an interruption ends the wait
 // at once.
@@ -195,28 +197,13 @@ func asEnd(err error) (*task.EndError, bool) {
 	return errors.AsType[*task.EndError](err)
 }
 
-// A crash is a panic as an error.
-type crash struct {
-	value any
-	stack []byte
-}
-
-func (c *crash) Error() string { return fmt.Sprintf("the runner crashed: %v", c.value) }
-
-// caught, deferred, tells of a panic as an error.
-func caught(tell func(error)) {
-	if p := recover(); p != nil {
-		tell(&crash{value: p, stack: debug.Stack()})
-	}
-}
-
 // failed is the outcome of an error: the reason it carries, or RunnerFailed.
 func (r *run) failed(err error) Outcome {
 	var ended *task.EndError
 	var full *journal.FullError
 	out := Outcome{Reason: task.ReasonRunnerFailed, Message: r.Redact.String(err.Error())}
-	if crashed, ok := errors.AsType[*crash](err); ok {
-		out.Stack = string(crashed.stack)
+	if crashed, ok := errors.AsType[*toolcall.CrashError](err); ok {
+		out.Stack = string(crashed.Stack)
 	}
 	switch {
 	case errors.As(err, &full):

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -77,7 +78,7 @@ assistant: ok`,
 		"the calls of a cut answer are never executed": {
 			turns: []turn{{calls: []model.Call{{Name: "Crash", Args: "{}"}}, finish: step.FinishLength}, says("ok")},
 			want:  task.ReasonFinished,
-			told:  "user: go\nassistant:  Crash{}\ntool: Error: " + resultCut + "\nassistant: ok",
+			told:  "user: go\nassistant:  Crash{}\ntool: Error: " + toolcall.ResultCut + "\nassistant: ok",
 		},
 		"finish runs last, whatever its place": {
 			turns:  []turn{calls(`finish {"a":1}`, `Read {}`)},
@@ -88,7 +89,7 @@ assistant: ok`,
 		"only the first call that ends the Run counts": {
 			turns: []turn{calls(`reject {}`, `finish {}`)},
 			want:  task.ReasonRejected,
-			told:  "user: go\nassistant:  reject{} finish{}\ntool: ended\ntool: Error: " + resultEnded,
+			told:  "user: go\nassistant:  reject{} finish{}\ntool: ended\ntool: Error: " + toolcall.ResultEnded,
 		},
 		"a text where finish is asked for is answered once": {
 			turns:  []turn{says("done"), calls(`finish {"a":1}`)},
@@ -130,7 +131,7 @@ assistant: ok`,
 		"the calls of a refusal are never executed": {
 			turns: []turn{{text: "I cannot", calls: []model.Call{{Name: "Crash", Args: "{}"}}, finish: step.FinishRefusal}},
 			want:  task.ReasonRejected,
-			told:  "user: go\nassistant: I cannot Crash{}\ntool: Error: " + resultRefused,
+			told:  "user: go\nassistant: I cannot Crash{}\ntool: Error: " + toolcall.ResultRefused,
 		},
 		"a web page": {
 			turns: []turn{fails(&model.NotAModelError{ContentType: "text/html", Message: "<html>"})},
@@ -256,7 +257,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 				if out := s.run(t); out.Reason != task.ReasonFinished {
 					t.Errorf("ended %s: %s", out.Reason, out.Message)
 				}
-				if got, want := s.steps(t)[2].Text(), "Error: "+resultTimeout(defaultTimeout); got != want {
+				if got, want := s.steps(t)[2].Text(), "Error: "+toolcall.ResultTimeout(toolcall.DefaultTimeout); got != want {
 					t.Errorf("result %q, want %q", got, want)
 				}
 				time.Sleep(2 * time.Hour) // the late one comes and changes nothing
@@ -384,7 +385,7 @@ func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 	if out := Run(ctx, s.Config); out.Reason != task.ReasonInterrupted {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	if got, want := s.steps(t)[2].Text(), "Error: "+resultShutdown; got != want {
+	if got, want := s.steps(t)[2].Text(), "Error: "+toolcall.ResultShutdown; got != want {
 		t.Errorf("result %q, want %q", got, want)
 	}
 }
@@ -418,7 +419,7 @@ func TestStopIsASafePoint(t *testing.T) {
 	if out := s.run(t); out.Reason != task.ReasonStopped {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	if got, want := s.told(t), "user: go\nassistant:  Bash{} Bash{}\ntool: done\ntool: Error: "+resultStopped; got != want {
+	if got, want := s.told(t), "user: go\nassistant:  Bash{} Bash{}\ntool: done\ntool: Error: "+toolcall.ResultStopped; got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -54,9 +55,9 @@ func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 			fits,
 		},
 		"too large": {
-			[]task.Decision{answers("large", "s2c1", "{"+strings.Repeat("x", maxResult)), answers("fits", "s2c1", fits)},
+			[]task.Decision{answers("large", "s2c1", "{"+strings.Repeat("x", toolcall.MaxResult)), answers("fits", "s2c1", fits)},
 			[]task.Decided{
-				{Name: "large", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedMisfit, fmt.Sprintf("it has %d bytes; at most %d are read", maxResult+1, maxResult))},
+				{Name: "large", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedMisfit, fmt.Sprintf("it has %d bytes; at most %d are read", toolcall.MaxResult+1, toolcall.MaxResult))},
 				{Name: "fits", Request: "s2c1"},
 			},
 			fits,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -28,7 +29,7 @@ func TestLimitsOfCalls(t *testing.T) {
 		"of tools, in call order": {
 			task.Limits{Steps: 30, ToolCalls: 3},
 			"Used 3 of 3 toolCalls; raise limits.toolCalls",
-			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Error: " + resultTooMany,
+			"user: go\nassistant:  Read{\"n\":1} Read{\"n\":2}\ntool: Read{\"n\":1}\ntool: Read{\"n\":2}\nassistant:  Read{\"n\":3} Read{\"n\":4}\ntool: Read{\"n\":3}\ntool: Error: " + toolcall.ResultTooMany,
 		},
 	}
 	for name, tc := range cases {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -11,7 +12,7 @@ import (
 // came in: one record, so that it is said once, whatever happens.
 func (s *session) listen(messages []task.Decision) error {
 	for _, d := range messages {
-		st := s.said(task.Cut(d.Value, maxResult), step.NoteMessage)
+		st := s.said(task.Cut(d.Value, toolcall.MaxResult), step.NoteMessage)
 		said := journal.Decision{Name: d.Name, By: task.Cut(s.Redact.String(d.By), approval.MaxField), Type: d.Type}
 		if err := s.recordStep(st, &said); err != nil {
 			return err

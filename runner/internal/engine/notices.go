@@ -8,30 +8,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 const (
-	// maxCaptured bounds what is told of the output of a call that was cut: its end.
-	maxCaptured = 16 << 10
 	// maxLost bounds what a session is told of what was lost.
 	maxLost = 4 << 10
 )
-
-// cutShort is the result of a call that was cut, with what it had put out.
-func (r *run) cutShort(message, call string) tool.Result {
-	if r.Captured == nil {
-		return tool.Fail(message)
-	}
-	out := strings.TrimSpace(r.Redact.String(r.Captured(call))) // whole: a piece of a secret would not be known
-	if cut := len(out) - maxCaptured; cut > 0 {
-		out = "…" + strings.ToValidUTF8(out[cut:], "")
-	}
-	if out == "" {
-		return tool.Fail(message)
-	}
-	return tool.Fail(message + "\nIts output until then:\n" + out)
-}
 
 // retried says whether the session goes on from an attempt that failed, which it
 // has not been told yet.

@@ -5,12 +5,13 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
 
-// safe is where the runner may leave, and where a Run is held whose runner may
+// SafePoint is where the runner may leave, and where a Run is held whose runner may
 // not. It returns once something new may begin, or why nothing may.
-func (s *session) safe(ctx context.Context) error {
+func (s *session) SafePoint(ctx context.Context) error {
 	if left := s.requests.Leaving(); left != nil {
 		return left
 	}
@@ -31,7 +32,7 @@ func (s *session) hold(ctx context.Context) error {
 		return !now.Paused || now.Stopped, nil
 	}})
 	if err != nil && ctx.Err() != nil && !approval.Leaves(err) {
-		return failure(ctx) // of a used-up duration what comes next knows
+		return toolcall.Failure(ctx) // of a used-up duration what comes next knows
 	}
 	return err
 }

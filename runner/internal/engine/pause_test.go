@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -315,12 +316,12 @@ func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
 // A call that was cut is told with what it had put out, without secrets and
 // bounded.
 func TestACallThatWasCutIsToldWithItsOutput(t *testing.T) {
-	long := strings.Repeat("ü", maxCaptured)
+	long := strings.Repeat("ü", toolcall.MaxCaptured)
 	cases := map[string]struct{ out, want string }{
-		"nothing":  {" \n", "Error: " + resultLost},
-		"some":     {"half\n", "Error: " + resultLost + "\nIts output until then:\nhalf"},
-		"a secret": {"key " + canary, "Error: " + resultLost + "\nIts output until then:\nkey ‹secret:s/k›"},
-		"a lot":    {"x" + long, "Error: " + resultLost + "\nIts output until then:\n…" + long[len(long)-maxCaptured:]},
+		"nothing":  {" \n", "Error: " + toolcall.ResultLost},
+		"some":     {"half\n", "Error: " + toolcall.ResultLost + "\nIts output until then:\nhalf"},
+		"a secret": {"key " + canary, "Error: " + toolcall.ResultLost + "\nIts output until then:\nkey ‹secret:s/k›"},
+		"a lot":    {"x" + long, "Error: " + toolcall.ResultLost + "\nIts output until then:\n…" + long[len(long)-toolcall.MaxCaptured:]},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,12 +10,12 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // maxName is how much of a name the last steps show. A model may write a longer
@@ -157,13 +158,41 @@ func decidedOf(d journal.Decision) task.Decided {
 	return task.Decided{Name: d.Name, Request: d.Request, Type: task.Cut(d.Type, maxType), Digest: d.Digest, Refused: d.Refused}
 }
 
-// started shows a call that is about to run.
-func (j *job) started(args json.RawMessage) {
-	s := j.session
-	s.board.begin(s.meter.Read().Steps, task.KindTool, s.label(j.call.Name), s.Now())
+// ShowStarted implements [toolcall.Status].
+func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
+	s.board.begin(s.meter.Read().Steps, task.KindTool, s.label(call.Name), s.Now())
 	s.Report.Report(s.progress)
-	s.Emit(fmt.Sprintf("Calling %s %s", j.call.Name, oneLine(args)),
-		events.CallStarted{ID: j.call.ID, Name: j.call.Name, Args: args})
+	s.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
+		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
+}
+
+// ShowFinished implements [toolcall.Status].
+func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
+	took := result.Duration.Milliseconds()
+	s.board.done(task.Recent{
+		Step: s.meter.Read().Steps, Kind: task.KindTool, Name: s.label(call.Name),
+		Summary: line, DurationMs: took,
+	})
+	s.Emit(fmt.Sprintf("%s: %s", call.Name, line), events.CallFinished{
+		ID: call.ID, Name: call.Name, IsError: result.IsError, Summary: line, DurationMs: took,
+	})
+	s.emitStep(result)
+	s.Report.Report(s.progress)
+}
+
+// BeginEffects implements [toolcall.Status]. The operator knows of it before anything
+// happens.
+func (s *session) BeginEffects(ctx context.Context) error {
+	first, release := s.board.beginEffects()
+	defer release()
+	if !first {
+		return nil
+	}
+	if err := s.commit(ctx); err != nil {
+		s.board.noEffects()
+		return fmt.Errorf("reporting that effects begin: %w", err)
+	}
+	return nil
 }
 
 // oneLine is arguments as a line for people, however the model laid them out.
@@ -175,29 +204,13 @@ func oneLine(args json.RawMessage) string {
 	return task.Cut(b.String(), task.MaxSummary)
 }
 
-// finished shows a call that has its result.
-func (j *job) finished(st step.Step, res tool.Result) {
-	s := j.session
-	res.Summary = s.Redact.String(res.Summary) // whole: a piece of a secret would not be known
-	line := summarizeCall(j, st, res)
-	s.board.done(task.Recent{
-		Step: s.meter.Read().Steps, Kind: task.KindTool, Name: s.label(j.call.Name),
-		Summary: line, DurationMs: st.Duration.Milliseconds(),
-	})
-	s.Emit(fmt.Sprintf("%s: %s", j.call.Name, line), events.CallFinished{
-		ID: j.call.ID, Name: j.call.Name, IsError: st.IsError, Summary: line, DurationMs: st.Duration.Milliseconds(),
-	})
-	s.emitStep(st)
-	s.Report.Report(s.progress)
-}
-
 func (s *session) emitStep(st step.Step) {
 	s.Emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
 }
 
 // summarize is an answer in a line.
 func summarize(s step.Step) string {
-	if text := firstLine(s.Text()); text != "" {
+	if text := toolcall.FirstLine(s.Text()); text != "" {
 		return text
 	}
 	names := make([]string, len(s.Calls))
@@ -208,20 +221,4 @@ func summarize(s step.Step) string {
 		return "(empty)"
 	}
 	return "calls " + strings.Join(names, ", ")
-}
-
-// summarizeCall is a call and what came of it in a line.
-func summarizeCall(j *job, s step.Step, res tool.Result) string {
-	switch {
-	case s.IsError:
-		return firstLine(s.Text())
-	case res.Summary != "":
-		return firstLine(res.Summary)
-	}
-	return task.Cut(string(j.call.Args), task.MaxSummary)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return task.Cut(line, task.MaxSummary)
 }

@@ -9,11 +9,9 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // A recaller tells the tools of a session what succeeded before, as the journal
@@ -79,7 +77,7 @@ func (s *session) takeUp(ctx context.Context) error {
 	if err := s.chargeLost(st.Asked); err != nil {
 		return err
 	}
-	if err := s.settleLost(st); err != nil {
+	if err := s.calls.SettleLost(st); err != nil {
 		return err
 	}
 	if st.Last == 0 {
@@ -120,7 +118,7 @@ func (s *session) open(ctx context.Context) error {
 // opening is what is added to the prompt of the Run's own session.
 func (s *session) opening(ctx context.Context, prompt string) string {
 	if s.BuildPrompt != nil {
-		prompt = s.BuildPrompt(ctx, prompt, s.allows)
+		prompt = s.BuildPrompt(ctx, prompt, s.calls.Allows)
 	}
 	if s.Task.Retry == "" {
 		return prompt
@@ -150,66 +148,4 @@ func (s *session) chargeLost(asked *journal.Intent) error {
 		return fmt.Errorf("recording a lost model call: %w", err)
 	}
 	return nil
-}
-
-// settleLost gives a result to each call that was begun, was never answered
-// and must not be repeated. The others stay open and run again.
-func (s *session) settleLost(st state.Session) error {
-	if len(st.Intents) == 0 {
-		return nil
-	}
-	open := st.Open()
-	last := st.Steps[len(st.Steps)-1]
-	for i, c := range last.Calls {
-		intent, begun := st.Intents[c.ID]
-		if !begun || !contains(open, c.ID) || repeatable(tool.Effect(intent.Effect)) {
-			continue
-		}
-		j := &job{session: s, call: c, seq: last.Seq + int64(i) + 1}
-		if err := j.settle(s.cutShort(resultLost, c.ID), s.Now()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// settleBelow gives a result to each call that is open in the sessions below a
-// call. That is needed where the call gets its own without going on with them:
-// nobody goes back to them then.
-func (s *session) settleBelow(call string) error {
-	for _, name := range s.openBelow(call) {
-		below := newSession(s.run, name, step.Scope{}, Actor{})
-		st := below.read()
-		below.account = s.account.Open(task.Limits{}, st.Used)
-		last := st.Steps[len(st.Steps)-1]
-		below.scope = last.Scope
-		open := st.Open() // the last result closes the turn, and with it what is known of it
-		for i, c := range last.Calls {
-			if !contains(open, c.ID) {
-				continue
-			}
-			j := &job{session: below, call: c, seq: last.Seq + int64(i) + 1}
-			if err := j.settle(s.cutShort(resultLost, c.ID), s.Now()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// openBelow are the sessions below a call that have open calls, deepest first.
-func (r *run) openBelow(call string) (open []string) {
-	r.state.View(func(now *state.Run) { open = now.Below(call) })
-	return open
-}
-
-// repeatable says whether a call of this class that was cut may run again.
-func repeatable(e tool.Effect) bool {
-	switch e {
-	case tool.ReadOnly, tool.Idempotent, tool.Resumable:
-		return true
-	case tool.Once:
-		return false
-	}
-	return false
 }

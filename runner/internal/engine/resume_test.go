@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -94,7 +95,7 @@ func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
 			sound(t, s)
 			for _, n := range []int{1, 2} {
 				call := fmt.Sprintf(`Bash{"n":%d}`, n)
-				told := strings.Contains(s.told(t), resultLost)
+				told := strings.Contains(s.told(t), toolcall.ResultLost)
 				if did[call] > 1 || did[call] == 0 && !told {
 					t.Errorf("%s happened %d times, reported as interrupted: %t\n%s", call, did[call], told, s.told(t))
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -23,20 +24,18 @@ const stopFor = 10 * time.Second
 type session struct {
 	*run
 	Actor
-	name    string   // the call that opened it; empty: the Run's own
-	parent  *session // whose call that is; nil: the Run's own has none
+	name    string // the call that opened it; empty: the Run's own
 	scope   step.Scope
 	deepest int64 // the depth at which sessions below it end
 	account *meter.Account
 	prompt  string // the first that its agent is told
 	system  string
 	tools   []step.Tool
-	// answer and act are the model call and the tool call behind the layers.
+	// answer is the model call behind the layers.
 	answer middleware.ModelFunc
-	act    middleware.ToolFunc
+	calls  *toolcall.Runner
 
 	turn   exchange // the model call under way
-	jobs   []*job   // the calls of the turn under way
 	opened bool     // the layers have started
 	warned bool     // the model knows that the disk is full
 	notes  []string // what the runner has to say before the model's next turn
@@ -47,22 +46,39 @@ type session struct {
 	limited  int // how often in a row the provider asked to wait
 }
 
-func newSession(r *run, name string, scope step.Scope, a Actor) *session {
-	s := &session{run: r, Actor: a, name: name, scope: scope, system: r.Redact.String(a.Agent.Instructions)}
+// An origin is where a session comes from.
+type origin struct {
+	name   string // the call that opened it; empty: the Run's own
+	scope  step.Scope
+	parent *session // whose call that is; nil: the Run's own has none
+}
+
+func newSession(r *run, o origin, a Actor) *session {
+	s := &session{run: r, Actor: a, name: o.name, scope: o.scope, system: r.Redact.String(a.Agent.Instructions)}
 	if a.Tools != nil {
 		s.tools = slices.Clip(a.Tools.Specs())
 	}
 	s.answer = a.Stack.Model(s.converse)
-	s.act = a.Stack.Tool(s.perform)
+	options := toolcall.Options{
+		Name: o.name, Scope: o.scope, Agent: a.Agent.Name, Parallel: a.Agent.ParallelTools,
+		Tools: a.Tools, Stack: a.Stack, Policy: a.Policy,
+	}
+	if o.parent != nil {
+		options.Parent = o.parent.calls
+	}
+	s.calls = toolcall.NewRunner(&r.toolcalls, s, options)
 	return s
 }
+
+// Account implements [toolcall.Session].
+func (s *session) Account() *meter.Account { return s.account }
 
 // work takes up the session and works until it ends.
 func (s *session) work(ctx context.Context) (Outcome, error) {
 	s.activity.Enter()
 	defer s.activity.Leave()
 	if s.signals().Paused {
-		if err := s.safe(ctx); err != nil {
+		if err := s.SafePoint(ctx); err != nil {
 			return Outcome{}, causeOf(ctx, err)
 		}
 	}
@@ -90,7 +106,7 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		case hold:
 			err = s.hold(ctx)
 		case execute:
-			err = s.execute(ctx, act.calls)
+			err = s.calls.Execute(ctx, act.calls)
 		case say:
 			err = s.nudge(act.text, act.note)
 		case listen:
@@ -178,9 +194,6 @@ func (s *session) said(text string, note step.Note) step.Step {
 func (s *session) tell(text string, note step.Note) error {
 	return s.recordStep(s.said(text, note), nil)
 }
-
-// ended says whether a call has ended the session.
-func (s *session) ended() bool { return s.read().Ending != nil }
 
 // end tells the layers and the journal how the session ended, where it did.
 func (s *session) end(ctx context.Context, out Outcome) Outcome {

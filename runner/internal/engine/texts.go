@@ -1,13 +1,5 @@
 package engine
 
-import (
-	"fmt"
-	"strings"
-	"time"
-
-	"github.com/deckhand-dev/deckhand/runner/step"
-)
-
 // What the loop says to the model. The texts are part of the session: a word
 // changed here changes what a resumed session is compared with.
 const (
@@ -24,40 +16,8 @@ const (
 	noteLostFiles = "What was written below %s before was lost. Other files are as they were left."
 	noteFresh     = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
 
-	resultCut         = "Not executed: your answer was cut at the limit of its length, so these arguments may be incomplete. Call again with shorter arguments, or do it in several calls."
-	resultRefused     = "Not executed: the model declined to go on."
-	resultEnded       = "Not executed: an earlier call has already ended the work."
-	resultStopped     = "Not executed: the Run was asked to stop."
-	resultLimit       = "Not executed: a limit of the Run is reached."
-	resultLost        = "Interrupted: the runner was lost while this ran. It may have partly happened; look before you do it again."
-	resultShutdown    = "Interrupted by shutdown. It may have partly happened; look before you do it again."
-	resultTooMany     = "Not executed: the Run may make no more tool calls (limits.toolCalls)."
-	resultDeep        = "Agents may call each other only %d deep (limits.depth). Do this part of the work yourself."
-	resultNoAgents    = "This agent may call no other."
-	resultTwice       = "This call has already opened its session."
-	resultChild       = "The agent %s ended without a result (%s). %s"
-	resultRejected    = "The agent %s rejected the work: %s"
-	resultPartial     = "The last that it said: %s"
-	resultNoCluster   = "The agent %s works in a Run of its own, and that needs a cluster: there is no operator here that could make one."
-	resultInputLarge  = "Not executed: the arguments have %d bytes, and the agent %s, in a Run of its own, can be given %d."
-	resultRefusedRun  = "There is no Run of the agent %s: %s"
-	resultAbandoned   = "The Run was asked to stop before the agent %s had ended; what it did is not known here."
-	adviceAlone       = "Do this part of the work yourself, or say in your result what stands in the way."
-	adviceShorter     = "Say it in fewer words, or split the work into several calls."
-	resultAmbiguous   = "Not executed: %v."
-	resultForbidden   = "Denied by the policy"
-	resultForbiddenBy = "Denied by policy rule %s"
-	resultDenied      = "Denied by %s"
-	resultUndecided   = "Denied: no user decided in time."
-	resultNobody      = "Denied: it needs the approval of a user, and there is no way to ask one."
-	adviceDenied      = "Do not try to get the same in another way. Go on without it, or say in your result what stands in the way."
-	resultUnapproved  = "it needs the approval of a person"
-	adviceUnapproved  = "Call the tool with that target directly: then an approval is requested."
-
-	resultEmpty       = "(no output)"
-	resultNoMessage   = "the tool failed without a message"
-	resultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
-	resultOutputLarge = "The output has %d bytes; at most %d are kept."
+	resultDeep     = "Agents may call each other only %d deep (limits.depth). Do this part of the work yourself."
+	resultNoAgents = "This agent may call no other."
 )
 
 // What people are told of an end.
@@ -82,15 +42,3 @@ const (
 	stateWorking = "Working" // it goes on
 	stateClosing = "Closing" // something failed that only stands around the work
 )
-
-func resultTimeout(after time.Duration) string {
-	return fmt.Sprintf("Timed out after %s and was cancelled. It may have partly happened.", after)
-}
-
-func resultUnknown(name string, known []step.Tool) string {
-	names := make([]string, len(known))
-	for i, t := range known {
-		names[i] = t.Name
-	}
-	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: %s", name, strings.Join(names, ", "))
-}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -33,14 +34,14 @@ func TestOneCallOfATurnThatHangsHoldsUpNoOther(t *testing.T) {
 		if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "ok" {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
-		if took := time.Since(began); took > time.Minute+CancelTimeout {
+		if took := time.Since(began); took > time.Minute+toolcall.CancelTimeout {
 			t.Errorf("it took %s", took)
 		}
 		var got []string
 		for _, st := range s.steps(t)[2:5] {
 			got = append(got, st.Text())
 		}
-		want := []string{`Read{"n":1}`, "Error: " + resultTimeout(time.Minute), `Read{"n":2}`}
+		want := []string{`Read{"n":1}`, "Error: " + toolcall.ResultTimeout(time.Minute), `Read{"n":2}`}
 		if !slices.Equal(got, want) {
 			t.Errorf("results %q, want %q", got, want)
 		}

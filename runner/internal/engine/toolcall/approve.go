@@ -1,4 +1,4 @@
-package engine
+package toolcall
 
 import (
 	"cmp"
@@ -21,21 +21,21 @@ import (
 // permit returns once the call may be made, with the digest of what may be, or
 // why it may not. What a person approves is what runs: whoever goes on from here
 // holds the call to the digest once more.
-func (j *job) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
-	s := j.session
-	if j.spec.Ends || !s.governed() { // a Run can always end
+func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
+	r := t.runner
+	if t.spec.Ends || !r.governed() { // a Run can always end
 		return "", nil, nil
 	}
 	if _, err := digest.Canonical(c.Args); err != nil {
-		return "", &tool.Error{Message: fmt.Sprintf(resultAmbiguous, err)}, nil
+		return "", &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}, nil
 	}
-	sum = j.digest(c)
-	if j.goesOn(sum) {
+	sum = t.digest(c)
+	if t.goesOn(sum) {
 		return sum, nil, nil
 	}
-	call := step.Call{ID: j.call.ID, Name: j.call.Name, Args: c.Args}
+	call := step.Call{ID: t.call.ID, Name: t.call.Name, Args: c.Args}
 	for {
-		v, from := s.judge(ctx, call, sum)
+		v, from := r.judge(ctx, call, sum)
 		switch v.Answer {
 		case Allow:
 			return sum, nil, nil
@@ -43,72 +43,72 @@ func (j *job) permit(ctx context.Context, c *tool.Call) (sum string, refused *to
 			return "", denial(v), nil
 		case Ask:
 		}
-		q, err := j.requestOfCall(call, sum, v, from)
+		q, err := t.requestOfCall(call, sum, v, from)
 		if err != nil {
-			return "", nil, j.fail(err)
+			return "", nil, t.fail(err)
 		}
-		if refused, err = j.consent(ctx, q); refused != nil || err != nil {
+		if refused, err = t.consent(ctx, q); refused != nil || err != nil {
 			return "", refused, err
 		}
 	}
 }
 
 // digest is what a call is known by to whoever approves it.
-func (j *job) digest(c *tool.Call) string { return j.session.Digest(j.call.Name, c.Args) }
+func (t *toolCall) digest(c *tool.Call) string { return t.runner.config.Digest(t.call.Name, c.Args) }
 
 // goesOn says whether the call was begun in an earlier attempt as it is now: it
 // was allowed then. That is good for one time.
-func (j *job) goesOn(sum string) bool {
-	was := j.intent
-	j.intent = nil
-	return was != nil && j.session.Digest(was.Name, was.Args) == sum
+func (t *toolCall) goesOn(sum string) bool {
+	was := t.intent
+	t.intent = nil
+	return was != nil && t.runner.config.Digest(was.Name, was.Args) == sum
 }
 
 // consent waits for a person to approve; nil: they did, or what they said makes
 // the policy worth asking again.
-func (j *job) consent(ctx context.Context, q *approval.Request) (*tool.Error, error) {
-	s := j.session
-	d, decided := s.decision(q.ID)
+func (t *toolCall) consent(ctx context.Context, q *approval.Request) (*tool.Error, error) {
+	r := t.runner
+	d, decided := r.decision(q.ID)
 	var err error
 	if !decided {
-		d, decided, err = s.requests.Await(ctx, q)
+		d, decided, err = r.config.Requests.Await(ctx, q)
 	}
-	end, ended := asEnd(err)
+	end, ended := errors.AsType[*task.EndError](err)
 	switch {
 	case errors.Is(err, signals.ErrStopped):
-		return &tool.Error{Message: resultStopped}, nil
+		return &tool.Error{Message: ResultStopped}, nil
 	case ended && end.Reason == task.ReasonDurationLimit:
-		return &tool.Error{Message: resultLimit}, nil
+		return &tool.Error{Message: ResultLimit}, nil
 	case err != nil:
-		return nil, j.fail(err)
-	case !decided && !s.CanAsk:
-		return refusal(resultNobody), nil
+		return nil, t.fail(err)
+	case !decided && !r.config.CanAsk:
+		return refusal(ResultNobody), nil
 	case !decided:
-		return refusal(resultUndecided), nil
+		return refusal(ResultUndecided), nil
 	case d.Type == task.DecisionDeny:
-		return refusal(because(fmt.Sprintf(resultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
+		return refusal(because(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
 	}
 	return nil, nil
 }
 
 // requestOfCall is what a person is asked about a call, as it is shown.
-func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*approval.Request, error) {
-	s := j.session
+func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*approval.Request, error) {
+	r := t.runner
 	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from}
-	if j.written != "" {
-		want.Args, want.Written = c.Args, j.written
+	if t.written != "" {
+		want.Args, want.Written = c.Args, t.written
 	}
-	asked, err := s.asks(want)
+	asked, err := r.asks(want)
 	if err != nil {
 		return nil, err
 	}
 	args := approval.Legible(c.Args)
 	reason := cmp.Or(v.Reason, fmt.Sprintf("The policy asks before %s is called.", c.Name))
 	return &approval.Request{
-		Session: s, Reason: approval.ForApproval, Since: asked.Since, Source: from, FullArgs: args, Once: v.Once,
+		Session: r.session, Reason: approval.ForApproval, Since: asked.Since, Source: from, FullArgs: args, Once: v.Once,
 		Pending: task.Pending{
-			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
-			Question: task.Cut(redact.Printable(s.Redact.String(reason)), task.MaxMessage),
+			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(r.options.Scope.Agent, task.MaxAsker),
+			Question: task.Cut(redact.Printable(r.config.Redact.String(reason)), task.MaxMessage),
 			Tool:     c.Name, Args: task.Middle(task.Cut(args, len(args)), task.MaxArgs), ArgsTruncated: len(args) > task.MaxArgs,
 			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Approvers: task.ApproversOf(asked.Groups),
 		},
@@ -118,26 +118,26 @@ func (j *job) requestOfCall(c step.Call, sum string, v PolicyResult, from journa
 // asks returns what people are asked already of what is wanted, or records that
 // they are asked something new. One that was used up is not asked again, so its
 // id belongs to one decision.
-func (s *session) asks(want journal.Request) (state.Asked, error) {
-	free, known := s.asked(want)
+func (r *Runner) asks(want journal.Request) (state.Asked, error) {
+	free, known := r.asked(want)
 	if known != nil {
 		return *known, nil
 	}
 	want.ID = free
-	if !s.CanAsk {
+	if !r.config.CanAsk {
 		return state.Asked{Request: want}, nil
 	}
-	if err := s.Record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
+	if err := r.session.Record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
 		return state.Asked{}, fmt.Errorf("recording a request: %w", err)
 	}
-	_, known = s.asked(want)
+	_, known = r.asked(want)
 	return *known, nil
 }
 
 // asked is what people were asked about a call that is what is wanted; nil:
 // nothing, and free is what to call it then.
-func (s *session) asked(want journal.Request) (free string, known *state.Asked) {
-	s.state.ViewSession(s.name, func(now *state.Session) {
+func (r *Runner) asked(want journal.Request) (free string, known *state.Asked) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
 		requests := now.Requests[want.CallID]
 		for _, q := range requests {
 			if q.Digest == want.Digest && q.Source == want.Source && slices.Equal(q.Groups, want.Groups) && !q.Spent {
@@ -150,8 +150,8 @@ func (s *session) asked(want journal.Request) (free string, known *state.Asked) 
 }
 
 // decision is what a person decided on a request, if they did.
-func (s *session) decision(request string) (d journal.Decision, decided bool) {
-	s.state.ViewSession(s.name, func(now *state.Session) { d, decided = now.Answers[request] })
+func (r *Runner) decision(request string) (d journal.Decision, decided bool) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { d, decided = now.Answers[request] })
 	return d, decided
 }
 
@@ -163,13 +163,13 @@ func approves(d journal.Decision, sum string) bool {
 // denial is what the model reads of a call that the policy denies.
 func denial(v PolicyResult) *tool.Error {
 	if v.Rule == "" {
-		return refusal(because(resultForbidden, v.Reason))
+		return refusal(because(ResultForbidden, v.Reason))
 	}
-	return refusal(because(fmt.Sprintf(resultForbiddenBy, v.Rule), v.Reason))
+	return refusal(because(fmt.Sprintf(ResultForbiddenBy, v.Rule), v.Reason))
 }
 
 func refusal(message string) *tool.Error {
-	return &tool.Error{Message: message, Recommendations: []string{adviceDenied}}
+	return &tool.Error{Message: message, Recommendations: []string{AdviceDenied}}
 }
 
 func because(what, why string) string {

@@ -1,4 +1,4 @@
-package engine
+package toolcall
 
 import (
 	"context"
@@ -13,25 +13,25 @@ import (
 )
 
 // Ask implements [tool.Session].
-func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
-	if err := j.enter(ctx); err != nil {
+func (t *toolCall) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
+	if err := t.enter(ctx); err != nil {
 		return tool.Answer{}, err
 	}
-	defer j.leave()
-	s := j.session
-	id, since := s.questionOf(j.call.ID)
-	if said, answered := s.decision(id); answered {
+	defer t.leave()
+	r := t.runner
+	id, since := r.questionOf(t.call.ID)
+	if said, answered := r.decision(id); answered {
 		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
 	asked := &approval.Request{
-		Session: s, Reason: approval.ForAnswer, Since: since, Check: q.Fits,
+		Session: r.session, Reason: approval.ForAnswer, Since: since, Check: q.Fits,
 		Pending: task.Pending{
-			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(s.scope.Agent, task.MaxAsker),
-			Question: task.Cut(redact.Printable(s.Redact.String(q.Text)), task.MaxMessage),
-			Schema:   s.form(q.Schema),
+			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(r.options.Scope.Agent, task.MaxAsker),
+			Question: task.Cut(redact.Printable(r.config.Redact.String(q.Text)), task.MaxMessage),
+			Schema:   r.form(q.Schema),
 		},
 	}
-	d, answered, err := s.requests.Await(ctx, asked)
+	d, answered, err := r.config.Requests.Await(ctx, asked)
 	if err != nil {
 		return tool.Answer{}, err
 	}
@@ -39,11 +39,11 @@ func (j *job) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 }
 
 // form is how to answer, as people are shown it: whole, or not at all.
-func (s *session) form(schema json.RawMessage) string {
+func (r *Runner) form(schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return ""
 	}
-	form := approval.Legible(s.Redact.JSON(schema))
+	form := approval.Legible(r.config.Redact.JSON(schema))
 	if len(form) > task.MaxSchema {
 		return ""
 	}
@@ -52,8 +52,8 @@ func (s *session) form(schema json.RawMessage) string {
 
 // questionOf is what the question of a call is known by, and since when it is
 // asked: before it the call itself may have been approved.
-func (s *session) questionOf(call string) (id string, since time.Time) {
-	s.state.ViewSession(s.name, func(now *state.Session) {
+func (r *Runner) questionOf(call string) (id string, since time.Time) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
 		id, since = approval.FreeID(call, "", now.Requests[call], nil), now.Since[call] // what it is answered is its own
 	})
 	return id, since

@@ -1,4 +1,4 @@
-package engine
+package toolcall
 
 import (
 	"cmp"
@@ -29,20 +29,20 @@ type answer struct {
 }
 
 // timeout is how long the call may take; false: as long as it likes.
-func (j *job) timeout() (time.Duration, bool) {
+func (t *toolCall) timeout() (time.Duration, bool) {
 	switch {
-	case j.spec.Timeout == tool.Unbounded:
+	case t.spec.Timeout == tool.Unbounded:
 		return 0, false
-	case j.spec.Timeout > 0:
-		return j.spec.Timeout, true
+	case t.spec.Timeout > 0:
+		return t.spec.Timeout, true
 	}
-	return defaultTimeout, true
+	return DefaultTimeout, true
 }
 
-// invoke calls the tool, for no longer than it may take. A tool that does not
+// runBounded calls the tool, for no longer than it may take. A tool that does not
 // come back is left behind.
-func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
-	if limit, bounded := j.timeout(); bounded {
+func (t *toolCall) runBounded(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	if limit, bounded := t.timeout(); bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
@@ -50,12 +50,12 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	session := &callSession{Session: c.Session}
 	c.Session = session
 	came := make(chan answer, 1)
-	go func() { came <- j.guarded(ctx, c) }()
+	go func() { came <- t.runRecovering(ctx, c) }()
 	var a answer
 	select {
 	case a = <-came:
 	case <-ctx.Done():
-		a = j.late(ctx, came)
+		a = t.late(ctx, came)
 	}
 	failed := session.failed()
 	if a.err != nil && failed != nil {
@@ -63,17 +63,17 @@ func (j *job) invoke(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	}
 	switch {
 	case errors.Is(a.err, signals.ErrStopped):
-		return tool.Fail(resultStopped), nil
+		return tool.Fail(ResultStopped), nil
 	case approval.Leaves(a.err) && ctx.Err() == nil:
 		return tool.Result{}, a.err
 	case ctx.Err() != nil && (a.err != nil || a.result.Error != nil):
-		return j.cut(context.Cause(ctx))
+		return t.cut(context.Cause(ctx))
 	case a.err == nil:
 		return a.result, nil
 	case failed != nil || isFatal(a.err):
-		return tool.Result{}, fmt.Errorf("calling %s: %w", j.call.Name, a.err)
+		return tool.Result{}, fmt.Errorf("calling %s: %w", t.call.Name, a.err)
 	}
-	return tool.Fail(cmp.Or(a.err.Error(), resultNoMessage)), nil
+	return tool.Fail(cmp.Or(a.err.Error(), ResultNoMessage)), nil
 }
 
 // isFatal reports whether a tool said that an error ends the Run.
@@ -123,16 +123,16 @@ func (s *callSession) failed() error {
 
 // late waits a little for a call that was cancelled, and to its end for one
 // that is in another session: that one ends by itself, and has things to record.
-func (j *job) late(ctx context.Context, came <-chan answer) answer {
+func (t *toolCall) late(ctx context.Context, came <-chan answer) answer {
 	select {
 	case a := <-came:
 		return a
 	case <-time.After(CancelTimeout):
 	}
-	j.mu.Lock()
-	j.over = j.inside == 0
-	over := j.over
-	j.mu.Unlock()
+	t.mu.Lock()
+	t.over = t.inside == 0
+	over := t.over
+	t.mu.Unlock()
 	if !over {
 		return <-came
 	}
@@ -141,34 +141,34 @@ func (j *job) late(ctx context.Context, came <-chan answer) answer {
 
 // enter stands before what the call does in its session beside itself. A call
 // that has its result may do nothing any more.
-func (j *job) enter(ctx context.Context) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (t *toolCall) enter(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if j.over {
+	if t.over {
 		return errTimeout
 	}
-	j.inside++
+	t.inside++
 	return nil
 }
 
-func (j *job) leave() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.inside--
+func (t *toolCall) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inside--
 }
 
-// guarded calls the tool; a panic in it is a result like any failure.
-func (j *job) guarded(ctx context.Context, c *tool.Call) (a answer) {
+// runRecovering calls the tool; a panic in it is a result like any failure.
+func (t *toolCall) runRecovering(ctx context.Context, c *tool.Call) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			j.show(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			t.show(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
 			a = answer{result: tool.Fail(fmt.Sprintf("the tool crashed: %v", p))}
 		}
 	}()
-	res, err := j.tool.Call(ctx, *c)
+	res, err := t.tool.Call(ctx, *c)
 	if err != nil {
 		_ = err.Error() // of a nil pointer it panics: here
 	}
@@ -176,28 +176,28 @@ func (j *job) guarded(ctx context.Context, c *tool.Call) (a answer) {
 }
 
 // show passes on what a call shows while it runs.
-func (j *job) show(text string) {
-	j.session.Emit("", events.CallOutput{ID: j.call.ID, Text: text})
+func (t *toolCall) show(text string) {
+	t.runner.session.Emit("", events.CallOutput{ID: t.call.ID, Text: text})
 }
 
 // cut is the result of a call that was cancelled while it ran. Where another
 // attempt has taken over there is none to give, and what is resumed where it
 // stood waits for the next one.
-func (j *job) cut(cause error) (tool.Result, error) {
+func (t *toolCall) cut(cause error) (tool.Result, error) {
 	if errors.Is(cause, errTimeout) {
-		limit, _ := j.timeout()
-		return tool.Fail(resultTimeout(limit)), nil
+		limit, _ := t.timeout()
+		return tool.Fail(ResultTimeout(limit)), nil
 	}
-	end, ok := asEnd(cause)
+	end, ok := errors.AsType[*task.EndError](cause)
 	switch {
 	case !ok || fatal(end):
 		return tool.Result{}, cause
 	case end.Reason != task.ReasonInterrupted:
 		return tool.Fail("Interrupted: " + end.Message), nil
-	case j.effect(j.call.Args) == tool.Resumable:
+	case t.effect(t.call.Args) == tool.Resumable:
 		return tool.Result{}, signals.ErrInterrupted
 	}
-	return j.session.cutShort(resultShutdown, j.call.ID), nil
+	return t.runner.cutShort(ResultShutdown, t.call.ID), nil
 }
 
 // fatal says whether an end leaves nothing more to be recorded.

@@ -1,4 +1,4 @@
-package engine
+package toolcall
 
 import (
 	"context"
@@ -42,9 +42,9 @@ type PolicyResult struct {
 }
 
 // governed says whether any policy has a say in the calls of the session.
-func (s *session) governed() bool {
-	for at := s; at != nil; at = at.parent {
-		if at.Policy != nil {
+func (r *Runner) governed() bool {
+	for at := r; at != nil; at = at.options.Parent {
+		if at.options.Policy != nil {
 			return true
 		}
 	}
@@ -56,18 +56,18 @@ func (s *session) governed() bool {
 // approved already, for this call or for the rest of the Run, does not ask again.
 // Of several that ask the first is what people are shown; they decide for all,
 // as far as the groups are the same. A rule with other groups asks in its turn.
-func (s *session) judge(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
+func (r *Runner) judge(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
 	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
-	for at := s; at != nil; at = at.parent {
-		if at.Policy == nil {
+	for at := r; at != nil; at = at.options.Parent {
+		if at.options.Policy == nil {
 			continue
 		}
-		v := at.Policy.Decide(ctx, c, s.scope)
-		from := journal.Source{Agent: at.Agent.Name, Rule: v.Rule, Tool: c.Name}
+		v := at.options.Policy.Decide(ctx, c, r.options.Scope)
+		from := journal.Source{Agent: at.options.Agent, Rule: v.Rule, Tool: c.Name}
 		switch {
 		case v.Answer == Deny:
 			return v, from
-		case v.Answer == Allow, !v.Once && s.released(from), s.approved(c.ID, sum, v.Groups):
+		case v.Answer == Allow, !v.Once && r.released(from), r.approved(c.ID, sum, v.Groups):
 		case strictest.Answer != Ask:
 			strictest, source = v, from
 			strictest.Answer = Ask
@@ -79,13 +79,13 @@ func (s *session) judge(ctx context.Context, c step.Call, sum string) (PolicyRes
 }
 
 // Authorize implements [tool.Session].
-func (j *job) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
-	s := j.session
-	if !s.governed() {
+func (t *toolCall) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
+	r := t.runner
+	if !r.governed() {
 		return nil
 	}
-	args = s.Redact.JSON(args)
-	v, _ := s.judge(ctx, step.Call{ID: j.call.ID, Name: j.call.Name, Args: args}, s.Digest(j.call.Name, args))
+	args = r.config.Redact.JSON(args)
+	v, _ := r.judge(ctx, step.Call{ID: t.call.ID, Name: t.call.Name, Args: args}, r.config.Digest(t.call.Name, args))
 	switch v.Answer {
 	case Allow:
 		return nil
@@ -93,20 +93,20 @@ func (j *job) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
 		return denial(v)
 	case Ask:
 	}
-	return &tool.Error{Message: resultUnapproved, Recommendations: []string{adviceUnapproved}}
+	return &tool.Error{Message: ResultUnapproved, Recommendations: []string{AdviceUnapproved}}
 }
 
 // released says whether people approved, for the rest of the Run, all that a rule
 // asks about.
-func (s *session) released(from journal.Source) (released bool) {
-	s.state.View(func(now *state.Run) { released = now.Released(from) })
+func (r *Runner) released(from journal.Source) (released bool) {
+	r.config.State.View(func(now *state.Run) { released = now.Released(from) })
 	return released
 }
 
 // approved says whether people approved a call already who may decide for a rule
 // with these groups.
-func (s *session) approved(call, sum string, groups []string) (approved bool) {
-	s.state.ViewSession(s.name, func(now *state.Session) {
+func (r *Runner) approved(call, sum string, groups []string) (approved bool) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
 		approved = slices.ContainsFunc(now.Requests[call], func(q state.Asked) bool {
 			d, decided := now.Answers[q.ID]
 			return decided && !q.Spent && approves(d, sum) && (len(groups) == 0 || slices.Equal(groups, q.Groups))

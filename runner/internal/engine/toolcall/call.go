@@ -1,0 +1,294 @@
+package toolcall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// MaxResult bounds what one call may add to the session, in bytes.
+const MaxResult = 256 << 10
+
+// ToolReject is the name of the tool that ends the Run without success.
+const ToolReject = "reject"
+
+// A toolCall is one call of a turn on its way to a result.
+type toolCall struct {
+	runner *Runner
+	call   step.Call
+	seq    int64 // of its result, in call order, whenever it comes
+	tool   tool.Tool
+	spec   tool.Spec
+	path   string // that its arguments name, cleaned; empty: none
+	// args are its canonical arguments, which layers may change; nil: not yet made.
+	args json.RawMessage
+	// written is the digest of the arguments of which the tool made the canonical
+	// ones; empty: the tool has no canonical form.
+	written string
+	// refusal says why the call is not executed; nil when it is.
+	refusal *tool.Error
+	// begun says that it was begun in an earlier attempt, may have changed
+	// something, and was not begun again yet.
+	begun bool
+	// intent is how it was begun in an earlier attempt; nil: it was not, or was
+	// begun again since.
+	intent  *journal.Intent
+	surplus bool // a limit of calls refuses it: it does not count
+	taken   bool // it is reserved in the account
+	done    chan struct{}
+	fault   error // of the runner; no layer makes it go away
+	// remote is where the call was made outside of the pod; nil: it was not.
+	remote *journal.Remote
+
+	mu     sync.Mutex
+	inside int  // how often it is in another session, or asks a person
+	over   bool // its result does not wait for it
+}
+
+// run brings a call to its result, or leaves it open when nothing new may
+// begin. A failure of the runner itself fails the turn.
+func (t *toolCall) run(ctx context.Context, fail func(error)) {
+	r := t.runner
+	r.config.Activity.Enter()
+	defer r.config.Activity.Leave()
+	if t.taken {
+		defer r.session.Account().Release()
+	}
+	if !r.ended() && approval.Leaves(r.session.SafePoint(ctx)) || Failure(ctx) != nil {
+		return // no intent, no result: the next attempt runs it
+	}
+	began := r.config.Now()
+	t.canonicalize(ctx)
+	res := tool.Result{Error: t.refused(ctx)}
+	if res.Error == nil {
+		var err error
+		res, err = t.runThroughLayers(ctx)
+		if approval.Leaves(err) {
+			return // it is left open; others of the turn may end in peace
+		}
+		if err != nil {
+			fail(err)
+			return
+		}
+	}
+	if t.begun && res.Error != nil { // whatever forbids it now: it may have partly happened
+		res.Error = r.cutShort(ResultLost, t.call.ID).Error
+	}
+	if err := t.settle(res, began); err != nil {
+		fail(err)
+	}
+}
+
+// refused says why a call is not begun; nil when it is.
+func (t *toolCall) refused(ctx context.Context) *tool.Error {
+	switch {
+	case t.refusal != nil:
+		return t.refusal
+	case t.runner.ended():
+		return &tool.Error{Message: ResultEnded}
+	case t.runner.stopped():
+		return &tool.Error{Message: ResultStopped}
+	case ctx.Err() != nil:
+		return &tool.Error{Message: ResultLimit}
+	}
+	return nil
+}
+
+// runThroughLayers runs the call through the layers around it. Their veto is a result.
+func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
+	r := t.runner
+	res, err := r.act(ctx, &tool.Call{
+		ID: t.call.ID, Name: t.call.Name, Args: slices.Clone(t.args), Scope: r.options.Scope, Session: t,
+		Emit: t.show,
+	})
+	if t.fault != nil {
+		return tool.Result{}, t.fault
+	}
+	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
+		return tool.Result{Error: &tool.Error{Message: "Not executed: " + veto.Error()}, Hooks: res.Hooks}, nil
+	}
+	return res, err
+}
+
+// runBehindLayers is innermost of the layers around a tool call.
+func (r *Runner) runBehindLayers(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	for _, t := range r.calls {
+		if t.call.ID == c.ID {
+			return t.runFinal(ctx, c)
+		}
+	}
+	return tool.Result{}, fmt.Errorf("a layer changed the id of a call to %q", c.ID)
+}
+
+// runFinal runs the call, if it may be made. What a layer made of its
+// arguments is final, and must fit the tool.
+func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	r := t.runner
+	if string(c.Args) != string(t.args) {
+		args := r.config.Redact.JSON(c.Args)
+		wrong := r.options.Tools.Check(t.call.Name, args)
+		if wrong == nil {
+			args, wrong = t.canonical(ctx, args)
+		}
+		if wrong != nil {
+			return tool.Result{Error: wrong}, nil
+		}
+		c.Args = args
+	}
+	final := *c // what layers do to theirs from now on changes nothing
+	final.Args = slices.Clone(c.Args)
+	if refused, err := t.preflight(ctx, &final); refused != nil || err != nil {
+		return tool.Result{Error: refused}, err
+	}
+	return t.runTool(ctx, &final)
+}
+
+// runTool calls the tool, behind the record that it is about to happen.
+func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	r := t.runner
+	err := r.session.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
+		CallID: t.call.ID, Name: t.call.Name, Args: c.Args, Written: t.written, Effect: string(t.effect(c.Args)),
+	}})
+	if err != nil {
+		return tool.Result{}, t.fail(fmt.Errorf("recording call %s: %w", t.call.ID, err))
+	}
+	t.begun, t.intent = false, nil
+	r.session.ShowStarted(t.call, c.Args)
+	res, err := t.runBounded(ctx, c)
+	if err != nil {
+		return tool.Result{}, t.fail(err)
+	}
+	t.remote = t.reached(res)
+	return res, nil
+}
+
+// reached says whether a call reached the endpoint of its tool; nil: there is none.
+func (t *toolCall) reached(res tool.Result) *journal.Remote {
+	at := t.spec.Endpoint
+	if at.Name == "" {
+		return nil
+	}
+	remote := &journal.Remote{Name: at.Name, Field: at.Field}
+	if res.Error != nil {
+		remote.Unreachable = task.Cut(t.runner.config.Redact.String(res.Error.Unreachable), task.MaxSummary)
+	}
+	return remote
+}
+
+// fail keeps what ends the turn.
+func (t *toolCall) fail(err error) error {
+	t.fault = err
+	return err
+}
+
+// effect is the effect class of a call with these arguments, which layers may
+// have changed. Ending the session changes nothing but the session.
+func (t *toolCall) effect(args json.RawMessage) tool.Effect {
+	if t.spec.Ends {
+		return tool.ReadOnly
+	}
+	return tool.EffectOf(t.tool, args)
+}
+
+func (t *toolCall) changes(args json.RawMessage) bool { return t.effect(args) != tool.ReadOnly }
+
+// settle records the result of a call.
+func (t *toolCall) settle(res tool.Result, began time.Time) error {
+	r := t.runner
+	if err := r.settleBelow(t.call.ID); err != nil {
+		return err
+	}
+	ending := t.ending(&res)
+	st := step.Step{
+		Seq: t.seq, Role: step.RoleTool, CallID: t.call.ID, Name: t.call.Name, IsError: res.Error != nil, Pending: res.Pending,
+		Parts: []step.Part{{Kind: step.PartText, Text: t.text(res)}}, Hooks: res.Hooks, Scope: r.options.Scope,
+		At: began.UTC(), Duration: r.config.Now().Sub(began),
+	}
+	r.session.Account().Add(func(m *step.Meter) {
+		if !t.surplus {
+			m.ToolCalls++
+		}
+		if st.IsError {
+			m.Errors++
+		}
+	})
+	if err := r.session.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.clean(ending), Remote: t.remote}); err != nil {
+		return fmt.Errorf("recording the result of call %s: %w", t.call.ID, err)
+	}
+	t.finished(st, res)
+	return nil
+}
+
+// text is what the model reads of a result: without secrets, of bounded size,
+// never empty.
+func (t *toolCall) text(res tool.Result) string {
+	text := t.runner.config.Redact.String(res.Render())
+	if t.runner.config.Offload != nil {
+		text = t.runner.config.Offload(context.Background(), t.call, text) // also of a call that was cut
+	}
+	if len(text) > MaxResult {
+		text = task.Cut(text, MaxResult) + fmt.Sprintf(ResultTooLarge, len(text))
+	}
+	if text == "" {
+		return ResultEmpty
+	}
+	return text
+}
+
+// ending is what a successful call of an ending tool commits. An output that
+// does not fit is no success: only the model can make it smaller.
+func (t *toolCall) ending(res *tool.Result) *journal.Ending {
+	if !t.spec.Ends || res.Error != nil {
+		return nil
+	}
+	if len(res.Output) > task.MaxOutput {
+		hooks := res.Hooks
+		*res = tool.Fail(fmt.Sprintf(ResultOutputLarge, len(res.Output), task.MaxOutput), "Write the bulk to a file and name the file in the output.")
+		res.Hooks = hooks
+		return nil
+	}
+	return &journal.Ending{Tool: t.call.Name, Text: res.Text, Output: res.Output}
+}
+
+// clean is an ending without secrets.
+func (r *Runner) clean(e *journal.Ending) *journal.Ending {
+	if e == nil {
+		return nil
+	}
+	return &journal.Ending{Tool: e.Tool, Text: r.config.Redact.String(e.Text), Output: r.config.Redact.JSON(e.Output)}
+}
+
+// finished shows a call that has its result.
+func (t *toolCall) finished(st step.Step, res tool.Result) {
+	res.Summary = t.runner.config.Redact.String(res.Summary) // whole: a piece of a secret would not be known
+	t.runner.session.ShowFinished(t.call, st, summarize(t, st, res))
+}
+
+// summarize is a call and what came of it in a line.
+func summarize(t *toolCall, result step.Step, res tool.Result) string {
+	switch {
+	case result.IsError:
+		return FirstLine(result.Text())
+	case res.Summary != "":
+		return FirstLine(res.Summary)
+	}
+	return task.Cut(string(t.call.Args), task.MaxSummary)
+}
+
+// FirstLine is the first line of a text, bounded.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return task.Cut(line, task.MaxSummary)
+}

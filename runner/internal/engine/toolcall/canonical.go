@@ -1,0 +1,115 @@
+package toolcall
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// canonicalTimeout bounds how long a tool may take to make the arguments of a
+// call canonical: a file system may hang.
+const canonicalTimeout = 30 * time.Second
+
+// What the model reads of a call whose arguments have no canonical form.
+const (
+	ResultUncanonical = "The arguments of %s could not be checked: %v. The call was not made; try it again."
+	ResultMisfit      = "The arguments of %s could not be checked: their canonical form does not fit the tool: %s"
+)
+
+// canonicalize makes the arguments of a call canonical, once, before any layer
+// sees them. The transcript keeps what the model wrote.
+func (t *toolCall) canonicalize(ctx context.Context) {
+	if t.refusal != nil || t.args != nil {
+		return
+	}
+	args, refused := t.canonical(ctx, t.call.Args)
+	if refused != nil && ctx.Err() == nil {
+		t.refusal = refused
+		return
+	}
+	if refused != nil {
+		args = t.call.Args // the call is not made any more
+	}
+	t.args = args
+}
+
+// canonical is the canonical form of arguments that fit the tool. Arguments that
+// were judged in an earlier attempt keep the form that was judged then, though
+// they would resolve to something else by now: the tool refuses that form if it
+// is no longer canonical.
+func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	if _, ok := t.tool.(tool.Canonicalizer); !ok {
+		return args, nil
+	}
+	r := t.runner
+	t.written = digest.Call(t.call.Name, args)
+	if judged, ok := r.judged(t.call.ID, t.written); ok {
+		return judged, nil
+	}
+	made, refused := t.resolve(ctx, args)
+	if refused != nil || string(made) == string(args) {
+		return made, refused
+	}
+	made = r.config.Redact.JSON(made)
+	if wrong := r.options.Tools.Check(t.call.Name, made); wrong != nil {
+		return nil, &tool.Error{Message: fmt.Sprintf(ResultMisfit, t.call.Name, wrong.Message)}
+	}
+	return made, nil
+}
+
+// judged is the canonical form with which a call was judged or begun already.
+func (r *Runner) judged(call, written string) (args json.RawMessage, known bool) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { args, known = now.Canonical(call, written) })
+	return args, known
+}
+
+// resolve asks the tool for the canonical form, for no longer than it may take.
+// A panic in the tool refuses the call.
+func (t *toolCall) resolve(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, canonicalTimeout, errTimeout)
+	defer cancel()
+	type form struct {
+		args    json.RawMessage
+		refused *tool.Error
+	}
+	came := make(chan form, 1)
+	go func() {
+		var f form
+		defer func() {
+			if p := recover(); p != nil {
+				f = form{refused: &tool.Error{Message: fmt.Sprintf(ResultUncanonical, t.call.Name, fmt.Sprintf("the tool crashed: %v", p))}}
+			}
+			came <- f
+		}()
+		f.args, f.refused = tool.Canonical(ctx, t.tool, args)
+	}()
+	select {
+	case f := <-came:
+		return f.args, f.refused
+	case <-ctx.Done():
+		return nil, &tool.Error{Message: fmt.Sprintf(ResultUncanonical, t.call.Name, context.Cause(ctx))}
+	}
+}
+
+// Allows implements [tool.Session].
+func (t *toolCall) Allows(ctx context.Context, name string, args json.RawMessage) bool {
+	return t.runner.Allows(ctx, name, args)
+}
+
+// HasPolicy implements [tool.Session].
+func (t *toolCall) HasPolicy() bool { return t.runner.governed() }
+
+// Allows reports whether policies let a call be made without a person.
+func (r *Runner) Allows(ctx context.Context, name string, args json.RawMessage) bool {
+	if !r.governed() {
+		return true
+	}
+	v, _ := r.judge(ctx, step.Call{Name: name, Args: args}, "")
+	return v.Answer == Allow
+}

@@ -1,0 +1,110 @@
+package toolcall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// runChild has a child Run do a piece of work, and waits for how it ends. A
+// call asks once: whoever takes it up again goes on with what was asked then, as
+// whoever takes up a session goes on with its prompt.
+func (t *toolCall) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
+	r := t.runner
+	switch {
+	case !r.config.CanStartRuns:
+		return tool.Result{Error: &tool.Error{Message: fmt.Sprintf(ResultNoCluster, d.Agent), Recommendations: []string{AdviceAlone}}}, nil
+	case !t.only():
+		return tool.Fail(ResultTwice), nil
+	}
+	asked, wrong, err := r.delegated(d)
+	if wrong != nil || err != nil {
+		return tool.Result{Error: wrong}, err
+	}
+	if _, over := r.childOf(asked.ID); !over {
+		_, _, err = r.config.Requests.Await(ctx, r.requestOfChild(asked))
+	}
+	if errors.Is(err, signals.ErrStopped) {
+		return tool.Fail(fmt.Sprintf(ResultAbandoned, asked.Delegation.Agent)), nil
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	c, _ := r.childOf(asked.ID)
+	return resultOfChild(asked.Delegation.Agent, c), nil
+}
+
+// delegated is what a call asks for, recorded before anybody is shown it, or what
+// is wrong with it.
+func (r *Runner) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
+	if asked, known := r.commissioned(d.Call); known {
+		return asked, nil, nil
+	}
+	args, err := digest.Canonical(d.Input)
+	switch {
+	case err != nil:
+		return state.Asked{}, &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}, nil
+	case len(args) > task.MaxDelegated:
+		return state.Asked{}, &tool.Error{
+			Message: fmt.Sprintf(ResultInputLarge, len(args), d.Agent, task.MaxDelegated), Recommendations: []string{AdviceShorter},
+		}, nil
+	}
+	if err := r.session.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
+		ID: r.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
+		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
+	}}); err != nil {
+		return state.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
+	}
+	asked, _ := r.commissioned(d.Call)
+	return asked, nil, nil
+}
+
+// commissioned is the child Run that a call has asked for, if it has.
+func (r *Runner) commissioned(call string) (asked state.Asked, known bool) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { asked, known = now.Delegated(call) })
+	return asked, known
+}
+
+// freeFor names what a call asks for as nothing is named that was asked about it.
+func (r *Runner) freeFor(call string) (id string) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
+	return id
+}
+
+// childOf is how the child Run of a request ended, if it is known.
+func (r *Runner) childOf(request string) (c journal.Child, over bool) {
+	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { c, over = now.Children[request] })
+	return c, over
+}
+
+// requestOfChild is what the operator is asked, as it is shown.
+func (r *Runner) requestOfChild(asked state.Asked) *approval.Request {
+	return &approval.Request{
+		Session: r.session, Reason: approval.ForChild, Since: asked.Since,
+		Pending: task.Pending{
+			ID: asked.ID, Kind: task.PendingDelegation, Agent: asked.Delegation.Agent,
+			Args: asked.Delegation.Args, Digest: asked.Digest,
+		},
+	}
+}
+
+// resultOfChild is how a child Run ended, as the call reads it that asked for it.
+func resultOfChild(agent string, c journal.Child) tool.Result {
+	if c.Run == "" {
+		return tool.Fail(fmt.Sprintf(ResultRefusedRun, agent, c.Message), AdviceAlone)
+	}
+	out := AgentEnd{Reason: task.Reason(c.Reason), Message: c.Message, Text: c.Text}
+	if c.Output != "" {
+		out.Output = json.RawMessage(c.Output)
+	}
+	return ResultOf(agent, out)
+}

@@ -1,0 +1,223 @@
+package toolcall
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// DefaultTimeout bounds a call of a tool that says nothing else.
+const DefaultTimeout = 2 * time.Minute
+
+// Execute brings each of the calls to its result. Those that may run side by
+// side do; those that end the session come last, one by one. An error means that
+// the session cannot go on; calls that were not begun are then left open.
+func (r *Runner) Execute(ctx context.Context, open []step.Call) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The first failure counts, though the context may have ended before it.
+	var failed atomic.Pointer[error]
+	fail := func(err error) {
+		failed.CompareAndSwap(nil, &err)
+		cancel(err)
+	}
+	calls, endings := r.plan(open)
+	r.config.Activity.Leave() // the calls are what works now
+	defer r.config.Activity.Enter()
+	r.executeAll(ctx, calls, fail)
+	for _, t := range endings {
+		t.run(ctx, fail)
+	}
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return Failure(ctx)
+}
+
+// Failure is the error that cancelled the turn from within, or that makes the
+// rest of the session pointless. An interruption or a used-up duration is
+// neither: next decides about those.
+func Failure(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if end, ok := errors.AsType[*task.EndError](cause); ok && !fatal(end) {
+		return nil
+	}
+	return cause
+}
+
+// plan turns open calls into toolCalls, in their order, those that end the session apart.
+func (r *Runner) plan(open []step.Call) (calls, endings []*toolCall) {
+	st := r.read()
+	last := st.Steps[len(st.Steps)-1]
+	r.calls = r.calls[:0]
+	for i, c := range last.Calls {
+		if !contains(open, c.ID) {
+			continue
+		}
+		t := r.prepare(last, c)
+		t.seq = last.Seq + int64(i) + 1
+		r.calls = append(r.calls, t)
+		if t.refusal == nil && t.spec.Ends {
+			endings = append(endings, t)
+			continue
+		}
+		if intent, begun := st.Intents[c.ID]; begun { // it goes on
+			t.intent, t.begun = &intent, intent.Effect != string(tool.ReadOnly)
+		} else {
+			r.reserve(t)
+		}
+		calls = append(calls, t)
+	}
+	return calls, endings
+}
+
+// reserve makes sure that no more calls are made than may be.
+func (r *Runner) reserve(t *toolCall) {
+	if t.refusal != nil {
+		return
+	}
+	if t.taken = r.session.Account().Reserve(); !t.taken {
+		t.refusal, t.surplus = &tool.Error{Message: ResultTooMany}, true
+	}
+}
+
+func contains(calls []step.Call, id string) bool {
+	for _, c := range calls {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare finds the tool of a call and holds its arguments to the schema.
+func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
+	t := &toolCall{runner: r, call: c}
+	switch turn.Finish {
+	case step.FinishLength:
+		t.refusal = &tool.Error{Message: ResultCut}
+		return t
+	case step.FinishRefusal:
+		t.refusal = &tool.Error{Message: ResultRefused}
+		return t
+	case step.FinishStop, step.FinishCalls, step.FinishOther:
+	}
+	found, known := r.options.Tools.Find(c.Name)
+	if !known {
+		t.refusal = &tool.Error{Message: resultUnknown(c.Name, r.specs)}
+		return t
+	}
+	t.tool, t.spec = found, found.Spec()
+	t.spec.Concurrency = cmp.Or(t.spec.Concurrency, tool.Sequential)
+	t.refusal = r.options.Tools.Check(c.Name, c.Args)
+	return t
+}
+
+// executeAll starts calls in call order, as many at once as the Agent allows,
+// each behind the earlier ones that it must not run beside.
+func (r *Runner) executeAll(ctx context.Context, calls []*toolCall, fail func(error)) {
+	if len(calls) == 1 {
+		runRecovering(ctx, calls[0], fail)
+		return
+	}
+	var all sync.WaitGroup
+	slots := make(chan struct{}, max(r.options.Parallel, 1))
+	for i, t := range calls {
+		t.done = make(chan struct{})
+		await(calls[:i], t, alone)
+		t.canonicalize(ctx) // behind the commands before it, which may have made links
+		t.path = pathOf(t.args)
+		await(calls[:i], t, conflict)
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { close(t.done); <-slots }()
+			runRecovering(ctx, t, fail)
+		})
+	}
+	all.Wait()
+}
+
+// await waits for the earlier calls that a call must not run beside.
+func await(earlier []*toolCall, t *toolCall, apart func(a, b *toolCall) bool) {
+	for _, e := range earlier {
+		if apart(e, t) {
+			<-e.done
+		}
+	}
+}
+
+// runRecovering runs a call; a crash of the runner in it fails the turn.
+func runRecovering(ctx context.Context, t *toolCall, fail func(error)) {
+	defer Recover(fail)
+	t.run(ctx, fail)
+}
+
+// alone says whether one of two calls of one turn runs beside no other.
+func alone(a, b *toolCall) bool {
+	return a.refusal == nil && b.refusal == nil && (a.spec.Concurrency == tool.Sequential || b.spec.Concurrency == tool.Sequential)
+}
+
+// conflict says whether two calls of one turn must not run at once.
+func conflict(a, b *toolCall) bool {
+	if a.refusal != nil || b.refusal != nil {
+		return false
+	}
+	switch {
+	case alone(a, b):
+		return true
+	case a.spec.Concurrency == tool.PerPath, b.spec.Concurrency == tool.PerPath:
+		return mayTouch(a, b) && mayTouch(b, a)
+	}
+	return false
+}
+
+// mayTouch says whether a call may touch a path that another one names.
+func mayTouch(a, b *toolCall) bool {
+	p, q := a.path, b.path
+	if p == "" {
+		return a.spec.Concurrency == tool.PerPath // it names none, so it may be any
+	}
+	// Relative and absolute names of one file end alike.
+	return q == "" || p == q || strings.HasSuffix(p, "/"+q) || strings.HasSuffix(q, "/"+p)
+}
+
+func pathOf(args json.RawMessage) string {
+	var named struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal(args, &named) != nil || named.Path == "" {
+		return ""
+	}
+	return path.Clean(named.Path)
+}
+
+// A CrashError is a panic of the runner itself.
+type CrashError struct {
+	value any
+	// Stack is where it crashed.
+	Stack []byte
+}
+
+func (c *CrashError) Error() string { return fmt.Sprintf("the runner crashed: %v", c.value) }
+
+// Recover tells of a panic as an error, where it is deferred.
+func Recover(tell func(error)) {
+	if p := recover(); p != nil {
+		tell(&CrashError{value: p, Stack: debug.Stack()})
+	}
+}
