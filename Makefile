@@ -28,7 +28,7 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -ldflags="-s -w -X main.version=$(VERSION)"
-MODULES = . examples/custom-runner test/cluster test/gitops test/oldest hack/tools hack/tools/lint hack/tools/prose
+MODULES = . examples/custom-runner examples/custom-runner-template test/cluster test/gitops test/oldest hack/tools hack/tools/lint hack/tools/prose
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
@@ -58,6 +58,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 lint: bin/tools/golangci-lint ## Run the linters
 	bin/tools/golangci-lint run ./...
 	(cd examples/custom-runner && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
+	(cd examples/custom-runner-template && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
 	(cd test/gitops && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 
@@ -66,6 +67,7 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 	race=$$([ -z "$$(command -v gcc)" ] || echo -race) # which needs cgo
 	CGO_ENABLED=$${race:+1} $(GOTESTSUM) --jsonfile=dist/test.json -- $$race -vet=off -ldflags=-w ./...
 	(cd examples/custom-runner && ../../$(GOTESTSUM) -- -vet=off ./...)
+	(cd examples/custom-runner-template && ../../$(GOTESTSUM) -- -vet=off ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- -vet=off ./cmd/... ./internal/...)
 	(cd test/gitops && ../../$(GOTESTSUM) --jsonfile=../../dist/gitops.json -- -vet=off ./...)
 

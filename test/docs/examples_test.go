@@ -20,7 +20,7 @@ import (
 )
 
 // examples are the manifests of the examples folder, one for each feature, the
-// Decisions that go with them, and the one for a runner of one's own.
+// Decisions that go with them, and the one for a custom runner.
 func examples(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -41,7 +41,7 @@ func TestExamplesAreWellFormed(t *testing.T) {
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range examples(t) {
+	for _, file := range append(examples(t), filepath.Join(root, "examples", "custom-runner-template", "agent.yaml")) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text := read(t, file)
 			if !strings.HasPrefix(text, "# ") {

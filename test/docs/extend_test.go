@@ -21,7 +21,7 @@ func tight(text string) string { return strings.Join(strings.Fields(text), " ") 
 func TestPagesShowTheExampleRunner(t *testing.T) {
 	shown := map[string][]string{}
 	for kind, pattern := range map[string]string{"go": "*.go", "yaml": "*.yaml"} {
-		files, err := filepath.Glob(filepath.Join(root, "examples", "custom-runner", pattern))
+		files, err := filepath.Glob(filepath.Join(root, "examples", "custom-runner*", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("looking for the example: %v", err)
 		}
@@ -37,7 +37,7 @@ func TestPagesShowTheExampleRunner(t *testing.T) {
 		}
 		for _, b := range blocks {
 			if !within(shown[b[1]], tight(b[2])) {
-				t.Errorf("%s.md shows what examples/custom-runner does not have:\n%s", name, b[2])
+				t.Errorf("%s.md shows what examples/custom-runner and examples/custom-runner-template do not have:\n%s", name, b[2])
 			}
 		}
 	}
