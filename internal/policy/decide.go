@@ -38,7 +38,7 @@ func (p *Policy) Decide(ctx context.Context, call Call) Result {
 			return r.undecided(err, in)
 		}
 		if applies {
-			return r.verdict(in)
+			return r.result(in)
 		}
 	}
 	return Result{Answer: Allow}
@@ -63,7 +63,7 @@ func (r *compiled) applies(ctx context.Context, in *input) (bool, error) {
 	return bool(holds), nil
 }
 
-func (r *compiled) verdict(in *input) Result {
+func (r *compiled) result(in *input) Result {
 	v := Result{Answer: r.Answer, Rule: r.Name, Reason: r.Reason}
 	if r.Answer == Allow {
 		return v

@@ -86,19 +86,19 @@ func testSkip(t *testing.T, b backend.Backend) {
 		t.Fatalf("Glob: %v", err)
 	}
 	below := func(at string) bool { return strings.HasPrefix(at, "a/") }
-	var asked []backend.Info
+	var skipped []backend.Info
 	var mu sync.Mutex
 	found, err := b.Glob(t.Context(), "*.txt", ".", func(info backend.Info) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, info)
+		skipped = append(skipped, info)
 		return below(info.Path)
 	})
 	if diff := cmp.Diff([]string{"b.txt", "c.txt"}, paths(found.Items)); diff != "" || err != nil {
 		t.Errorf("Glob that skips: error %v, -want +got:\n%s", err, diff)
 	}
-	slices.SortFunc(asked, func(a, b backend.Info) int { return backend.Compare(a.Path, b.Path) })
-	if diff := cmp.Diff(all.Items, asked); diff != "" {
+	slices.SortFunc(skipped, func(a, b backend.Info) int { return backend.Compare(a.Path, b.Path) })
+	if diff := cmp.Diff(all.Items, skipped); diff != "" {
 		t.Errorf("Glob asks about, -want +got:\n%s", diff)
 	}
 	greps(t, b, backend.Query{Pattern: ".", Glob: "*.txt", ByFile: true, Limit: 2, Skip: below}, backend.Matches{Items: []backend.Match{
@@ -106,27 +106,27 @@ func testSkip(t *testing.T, b backend.Backend) {
 	}})
 	put(t, b, "a/binary.txt", "\x00")
 	for _, pattern := range []string{".", "nothing like this"} {
-		grepsAsking(t, b, backend.Query{Pattern: pattern, Glob: "*.txt"}, "a/binary.txt", "a/x.txt", "a/y.txt", "b.txt", "c.txt")
-		grepsAsking(t, b, backend.Query{Pattern: pattern, Dir: "a/x.txt"}, "a/x.txt")
-		grepsAsking(t, b, backend.Query{Pattern: pattern, Dir: "a/binary.txt"}, "a/binary.txt")
+		testSkipped(t, b, backend.Query{Pattern: pattern, Glob: "*.txt"}, "a/binary.txt", "a/x.txt", "a/y.txt", "b.txt", "c.txt")
+		testSkipped(t, b, backend.Query{Pattern: pattern, Dir: "a/x.txt"}, "a/x.txt")
+		testSkipped(t, b, backend.Query{Pattern: pattern, Dir: "a/binary.txt"}, "a/binary.txt")
 	}
 }
 
-// grepsAsking checks which files a search passes to Query.Skip, which leaves out
+// testSkipped checks which files a search passes to Query.Skip, which leaves out
 // all, and that it finds nothing.
-func grepsAsking(t *testing.T, b backend.Backend, q backend.Query, want ...string) {
+func testSkipped(t *testing.T, b backend.Backend, q backend.Query, want ...string) {
 	t.Helper()
-	var asked []string
+	var skipped []string
 	var mu sync.Mutex
 	q.Skip = func(at string) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, at)
+		skipped = append(skipped, at)
 		return true
 	}
 	found, err := b.Grep(t.Context(), q)
-	slices.Sort(asked)
-	if diff := cmp.Diff(want, slices.Compact(asked)); diff != "" || err != nil || len(found.Items) > 0 {
+	slices.Sort(skipped)
+	if diff := cmp.Diff(want, slices.Compact(skipped)); diff != "" || err != nil || len(found.Items) > 0 {
 		t.Errorf("Grep(%q in %q) finds %v, error %v; it asks about, -want +got:\n%s", q.Pattern, q.Dir, found.Items, err, diff)
 	}
 }

@@ -197,21 +197,21 @@ func (v sight) nearly(old string) *backend.NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
 		return &backend.NoMatchError{Hint: backend.HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
 	}
-	want := bytes.Trim(loose([]byte(old)), "\n")
+	want := bytes.Trim(normalizeSpace([]byte(old)), "\n")
 	if len(want) == 0 {
 		return &backend.NoMatchError{}
 	}
 	// Surrounding line ends make both sides match whole lines only.
-	have := loose(v.text)
+	have := normalizeSpace(v.text)
 	if i := bytes.Index(have, slices.Concat(newline, want, newline)); i >= 0 {
 		return &backend.NoMatchError{Hint: backend.HintWhitespace, Line: 1 + bytes.Count(have[:i], newline)}
 	}
 	return &backend.NoMatchError{}
 }
 
-// loose returns text without what HintWhitespace disregards, between two line
-// ends.
-func loose(text []byte) []byte {
+// normalizeSpace returns text without the differences that HintWhitespace is about,
+// between two line ends.
+func normalizeSpace(text []byte) []byte {
 	out := make([]byte, 0, len(text)+2*len(newline))
 	for line := range bytes.SplitSeq(text, newline) {
 		out = append(out, '\n')

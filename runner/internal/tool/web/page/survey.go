@@ -33,8 +33,8 @@ type survey struct {
 	base    string
 	grids   map[int]*grid // the tables, by token
 	tables  []*grid       // those that are open
-	inMain  gauge
-	article gauge
+	inMain  textCount
+	article textCount
 	titles  int // how many titles are open
 }
 
@@ -45,8 +45,8 @@ type grid struct {
 	row, widest int
 }
 
-// A gauge measures the text within some elements.
-type gauge struct{ open, chars int }
+// A textCount counts the characters in some elements.
+type textCount struct{ open, chars int }
 
 func look(src string) *survey {
 	s := &survey{grids: map[int]*grid{}}
