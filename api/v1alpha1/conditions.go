@@ -29,8 +29,7 @@ const (
 	// until the operator has read the object. The operator may not read Secrets, so it does not check them.
 	ConditionReady = "Ready"
 
-	// ConditionDurable is True on an Agent whose Runs continue after their pod was lost, and False when such a Run may
-	// fail. Its message names the reason.
+	// ConditionDurable is True on an Agent whose Runs continue after a lost pod, False if they may fail. The message says why.
 	ConditionDurable = "Durable"
 )
 
@@ -80,11 +79,9 @@ const (
 	// ReasonTooManyAgents (False): more Agents can be reached through tools than one pod may hold. Remedy: Remove Agents
 	// from spec.tools, or delegate to some of them with mode Run.
 	ReasonTooManyAgents = "TooManyAgents"
-	// ReasonTooManySecrets (False): more Secrets are named than one pod may mount. Remedy: Put several keys into one
-	// Secret.
+	// ReasonTooManySecrets (False): more Secrets are named than a pod may mount. Remedy: Put several keys in one Secret.
 	ReasonTooManySecrets = "TooManySecrets"
-	// ReasonToolNameTaken (False): two tools have the same name. The message names both. Remedy: Remove or rename one of
-	// them.
+	// ReasonToolNameTaken (False): two tools have the same name. The message names both. Remedy: Remove or rename one.
 	ReasonToolNameTaken = "ToolNameTaken"
 	// ReasonHookToolNotFound (False): a hook names a tool that the Agent does not have, so the hook would never be called.
 	// Remedy: Correct the name of the tool in spec.hooks.

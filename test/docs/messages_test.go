@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +28,40 @@ var (
 // A user who follows a message to a field that does not exist gets an error from the API
 // server.
 func TestFieldsInMessagesExist(t *testing.T) {
-	known, roots := map[string]bool{}, map[string]bool{"spec": true, "status": true}
+	known, roots := knownFields(t)
+	checked := 0
+	for where, texts := range messages(t) {
+		for _, path := range fieldPaths(texts) {
+			if first, _, _ := strings.Cut(path, "."); !roots[first] {
+				continue
+			}
+			checked++
+			if !known[path] {
+				t.Errorf("%s: no kind has the field %s", where, path)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d paths of fields were found", checked)
+	}
+}
+
+// fieldPaths are the paths of fields in texts.
+func fieldPaths(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		for _, m := range fieldPath.FindAllStringSubmatch(index.ReplaceAllString(text, ""), -1) {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
+// knownFields are the paths of the fields of all kinds, and the names with which a path
+// begins.
+func knownFields(t *testing.T) (known, roots map[string]bool) {
+	t.Helper()
+	known, roots = map[string]bool{}, map[string]bool{"spec": true, "status": true}
 	for _, kind := range []string{"Model", "Toolset", "Agent", "Workflow", "Run", "Decision", "Schedule"} {
 		schema := schemaOf(t, kind)
 		addPaths(known, nil, schema)
@@ -37,23 +71,7 @@ func TestFieldsInMessagesExist(t *testing.T) {
 			}
 		}
 	}
-	checked := 0
-	for where, texts := range messages(t) {
-		for _, text := range texts {
-			for _, m := range fieldPath.FindAllStringSubmatch(index.ReplaceAllString(text, ""), -1) {
-				if first, _, _ := strings.Cut(m[1], "."); !roots[first] {
-					continue
-				}
-				checked++
-				if !known[m[1]] {
-					t.Errorf("%s: no kind has the field %s: %q", where, m[1], text)
-				}
-			}
-		}
-	}
-	if checked < 100 {
-		t.Errorf("only %d paths of fields were found", checked)
-	}
+	return known, roots
 }
 
 // addPaths adds the path of each field, and the ends of each path, because messages leave
@@ -66,7 +84,7 @@ func addPaths(known map[string]bool, path []string, s apiextensionsv1.JSONSchema
 		addPaths(known, path, *s.Items.Schema)
 	}
 	for name, field := range s.Properties {
-		addPaths(known, append(path[:len(path):len(path)], name), field)
+		addPaths(known, append(slices.Clip(path), name), field)
 	}
 }
 
