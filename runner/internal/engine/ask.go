@@ -30,8 +30,8 @@ type exchange struct {
 
 // ask gives the model the word and records what it said.
 func (s *session) ask(ctx context.Context) error {
-	began := s.Now()
-	s.begin(&s.Model)
+	began := s.run.config.Now()
+	s.begin(&s.actor.Model)
 	heard, hangUp := s.untilStopped(ctx)
 	defer hangUp()
 	t := &middleware.Turn{Scope: s.scope, Request: s.request()}
@@ -42,7 +42,7 @@ func (s *session) ask(ctx context.Context) error {
 		return s.turn.fault
 	}
 	if err != nil {
-		return errors.Join(s.counted(), s.unanswered(heard, &s.Model, err))
+		return errors.Join(s.counted(), s.unanswered(heard, &s.actor.Model, err))
 	}
 	return s.answered(began, resp)
 }
@@ -77,9 +77,9 @@ func (s *session) charge(used step.Usage) {
 // begin shows that a model is about to be asked, and returns which.
 func (s *session) begin(m *Model) string {
 	name, _, _ := m.next()
-	s.turn = exchange{number: s.meter.Read().Steps + 1}
-	s.board.begin(s.turn.number, task.KindModel, s.label(name), s.Now())
-	s.Report.Report(s.progress)
+	s.turn = exchange{number: s.run.meter.Read().Steps + 1}
+	s.run.board.begin(s.turn.number, task.KindModel, s.label(name), s.run.config.Now())
+	s.run.config.Report.Report(s.run.progress)
 	s.Emit(fmt.Sprintf("Step %d: asking %s", s.turn.number, name), events.StepStarted{Step: s.turn.number, Kind: task.KindModel, Name: name})
 	return name
 }
@@ -87,8 +87,8 @@ func (s *session) begin(m *Model) string {
 // untilStopped is ctx until somebody asks the Run to end.
 func (s *session) untilStopped(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	off := context.AfterFunc(s.stopped, func() {
-		if cause := context.Cause(s.stopped); errors.Is(cause, signals.ErrStopped) { // not the end of the Run itself
+	off := context.AfterFunc(s.run.stopped, func() {
+		if cause := context.Cause(s.run.stopped); errors.Is(cause, signals.ErrStopped) { // not the end of the Run itself
 			cancel(cause)
 		}
 	})
@@ -102,16 +102,16 @@ func (s *session) request() *model.Request {
 }
 
 func (s *session) requestOf(steps []step.Step) *model.Request {
-	key := s.Task.Run.UID
+	key := s.run.config.Task.Run.UID
 	if s.name != "" {
 		key += "/" + s.name
 	}
-	return &model.Request{System: s.system, Steps: slices.Clip(steps), Tools: s.tools, Params: s.Model.Params, CacheKey: key}
+	return &model.Request{System: s.system, Steps: slices.Clip(steps), Tools: s.tools, Params: s.actor.Model.Params, CacheKey: key}
 }
 
 // converse is innermost of the layers around a model call.
 func (s *session) converse(ctx context.Context, t *middleware.Turn) (model.Response, error) {
-	return s.consult(ctx, &s.Model, t.Request)
+	return s.consult(ctx, &s.actor.Model, t.Request)
 }
 
 // consult records that a model is about to be asked, asks it, and counts what
@@ -163,7 +163,7 @@ func (s *session) show(d model.Delta) {
 // answered records a whole answer.
 func (s *session) answered(began time.Time, resp model.Response) error {
 	st := s.assistant(resp)
-	st.At, st.Duration = began.UTC(), s.Now().Sub(began)
+	st.At, st.Duration = began.UTC(), s.run.config.Now().Sub(began)
 	s.account.Add(func(m *step.Meter) { m.Steps++ })
 	if err := s.recordStep(st, nil); err != nil {
 		return err
@@ -172,11 +172,11 @@ func (s *session) answered(began time.Time, resp model.Response) error {
 		s.squeezes = 0
 	}
 	s.overflow, s.limited = nil, 0
-	s.board.answered(st.Model)
-	s.board.done(task.Recent{
+	s.run.board.answered(st.Model)
+	s.run.board.done(task.Recent{
 		Step: s.turn.number, Kind: task.KindModel, Name: s.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
 	})
-	s.warnOfLimits()
+	s.run.warnOfLimits()
 	return nil
 }
 
@@ -184,15 +184,15 @@ func (s *session) answered(began time.Time, resp model.Response) error {
 // their arguments made valid.
 func (s *session) assistant(resp model.Response) step.Step {
 	seq := s.read().Last + 1
-	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, Model: cmp.Or(resp.Model, s.Model.Name), Usage: resp.Usage, Hooks: resp.Hooks}
+	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, Model: cmp.Or(resp.Model, s.actor.Model.Name), Usage: resp.Usage, Hooks: resp.Hooks}
 	for _, p := range resp.Parts {
-		p.Text = s.Redact.String(p.Text)
-		p.Provider = s.Redact.JSON(p.Provider)
+		p.Text = s.run.config.Redact.String(p.Text)
+		p.Provider = s.run.config.Redact.JSON(p.Provider)
 		st.Parts = append(st.Parts, p)
 	}
 	for i, c := range resp.Calls {
-		name := s.Redact.String(c.Name)
-		args := s.Redact.JSON(s.Tools.Read(name, c.Args))
+		name := s.run.config.Redact.String(c.Name)
+		args := s.run.config.Redact.JSON(s.actor.Tools.Read(name, c.Args))
 		st.Calls = append(st.Calls, step.Call{ID: step.CallID(s.name, seq, i+1), Name: name, Args: args})
 	}
 	return st
@@ -210,7 +210,7 @@ func (s *session) nudge(text string, note step.Note) error {
 
 // noted is what the runner has to say to the model before its next turn.
 func (s *session) noted() string {
-	if !s.warned && s.LowSpace != nil && s.LowSpace() {
+	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
 		s.warned = true
 		s.notes = append(s.notes, noteLowSpace)
 	}

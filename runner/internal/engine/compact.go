@@ -20,7 +20,7 @@ const maxSqueezes = 3
 // trigger is from where on a request is too much for the model about to be
 // asked.
 func (s *session) trigger() int64 {
-	_, size, maxOutput := s.Model.next()
+	_, size, maxOutput := s.actor.Model.next()
 	trigger := compaction.Trigger(size, maxOutput)
 	if s.overflow != nil && s.overflow.Window > 0 {
 		trigger = min(trigger, compaction.Trigger(s.overflow.Window, maxOutput))
@@ -67,12 +67,12 @@ func (s *session) compact(ctx context.Context, v view, cut compaction.Cut) error
 // session does not fit even for that, results of tools are left out of it. An
 // empty summary without an error says that what comes next knows more.
 func (s *session) summarize(ctx context.Context, steps []step.Step) (string, error) {
-	m := &s.Model
-	if s.Summarizer != nil {
-		m = s.Summarizer
+	m := &s.actor.Model
+	if s.actor.Summarizer != nil {
+		m = s.actor.Summarizer
 	}
 	name := s.begin(m)
-	began := s.Now()
+	began := s.run.config.Now()
 	heard, hangUp := s.untilStopped(ctx)
 	defer hangUp()
 	resp, err := s.summary(heard, m, steps)
@@ -93,12 +93,12 @@ func (s *session) summarize(ctx context.Context, steps []step.Step) (string, err
 			text.WriteString(p.Text)
 		}
 	}
-	took := s.Now().Sub(began)
-	s.board.done(task.Recent{Step: s.turn.number, Kind: task.KindModel, Name: s.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
+	took := s.run.config.Now().Sub(began)
+	s.run.board.done(task.Recent{Step: s.turn.number, Kind: task.KindModel, Name: s.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
 	if strings.TrimSpace(text.String()) == "" || resp.Finish == step.FinishRefusal {
 		return noSummary, nil
 	}
-	return s.Redact.String(text.String()), nil
+	return s.run.config.Redact.String(text.String()), nil
 }
 
 // summary asks for it, with less and less of the session until it fits.

@@ -41,7 +41,7 @@ func (s *session) goOn(name string, soFar *step.Usage) error {
 	if soFar != nil {
 		used = *soFar
 	}
-	if now := s.signals(); s.requests.Leaving() != nil || now.Paused || now.Stopped || s.account.ReachedWith(used) != nil {
+	if now := s.run.signals(); s.run.requests.Leaving() != nil || now.Paused || now.Stopped || s.account.ReachedWith(used) != nil {
 		return errUnfinished
 	}
 	s.account.Add(func(m *step.Meter) { m.ModelCalls++ })

@@ -16,7 +16,7 @@ import (
 // Delegate implements [toolcall.Session].
 func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	if d.Agent == "" {
-		d.Agent, d.Own = s.Agent.Name, true
+		d.Agent, d.Own = s.actor.Agent.Name, true
 	}
 	child, refused := s.child(d)
 	if refused != nil {
@@ -28,12 +28,12 @@ func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result,
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return toolcall.ResultOf(child.Agent.Name, toolcall.AgentEnd{Reason: out.Reason, Message: out.Message, Text: out.Text, Output: out.Output}), nil
+	return toolcall.ResultOf(child.actor.Agent.Name, toolcall.AgentEnd{Reason: out.Reason, Message: out.Message, Text: out.Text, Output: out.Output}), nil
 }
 
 // Below implements [toolcall.Session].
 func (s *session) Below(name string) *toolcall.Runner {
-	now := s.state.Session(name)
+	now := s.run.state.Session(name)
 	below := newSession(s.run, origin{name: name, scope: now.Steps[len(now.Steps)-1].Scope, parent: s}, Actor{})
 	below.account = s.account.Open(task.Limits{}, now.Used)
 	return below.calls
@@ -45,12 +45,12 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 	if int64(scope.Depth) > s.deepest {
 		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.deepest)}
 	}
-	if s.Actors == nil {
+	if s.run.config.Actors == nil {
 		return nil, &tool.Error{Message: resultNoAgents}
 	}
-	actor, err := s.Actors(d)
+	actor, err := s.run.config.Actors(d)
 	if err != nil {
-		return nil, &tool.Error{Message: s.Redact.String(err.Error())}
+		return nil, &tool.Error{Message: s.run.config.Redact.String(err.Error())}
 	}
 	child := newSession(s.run, origin{name: d.Call, scope: scope, parent: s}, *actor)
 	child.prompt = d.Prompt
@@ -67,8 +67,8 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 	defer toolcall.Recover(func(crashed error) { err = crashed })
 	last := s.read().Last
-	s.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.Agent.Name, last), events.ChildStarted{
-		Session: s.name, Agent: s.Agent.Name, Model: s.Model.Name, Steps: last,
+	s.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.actor.Agent.Name, last), events.ChildStarted{
+		Session: s.name, Agent: s.actor.Agent.Name, Model: s.actor.Model.Name, Steps: last,
 	})
 	out, err = s.work(ctx)
 	if err != nil {
@@ -76,15 +76,15 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 		if !ok || general(end.Reason) {
 			return out, err
 		}
-		out = s.failed(end)
+		out = s.run.failed(end)
 	}
 	if left := approval.EndOf(out.Reason); left != nil {
 		return out, left
 	}
 	out = s.end(ctx, out)
 	used := s.account.Read()
-	s.Emit(fmt.Sprintf("Agent %s ended: %s", s.Agent.Name, out.Reason), events.ChildFinished{
-		Session: s.name, Agent: s.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
+	s.Emit(fmt.Sprintf("Agent %s ended: %s", s.actor.Agent.Name, out.Reason), events.ChildFinished{
+		Session: s.name, Agent: s.actor.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
 	})
 	if out.Reason == task.ReasonStopped {
 		return out, signals.ErrStopped

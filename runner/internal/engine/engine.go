@@ -43,9 +43,9 @@ func Run(ctx context.Context, c Config) Outcome {
 
 // A run is what all sessions of a Run share.
 type run struct {
-	Config
-	root  *session
-	board *board
+	config Config
+	root   *session
+	board  *board
 	// activity is what works and waits, requests what approvers and operator are asked.
 	activity *approval.Activity
 	requests *approval.Requests
@@ -66,20 +66,20 @@ type run struct {
 }
 
 func newRun(c Config) *run {
-	r := &run{Config: c, board: newBoard(c), clock: meter.NewClock(c.Now, c.Began)}
+	r := &run{config: c, board: newBoard(c), clock: meter.NewClock(c.Now, c.Began)}
 	r.state = state.NewStore(c.Journal, c.Actor.Agent.Name)
 	if c.Digest == nil {
-		r.Digest = digest.Call
+		r.config.Digest = digest.Call
 	}
 	r.alive, r.die = context.WithCancel(context.Background())
 	if c.Signals == nil {
-		r.Signals = &signals.Latest{}
+		r.config.Signals = &signals.Latest{}
 	}
 	r.activity = approval.NewActivity(r.clock, c.Now)
 	r.requests = r.newRequests()
 	r.toolcalls = toolcall.Config{
-		State: r.state, Requests: r.requests, Activity: r.activity, Signals: r.Signals, Redact: r.Redact, Now: r.Now,
-		CanAsk: r.CanAsk, CanStartRuns: r.CanStartRuns, Digest: r.Digest, Offload: r.Offload, Captured: r.Captured,
+		State: r.state, Requests: r.requests, Activity: r.activity, Signals: r.config.Signals, Redact: r.config.Redact, Now: r.config.Now,
+		CanAsk: r.config.CanAsk, CanStartRuns: r.config.CanStartRuns, Digest: r.config.Digest, Offload: r.config.Offload, Captured: r.config.Captured,
 	}
 	r.root = newSession(r, origin{}, c.Actor)
 	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth
@@ -89,12 +89,12 @@ func newRun(c Config) *run {
 // newRequests are the requests of the Run, with what they need of it.
 func (r *run) newRequests() *approval.Requests {
 	return approval.New(approval.Config{
-		Signals: r.Signals, State: r.state, Activity: r.activity, Redact: r.Redact, Now: r.Now,
-		CanAsk: r.CanAsk, CanStartRuns: r.CanStartRuns,
-		MaxWait: time.Duration(max(r.Task.Limits.WaitSeconds, 0)) * time.Second,
-		Durable: r.Durable, Hold: r.Hold, Busy: r.Busy,
+		Signals: r.config.Signals, State: r.state, Activity: r.activity, Redact: r.config.Redact, Now: r.config.Now,
+		CanAsk: r.config.CanAsk, CanStartRuns: r.config.CanStartRuns,
+		MaxWait: time.Duration(max(r.config.Task.Limits.WaitSeconds, 0)) * time.Second,
+		Durable: r.config.Durable, Hold: r.config.Hold, Busy: r.config.Busy,
 		Reached: func() *meter.Limit { return r.meter.Reached() }, Grant: r.grant,
-		Report: func() { r.Report.Report(r.progress) }, ReportNow: r.tellNow, ReportedState: r.board.state,
+		Report: func() { r.config.Report.Report(r.progress) }, ReportNow: r.tellNow, ReportedState: r.board.state,
 	})
 }
 
@@ -113,13 +113,13 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	if err := r.load(); err != nil {
 		return Outcome{}, err
 	}
-	if r.Watch != nil {
-		r.Watch(r.responds)
+	if r.config.Watch != nil {
+		r.config.Watch(r.responds)
 	}
 	ctx, cancel := r.root.account.Deadline(ctx)
 	defer cancel()
 	var ended context.CancelFunc
-	r.stopped, ended = signals.Context(r.alive, r.Signals, signals.Stopped, signals.ErrStopped)
+	r.stopped, ended = signals.Context(r.alive, r.config.Signals, signals.Stopped, signals.ErrStopped)
 	defer ended()
 	// Until this is accepted, nothing tells that this attempt is the one that
 	// counts: it must not have any effect.
@@ -127,8 +127,8 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	last := r.root.read().Last
-	r.Events.Emit(r.root.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.Task.Attempt, r.Actor.Agent.Name, last), events.RunStarted{
-		Agent: r.Actor.Agent.Name, Model: r.Actor.Model.Name, Steps: last, Restarts: r.restarts, Limits: r.Task.Limits,
+	r.config.Events.Emit(r.root.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.config.Task.Attempt, r.config.Actor.Agent.Name, last), events.RunStarted{
+		Agent: r.config.Actor.Agent.Name, Model: r.config.Actor.Model.Name, Steps: last, Restarts: r.restarts, Limits: r.config.Task.Limits,
 	})
 	return r.root.work(ctx)
 }
@@ -144,12 +144,12 @@ func (r *run) responds() {
 // load reads the journal and sets the meter to the higher of what it and the
 // task say, with what was granted on top of the limits. The Run's own tools are told on the way what succeeded before.
 func (r *run) load() error {
-	recall := recaller{tell: r.Actor.Recall}
+	recall := recaller{tell: r.config.Actor.Recall}
 	if err := r.state.Load(recall.hear); err != nil {
 		return err
 	}
 	r.state.View(func(before *state.Run) {
-		r.meter = meter.New(r.clock, r.Task.Limits, r.Task.Meter.Max(before.Meter))
+		r.meter = meter.New(r.clock, r.config.Task.Limits, r.config.Task.Meter.Max(before.Meter))
 		r.meter.Extend(before.Granted.Steps, before.Granted.Tokens, before.Granted.CostMicroUSD)
 		r.restarts = before.Restarts
 		if before.Begun {
@@ -157,13 +157,13 @@ func (r *run) load() error {
 		}
 	})
 	r.root.account = r.meter
-	r.board.begin(r.meter.Read().Steps+1, task.KindModel, r.Actor.Model.Name, r.Now())
+	r.board.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
 	return nil
 }
 
 // signals are those of this moment.
 func (r *run) signals() signals.Signals {
-	now, _ := r.Signals.Current()
+	now, _ := r.config.Signals.Current()
 	return now
 }
 
@@ -171,9 +171,9 @@ func (r *run) signals() signals.Signals {
 // any more: nothing is begun while this waits, so an interruption ends the wait
 // at once.
 func (r *run) commit(ctx context.Context) error {
-	ctx, cancel := signals.Context(ctx, r.Signals, signals.Interrupted, signals.ErrInterrupted)
+	ctx, cancel := signals.Context(ctx, r.config.Signals, signals.Interrupted, signals.ErrInterrupted)
 	defer cancel()
-	if err := r.Report.Commit(ctx, r.progress); err != nil {
+	if err := r.config.Report.Commit(ctx, r.progress); err != nil {
 		return causeOf(ctx, err)
 	}
 	return nil
@@ -181,7 +181,7 @@ func (r *run) commit(ctx context.Context) error {
 
 // tellNow has the operator know at once how things stand; nobody waits for it.
 func (r *run) tellNow() {
-	r.telling.Go(func() { _ = r.Report.Commit(r.alive, r.progress) })
+	r.telling.Go(func() { _ = r.config.Report.Commit(r.alive, r.progress) })
 }
 
 // causeOf is why a piece of work really failed: where the context ended, its
@@ -201,7 +201,7 @@ func asEnd(err error) (*task.EndError, bool) {
 func (r *run) failed(err error) Outcome {
 	var ended *task.EndError
 	var full *journal.FullError
-	out := Outcome{Reason: task.ReasonRunnerFailed, Message: r.Redact.String(err.Error())}
+	out := Outcome{Reason: task.ReasonRunnerFailed, Message: r.config.Redact.String(err.Error())}
 	if crashed, ok := errors.AsType[*toolcall.CrashError](err); ok {
 		out.Stack = string(crashed.Stack)
 	}
@@ -209,7 +209,7 @@ func (r *run) failed(err error) Outcome {
 	case errors.As(err, &full):
 		out.Reason, out.Message = task.ReasonStorageFull, full.Error()+"; give the workspace more room"
 	case errors.As(err, &ended):
-		out.Reason, out.Message = ended.Reason, r.Redact.String(ended.Message)
+		out.Reason, out.Message = ended.Reason, r.config.Redact.String(ended.Message)
 	}
 	return out
 }

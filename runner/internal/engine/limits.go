@@ -19,7 +19,7 @@ import (
 func (r *run) warnOfLimits() {
 	for _, l := range r.meter.Near() {
 		if r.board.warn(l.Name) {
-			r.Events.Emit(r.root.scope, l.String(), events.LimitNear{Limit: l.Name, Used: l.Used, Max: l.Max})
+			r.config.Events.Emit(r.root.scope, l.String(), events.LimitNear{Limit: l.Name, Used: l.Used, Max: l.Max})
 		}
 	}
 }
@@ -27,19 +27,19 @@ func (r *run) warnOfLimits() {
 // raise asks a person for more of what is used up. Where nobody grants it in
 // time the limit ends the work, as it would have without asking.
 func (s *session) raise(ctx context.Context, l meter.Limit) error {
-	since, err := s.root.askedFor(l.Request())
+	since, err := s.run.root.askedFor(l.Request())
 	if err != nil {
 		return err
 	}
 	q := &approval.Request{
 		Since: since,
-		Limit: &l, Session: s.root, Reason: approval.ForGrant,
+		Limit: &l, Session: s.run.root, Reason: approval.ForGrant,
 		Pending: task.Pending{
 			ID: l.Request(), Kind: task.PendingLimit,
 			Question: l.String() + ". Grant more?",
 		},
 	}
-	_, answered, err := s.requests.Await(ctx, q)
+	_, answered, err := s.run.requests.Await(ctx, q)
 	switch {
 	case errors.Is(err, signals.ErrStopped):
 		return nil // what comes next sees it too
@@ -62,7 +62,7 @@ func (s *session) askedFor(request string) (time.Time, error) {
 }
 
 func (s *session) limitAsked(request string) (since time.Time) {
-	s.state.View(func(now *state.Run) { since = now.Asked(request) })
+	s.run.state.View(func(now *state.Run) { since = now.Asked(request) })
 	return since
 }
 

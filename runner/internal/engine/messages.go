@@ -13,11 +13,11 @@ import (
 func (s *session) listen(messages []task.Decision) error {
 	for _, d := range messages {
 		st := s.said(task.Cut(d.Value, toolcall.MaxResult), step.NoteMessage)
-		said := journal.Decision{Name: d.Name, By: task.Cut(s.Redact.String(d.By), approval.MaxField), Type: d.Type}
+		said := journal.Decision{Name: d.Name, By: task.Cut(s.run.config.Redact.String(d.By), approval.MaxField), Type: d.Type}
 		if err := s.recordStep(st, &said); err != nil {
 			return err
 		}
-		s.requests.ShowDecided(s, said)
+		s.run.requests.ShowDecided(s, said)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (s *session) pause(ctx context.Context, d time.Duration, because error) err
 	defer func() { s.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	err := s.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
+	err := s.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
 		if now.Paused {
 			s.limited-- // what comes next holds, then asks again
 		}

@@ -17,23 +17,25 @@ const (
 
 // retried says whether the session goes on from an attempt that failed, which it
 // has not been told yet.
-func (s *session) retried() bool { return s.name == "" && s.Task.Retry != "" && s.restarts == 0 }
+func (s *session) retried() bool {
+	return s.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
+}
 
 // news is what a session that is taken up is told.
 func (s *session) news() string {
 	var news []string
 	if s.retried() {
-		news = append(news, fmt.Sprintf(noteAttempt, s.Task.Retry, s.Task.Attempt))
+		news = append(news, fmt.Sprintf(noteAttempt, s.run.config.Task.Retry, s.run.config.Task.Attempt))
 	}
 	files := noteFiles
-	if len(s.LostFiles) > 0 {
-		files = fmt.Sprintf(noteLostFiles, strings.Join(s.LostFiles, " and "))
+	if len(s.run.config.LostFiles) > 0 {
+		files = fmt.Sprintf(noteLostFiles, strings.Join(s.run.config.LostFiles, " and "))
 	}
 	switch {
-	case len(s.Lost) > 0:
-		list := redact.Printable(s.Redact.String("- " + strings.Join(s.Lost, "\n- ")))
+	case len(s.run.config.Lost) > 0:
+		list := redact.Printable(s.run.config.Redact.String("- " + strings.Join(s.run.config.Lost, "\n- ")))
 		news = append(news, fmt.Sprintf(noteLost, task.Cut(list, maxLost), files))
-	case len(s.LostFiles) > 0:
+	case len(s.run.config.LostFiles) > 0:
 		news = append(news, files)
 	}
 	return strings.Join(news, "\n")

@@ -12,10 +12,10 @@ import (
 // SafePoint is where the runner may leave, and where a Run is held whose runner may
 // not. It returns once something new may begin, or why nothing may.
 func (s *session) SafePoint(ctx context.Context) error {
-	if left := s.requests.Leaving(); left != nil {
+	if left := s.run.requests.Leaving(); left != nil {
 		return left
 	}
-	if now := s.signals(); !now.Paused || now.Stopped {
+	if now := s.run.signals(); !now.Paused || now.Stopped {
 		return nil
 	}
 	return s.hold(ctx)
@@ -25,8 +25,8 @@ func (s *session) SafePoint(ctx context.Context) error {
 func (s *session) hold(ctx context.Context) error {
 	s.Emit("Paused by spec.desiredState", events.StateChanged{State: approval.StatePaused})
 	defer func() { s.Emit("The work continues", events.StateChanged{State: stateWorking}) }()
-	err := s.requests.Wait(ctx, approval.Wait{Reason: approval.ForPause, Until: func(now signals.Signals) (bool, error) {
-		if left := s.requests.Leaving(); left != nil {
+	err := s.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForPause, Until: func(now signals.Signals) (bool, error) {
+		if left := s.run.requests.Leaving(); left != nil {
 			return false, left
 		}
 		return !now.Paused || now.Stopped, nil

@@ -131,7 +131,7 @@ func (r *run) progress() task.Progress {
 	r.board.mu.Lock()
 	p := r.board.shown
 	r.board.mu.Unlock()
-	used := r.Task.Meter
+	used := r.config.Task.Meter
 	if r.meter != nil {
 		used = r.meter.Read()
 	}
@@ -160,8 +160,8 @@ func decidedOf(d journal.Decision) task.Decided {
 
 // ShowStarted implements [toolcall.Status].
 func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
-	s.board.begin(s.meter.Read().Steps, task.KindTool, s.label(call.Name), s.Now())
-	s.Report.Report(s.progress)
+	s.run.board.begin(s.run.meter.Read().Steps, task.KindTool, s.label(call.Name), s.run.config.Now())
+	s.run.config.Report.Report(s.run.progress)
 	s.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
 		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
 }
@@ -169,27 +169,27 @@ func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
 // ShowFinished implements [toolcall.Status].
 func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 	took := result.Duration.Milliseconds()
-	s.board.done(task.Recent{
-		Step: s.meter.Read().Steps, Kind: task.KindTool, Name: s.label(call.Name),
+	s.run.board.done(task.Recent{
+		Step: s.run.meter.Read().Steps, Kind: task.KindTool, Name: s.label(call.Name),
 		Summary: line, DurationMs: took,
 	})
 	s.Emit(fmt.Sprintf("%s: %s", call.Name, line), events.CallFinished{
 		ID: call.ID, Name: call.Name, IsError: result.IsError, Summary: line, DurationMs: took,
 	})
 	s.emitStep(result)
-	s.Report.Report(s.progress)
+	s.run.config.Report.Report(s.run.progress)
 }
 
 // BeginEffects implements [toolcall.Status]. The operator knows of it before anything
 // happens.
 func (s *session) BeginEffects(ctx context.Context) error {
-	first, release := s.board.beginEffects()
+	first, release := s.run.board.beginEffects()
 	defer release()
 	if !first {
 		return nil
 	}
-	if err := s.commit(ctx); err != nil {
-		s.board.noEffects()
+	if err := s.run.commit(ctx); err != nil {
+		s.run.board.noEffects()
 		return fmt.Errorf("reporting that effects begin: %w", err)
 	}
 	return nil

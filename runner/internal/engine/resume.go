@@ -57,11 +57,11 @@ func (c *recaller) succeeded(result step.Step) {
 // recall tells the tools of a session below the Run's own, which is made only
 // now, what succeeded before.
 func (s *session) recall() error {
-	if s.name == "" || s.Recall == nil {
+	if s.name == "" || s.actor.Recall == nil {
 		return nil
 	}
-	c := recaller{session: s.name, tell: s.Recall}
-	for rec, err := range s.state.Records() {
+	c := recaller{session: s.name, tell: s.actor.Recall}
+	for rec, err := range s.run.state.Records() {
 		if err != nil {
 			return fmt.Errorf("taking up the session %s: %w", s.name, err)
 		}
@@ -102,7 +102,7 @@ func (s *session) takeUp(ctx context.Context) error {
 // open begins a session: the layers see its prompt first.
 func (s *session) open(ctx context.Context) error {
 	o := middleware.SessionStart{Scope: s.scope, Prompt: s.prompt}
-	if err := s.Stack.Start(ctx, &o); err != nil {
+	if err := s.actor.Stack.Start(ctx, &o); err != nil {
 		return denied(err)
 	}
 	s.opened = true
@@ -117,13 +117,13 @@ func (s *session) open(ctx context.Context) error {
 
 // opening is what is added to the prompt of the Run's own session.
 func (s *session) opening(ctx context.Context, prompt string) string {
-	if s.BuildPrompt != nil {
-		prompt = s.BuildPrompt(ctx, prompt, s.calls.Allows)
+	if s.run.config.BuildPrompt != nil {
+		prompt = s.run.config.BuildPrompt(ctx, prompt, s.calls.Allows)
 	}
-	if s.Task.Retry == "" {
+	if s.run.config.Task.Retry == "" {
 		return prompt
 	}
-	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.Task.Retry, s.Task.Attempt)}, "\n\n")
+	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.run.config.Task.Retry, s.run.config.Task.Attempt)}, "\n\n")
 }
 
 // denied is the end that a layer's veto brings; any other error stays as it is.
@@ -139,7 +139,7 @@ func (s *session) chargeLost(asked *journal.Intent) error {
 	if asked == nil {
 		return nil
 	}
-	spent := s.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
+	spent := s.actor.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
 	s.account.Add(func(m *step.Meter) {
 		m.Errors++
 		m.Usage = m.Usage.Plus(spent)

@@ -22,8 +22,8 @@ const stopFor = 10 * time.Second
 
 // A session is one agent at work. What was said in it is in the book.
 type session struct {
-	*run
-	Actor
+	run     *run
+	actor   Actor
 	name    string // the call that opened it; empty: the Run's own
 	scope   step.Scope
 	deepest int64 // the depth at which sessions below it end
@@ -54,7 +54,7 @@ type origin struct {
 }
 
 func newSession(r *run, o origin, a Actor) *session {
-	s := &session{run: r, Actor: a, name: o.name, scope: o.scope, system: r.Redact.String(a.Agent.Instructions)}
+	s := &session{run: r, actor: a, name: o.name, scope: o.scope, system: r.config.Redact.String(a.Agent.Instructions)}
 	if a.Tools != nil {
 		s.tools = slices.Clip(a.Tools.Specs())
 	}
@@ -75,9 +75,9 @@ func (s *session) Account() *meter.Account { return s.account }
 
 // work takes up the session and works until it ends.
 func (s *session) work(ctx context.Context) (Outcome, error) {
-	s.activity.Enter()
-	defer s.activity.Leave()
-	if s.signals().Paused {
+	s.run.activity.Enter()
+	defer s.run.activity.Leave()
+	if s.run.signals().Paused {
 		if err := s.SafePoint(ctx); err != nil {
 			return Outcome{}, causeOf(ctx, err)
 		}
@@ -126,30 +126,30 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 
 // view is all that next may know.
 func (s *session) view() (view, error) {
-	now := s.signals()
+	now := s.run.signals()
 	v := view{
 		Session:  s.read(),
-		schema:   len(s.Agent.OutputSchema) > 0,
+		schema:   len(s.actor.Agent.OutputSchema) > 0,
 		reached:  s.account.Reached(),
-		more:     s.Task.Limits.Ask && s.CanAsk,
+		more:     s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
 		notes:    s.noted(),
 		overflow: s.overflow,
 		squeezes: s.squeezes,
-		leaving:  s.requests.Leaving(),
+		leaving:  s.run.requests.Leaving(),
 		paused:   now.Paused,
 		stop:     now.Stopped,
 	}
 	v.used, v.trigger = s.crowding(v.Steps)
 	var err error
 	if s.name == "" {
-		v.messages, err = s.requests.ApplyDecisions(s, now.Decisions)
+		v.messages, err = s.run.requests.ApplyDecisions(s, now.Decisions)
 	}
 	return v, err
 }
 
 // read is the session as it stands. The steps in it never change; more are
 // added, or others stand for them.
-func (s *session) read() state.Session { return s.state.Session(s.name) }
+func (s *session) read() state.Session { return s.run.state.Session(s.name) }
 
 // Record appends to the journal and, once it is there, to the state.
 func (s *session) Record(rec journal.Record) error { return s.RecordUse(rec, step.Usage{}) }
@@ -158,14 +158,14 @@ func (s *session) Record(rec journal.Record) error { return s.RecordUse(rec, ste
 // account has it only once the journal does: whatever is told or recorded in
 // between, a resume neither loses nor doubles it.
 func (s *session) RecordUse(rec journal.Record, used step.Usage) error {
-	return s.state.Record(func() journal.Record {
-		total := s.meter.Read()
+	return s.run.state.Record(func() journal.Record {
+		total := s.run.meter.Read()
 		total.Usage = total.Usage.Plus(used)
 		rec.Session, rec.Meter, rec.Accounts = s.name, &total, s.account.Chain()
 		for i := range rec.Accounts {
 			rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
 		}
-		rec.At = s.Now().UTC()
+		rec.At = s.run.config.Now().UTC()
 		return rec
 	}, func() {
 		s.account.Add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
@@ -185,8 +185,8 @@ func (s *session) recordStep(st step.Step, d *journal.Decision) error {
 // said is what somebody says to the model, as a step.
 func (s *session) said(text string, note step.Note) step.Step {
 	return step.Step{
-		Role: step.RoleUser, Note: note, At: s.Now().UTC(),
-		Parts: []step.Part{{Kind: step.PartText, Text: s.Redact.String(text)}},
+		Role: step.RoleUser, Note: note, At: s.run.config.Now().UTC(),
+		Parts: []step.Part{{Kind: step.PartText, Text: s.run.config.Redact.String(text)}},
 	}
 }
 
@@ -217,7 +217,7 @@ func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- s.Stack.Stop(ctx, c) }()
+	go func() { done <- s.actor.Stack.Stop(ctx, c) }()
 	var err error
 	select {
 	case err = <-done:
@@ -230,7 +230,9 @@ func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 }
 
 // Emit tells what happens in the session.
-func (s *session) Emit(message string, p events.Payload) { s.Events.Emit(s.scope, message, p) }
+func (s *session) Emit(message string, p events.Payload) {
+	s.run.config.Events.Emit(s.scope, message, p)
+}
 
 // lastText is the last that the model said.
 func lastText(steps []step.Step) string {
@@ -248,5 +250,5 @@ func (s *session) label(name string) string {
 	if s.name == "" {
 		return name
 	}
-	return task.Cut(s.Agent.Name+"/"+name, maxName)
+	return task.Cut(s.actor.Agent.Name+"/"+name, maxName)
 }

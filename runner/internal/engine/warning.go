@@ -17,7 +17,7 @@ const maxWarnings = 3
 func (r *run) warning() string {
 	var remotes []state.RemoteCalls
 	r.state.View(func(now *state.Run) { remotes = now.Remotes() })
-	return r.Redact.String(warningOf(r.Unavailable, remotes))
+	return r.config.Redact.String(warningOf(r.config.Unavailable, remotes))
 }
 
 func warningOf(unavailable []journal.Remote, all []state.RemoteCalls) string {
