@@ -86,13 +86,11 @@ func (w *work) read(options []Option) error {
 
 // run prepares the attempt and does the work.
 func (w *work) run(ctx context.Context) (engine.Outcome, error) {
-	var err error
-	if w.reporter, err = w.place.reporter(w.place, w.task, w.end); err != nil {
+	status, err := w.openStatus()
+	if err != nil {
 		return engine.Outcome{}, err
 	}
-	if w.task.Durable {
-		w.reporter = &keeper{reporter: w.reporter, leaving: w.interrupted}
-	}
+	w.reporter = status
 	if w.signals != "" {
 		w.pollSignals(ctx)
 	}
@@ -107,10 +105,26 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	w.shutIn(built.SandboxTools.Sandbox)
-	w.takeDown(ctx)
+	if s := built.SandboxTools.Sandbox; s != nil {
+		c := s.Confinement
+		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: c.Network, LandlockABI: c.LandlockABI})
+	}
+	w.snapshotFiles(ctx)
 	w.copies = copying(w.journal, built.Sessions, w.row())
 	return w.engage(ctx, built)
+}
+
+// openStatus returns what reports to the status of the Run.
+func (w *work) openStatus() (*statusReporter, error) {
+	to, err := w.place.reporter(w.place, w.task, w.end)
+	if err != nil {
+		return nil, err
+	}
+	status := &statusReporter{to: to}
+	if w.task.Durable {
+		status.leaving = w.interrupted
+	}
+	return status, nil
 }
 
 // pollSignals reads the signals file, and again whenever it changes.

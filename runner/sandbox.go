@@ -67,40 +67,8 @@ func (w *work) server() func(toolset string) sandbox.Sandbox {
 // learn has the redactor know a secret that somebody got.
 func (w *work) learn(s redact.Secret) { w.redact.Add(s) }
 
-// confined has every report tell how commands are shut in.
-type confined struct {
-	reporter
-	is *task.Confinement
-}
-
-// Report implements [engine.Reporter].
-func (c confined) Report(now func() task.Progress) { c.reporter.Report(c.with(now)) }
-
-// Commit implements [engine.Reporter].
-func (c confined) Commit(ctx context.Context, now func() task.Progress) error {
-	return c.reporter.Commit(ctx, c.with(now))
-}
-
-func (c confined) with(now func() task.Progress) func() task.Progress {
-	return func() task.Progress {
-		p := now()
-		p.Confinement = c.is
-		return p
-	}
-}
-
-// shutIn is a reporter that tells how commands are shut in, where there is a
-// sandbox.
-func (w *work) shutIn(is *sandbox.Description) {
-	if is == nil {
-		return
-	}
-	c := is.Confinement
-	w.reporter = confined{w.reporter, &task.Confinement{Process: c.Process, Files: c.Files, Network: c.Network, LandlockABI: c.LandlockABI}}
-}
-
-// takeDown takes down which files there are, where commands may make more.
-func (w *work) takeDown(ctx context.Context) {
+// snapshotFiles records which files there are, where commands may make more.
+func (w *work) snapshotFiles(ctx context.Context) {
 	if w.snapshot.Sandbox == nil {
 		return
 	}

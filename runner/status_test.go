@@ -9,17 +9,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A desk is a reporter that remembers what was reported last.
-type desk struct{ last task.Progress }
+// A fakeReporter is a reporter that remembers what was reported last.
+type fakeReporter struct{ last task.Progress }
 
-func (d *desk) Report(now func() task.Progress) { d.last = now() }
+func (d *fakeReporter) Report(now func() task.Progress) { d.last = now() }
 
-func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
+func (d *fakeReporter) Commit(_ context.Context, now func() task.Progress) error {
 	d.last = now()
 	return nil
 }
 
-func (*desk) Close() {}
+func (*fakeReporter) Close() {}
 
 // What is asked stays in the status while the pod goes, and only then.
 func TestWhatIsAskedStaysWhileThePodGoes(t *testing.T) {
@@ -38,8 +38,8 @@ func TestWhatIsAskedStaysWhileThePodGoes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			at, leaving := &desk{}, false
-			k := &keeper{reporter: at, leaving: func() bool { return leaving }}
+			at, leaving := &fakeReporter{}, false
+			k := &statusReporter{to: at, leaving: func() bool { return leaving }}
 			k.Report(func() task.Progress { return tc.before })
 			leaving = tc.leaving
 			k.Report(func() task.Progress { return tc.last })
