@@ -23,7 +23,7 @@ import (
 // holds the call to the digest once more.
 func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
 	r := t.runner
-	if t.spec.Ends || !r.governed() { // a Run can always end
+	if t.spec.Ends || !r.policies.governed() { // a Run can always end
 		return "", nil, nil
 	}
 	if _, err := digest.Canonical(c.Args); err != nil {
@@ -35,7 +35,7 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 	}
 	call := step.Call{ID: t.call.ID, Name: t.call.Name, Args: c.Args}
 	for {
-		v, from := r.judge(ctx, call, sum)
+		v, from := r.policies.judge(ctx, call, sum)
 		switch v.Answer {
 		case Allow:
 			return sum, nil, nil

@@ -13,25 +13,24 @@ import (
 )
 
 // Ask implements [tool.Session].
-func (t *toolCall) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
-	if err := t.enter(ctx); err != nil {
+func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
+	if err := s.enter(ctx); err != nil {
 		return tool.Answer{}, err
 	}
-	defer t.leave()
-	r := t.runner
-	id, since := r.questionOf(t.call.ID)
-	if said, answered := r.decision(id); answered {
+	defer s.leave()
+	id, since := s.questionOf(s.call.ID)
+	if said, answered := s.runner.decision(id); answered {
 		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
 	asked := &approval.Request{
-		Session: r.session, Reason: approval.ForAnswer, Since: since, Check: q.Fits,
+		Session: s.runner.session, Reason: approval.ForAnswer, Since: since, Check: q.Fits,
 		Pending: task.Pending{
-			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(r.options.Scope.Agent, task.MaxAsker),
-			Question: task.Cut(redact.Printable(r.config.Redact.String(q.Text)), task.MaxMessage),
-			Schema:   r.form(q.Schema),
+			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(s.runner.options.Scope.Agent, task.MaxAsker),
+			Question: task.Cut(redact.Printable(s.runner.config.Redact.String(q.Text)), task.MaxMessage),
+			Schema:   s.form(q.Schema),
 		},
 	}
-	d, answered, err := r.config.Requests.Await(ctx, asked)
+	d, answered, err := s.runner.config.Requests.Await(ctx, asked)
 	if err != nil {
 		return tool.Answer{}, err
 	}
@@ -39,11 +38,11 @@ func (t *toolCall) Ask(ctx context.Context, q tool.Question) (tool.Answer, error
 }
 
 // form is how to answer, as people are shown it: whole, or not at all.
-func (r *Runner) form(schema json.RawMessage) string {
+func (s *toolSession) form(schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return ""
 	}
-	form := approval.Legible(r.config.Redact.JSON(schema))
+	form := approval.Legible(s.runner.config.Redact.JSON(schema))
 	if len(form) > task.MaxSchema {
 		return ""
 	}
@@ -52,8 +51,8 @@ func (r *Runner) form(schema json.RawMessage) string {
 
 // questionOf is what the question of a call is known by, and since when it is
 // asked: before it the call itself may have been approved.
-func (r *Runner) questionOf(call string) (id string, since time.Time) {
-	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
+func (s *toolSession) questionOf(call string) (id string, since time.Time) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) {
 		id, since = approval.FreeID(call, "", now.Requests[call], nil), now.Since[call] // what it is answered is its own
 	})
 	return id, since

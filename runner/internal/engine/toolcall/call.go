@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
@@ -26,12 +25,13 @@ const ToolReject = "reject"
 
 // A toolCall is one call of a turn on its way to a result.
 type toolCall struct {
-	runner *Runner
-	call   step.Call
-	seq    int64 // of its result, in call order, whenever it comes
-	tool   tool.Tool
-	spec   tool.Spec
-	path   string // that its arguments name, cleaned; empty: none
+	runner  *Runner
+	session *toolSession // what the tool may do beside its work
+	call    step.Call
+	seq     int64 // of its result, in call order, whenever it comes
+	tool    tool.Tool
+	spec    tool.Spec
+	path    string // that its arguments name, cleaned; empty: none
 	// args are its canonical arguments, which layers may change; nil: not yet made.
 	args json.RawMessage
 	// written is the digest of the arguments of which the tool made the canonical
@@ -51,10 +51,6 @@ type toolCall struct {
 	fault   error // of the runner; no layer makes it go away
 	// remote is where the call was made outside of the pod; nil: it was not.
 	remote *journal.Remote
-
-	mu     sync.Mutex
-	inside int  // how often it is in another session, or asks a person
-	over   bool // its result does not wait for it
 }
 
 // run brings a call to its result, or leaves it open when nothing new may
@@ -110,7 +106,7 @@ func (t *toolCall) refused(ctx context.Context) *tool.Error {
 func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 	r := t.runner
 	res, err := r.act(ctx, &tool.Call{
-		ID: t.call.ID, Name: t.call.Name, Args: slices.Clone(t.args), Scope: r.options.Scope, Session: t,
+		ID: t.call.ID, Name: t.call.Name, Args: slices.Clone(t.args), Scope: r.options.Scope, Session: t.session,
 		Emit: t.show,
 	})
 	if t.fault != nil {

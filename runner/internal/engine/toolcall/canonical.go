@@ -8,7 +8,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -95,21 +94,4 @@ func (t *toolCall) resolve(ctx context.Context, args json.RawMessage) (json.RawM
 	case <-ctx.Done():
 		return nil, &tool.Error{Message: fmt.Sprintf(ResultUncanonical, t.call.Name, context.Cause(ctx))}
 	}
-}
-
-// Allows implements [tool.Session].
-func (t *toolCall) Allows(ctx context.Context, name string, args json.RawMessage) bool {
-	return t.runner.Allows(ctx, name, args)
-}
-
-// HasPolicy implements [tool.Session].
-func (t *toolCall) HasPolicy() bool { return t.runner.governed() }
-
-// Allows reports whether policies let a call be made without a person.
-func (r *Runner) Allows(ctx context.Context, name string, args json.RawMessage) bool {
-	if !r.governed() {
-		return true
-	}
-	v, _ := r.judge(ctx, step.Call{Name: name, Args: args}, "")
-	return v.Answer == Allow
 }

@@ -18,20 +18,19 @@ import (
 // runChild has a child Run do a piece of work, and waits for how it ends. A
 // call asks once: whoever takes it up again goes on with what was asked then, as
 // whoever takes up a session goes on with its prompt.
-func (t *toolCall) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
-	r := t.runner
+func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	switch {
-	case !r.config.CanStartRuns:
+	case !s.runner.config.CanStartRuns:
 		return tool.Result{Error: &tool.Error{Message: fmt.Sprintf(ResultNoCluster, d.Agent), Recommendations: []string{AdviceAlone}}}, nil
-	case !t.only():
+	case !s.only():
 		return tool.Fail(ResultTwice), nil
 	}
-	asked, wrong, err := r.delegated(d)
+	asked, wrong, err := s.delegated(d)
 	if wrong != nil || err != nil {
 		return tool.Result{Error: wrong}, err
 	}
-	if _, over := r.childOf(asked.ID); !over {
-		_, _, err = r.config.Requests.Await(ctx, r.requestOfChild(asked))
+	if _, over := s.childOf(asked.ID); !over {
+		_, _, err = s.runner.config.Requests.Await(ctx, s.requestOfChild(asked))
 	}
 	if errors.Is(err, signals.ErrStopped) {
 		return tool.Fail(fmt.Sprintf(ResultAbandoned, asked.Delegation.Agent)), nil
@@ -39,14 +38,14 @@ func (t *toolCall) runChild(ctx context.Context, d tool.Delegation) (tool.Result
 	if err != nil {
 		return tool.Result{}, err
 	}
-	c, _ := r.childOf(asked.ID)
+	c, _ := s.childOf(asked.ID)
 	return resultOfChild(asked.Delegation.Agent, c), nil
 }
 
 // delegated is what a call asks for, recorded before anybody is shown it, or what
 // is wrong with it.
-func (r *Runner) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
-	if asked, known := r.commissioned(d.Call); known {
+func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
+	if asked, known := s.commissioned(d.Call); known {
 		return asked, nil, nil
 	}
 	args, err := digest.Canonical(d.Input)
@@ -58,38 +57,38 @@ func (r *Runner) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) 
 			Message: fmt.Sprintf(ResultInputLarge, len(args), d.Agent, task.MaxDelegated), Recommendations: []string{AdviceShorter},
 		}, nil
 	}
-	if err := r.session.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
-		ID: r.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
+	if err := s.runner.session.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
+		ID: s.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
 		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
 	}}); err != nil {
 		return state.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
 	}
-	asked, _ := r.commissioned(d.Call)
+	asked, _ := s.commissioned(d.Call)
 	return asked, nil, nil
 }
 
 // commissioned is the child Run that a call has asked for, if it has.
-func (r *Runner) commissioned(call string) (asked state.Asked, known bool) {
-	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { asked, known = now.Delegated(call) })
+func (s *toolSession) commissioned(call string) (asked state.Asked, known bool) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { asked, known = now.Delegated(call) })
 	return asked, known
 }
 
 // freeFor names what a call asks for as nothing is named that was asked about it.
-func (r *Runner) freeFor(call string) (id string) {
-	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
+func (s *toolSession) freeFor(call string) (id string) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
 	return id
 }
 
 // childOf is how the child Run of a request ended, if it is known.
-func (r *Runner) childOf(request string) (c journal.Child, over bool) {
-	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { c, over = now.Children[request] })
+func (s *toolSession) childOf(request string) (c journal.Child, over bool) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { c, over = now.Children[request] })
 	return c, over
 }
 
 // requestOfChild is what the operator is asked, as it is shown.
-func (r *Runner) requestOfChild(asked state.Asked) *approval.Request {
+func (s *toolSession) requestOfChild(asked state.Asked) *approval.Request {
 	return &approval.Request{
-		Session: r.session, Reason: approval.ForChild, Since: asked.Since,
+		Session: s.runner.session, Reason: approval.ForChild, Since: asked.Since,
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingDelegation, Agent: asked.Delegation.Agent,
 			Args: asked.Delegation.Args, Digest: asked.Digest,

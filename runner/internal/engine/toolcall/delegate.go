@@ -12,32 +12,24 @@ import (
 )
 
 // Delegate implements [tool.Session].
-func (t *toolCall) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
-	if err := t.enter(ctx); err != nil {
+func (s *toolSession) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
+	if err := s.enter(ctx); err != nil {
 		return tool.Result{}, err
 	}
-	defer t.leave()
-	r := t.runner
-	d.Call = t.call.ID
+	defer s.leave()
+	d.Call = s.call.ID
 	if d.Run {
-		return t.runChild(ctx, d)
+		return s.runChild(ctx, d)
 	}
-	if !t.only() {
+	if !s.only() {
 		return tool.Fail(ResultTwice), nil
 	}
 	// What works now is the other session, not the call that waits for it.
-	r.config.Activity.Leave()
-	defer r.config.Activity.Enter()
+	s.runner.config.Activity.Leave()
+	defer s.runner.config.Activity.Enter()
 	ctx, cancel := within(ctx)
 	defer cancel()
-	return r.session.Delegate(ctx, d)
-}
-
-// only says whether the call is in no other session already.
-func (t *toolCall) only() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.inside == 1
+	return s.runner.session.Delegate(ctx, d)
 }
 
 // within is ctx for a session below it. The timeout of the call is to that

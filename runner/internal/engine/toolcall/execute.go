@@ -107,7 +107,7 @@ func contains(calls []step.Call, id string) bool {
 
 // prepare finds the tool of a call and holds its arguments to the schema.
 func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
-	t := &toolCall{runner: r, call: c}
+	t := &toolCall{runner: r, call: c, session: &toolSession{runner: r, call: c}}
 	switch turn.Finish {
 	case step.FinishLength:
 		t.refusal = &tool.Error{Message: ResultCut}

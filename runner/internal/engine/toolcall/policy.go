@@ -8,7 +8,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // A Policy decides on a call before it is made, on its final arguments; by is
@@ -41,9 +40,23 @@ type PolicyResult struct {
 	Once bool
 }
 
+// The policies of a session are its own and those of the sessions above it.
+type policies struct {
+	state   *state.Store
+	options *Options
+}
+
+// above are those of the session above; nil: there is none.
+func (p *policies) above() *policies {
+	if p.options.Parent == nil {
+		return nil
+	}
+	return &p.options.Parent.policies
+}
+
 // governed says whether any policy has a say in the calls of the session.
-func (r *Runner) governed() bool {
-	for at := r; at != nil; at = at.options.Parent {
+func (p *policies) governed() bool {
+	for at := p; at != nil; at = at.above() {
 		if at.options.Policy != nil {
 			return true
 		}
@@ -56,18 +69,18 @@ func (r *Runner) governed() bool {
 // approved already, for this call or for the rest of the Run, does not ask again.
 // Of several that ask the first is what people are shown; they decide for all,
 // as far as the groups are the same. A rule with other groups asks in its turn.
-func (r *Runner) judge(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
+func (p *policies) judge(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
 	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
-	for at := r; at != nil; at = at.options.Parent {
+	for at := p; at != nil; at = at.above() {
 		if at.options.Policy == nil {
 			continue
 		}
-		v := at.options.Policy.Decide(ctx, c, r.options.Scope)
+		v := at.options.Policy.Decide(ctx, c, p.options.Scope)
 		from := journal.Source{Agent: at.options.Agent, Rule: v.Rule, Tool: c.Name}
 		switch {
 		case v.Answer == Deny:
 			return v, from
-		case v.Answer == Allow, !v.Once && r.released(from), r.approved(c.ID, sum, v.Groups):
+		case v.Answer == Allow, !v.Once && p.released(from), p.approved(c.ID, sum, v.Groups):
 		case strictest.Answer != Ask:
 			strictest, source = v, from
 			strictest.Answer = Ask
@@ -78,39 +91,30 @@ func (r *Runner) judge(ctx context.Context, c step.Call, sum string) (PolicyResu
 	return strictest, source
 }
 
-// Authorize implements [tool.Session].
-func (t *toolCall) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
-	r := t.runner
-	if !r.governed() {
-		return nil
-	}
-	args = r.config.Redact.JSON(args)
-	v, _ := r.judge(ctx, step.Call{ID: t.call.ID, Name: t.call.Name, Args: args}, r.config.Digest(t.call.Name, args))
-	switch v.Answer {
-	case Allow:
-		return nil
-	case Deny:
-		return denial(v)
-	case Ask:
-	}
-	return &tool.Error{Message: ResultUnapproved, Recommendations: []string{AdviceUnapproved}}
-}
-
 // released says whether people approved, for the rest of the Run, all that a rule
 // asks about.
-func (r *Runner) released(from journal.Source) (released bool) {
-	r.config.State.View(func(now *state.Run) { released = now.Released(from) })
+func (p *policies) released(from journal.Source) (released bool) {
+	p.state.View(func(now *state.Run) { released = now.Released(from) })
 	return released
 }
 
 // approved says whether people approved a call already who may decide for a rule
 // with these groups.
-func (r *Runner) approved(call, sum string, groups []string) (approved bool) {
-	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
+func (p *policies) approved(call, sum string, groups []string) (approved bool) {
+	p.state.ViewSession(p.options.Name, func(now *state.Session) {
 		approved = slices.ContainsFunc(now.Requests[call], func(q state.Asked) bool {
 			d, decided := now.Answers[q.ID]
 			return decided && !q.Spent && approves(d, sum) && (len(groups) == 0 || slices.Equal(groups, q.Groups))
 		})
 	})
 	return approved
+}
+
+// allows says whether they let a call be made without a person.
+func (p *policies) allows(ctx context.Context, name string, args json.RawMessage) bool {
+	if !p.governed() {
+		return true
+	}
+	v, _ := p.judge(ctx, step.Call{Name: name, Args: args}, "")
+	return v.Answer == Allow
 }

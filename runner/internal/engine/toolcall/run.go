@@ -129,35 +129,10 @@ func (t *toolCall) late(ctx context.Context, came <-chan answer) answer {
 		return a
 	case <-time.After(CancelTimeout):
 	}
-	t.mu.Lock()
-	t.over = t.inside == 0
-	over := t.over
-	t.mu.Unlock()
-	if !over {
+	if !t.session.close() {
 		return <-came
 	}
 	return answer{err: context.Cause(ctx)}
-}
-
-// enter stands before what the call does in its session beside itself. A call
-// that has its result may do nothing any more.
-func (t *toolCall) enter(ctx context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if t.over {
-		return errTimeout
-	}
-	t.inside++
-	return nil
-}
-
-func (t *toolCall) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.inside--
 }
 
 // runRecovering calls the tool; a panic in it is a result like any failure.

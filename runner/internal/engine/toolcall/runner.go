@@ -98,22 +98,29 @@ type Options struct {
 
 // A Runner runs the tool calls of one session.
 type Runner struct {
-	config  *Config
-	session Session
-	options Options
-	specs   []step.Tool
-	act     middleware.ToolFunc // the tool call behind the layers
-	calls   []*toolCall         // of the turn under way
+	config   *Config
+	session  Session
+	options  Options
+	policies policies
+	specs    []step.Tool
+	act      middleware.ToolFunc // the tool call behind the layers
+	calls    []*toolCall         // of the turn under way
 }
 
 // NewRunner returns the runner of a session.
 func NewRunner(c *Config, s Session, o Options) *Runner {
 	r := &Runner{config: c, session: s, options: o}
+	r.policies = policies{state: c.State, options: &r.options}
 	if o.Tools != nil {
 		r.specs = o.Tools.Specs()
 	}
 	r.act = o.Stack.Tool(r.runBehindLayers)
 	return r
+}
+
+// Allows reports whether policies let a call be made without a person.
+func (r *Runner) Allows(ctx context.Context, name string, args json.RawMessage) bool {
+	return r.policies.allows(ctx, name, args)
 }
 
 // read is the session as it stands.
