@@ -80,6 +80,7 @@ var mayImport = map[string][]string{
 	"runner/internal/signals":      {"runner/task"},
 	"runner/internal/sandbox":      {"runner/internal/sandbox/internal/frame"},
 	"runner/session":               {"runner/step"},
+	"runner/registry":              {"runner/backend", "runner/events", "runner/middleware", "runner/model", "runner/session", "runner/task", "runner/tool"},
 	"runner/middleware":            {"runner/step", "runner/model", "runner/tool"},
 	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror"},
 	"internal/template":            {},

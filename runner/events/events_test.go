@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -104,10 +105,38 @@ func TestGolden(t *testing.T) {
 		if diff := cmp.Diff(string(want), out.buf.String()); diff != "" {
 			t.Errorf("lines -want +got:\n%s", diff)
 		}
-		if len(seen) != len(Payloads) {
-			t.Errorf("%d types have a golden line, want %d", len(seen), len(Payloads))
+		for _, p := range Payloads {
+			if !seen[p.EventType()] {
+				t.Errorf("%s has no golden line: add it to this test; see %q in AGENTS.md", p.EventType(), recipe)
+			}
 		}
 	})
+}
+
+// recipe is the title in AGENTS.md of the places of an event.
+const recipe = "Add an event of the log"
+
+func TestEveryTypeOfEventHasAPayload(t *testing.T) {
+	source, err := os.ReadFile("../step/event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, p := range Payloads {
+		known[string(p.EventType())] = true
+	}
+	types := regexp.MustCompile(`(?m)^\tEvent\w+ +EventType = "(.*)"$`).FindAllSubmatch(source, -1)
+	if len(types) == 0 {
+		t.Fatal("runner/step/event.go has no types of events")
+	}
+	for _, m := range types {
+		if !known[string(m[1])] {
+			t.Errorf("%s of runner/step/event.go is not in Payloads of runner/events/payload.go; see %q in AGENTS.md", m[1], recipe)
+		}
+	}
+	if len(types) != len(Payloads) {
+		t.Errorf("runner/step/event.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(Payloads), recipe)
+	}
 }
 
 // scopeOf is a place below the Run's own session for what comes from there.
