@@ -15,7 +15,7 @@ import (
 //
 // JSON comes out as it went in, but for space between values.
 func RepairJSON(raw string) (json.RawMessage, bool) {
-	m := mender{in: unfenced(raw)}
+	m := repairer{in: unfenced(raw)}
 	if !m.value(0) {
 		return nil, false
 	}
@@ -44,15 +44,15 @@ func unfenced(raw string) string {
 // maxNesting bounds the depth of what is repaired, and so the stack.
 const maxNesting = 100
 
-// A mender reads almost-JSON and writes JSON. Its methods report whether they
+// A repairer reads almost-JSON and writes JSON. Its methods report whether they
 // could read what they are for.
-type mender struct {
+type repairer struct {
 	in  string
 	at  int
 	out []byte
 }
 
-func (m *mender) value(depth int) bool {
+func (m *repairer) value(depth int) bool {
 	m.space()
 	switch c := m.peek(); {
 	case depth > maxNesting:
@@ -69,7 +69,7 @@ func (m *mender) value(depth int) bool {
 }
 
 // members reads what is between brackets, as far as there is something.
-func (m *mender) members(closer byte, depth int, one func(depth int) bool) bool {
+func (m *repairer) members(closer byte, depth int, one func(depth int) bool) bool {
 	m.emit(m.next())
 	for first := true; ; first = false {
 		m.space()
@@ -94,7 +94,7 @@ func (m *mender) members(closer byte, depth int, one func(depth int) bool) bool 
 }
 
 // separated reads the comma between two members, or sees that no more follow.
-func (m *mender) separated(closer byte) bool {
+func (m *repairer) separated(closer byte) bool {
 	m.space()
 	switch m.peek() {
 	case ',':
@@ -106,7 +106,7 @@ func (m *mender) separated(closer byte) bool {
 	return false
 }
 
-func (m *mender) member(depth int) bool {
+func (m *repairer) member(depth int) bool {
 	if c := m.peek(); c == '"' || c == '\'' {
 		if !m.text() {
 			return false
@@ -123,7 +123,7 @@ func (m *mender) member(depth int) bool {
 }
 
 // name reads a bare name and quotes it.
-func (m *mender) name() bool {
+func (m *repairer) name() bool {
 	start := m.at
 	for m.at < len(m.in) && (letter(m.in[m.at]) || m.at > start && digit(m.in[m.at])) {
 		m.at++
@@ -138,7 +138,7 @@ func (m *mender) name() bool {
 }
 
 // text reads a string to the quote that it began with.
-func (m *mender) text() bool {
+func (m *repairer) text() bool {
 	quote := m.next()
 	m.emit('"')
 	for m.at < len(m.in) {
@@ -163,7 +163,7 @@ func (m *mender) text() bool {
 }
 
 // escape reads what follows a backslash.
-func (m *mender) escape() bool {
+func (m *repairer) escape() bool {
 	if m.at == len(m.in) {
 		return false
 	}
@@ -182,7 +182,7 @@ func (m *mender) escape() bool {
 }
 
 // hex reports whether four hexadecimal digits follow.
-func (m *mender) hex() bool {
+func (m *repairer) hex() bool {
 	digits := m.in[m.at:min(m.at+4, len(m.in))]
 	return len(digits) == 4 && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
 }
@@ -200,7 +200,7 @@ func control(c byte) string {
 }
 
 // word reads a number or a constant.
-func (m *mender) word() bool {
+func (m *repairer) word() bool {
 	start := m.at
 	for m.at < len(m.in) && (letter(m.in[m.at]) || digit(m.in[m.at]) || strings.IndexByte("+-.", m.in[m.at]) >= 0) {
 		m.at++
@@ -218,26 +218,26 @@ func (m *mender) word() bool {
 	return json.Valid([]byte(word))
 }
 
-func (m *mender) space() {
+func (m *repairer) space() {
 	for m.at < len(m.in) && strings.IndexByte(" \t\r\n", m.in[m.at]) >= 0 {
 		m.at++
 	}
 }
 
 // peek is the next byte, or 0 at the end.
-func (m *mender) peek() byte {
+func (m *repairer) peek() byte {
 	if m.at < len(m.in) {
 		return m.in[m.at]
 	}
 	return 0
 }
 
-func (m *mender) next() byte {
+func (m *repairer) next() byte {
 	m.at++
 	return m.in[m.at-1]
 }
 
-func (m *mender) emit(c byte) { m.out = append(m.out, c) }
+func (m *repairer) emit(c byte) { m.out = append(m.out, c) }
 
 func letter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'

@@ -15,8 +15,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A cast is what an agent is given for one session.
-type cast struct {
+// sessionOptions are what an agent gets for one session.
+type sessionOptions struct {
 	files  *files.Toolset
 	models []string
 	// custom is what the factories of a custom runner made for it.
@@ -28,7 +28,7 @@ type cast struct {
 }
 
 // actor makes an agent for one session.
-func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
+func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, error) {
 	if !c.rehearsal {
 		var err error
 		if agent, err = instructed(agent, c.values); err != nil {
@@ -52,7 +52,7 @@ func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
 		return nil, err
 	}
 	a.Tools = box
-	if a.Policy, err = b.govern(agent, names); err != nil {
+	if a.Policy, err = b.policyOf(agent, names); err != nil {
 		return nil, err
 	}
 	layers, err := b.bound(agent, box, c.custom.layers)
@@ -62,7 +62,7 @@ func (b *builder) actor(agent task.Agent, c cast) (*engine.Actor, error) {
 	if a.Stack, err = middleware.Build(layers...); err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), strings.Join(b.hands.Notes(), "\n"), a.Stack.Instructions())
+	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), strings.Join(b.sandboxTools.Notes(), "\n"), a.Stack.Instructions())
 	return a, nil
 }
 
@@ -71,9 +71,9 @@ func paragraphs(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), "\n\n")
 }
 
-// heeded holds hooks to the tools that there are: one for another would never be
-// asked, and whoever relies on it not know.
-func heeded(agent task.Agent, box *tool.Registry) error {
+// validateHooks reports a hook that names a tool that the agent does not have: it would
+// never be called.
+func validateHooks(agent task.Agent, box *tool.Registry) error {
 	for _, h := range agent.Hooks {
 		for _, name := range h.Tools {
 			if _, ok := box.Find(name); !ok {
@@ -98,7 +98,7 @@ func called(box *tool.Registry) string {
 // arguments.
 func (b *builder) bound(agent task.Agent, box *tool.Registry, layers []middleware.Layer) ([]middleware.Layer, error) {
 	layers = slices.Clone(layers)
-	if err := heeded(agent, box); err != nil {
+	if err := validateHooks(agent, box); err != nil {
 		return nil, err
 	}
 	if len(agent.Hooks) > 0 {

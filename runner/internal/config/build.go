@@ -82,7 +82,7 @@ func (b Built) Close(ctx context.Context) error {
 // called.
 func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	b, err := r.builder(ctx, p)
-	failed := Built{SandboxTools: b.hands, opened: b.opened}
+	failed := Built{SandboxTools: b.sandboxTools, opened: b.opened}
 	if err != nil {
 		return failed, err
 	}
@@ -97,7 +97,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	if err != nil {
 		return failed, err
 	}
-	root, err := b.actor(p.Snapshot.Agent, cast{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), custom: own, values: in.values})
+	root, err := b.actor(p.Snapshot.Agent, sessionOptions{files: b.files, models: modelsOf(p.Snapshot, p.Snapshot.Agent), custom: own, values: in.values})
 	if err != nil {
 		return failed, err
 	}
@@ -106,13 +106,13 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: func(d tool.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
-			BuildPrompt: b.opening(), Offload: b.evict, Digest: digest.Call,
-			Durable: t.Durable, Busy: b.hands.Busy, Lost: b.hands.Lost(), LostFiles: b.places.lost, Captured: b.hands.Captured,
-			Unavailable: b.hands.Unavailable(),
+			BuildPrompt: b.promptBuilder(), Offload: b.evict, Digest: digest.Call,
+			Durable: t.Durable, Busy: b.sandboxTools.Busy, Lost: b.sandboxTools.Lost(), LostFiles: b.places.lost, Captured: b.sandboxTools.Captured,
+			Unavailable: b.sandboxTools.Unavailable(),
 		},
 		Files:        b.files,
 		Sessions:     b.sessions,
-		SandboxTools: b.hands,
+		SandboxTools: b.sandboxTools,
 		opened:       b.opened,
 	}, nil
 }
@@ -128,15 +128,15 @@ func (r *Registry) openStore(ctx context.Context, p Parts) (session.Store, error
 // A builder makes the agents of one Run.
 type builder struct {
 	Parts
-	registry *Registry
-	agents   map[string]task.Agent
-	models   *models
-	places   places
-	files    *files.Toolset // of the Run's own session
-	sessions session.Store
-	hands    *SandboxTools
-	evict    func(ctx context.Context, call step.Call, text string) string
-	opened   *opened
+	registry     *Registry
+	agents       map[string]task.Agent
+	models       *models
+	places       places
+	files        *files.Toolset // of the Run's own session
+	sessions     session.Store
+	sandboxTools *SandboxTools
+	evict        func(ctx context.Context, call step.Call, text string) string
+	opened       *opened
 
 	mu    sync.Mutex
 	spare map[string]*custom // by agent, from its validation
@@ -160,7 +160,7 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 	b.opened.add("the session store", b.sessions)
 	b.files = files.Over(b.places.all, files.View{Root: "/", Home: task.Workspace, Places: b.places.all.Places()})
 	b.evict = b.evictor()
-	b.hands, err = b.grasp(ctx)
+	b.sandboxTools, err = b.openSandboxTools(ctx)
 	return b, err
 }
 
@@ -172,7 +172,7 @@ func (b *builder) validateAgents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := b.actor(a, cast{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), custom: made, rehearsal: true}); err != nil {
+		if _, err := b.actor(a, sessionOptions{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), custom: made, rehearsal: true}); err != nil {
 			return err
 		}
 		b.spare[a.Name] = made
@@ -195,7 +195,7 @@ func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, 
 	if err != nil {
 		return nil, err
 	}
-	return b.actor(agent, cast{files: b.files.ForSession(), models: names, custom: made, values: valuesOf(d)})
+	return b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, custom: made, values: valuesOf(d)})
 }
 
 // valuesOf are the values that a piece of work binds to the instructions of who

@@ -457,7 +457,7 @@ func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing
 	const left = "AGENTS.md of the workspace is not shown to the agent: its policy does not allow Read of %s. Allow Read of this file, or set workspace.instructions to Ignore."
 	cases := map[string]struct {
 		link, when, answer string
-		want               string // in the opening; empty: nothing of the file
+		want               string // in the prompt; empty: nothing of the file
 		log                string
 	}{
 		"a link to a file that is denied": {
@@ -490,9 +490,9 @@ func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing
 			var logged []string
 			f.parts.Log = func(text string) { logged = append(logged, text) }
 			f.run()
-			opening := f.opening()
-			if !strings.Contains(opening, tc.want) || tc.want == "" && (strings.Contains(opening, "secret") || strings.Contains(opening, "workspace-instructions")) {
-				t.Errorf("the opening is %q", opening)
+			prompt := f.prompt()
+			if !strings.Contains(prompt, tc.want) || tc.want == "" && (strings.Contains(prompt, "secret") || strings.Contains(prompt, "workspace-instructions")) {
+				t.Errorf("the prompt is %q", prompt)
 			}
 			if got := strings.Join(logged, "\n"); got != tc.log {
 				t.Errorf("the log says %q, want %q", got, tc.log)
@@ -501,8 +501,8 @@ func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing
 	}
 }
 
-// opening is the first that the agent is told.
-func (f *fixer) opening() string {
+// prompt is the prompt that the agent gets.
+func (f *fixer) prompt() string {
 	f.t.Helper()
 	book, err := state.Replay(f.journal.Read())
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // after what needs them; but not for long: the kubelet looks for a new key of a
 // mounted Secret about once a minute, and a new pod sees it at once.
 const (
-	keyPatience = 15 * time.Second
-	keyPoll     = 500 * time.Millisecond
+	keyTimeout = 15 * time.Second
+	keyPoll    = 500 * time.Millisecond
 )
 
 // KeyFile reads a key from a file, each time anew.
@@ -34,7 +34,7 @@ func KeyFile(path string) func() (string, error) {
 // AwaitKeys waits until each of the keys can be read, and returns them as the
 // secrets that they are.
 func AwaitKeys(ctx context.Context, keys []task.SecretKey, namespace string, read func(task.SecretKey) func() (string, error)) ([]redact.Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, keyPatience)
+	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
 	defer cancel()
 	secrets := make([]redact.Secret, 0, len(keys))
 	var absent []task.SecretKey

@@ -42,10 +42,10 @@ func (b *builder) evictor() func(ctx context.Context, call step.Call, text strin
 	return e.Text
 }
 
-// opening adds the AGENTS.md of the workspace to the prompt of the Run's own
+// promptBuilder returns the function that adds the AGENTS.md of the workspace to the prompt of the Run's own
 // session, if the policy lets the agent read it. A Run does not fail for want of
 // that file: the log says why it is left out.
-func (b *builder) opening() func(ctx context.Context, prompt string, allows engine.Allows) string {
+func (b *builder) promptBuilder() func(ctx context.Context, prompt string, allows engine.Allows) string {
 	if b.Snapshot.Agent.IgnoreInstructions {
 		return nil
 	}

@@ -23,9 +23,9 @@ type governor struct {
 	groups  map[string][]string // by rule
 }
 
-// govern compiles the policy of an agent and, behind it, the approvals of its
+// policyOf compiles the policy of an agent and, behind it, the approvals of its
 // tools; nil where there is neither. names are those of the tools of each entry.
-func (b *builder) govern(agent task.Agent, names [][]string) (toolcall.Policy, error) {
+func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy, error) {
 	g := governor{
 		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
 		groups: map[string][]string{},
@@ -52,7 +52,7 @@ func (b *builder) govern(agent task.Agent, names [][]string) (toolcall.Policy, e
 	if g.policy, err = policy.Compile(rules, nil); err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	if box := b.hands.Sandbox; box != nil {
+	if box := b.sandboxTools.Sandbox; box != nil {
 		g.dialect = dialect(box.Shell)
 	}
 	return g, nil

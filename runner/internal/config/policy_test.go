@@ -17,7 +17,7 @@ import (
 // Each name that a rule may read has a value: one that never has would let calls
 // pass that the rule forbids.
 func TestRulesReadTheRun(t *testing.T) {
-	b := &builder{hands: &SandboxTools{}, Parts: Parts{Task: task.Task{
+	b := &builder{sandboxTools: &SandboxTools{}, Parts: Parts{Task: task.Task{
 		Run: task.Run{Namespace: "team-a", Name: "fix-1"}, User: "ann", Labels: map[string]string{"tier": "prod"},
 	}}}
 	for name, tc := range map[string]struct {
@@ -32,7 +32,7 @@ func TestRulesReadTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := task.Rule{Name: "r", When: tc.when, Answer: string(policy.Deny)}
-			p, err := b.govern(task.Agent{Name: "fixer", Policy: []task.Rule{rule}}, nil)
+			p, err := b.policyOf(task.Agent{Name: "fixer", Policy: []task.Rule{rule}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,14 +53,14 @@ func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
 		{Name: "docs", When: `tool == "Write" && args.path.startsWith("/workspace/docs/")`, Answer: string(policy.Allow)},
 		{Name: "ci", When: `tool == "Write" && args.path.startsWith("/workspace/ci/")`, Answer: string(policy.Deny)},
 	}
-	b := &builder{hands: &SandboxTools{}}
-	short, err := b.govern(task.Agent{
+	b := &builder{sandboxTools: &SandboxTools{}}
+	short, err := b.policyOf(task.Agent{
 		Policy: first, Tools: []task.Tool{{Builtin: "Files", Approval: &task.Approval{When: `has(args.path) && args.path != "/workspace/a"`, Groups: groups}}},
 	}, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	long, err := b.govern(task.Agent{
+	long, err := b.policyOf(task.Agent{
 		Policy: append(slices.Clone(first), task.Rule{
 			Name: "approval of Read", When: `tool in ["Read", "Write"] && has(args.path) && args.path != "/workspace/a"`, Answer: string(policy.Ask), Groups: groups,
 		}),

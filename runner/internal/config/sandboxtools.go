@@ -43,9 +43,9 @@ type SandboxTools struct {
 	sets    map[string]task.Toolset
 }
 
-// grasp takes up what the agents of a Run use. It waits for the sandbox and for
-// the servers.
-func (b *builder) grasp(ctx context.Context) (*SandboxTools, error) {
+// openSandboxTools starts the shells, interpreters and MCP servers that the agents of a Run
+// use, and waits until they are ready.
+func (b *builder) openSandboxTools(ctx context.Context) (*SandboxTools, error) {
 	h := &SandboxTools{servers: map[string]*mcp.Server{}, sets: map[string]task.Toolset{}}
 	if b.State != "" {
 		h.state = filepath.Join(b.State, "hands")
@@ -74,7 +74,7 @@ func (b *builder) enter(ctx context.Context, h *SandboxTools) error {
 		return misconfigured("sandbox.confinement is Required, but on this node process is %s, files are %s and network is %s (Landlock ABI %d); choose other nodes with podTemplate.nodeSelector, a cluster that enforces NetworkPolicies, or BestEffort",
 			c.Process, c.Files, c.Network, c.LandlockABI)
 	}
-	box := crowd{b.Sandbox, want.Processes}
+	box := processLimiter{b.Sandbox, want.Processes}
 	if err := b.enterShells(box, h); err != nil {
 		return err
 	}
@@ -114,14 +114,14 @@ func (b *builder) programOptions(h *SandboxTools, program string) output.Options
 	return output.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}
 }
 
-// A crowd bounds how many processes a command may have at once.
-type crowd struct {
+// A processLimiter is a sandbox that bounds how many processes a command may have at once.
+type processLimiter struct {
 	sandbox.Sandbox
 	processes int
 }
 
 // Start implements [sandbox.Sandbox].
-func (c crowd) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+func (c processLimiter) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
 	if cmd.Limits.Processes == 0 {
 		cmd.Limits.Processes = c.processes
 	}
@@ -212,12 +212,12 @@ func (p Parts) readKey(k task.SecretKey) (string, error) { return p.Key(k)() }
 
 // toolset makes the tools of a Toolset for an agent.
 func (b *builder) toolset(entry task.Tool) ([]tool.Tool, error) {
-	set, known := b.hands.sets[entry.Toolset]
+	set, known := b.sandboxTools.sets[entry.Toolset]
 	if !known {
 		return nil, misconfigured("Toolset %q is not among those of the Run", entry.Toolset)
 	}
 	if set.Requests == nil {
-		return b.hands.servers[entry.Toolset].Tools(entry.Allow, entry.Deny)
+		return b.sandboxTools.servers[entry.Toolset].Tools(entry.Allow, entry.Deny)
 	}
 	made, err := b.requests(set)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // toolbox gathers the tools of an agent, those that its layers bring, and those
 // that every agent has. It returns with them the names of the tools of each entry.
-func (b *builder) toolbox(agent task.Agent, c cast) (*tool.Registry, [][]string, error) {
+func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*tool.Registry, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
@@ -41,7 +41,7 @@ func (b *builder) toolbox(agent task.Agent, c cast) (*tool.Registry, [][]string,
 }
 
 // entry makes the tools of the entry at an index.
-func (b *builder) entry(agent task.Agent, index int, c cast) ([]tool.Tool, error) {
+func (b *builder) entry(agent task.Agent, index int, c sessionOptions) ([]tool.Tool, error) {
 	entry := agent.Tools[index]
 	if entry.Toolset != "" {
 		made, err := b.toolset(entry)
@@ -59,7 +59,7 @@ func (b *builder) entry(agent task.Agent, index int, c cast) ([]tool.Tool, error
 		what = name
 		made, err = factory(builtinSpec{
 			ToolSpec: b.toolSpec(agent, entry),
-			agents:   b.agents, files: c.files, memories: b.places.memories, sessions: b.sessions, sandbox: b.hands,
+			agents:   b.agents, files: c.files, memories: b.places.memories, sessions: b.sessions, sandbox: b.sandboxTools,
 		})
 		if err != nil {
 			return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)

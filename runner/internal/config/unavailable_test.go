@@ -21,7 +21,7 @@ func (fakeNoProgram) Start(context.Context, sandbox.Command) (sandbox.Process, e
 func TestOptionalToolsetsThatAreNotThereAreNamed(t *testing.T) {
 	set := task.Toolset{Name: "files", Optional: true, Stdio: &task.StdioServer{Command: []string{"server"}, InSandbox: true}}
 	b := &builder{Parts: Parts{Snapshot: task.Snapshot{Toolsets: []task.Toolset{set}}, Sandbox: fakeNoProgram{}}}
-	h, err := b.grasp(t.Context())
+	h, err := b.openSandboxTools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
