@@ -19,20 +19,20 @@ const maxSqueezes = 3
 
 // trigger is from where on a request is too much for the model about to be
 // asked.
-func (s *session) trigger() int64 {
-	_, size, maxOutput := s.actor.Model.next()
+func (c *modelCaller) trigger() int64 {
+	_, size, maxOutput := c.actor.Model.next()
 	trigger := compaction.Trigger(size, maxOutput)
-	if s.overflow != nil && s.overflow.Window > 0 {
-		trigger = min(trigger, compaction.Trigger(s.overflow.Window, maxOutput))
+	if c.overflow != nil && c.overflow.Window > 0 {
+		trigger = min(trigger, compaction.Trigger(c.overflow.Window, maxOutput))
 	}
 	return trigger
 }
 
 // crowding is how much of the model's window a request takes, and from where on
 // that is too much.
-func (s *session) crowding(steps []step.Step) (used, trigger int64) {
-	used, trigger = compaction.Used(s.requestOf(steps)), s.trigger()
-	if s.overflow != nil {
+func (c *modelCaller) crowding(steps []step.Step) (used, trigger int64) {
+	used, trigger = compaction.Used(c.requestOf(steps)), c.trigger()
+	if c.overflow != nil {
 		// Where we think that it fits, the provider counts more than we do.
 		trigger = min(trigger, used/4*3)
 	}
@@ -40,25 +40,25 @@ func (s *session) crowding(steps []step.Step) (used, trigger int64) {
 }
 
 // compact takes steps out of the model's sight. The journal keeps them.
-func (s *session) compact(ctx context.Context, v view, cut compaction.Cut) error {
+func (c *modelCaller) compact(ctx context.Context, v view, cut compaction.Cut) error {
 	hide := journal.Hide{Through: cut.Through}
 	if !cut.Clear {
-		summary, err := s.summarize(ctx, v.Steps)
+		summary, err := c.summarize(ctx, v.Steps)
 		if summary == "" || err != nil {
 			return err
 		}
 		hide.Summary = summary
 	}
-	s.squeezes++
-	if err := s.Record(journal.Record{Kind: journal.KindHide, Hide: &hide}); err != nil {
+	c.compactions++
+	if err := c.records.Record(journal.Record{Kind: journal.KindHide, Hide: &hide}); err != nil {
 		return fmt.Errorf("recording a compaction: %w", err)
 	}
-	after := compaction.Used(s.request())
+	after := compaction.Used(c.request())
 	if after < v.used {
-		s.overflow = nil // the provider is asked again
+		c.overflow = nil // the provider is asked again
 	}
-	s.Emit(fmt.Sprintf("Steps through %d are hidden: %d tokens become %d", cut.Through, v.used, after),
-		events.Compacted{Session: s.name, Through: cut.Through, Before: v.used, After: after})
+	c.records.Emit(fmt.Sprintf("Steps through %d are hidden: %d tokens become %d", cut.Through, v.used, after),
+		events.Compacted{Session: c.records.name, Through: cut.Through, Before: v.used, After: after})
 	return nil
 }
 
@@ -66,48 +66,48 @@ func (s *session) compact(ctx context.Context, v view, cut compaction.Cut) error
 // that it is asked: what the provider has cached serves once more. Where the
 // session does not fit even for that, results of tools are left out of it. An
 // empty summary without an error says that what comes next knows more.
-func (s *session) summarize(ctx context.Context, steps []step.Step) (string, error) {
-	m := &s.actor.Model
-	if s.actor.Summarizer != nil {
-		m = s.actor.Summarizer
+func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string, error) {
+	m := &c.actor.Model
+	if c.actor.Summarizer != nil {
+		m = c.actor.Summarizer
 	}
-	name := s.begin(m)
-	began := s.run.config.Now()
-	heard, hangUp := s.untilStopped(ctx)
+	name := c.begin(m)
+	began := c.run.config.Now()
+	heard, hangUp := c.untilStopped(ctx)
 	defer hangUp()
-	resp, err := s.summary(heard, m, steps)
+	resp, err := c.summary(heard, m, steps)
 	switch {
-	case s.turn.fault != nil:
-		return "", s.turn.fault
+	case c.turn.fault != nil:
+		return "", c.turn.fault
 	case isTooLong(err):
 		return "", task.End(task.ReasonContextTooLong, "Model %s: %w; even a summary does not fit: give the Run less to read, or use a Model with a larger window", name, err)
 	case isRefused(err):
 		return noSummary, nil
 	case err != nil:
-		return "", s.unanswered(heard, m, err)
+		return "", c.unanswered(heard, m, err)
 	}
-	s.limited = 0
+	c.limited = 0
 	var text strings.Builder
 	for _, p := range resp.Parts {
 		if p.Kind == step.PartText {
 			text.WriteString(p.Text)
 		}
 	}
-	took := s.run.config.Now().Sub(began)
-	s.run.board.done(task.Recent{Step: s.turn.number, Kind: task.KindModel, Name: s.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
+	took := c.run.config.Now().Sub(began)
+	c.run.board.done(task.Recent{Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
 	if strings.TrimSpace(text.String()) == "" || resp.Finish == step.FinishRefusal {
 		return noSummary, nil
 	}
-	return s.run.config.Redact.String(text.String()), nil
+	return c.run.config.Redact.String(text.String()), nil
 }
 
 // summary asks for it, with less and less of the session until it fits.
-func (s *session) summary(ctx context.Context, m *Model, steps []step.Step) (model.Response, error) {
+func (c *modelCaller) summary(ctx context.Context, m *Model, steps []step.Step) (model.Response, error) {
 	for level := 0; ; level++ {
-		req := s.requestOf(compaction.Shrink(steps, level))
+		req := c.requestOf(compaction.Shrink(steps, level))
 		req.Params = m.Params
-		req.Steps = append(req.Steps, s.said(compaction.SummaryPrompt, step.NoteRunner))
-		resp, err := s.consult(ctx, m, req)
+		req.Steps = append(req.Steps, c.records.said(compaction.SummaryPrompt, step.NoteRunner))
+		resp, err := c.consult(ctx, m, req)
 		if !isTooLong(err) || level == compaction.ShrinkLevels-1 {
 			return resp, err
 		}

@@ -41,7 +41,7 @@ func (r *reader) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	kept := *req
 	kept.Steps = slices.Clone(req.Steps)
 	r.asked = append(r.asked, &kept)
-	r.at = append(r.at, records(r.log))
+	r.at = append(r.at, countRecords(r.log))
 	if r.fails != nil {
 		if err := r.fails(req); err != nil {
 			return (&script{turns: []turn{fails(err)}}).Stream(ctx, req)
@@ -79,7 +79,7 @@ func pageAfter(req *model.Request) int {
 	return read + 1
 }
 
-func records(log *journal.Memory) int {
+func countRecords(log *journal.Memory) int {
 	n := 0
 	for range log.Read() {
 		n++

@@ -16,7 +16,7 @@ var errUnfinished = errors.New("the answer paused, and the rest of it was not as
 
 // continued passes on the answer of a model. Where it pauses, the request that
 // asks for the rest is counted and held to the limits like any other.
-func (s *session) continued(name string, stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range stream {
 			if !yield(d, err) {
@@ -25,7 +25,7 @@ func (s *session) continued(name string, stream iter.Seq2[model.Delta, error]) i
 			if err != nil || !d.Continued {
 				continue
 			}
-			if err := s.goOn(name, d.Usage); err != nil {
+			if err := c.goOn(name, d.Usage); err != nil {
 				yield(model.Delta{}, err)
 				return
 			}
@@ -36,18 +36,18 @@ func (s *session) continued(name string, stream iter.Seq2[model.Delta, error]) i
 // goOn records that a model is about to be asked for the rest of an answer, or
 // returns why it is not. A runner that dies after it charges what the answer cost
 // so far to whoever takes up the session.
-func (s *session) goOn(name string, soFar *step.Usage) error {
+func (c *modelCaller) goOn(name string, soFar *step.Usage) error {
 	used := step.Usage{}
 	if soFar != nil {
 		used = *soFar
 	}
-	if now := s.run.signals(); s.run.requests.Leaving() != nil || now.Paused || now.Stopped || s.account.ReachedWith(used) != nil {
+	if now := c.run.signals(); c.run.requests.Leaving() != nil || now.Paused || now.Stopped || c.records.account.ReachedWith(used) != nil {
 		return errUnfinished
 	}
-	s.account.Add(func(m *step.Meter) { m.ModelCalls++ })
-	intent := journal.Intent{Name: name, InputTokens: s.turn.used + used.InputTokens + used.OutputTokens}
-	if err := s.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
-		return s.turn.fail(fmt.Errorf("recording a model call: %w", err))
+	c.records.account.Add(func(m *step.Meter) { m.ModelCalls++ })
+	intent := journal.Intent{Name: name, InputTokens: c.turn.used + used.InputTokens + used.OutputTokens}
+	if err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
+		return c.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}
 	return nil
 }

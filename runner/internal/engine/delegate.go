@@ -22,7 +22,7 @@ func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result,
 	if refused != nil {
 		return tool.Result{Error: refused}, nil
 	}
-	ctx, off := child.account.Deadline(ctx)
+	ctx, off := child.records.account.Deadline(ctx)
 	defer off()
 	out, err := child.serve(ctx)
 	if err != nil {
@@ -35,13 +35,13 @@ func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result,
 func (s *session) Below(name string) *toolcall.Runner {
 	now := s.run.state.Session(name)
 	below := newSession(s.run, origin{name: name, scope: now.Steps[len(now.Steps)-1].Scope, parent: s}, Actor{})
-	below.account = s.account.Open(task.Limits{}, now.Used)
+	below.records.account = s.records.account.Open(task.Limits{}, now.Used)
 	return below.calls
 }
 
 // child is the session that a call opens, or why it may not.
 func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
-	scope := step.Scope{Depth: s.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
+	scope := step.Scope{Depth: s.records.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
 	if int64(scope.Depth) > s.deepest {
 		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.deepest)}
 	}
@@ -58,7 +58,7 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 	if l := actor.Agent.Limits; l != (task.Limits{}) {
 		child.deepest = min(s.deepest, int64(scope.Depth)+l.Depth) // the lower of both
 	}
-	child.account = s.account.Open(actor.Agent.Limits, child.read().Used)
+	child.records.account = s.records.account.Open(actor.Agent.Limits, child.records.read().Used)
 	return child, nil
 }
 
@@ -66,9 +66,9 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 // the call open that opened the session.
 func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 	defer toolcall.Recover(func(crashed error) { err = crashed })
-	last := s.read().Last
-	s.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.actor.Agent.Name, last), events.ChildStarted{
-		Session: s.name, Agent: s.actor.Agent.Name, Model: s.actor.Model.Name, Steps: last,
+	last := s.records.read().Last
+	s.records.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.actor.Agent.Name, last), events.ChildStarted{
+		Session: s.records.name, Agent: s.actor.Agent.Name, Model: s.actor.Model.Name, Steps: last,
 	})
 	out, err = s.work(ctx)
 	if err != nil {
@@ -82,9 +82,9 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 		return out, left
 	}
 	out = s.end(ctx, out)
-	used := s.account.Read()
-	s.Emit(fmt.Sprintf("Agent %s ended: %s", s.actor.Agent.Name, out.Reason), events.ChildFinished{
-		Session: s.name, Agent: s.actor.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
+	used := s.records.account.Read()
+	s.records.Emit(fmt.Sprintf("Agent %s ended: %s", s.actor.Agent.Name, out.Reason), events.ChildFinished{
+		Session: s.records.name, Agent: s.actor.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
 	})
 	if out.Reason == task.ReasonStopped {
 		return out, signals.ErrStopped

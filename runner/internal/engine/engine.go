@@ -116,7 +116,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	if r.config.Watch != nil {
 		r.config.Watch(r.responds)
 	}
-	ctx, cancel := r.root.account.Deadline(ctx)
+	ctx, cancel := r.root.records.account.Deadline(ctx)
 	defer cancel()
 	var ended context.CancelFunc
 	r.stopped, ended = signals.Context(r.alive, r.config.Signals, signals.Stopped, signals.ErrStopped)
@@ -126,8 +126,8 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	if err := r.commit(ctx); err != nil {
 		return Outcome{}, err
 	}
-	last := r.root.read().Last
-	r.config.Events.Emit(r.root.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.config.Task.Attempt, r.config.Actor.Agent.Name, last), events.RunStarted{
+	last := r.root.records.read().Last
+	r.config.Events.Emit(r.root.records.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.config.Task.Attempt, r.config.Actor.Agent.Name, last), events.RunStarted{
 		Agent: r.config.Actor.Agent.Name, Model: r.config.Actor.Model.Name, Steps: last, Restarts: r.restarts, Limits: r.config.Task.Limits,
 	})
 	return r.root.work(ctx)
@@ -156,7 +156,7 @@ func (r *run) load() error {
 			r.board.shown.Effects = task.EffectsBegun
 		}
 	})
-	r.root.account = r.meter
+	r.root.records.account = r.meter
 	r.board.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
 	return nil
 }

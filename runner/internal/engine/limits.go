@@ -19,7 +19,7 @@ import (
 func (r *run) warnOfLimits() {
 	for _, l := range r.meter.Near() {
 		if r.board.warn(l.Name) {
-			r.config.Events.Emit(r.root.scope, l.String(), events.LimitNear{Limit: l.Name, Used: l.Used, Max: l.Max})
+			r.config.Events.Emit(r.root.records.scope, l.String(), events.LimitNear{Limit: l.Name, Used: l.Used, Max: l.Max})
 		}
 	}
 }
@@ -33,7 +33,7 @@ func (s *session) raise(ctx context.Context, l meter.Limit) error {
 	}
 	q := &approval.Request{
 		Since: since,
-		Limit: &l, Session: s.run.root, Reason: approval.ForGrant,
+		Limit: &l, Session: s.run.root.records, Reason: approval.ForGrant,
 		Pending: task.Pending{
 			ID: l.Request(), Kind: task.PendingLimit,
 			Question: l.String() + ". Grant more?",
@@ -55,7 +55,7 @@ func (s *session) askedFor(request string) (time.Time, error) {
 	if since := s.limitAsked(request); !since.IsZero() {
 		return since, nil
 	}
-	if err := s.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{ID: request}}); err != nil {
+	if err := s.records.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{ID: request}}); err != nil {
 		return time.Time{}, fmt.Errorf("recording a request: %w", err)
 	}
 	return s.limitAsked(request), nil

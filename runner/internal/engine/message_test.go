@@ -67,7 +67,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 				t.Errorf("behind record %d the session is\n%s", at, got)
 			}
 			sound(t, next)
-			total = records(next.journal)
+			total = countRecords(next.journal)
 		})
 	}
 }

@@ -12,12 +12,12 @@ import (
 // came in: one record, so that it is said once, whatever happens.
 func (s *session) listen(messages []task.Decision) error {
 	for _, d := range messages {
-		st := s.said(task.Cut(d.Value, toolcall.MaxResult), step.NoteMessage)
+		st := s.records.said(task.Cut(d.Value, toolcall.MaxResult), step.NoteMessage)
 		said := journal.Decision{Name: d.Name, By: task.Cut(s.run.config.Redact.String(d.By), approval.MaxField), Type: d.Type}
-		if err := s.recordStep(st, &said); err != nil {
+		if err := s.records.recordStep(st, &said); err != nil {
 			return err
 		}
-		s.run.requests.ShowDecided(s, said)
+		s.run.requests.ShowDecided(s.records, said)
 	}
 	return nil
 }

@@ -28,20 +28,20 @@ const (
 )
 
 // spent records what a failed model call used and returns its error.
-func (s *session) spent(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
+func (c *modelCaller) spent(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
 	// Nothing arrived and nobody told: most likely the provider did nothing. Not
 	// so when we hung up ourselves.
 	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
 		resp.Usage = estimate(m, req, *resp)
 	}
-	s.account.Add(func(used *step.Meter) {
+	c.records.account.Add(func(used *step.Meter) {
 		if !errors.Is(err, errUnfinished) {
 			used.Errors++
 		}
 		used.Usage = used.Usage.Plus(resp.Usage)
 	})
-	if recErr := s.Record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
-		return s.turn.fail(errors.Join(recErr, err))
+	if recErr := c.records.Record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
+		return c.turn.fail(errors.Join(recErr, err))
 	}
 	return err
 }
@@ -60,7 +60,7 @@ func estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
 
 // unanswered is what a failed turn of the model means to the session; nil: it
 // goes on, and what comes next knows more.
-func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
+func (c *modelCaller) unanswered(ctx context.Context, m *Model, err error) error {
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); !errors.Is(cause, signals.ErrStopped) {
 			return cause
@@ -74,16 +74,16 @@ func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 		return end
 	}
 	if tooLong, ok := errors.AsType[*model.ContextTooLongError](err); ok {
-		s.overflow = tooLong
+		c.overflow = tooLong
 		return nil
 	}
-	if wait := s.patience(err); wait > 0 {
-		return s.pause(ctx, wait, err)
+	if wait := c.patience(err); wait > 0 {
+		return c.pause(ctx, wait, err)
 	}
 	if end, ok := asEnd(denied(err)); ok {
 		return end
 	}
-	if s.turn.heard {
+	if c.turn.heard {
 		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
 	}
 	return modelEnd(m, err)
@@ -92,35 +92,35 @@ func (s *session) unanswered(ctx context.Context, m *Model, err error) error {
 // patience returns how long to wait before a model is asked again that has too
 // much to do: as long as its provider asks, else longer each time. It returns 0
 // where that is not worth it, or longer than what is left of limits.duration.
-func (s *session) patience(err error) time.Duration {
+func (c *modelCaller) patience(err error) time.Duration {
 	var wait time.Duration
 	limited, isLimited := errors.AsType[*model.RateLimitedError](err)
 	unavailable, isUnavailable := errors.AsType[*model.UnavailableError](err)
 	switch {
 	case isLimited && !limited.Final:
-		wait = cmp.Or(limited.RetryAfter, firstPause<<s.limited)
+		wait = cmp.Or(limited.RetryAfter, firstPause<<c.limited)
 	case isUnavailable && !unavailable.Final && unavailable.Status == model.StatusOverloaded:
-		wait = cmp.Or(unavailable.RetryAfter, firstPause<<s.limited)
+		wait = cmp.Or(unavailable.RetryAfter, firstPause<<c.limited)
 	case isUnavailable && !unavailable.Final:
 		wait = unavailable.RetryAfter
 	}
-	left, bounded := s.account.Left()
-	if wait > maxPause || s.limited >= maxPauses || bounded && wait > left {
+	left, bounded := c.records.account.Left()
+	if wait > maxPause || c.limited >= maxPauses || bounded && wait > left {
 		return 0
 	}
 	return wait
 }
 
 // pause waits before the model is asked again, which what comes next does.
-func (s *session) pause(ctx context.Context, d time.Duration, because error) error {
-	s.limited++
-	s.Emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: approval.StateLimited})
-	defer func() { s.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
+func (c *modelCaller) pause(ctx context.Context, d time.Duration, because error) error {
+	c.limited++
+	c.records.Emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: approval.StateLimited})
+	defer func() { c.records.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	err := s.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
+	err := c.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
 		if now.Paused {
-			s.limited-- // what comes next holds, then asks again
+			c.limited-- // what comes next holds, then asks again
 		}
 		return now.Paused || now.Interrupted, nil
 	}})

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -18,7 +20,7 @@ const (
 // retried says whether the session goes on from an attempt that failed, which it
 // has not been told yet.
 func (s *session) retried() bool {
-	return s.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
+	return s.records.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
 }
 
 // news is what a session that is taken up is told.
@@ -44,11 +46,30 @@ func (s *session) news() string {
 // owe records what the model is to be told before its next turn, which may be in
 // another attempt.
 func (s *session) owe(news string) error {
-	if news == "" || slices.Contains(s.read().Notices, news) {
+	if news == "" || slices.Contains(s.records.read().Notices, news) {
 		return nil
 	}
-	if err := s.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
+	if err := s.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
 		return fmt.Errorf("recording a notice to the model: %w", err)
 	}
 	return nil
+}
+
+// nudge tells the model what the runner has to say.
+func (s *session) nudge(text string, note step.Note) error {
+	if note == step.NoteRunner {
+		s.notes = nil
+	} else {
+		s.records.Emit("Notice to the model: "+text, events.Nudged{Text: text})
+	}
+	return s.records.tell(text, note)
+}
+
+// noted is what the runner has to say to the model before its next turn.
+func (s *session) noted() string {
+	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
+		s.warned = true
+		s.notes = append(s.notes, noteLowSpace)
+	}
+	return strings.Join(append(slices.Clone(s.records.read().Notices), s.notes...), "\n")
 }

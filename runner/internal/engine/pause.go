@@ -23,8 +23,8 @@ func (s *session) SafePoint(ctx context.Context) error {
 
 // hold waits in place while the Run is paused.
 func (s *session) hold(ctx context.Context) error {
-	s.Emit("Paused by spec.desiredState", events.StateChanged{State: approval.StatePaused})
-	defer func() { s.Emit("The work continues", events.StateChanged{State: stateWorking}) }()
+	s.records.Emit("Paused by spec.desiredState", events.StateChanged{State: approval.StatePaused})
+	defer func() { s.records.Emit("The work continues", events.StateChanged{State: stateWorking}) }()
 	err := s.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForPause, Until: func(now signals.Signals) (bool, error) {
 		if left := s.run.requests.Leaving(); left != nil {
 			return false, left

@@ -160,9 +160,9 @@ func decidedOf(d journal.Decision) task.Decided {
 
 // ShowStarted implements [toolcall.Status].
 func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
-	s.run.board.begin(s.run.meter.Read().Steps, task.KindTool, s.label(call.Name), s.run.config.Now())
+	s.run.board.begin(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
 	s.run.config.Report.Report(s.run.progress)
-	s.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
+	s.records.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
 		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
 }
 
@@ -170,13 +170,13 @@ func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
 func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 	took := result.Duration.Milliseconds()
 	s.run.board.done(task.Recent{
-		Step: s.run.meter.Read().Steps, Kind: task.KindTool, Name: s.label(call.Name),
+		Step: s.run.meter.Read().Steps, Kind: task.KindTool, Name: s.records.label(call.Name),
 		Summary: line, DurationMs: took,
 	})
-	s.Emit(fmt.Sprintf("%s: %s", call.Name, line), events.CallFinished{
+	s.records.Emit(fmt.Sprintf("%s: %s", call.Name, line), events.CallFinished{
 		ID: call.ID, Name: call.Name, IsError: result.IsError, Summary: line, DurationMs: took,
 	})
-	s.emitStep(result)
+	s.records.emitStep(result)
 	s.run.config.Report.Report(s.run.progress)
 }
 
@@ -202,10 +202,6 @@ func oneLine(args json.RawMessage) string {
 		return ""
 	}
 	return task.Cut(b.String(), task.MaxSummary)
-}
-
-func (s *session) emitStep(st step.Step) {
-	s.Emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
 }
 
 // summarize is an answer in a line.

@@ -57,13 +57,13 @@ func (c *recaller) succeeded(result step.Step) {
 // recall tells the tools of a session below the Run's own, which is made only
 // now, what succeeded before.
 func (s *session) recall() error {
-	if s.name == "" || s.actor.Recall == nil {
+	if s.records.name == "" || s.actor.Recall == nil {
 		return nil
 	}
-	c := recaller{session: s.name, tell: s.actor.Recall}
+	c := recaller{session: s.records.name, tell: s.actor.Recall}
 	for rec, err := range s.run.state.Records() {
 		if err != nil {
-			return fmt.Errorf("taking up the session %s: %w", s.name, err)
+			return fmt.Errorf("taking up the session %s: %w", s.records.name, err)
 		}
 		c.hear(rec)
 	}
@@ -73,7 +73,7 @@ func (s *session) recall() error {
 // takeUp settles what an earlier runner left open and opens the session, or
 // goes on with it.
 func (s *session) takeUp(ctx context.Context) error {
-	st := s.read()
+	st := s.records.read()
 	if err := s.chargeLost(st.Asked); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *session) takeUp(ctx context.Context) error {
 	if err := s.owe(s.news()); err != nil || !s.retried() {
 		return err
 	}
-	now := s.read()
+	now := s.records.read()
 	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
 		// The session ended as it stands: it needs something new to go on from. Calls
 		// that are open are that, and nothing may stand between them and their results.
@@ -101,18 +101,18 @@ func (s *session) takeUp(ctx context.Context) error {
 
 // open begins a session: the layers see its prompt first.
 func (s *session) open(ctx context.Context) error {
-	o := middleware.SessionStart{Scope: s.scope, Prompt: s.prompt}
+	o := middleware.SessionStart{Scope: s.records.scope, Prompt: s.prompt}
 	if err := s.actor.Stack.Start(ctx, &o); err != nil {
 		return denied(err)
 	}
 	s.opened = true
 	prompt := o.Prompt
-	if s.name == "" {
+	if s.records.name == "" {
 		prompt = s.opening(ctx, prompt)
 	}
-	first := s.said(prompt, "")
+	first := s.records.said(prompt, "")
 	first.Hooks = o.Hooks
-	return s.recordStep(first, nil)
+	return s.records.recordStep(first, nil)
 }
 
 // opening is what is added to the prompt of the Run's own session.
@@ -140,11 +140,11 @@ func (s *session) chargeLost(asked *journal.Intent) error {
 		return nil
 	}
 	spent := s.actor.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
-	s.account.Add(func(m *step.Meter) {
+	s.records.account.Add(func(m *step.Meter) {
 		m.Errors++
 		m.Usage = m.Usage.Plus(spent)
 	})
-	if err := s.Record(journal.Record{Kind: journal.KindMeter}); err != nil {
+	if err := s.records.Record(journal.Record{Kind: journal.KindMeter}); err != nil {
 		return fmt.Errorf("recording a lost model call: %w", err)
 	}
 	return nil

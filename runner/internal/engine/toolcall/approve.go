@@ -105,7 +105,7 @@ func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from j
 	args := approval.Legible(c.Args)
 	reason := cmp.Or(v.Reason, fmt.Sprintf("The policy asks before %s is called.", c.Name))
 	return &approval.Request{
-		Session: r.session, Reason: approval.ForApproval, Since: asked.Since, Source: from, FullArgs: args, Once: v.Once,
+		Session: r.records, Reason: approval.ForApproval, Since: asked.Since, Source: from, FullArgs: args, Once: v.Once,
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(r.options.Scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(r.config.Redact.String(reason)), task.MaxMessage),
@@ -127,7 +127,7 @@ func (r *Runner) asks(want journal.Request) (state.Asked, error) {
 	if !r.config.CanAsk {
 		return state.Asked{Request: want}, nil
 	}
-	if err := r.session.Record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
+	if err := r.records.Record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
 		return state.Asked{}, fmt.Errorf("recording a request: %w", err)
 	}
 	_, known = r.asked(want)

@@ -23,7 +23,7 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
 	asked := &approval.Request{
-		Session: s.runner.session, Reason: approval.ForAnswer, Since: since, Check: q.Fits,
+		Session: s.runner.records, Reason: approval.ForAnswer, Since: since, Check: q.Fits,
 		Pending: task.Pending{
 			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(s.runner.options.Scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(s.runner.config.Redact.String(q.Text)), task.MaxMessage),

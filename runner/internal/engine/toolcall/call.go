@@ -60,7 +60,7 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	r.config.Activity.Enter()
 	defer r.config.Activity.Leave()
 	if t.taken {
-		defer r.session.Account().Release()
+		defer r.records.Account().Release()
 	}
 	if !r.ended() && approval.Leaves(r.session.SafePoint(ctx)) || Failure(ctx) != nil {
 		return // no intent, no result: the next attempt runs it
@@ -154,7 +154,7 @@ func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, err
 // runTool calls the tool, behind the record that it is about to happen.
 func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	r := t.runner
-	err := r.session.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
+	err := r.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
 		CallID: t.call.ID, Name: t.call.Name, Args: c.Args, Written: t.written, Effect: string(t.effect(c.Args)),
 	}})
 	if err != nil {
@@ -212,7 +212,7 @@ func (t *toolCall) settle(res tool.Result, began time.Time) error {
 		Parts: []step.Part{{Kind: step.PartText, Text: t.text(res)}}, Hooks: res.Hooks, Scope: r.options.Scope,
 		At: began.UTC(), Duration: r.config.Now().Sub(began),
 	}
-	r.session.Account().Add(func(m *step.Meter) {
+	r.records.Account().Add(func(m *step.Meter) {
 		if !t.surplus {
 			m.ToolCalls++
 		}
@@ -220,7 +220,7 @@ func (t *toolCall) settle(res tool.Result, began time.Time) error {
 			m.Errors++
 		}
 	})
-	if err := r.session.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.clean(ending), Remote: t.remote}); err != nil {
+	if err := r.records.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.clean(ending), Remote: t.remote}); err != nil {
 		return fmt.Errorf("recording the result of call %s: %w", t.call.ID, err)
 	}
 	t.finished(st, res)

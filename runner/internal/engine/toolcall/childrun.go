@@ -57,7 +57,7 @@ func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, er
 			Message: fmt.Sprintf(ResultInputLarge, len(args), d.Agent, task.MaxDelegated), Recommendations: []string{AdviceShorter},
 		}, nil
 	}
-	if err := s.runner.session.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
+	if err := s.runner.records.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
 		ID: s.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
 		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
 	}}); err != nil {
@@ -88,7 +88,7 @@ func (s *toolSession) childOf(request string) (c journal.Child, over bool) {
 // requestOfChild is what the operator is asked, as it is shown.
 func (s *toolSession) requestOfChild(asked state.Asked) *approval.Request {
 	return &approval.Request{
-		Session: s.runner.session, Reason: approval.ForChild, Since: asked.Since,
+		Session: s.runner.records, Reason: approval.ForChild, Since: asked.Since,
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingDelegation, Agent: asked.Delegation.Agent,
 			Args: asked.Delegation.Args, Digest: asked.Digest,

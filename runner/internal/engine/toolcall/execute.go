@@ -91,7 +91,7 @@ func (r *Runner) reserve(t *toolCall) {
 	if t.refusal != nil {
 		return
 	}
-	if t.taken = r.session.Account().Reserve(); !t.taken {
+	if t.taken = r.records.Account().Reserve(); !t.taken {
 		t.refusal, t.surplus = &tool.Error{Message: ResultTooMany}, true
 	}
 }

@@ -152,7 +152,7 @@ func (t *toolCall) runRecovering(ctx context.Context, c *tool.Call) (a answer) {
 
 // show passes on what a call shows while it runs.
 func (t *toolCall) show(text string) {
-	t.runner.session.Emit("", events.CallOutput{ID: t.call.ID, Text: text})
+	t.runner.records.Emit("", events.CallOutput{ID: t.call.ID, Text: text})
 }
 
 // cut is the result of a call that was cancelled while it ran. Where another

@@ -39,9 +39,6 @@ type Toolbox interface {
 
 // A Session is whose calls are run.
 type Session interface {
-	approval.Session
-	// Account is what its calls are counted into.
-	Account() *meter.Account
 	// SafePoint returns once something new may begin, or why nothing may.
 	SafePoint(ctx context.Context) error
 	// Delegate has another agent work in a session below, for a call. An error ends
@@ -50,6 +47,13 @@ type Session interface {
 	// Below is the runner of a session below, to which nothing goes back.
 	Below(name string) *Runner
 	Status
+}
+
+// Records are where the results of calls go.
+type Records interface {
+	approval.Session
+	// Account is what the calls are counted into.
+	Account() *meter.Account
 }
 
 // A Status shows what calls do.
@@ -100,6 +104,7 @@ type Options struct {
 type Runner struct {
 	config   *Config
 	session  Session
+	records  Records
 	options  Options
 	policies policies
 	specs    []step.Tool
@@ -108,8 +113,8 @@ type Runner struct {
 }
 
 // NewRunner returns the runner of a session.
-func NewRunner(c *Config, s Session, o Options) *Runner {
-	r := &Runner{config: c, session: s, options: o}
+func NewRunner(c *Config, s Session, to Records, o Options) *Runner {
+	r := &Runner{config: c, session: s, records: to, options: o}
 	r.policies = policies{state: c.State, options: &r.options}
 	if o.Tools != nil {
 		r.specs = o.Tools.Specs()

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// The records of a session are where its steps, its events and what it used go.
+type records struct {
+	run     *run
+	name    string // the call that opened the session; empty: the Run's own
+	scope   step.Scope
+	agent   string // the name of its agent
+	account *meter.Account
+}
+
+// read is the session as it stands. The steps in it never change; more are
+// added, or others stand for them.
+func (r *records) read() state.Session { return r.run.state.Session(r.name) }
+
+// Record appends to the journal and, once it is there, to the state.
+func (r *records) Record(rec journal.Record) error { return r.RecordUse(rec, step.Usage{}) }
+
+// RecordUse records what was used elsewhere together with what it was used for. The
+// account has it only once the journal does: whatever is told or recorded in
+// between, a resume neither loses nor doubles it.
+func (r *records) RecordUse(rec journal.Record, used step.Usage) error {
+	return r.run.state.Record(func() journal.Record {
+		total := r.run.meter.Read()
+		total.Usage = total.Usage.Plus(used)
+		rec.Session, rec.Meter, rec.Accounts = r.name, &total, r.account.Chain()
+		for i := range rec.Accounts {
+			rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
+		}
+		rec.At = r.run.config.Now().UTC()
+		return rec
+	}, func() {
+		r.account.Add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
+	})
+}
+
+// recordStep gives a step its place and records it.
+func (r *records) recordStep(st step.Step, d *journal.Decision) error {
+	st.Seq, st.Scope = r.read().Last+1, r.scope
+	if err := r.Record(journal.Record{Kind: journal.KindStep, Step: &st, Decision: d}); err != nil {
+		return fmt.Errorf("recording step %d: %w", st.Seq, err)
+	}
+	r.emitStep(st)
+	return nil
+}
+
+// said is what somebody says to the model, as a step.
+func (r *records) said(text string, note step.Note) step.Step {
+	return step.Step{
+		Role: step.RoleUser, Note: note, At: r.run.config.Now().UTC(),
+		Parts: []step.Part{{Kind: step.PartText, Text: r.run.config.Redact.String(text)}},
+	}
+}
+
+// tell records what is said to the model.
+func (r *records) tell(text string, note step.Note) error {
+	return r.recordStep(r.said(text, note), nil)
+}
+
+// Emit tells what happens in the session.
+func (r *records) Emit(message string, p events.Payload) {
+	r.run.config.Events.Emit(r.scope, message, p)
+}
+
+// label is a name as the status shows it: of a session below the Run's own,
+// behind its agent'r.
+func (r *records) label(name string) string {
+	if r.name == "" {
+		return name
+	}
+	return task.Cut(r.agent+"/"+name, maxName)
+}
+
+// Account implements [toolcall.Session].
+func (r *records) Account() *meter.Account { return r.account }
+
+// emitStep tells of a step that is recorded.
+func (r *records) emitStep(st step.Step) {
+	r.Emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
+}

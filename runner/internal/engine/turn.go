@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A modelTurn is one turn of the model under way.
+type modelTurn struct {
+	number int64 // as people count
+	tries  int   // how often the model was asked; layers may ask again
+	fault  error // of the runner; no layer makes it go away
+	heard  bool  // the model has answered, whatever layers make of it
+	used   int64 // the estimated size of the request
+}
+
+// A modelCaller asks the model of one session, and makes space for it.
+type modelCaller struct {
+	run     *run
+	actor   *Actor
+	records *records
+	system  string
+	tools   []step.Tool
+	// answer is the model call behind the layers.
+	answer middleware.ModelFunc
+
+	turn    modelTurn
+	limited int // how often in a row the provider asked to wait
+	// compactions are those in a row that were not enough; overflow is why the provider
+	// refused the last request.
+	compactions int
+	overflow    *model.ContextTooLongError
+}
+
+func newModelCaller(r *run, a *Actor, rec *records) *modelCaller {
+	c := &modelCaller{run: r, actor: a, records: rec, system: r.config.Redact.String(a.Agent.Instructions)}
+	if a.Tools != nil {
+		c.tools = slices.Clip(a.Tools.Specs())
+	}
+	c.answer = a.Stack.Model(c.converse)
+	return c
+}
+
+// ask gives the model the word and records what it said.
+func (c *modelCaller) ask(ctx context.Context) error {
+	began := c.run.config.Now()
+	c.begin(&c.actor.Model)
+	heard, hangUp := c.untilStopped(ctx)
+	defer hangUp()
+	t := &middleware.Turn{Scope: c.records.scope, Request: c.request()}
+	t.Say = func(text string, note step.Note) error { return c.add(t, text, note) }
+	t.Charge = c.charge
+	resp, err := c.answer(heard, t)
+	if c.turn.fault != nil {
+		return c.turn.fault
+	}
+	if err != nil {
+		return errors.Join(c.counted(), c.unanswered(heard, &c.actor.Model, err))
+	}
+	return c.answered(began, resp)
+}
+
+// counted records what an answer used that a layer made nothing of: else it
+// would be charged once more, by estimate, to whoever takes up the session.
+func (c *modelCaller) counted() error {
+	if !c.turn.heard {
+		return nil
+	}
+	return c.records.Record(journal.Record{Kind: journal.KindMeter})
+}
+
+// add lets a layer say something to the model before its turn.
+func (c *modelCaller) add(t *middleware.Turn, text string, note step.Note) error {
+	if err := c.records.tell(text, note); err != nil {
+		return c.turn.fail(err)
+	}
+	steps := c.records.read().Steps
+	t.Request.Steps = append(t.Request.Steps, steps[len(steps)-1])
+	return nil
+}
+
+// charge counts a model call that a layer made by itself.
+func (c *modelCaller) charge(used step.Usage) {
+	c.records.account.Add(func(m *step.Meter) {
+		m.ModelCalls++
+		m.Usage = m.Usage.Plus(used)
+	})
+}
+
+// begin shows that a model is about to be asked, and returns which.
+func (c *modelCaller) begin(m *Model) string {
+	name, _, _ := m.next()
+	c.turn = modelTurn{number: c.run.meter.Read().Steps + 1}
+	c.run.board.begin(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
+	c.run.config.Report.Report(c.run.progress)
+	c.records.Emit(fmt.Sprintf("Step %d: asking %s", c.turn.number, name), events.StepStarted{Step: c.turn.number, Kind: task.KindModel, Name: name})
+	return name
+}
+
+// untilStopped is ctx until somebody asks the Run to end.
+func (c *modelCaller) untilStopped(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	off := context.AfterFunc(c.run.stopped, func() {
+		if cause := context.Cause(c.run.stopped); errors.Is(cause, signals.ErrStopped) { // not the end of the Run itself
+			cancel(cause)
+		}
+	})
+	return ctx, func() { off(); cancel(nil) }
+}
+
+// request is all that the model sees of the session. Between compactions it
+// only ever grows at its end, so that providers can cache it.
+func (c *modelCaller) request() *model.Request {
+	return c.requestOf(c.records.read().Steps)
+}
+
+func (c *modelCaller) requestOf(steps []step.Step) *model.Request {
+	key := c.run.config.Task.Run.UID
+	if c.records.name != "" {
+		key += "/" + c.records.name
+	}
+	return &model.Request{System: c.system, Steps: slices.Clip(steps), Tools: c.tools, Params: c.actor.Model.Params, CacheKey: key}
+}
+
+// converse is innermost of the layers around a model call.
+func (c *modelCaller) converse(ctx context.Context, t *middleware.Turn) (model.Response, error) {
+	return c.consult(ctx, &c.actor.Model, t.Request)
+}
+
+// consult records that a model is about to be asked, asks it, and counts what
+// that used, every time.
+func (c *modelCaller) consult(ctx context.Context, m *Model, req *model.Request) (model.Response, error) {
+	if c.turn.tries++; c.turn.tries > 1 {
+		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.number})
+	}
+	name, _, _ := m.next()
+	c.turn.used = compaction.Used(req)
+	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
+	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.used}})
+	if err != nil {
+		return model.Response{}, c.turn.fail(fmt.Errorf("recording a model call: %w", err))
+	}
+	resp, err := model.Collect(c.continued(name, m.Stream(ctx, req)), c.show)
+	resp.Model = cmp.Or(resp.Model, name)
+	if err != nil {
+		return resp, c.spent(ctx, m, req, &resp, err)
+	}
+	if resp.Usage == (step.Usage{}) {
+		resp.Usage = estimate(m, req, resp)
+	}
+	c.records.account.Add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
+	c.turn.heard = true
+	return resp, nil
+}
+
+// fail keeps a failure of the runner itself.
+func (x *modelTurn) fail(err error) error {
+	x.fault = err
+	return err
+}
+
+// show passes an answer on as it comes.
+func (c *modelCaller) show(d model.Delta) {
+	if d.Reset {
+		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
+		c.records.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: c.turn.number})
+	}
+	if d.Thinking != "" {
+		c.records.Emit("", events.ThinkingDelta{Step: c.turn.number, Text: d.Thinking})
+	}
+	if d.Text != "" {
+		c.records.Emit("", events.TextDelta{Step: c.turn.number, Text: d.Text})
+	}
+}
+
+// answered records a whole answer.
+func (c *modelCaller) answered(began time.Time, resp model.Response) error {
+	st := c.assistant(resp)
+	st.At, st.Duration = began.UTC(), c.run.config.Now().Sub(began)
+	c.records.account.Add(func(m *step.Meter) { m.Steps++ })
+	if err := c.records.recordStep(st, nil); err != nil {
+		return err
+	}
+	if c.turn.used <= c.trigger() {
+		c.compactions = 0
+	}
+	c.overflow, c.limited = nil, 0
+	c.run.board.answered(st.Model)
+	c.run.board.done(task.Recent{
+		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
+	})
+	c.run.warnOfLimits()
+	return nil
+}
+
+// assistant is an answer as a step: without secrets, its calls named by us and
+// their arguments made valid.
+func (c *modelCaller) assistant(resp model.Response) step.Step {
+	seq := c.records.read().Last + 1
+	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage, Hooks: resp.Hooks}
+	for _, p := range resp.Parts {
+		p.Text = c.run.config.Redact.String(p.Text)
+		p.Provider = c.run.config.Redact.JSON(p.Provider)
+		st.Parts = append(st.Parts, p)
+	}
+	for i, call := range resp.Calls {
+		name := c.run.config.Redact.String(call.Name)
+		args := c.run.config.Redact.JSON(c.actor.Tools.Read(name, call.Args))
+		st.Calls = append(st.Calls, step.Call{ID: step.CallID(c.records.name, seq, i+1), Name: name, Args: args})
+	}
+	return st
+}
