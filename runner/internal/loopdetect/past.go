@@ -193,19 +193,26 @@ func sameCall(a, b *step.Call) bool {
 	return (x == y || !plainX || !plainY) && bytes.Equal(canonical(a.Args), canonical(b.Args))
 }
 
-// sum adds up the bytes of JSON but for white space: what means the same has the
-// same sum, whatever the order of its members. Not so where escapes spell one
-// text in several ways: that is not plain.
-func sum(args json.RawMessage) (total int, plain bool) {
+// sum adds up the hashes of the words of JSON: what means the same has the same sum,
+// whatever the order of its members. Not so where escapes spell one text in several
+// ways: that is not plain. It is of
+// words, not of bytes: those of 12 and 21 are the same.
+func sum(args json.RawMessage) (total uint64, plain bool) {
+	const offset, prime = 14695981039346656037, 1099511628211
+	word := uint64(offset)
 	for _, c := range args {
-		if c == '\\' {
+		switch c {
+		case '\\':
 			return 0, false
-		}
-		if c > ' ' {
-			total += int(c)
+		case '{', '}', '[', ']', ',', ':', '"':
+			total += word
+			word = offset
+		case ' ', '\t', '\r', '\n':
+		default:
+			word = (word ^ uint64(c)) * prime
 		}
 	}
-	return total, true
+	return total + word, true
 }
 
 // canonical is JSON without spaces, its members in order. Numbers stay as they
