@@ -122,7 +122,7 @@ func (r *Registry) openStore(ctx context.Context, p Parts) (session.Store, error
 	if r.store == nil {
 		return nil, nil //nolint:nilnil // a runner need not have a store
 	}
-	return r.store(ctx, registry.StoreSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, User: p.Task.User})
+	return call(ctx, r.store, registry.StoreSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, User: p.Task.User})
 }
 
 // A builder makes the agents of one Run.

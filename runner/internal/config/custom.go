@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -20,7 +21,7 @@ type custom struct {
 func (b *builder) makeCustom(ctx context.Context, agent task.Agent) (*custom, error) {
 	made := &custom{tools: map[int][]tool.Tool{}}
 	for _, factory := range b.registry.layers {
-		layer, err := factory(ctx, registry.LayerSpec{Agent: agent, Run: b.Task.Run, User: b.Task.User})
+		layer, err := call(ctx, factory, registry.LayerSpec{Agent: agent, Run: b.Task.Run, User: b.Task.User})
 		if err != nil {
 			return nil, misconfigured("Agent %s: making a layer: %w", agent.Name, err)
 		}
@@ -46,7 +47,7 @@ func (b *builder) makeTools(ctx context.Context, agent task.Agent, entry task.To
 		return nil, misconfigured("Agent %s: this runner has no custom tool %q; it has %s; set podTemplate.runnerImage to a runner that was built with it",
 			agent.Name, entry.Custom, cmp.Or(names(b.registry.customs), "none"))
 	}
-	tools, err := factory(ctx, b.toolSpec(agent, entry))
+	tools, err := call(ctx, factory, b.toolSpec(agent, entry))
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, entry.Custom, err)
 	}
@@ -57,6 +58,16 @@ func (b *builder) makeTools(ctx context.Context, agent task.Agent, entry task.To
 		b.opened.add("the tool "+t.Spec().Name, t)
 	}
 	return tools, nil
+}
+
+// call calls a factory. A panic in it is an error.
+func call[Spec, Made any](ctx context.Context, factory func(context.Context, Spec) (Made, error), spec Spec) (made Made, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the factory panicked: %v", p)
+		}
+	}()
+	return factory(ctx, spec)
 }
 
 func (b *builder) toolSpec(agent task.Agent, entry task.Tool) registry.ToolSpec {

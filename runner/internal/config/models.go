@@ -53,7 +53,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *open
 	if err != nil {
 		return router.Target{}, err
 	}
-	driven, err := factory(ctx, registry.ModelSpec{Model: spec, Key: p.key(spec.SecretKey)})
+	driven, err := call(ctx, factory, registry.ModelSpec{Model: spec, Key: p.key(spec.SecretKey)})
 	if err != nil {
 		return router.Target{}, misconfigured("Model %s: %w", spec.Name, err)
 	}

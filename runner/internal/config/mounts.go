@@ -45,7 +45,7 @@ func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, er
 	mounts := map[string]backend.Backend{task.Workspace: p.Workspace, task.Scratch: scratch, task.Memories: memories}
 	for at, factory := range r.backends {
 		dir := filepath.Join(p.State, "mounts", strings.ReplaceAll(strings.Trim(at, "/"), "/", "-"))
-		made, err := factory(ctx, registry.BackendSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, Dir: dir})
+		made, err := call(ctx, factory, registry.BackendSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, Dir: dir})
 		if err != nil {
 			return places{}, misconfigured("Making the files below %s: %w", at, err)
 		}

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
@@ -11,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/session"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -83,5 +85,44 @@ func TestARegistryTakesSeveralLayersAndListeners(t *testing.T) {
 	}
 	if got := len(r.Listeners()); got != 2 {
 		t.Errorf("it has %d listeners", got)
+	}
+}
+
+func TestAFactoryThatPanicsIsMisconfigured(t *testing.T) {
+	cases := map[string]func(*testing.T, *config.Registry){
+		"the model m": func(t *testing.T, r *config.Registry) {
+			addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { panic("oh") })
+		},
+		"a layer": func(t *testing.T, r *config.Registry) {
+			addLayer(t, r, func(context.Context, registry.LayerSpec) (middleware.Layer, error) { panic("oh") })
+		},
+		"the tools": func(t *testing.T, r *config.Registry) {
+			addTool(t, r, "crm", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { panic("oh") })
+		},
+		"the files": func(t *testing.T, r *config.Registry) {
+			addBackend(t, r, "/books", func(context.Context, registry.BackendSpec) (backend.Backend, error) { panic("oh") })
+		},
+		"the store": func(t *testing.T, r *config.Registry) {
+			if err := r.AddStore(func(context.Context, registry.StoreSpec) (session.Store, error) { panic("oh") }); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, add := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := config.NewRegistry()
+			add(t, r)
+			p := parts(t)
+			if name == "the model m" {
+				p.Snapshot.Models[0].Provider, p.Snapshot.Models[0].Driver = "Custom", "acme"
+			}
+			if name == "the tools" {
+				p.Snapshot.Agent.Tools = []task.Tool{{Custom: "crm"}}
+			}
+			_, err := r.Build(t.Context(), p)
+			if got := misconfigured(err); !strings.Contains(got, "the factory panicked: oh") {
+				t.Errorf("Build() = %v", err)
+			}
+		})
 	}
 }
