@@ -6,11 +6,15 @@ import (
 	"strings"
 )
 
-// Most of a journal is what was said, in long strings, and encoding/json goes
-// over each of them several times. So the long texts of a record are taken out
-// before the rest is decoded, and read here, in one go. Whatever is not just as
-// this package writes it is left to encoding/json altogether: what is read, and
-// what is refused, is the same.
+// Most of a journal are long texts, and encoding/json reads each of them several
+// times. So the long texts of a record are taken out before the rest is decoded, and
+// read here, once. Anything that is not just as this package writes it is left to
+// encoding/json, so that what is read, and what is refused, is the same.
+//
+// Without this, 1,000 steps of 20 KB take 243 ms of CPU from the start to the next
+// model call instead of 151 ms, which on the machine of docs/performance.md is 340 ms
+// instead of 210 ms, beyond the bar of 300 ms. If encoding/json reads the texts by
+// themselves, it is 240 ms of CPU too.
 
 // decodeRecord reads the record of a line.
 func decodeRecord(body []byte) (Record, error) {
