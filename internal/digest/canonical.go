@@ -2,9 +2,12 @@ package digest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,146 +32,98 @@ func Canonical(args json.RawMessage) (json.RawMessage, error) {
 	if !utf8.Valid(args) {
 		return nil, fmt.Errorf("the arguments are not valid UTF-8")
 	}
-	w := writer{in: args}
-	if err := w.value(0); err != nil {
-		return nil, err
+	w := writer{in: json.NewDecoder(bytes.NewReader(args))}
+	w.in.UseNumber()
+	out, err := w.value(nil, 0)
+	if err == nil && w.replaced != replacements(args) {
+		err = fmt.Errorf("the arguments have half of a surrogate pair in %q; send whole characters", shorten(w.suspect))
 	}
-	return w.out, nil
+	return out, err
 }
 
 // A writer reads JSON that is known to be valid and writes the canonical form.
 type writer struct {
-	in  []byte
-	at  int
-	out []byte
+	in       *json.Decoder
+	replaced int    // replacement characters in all strings
+	suspect  string // the first string that has one
 }
 
-// next is the next byte that is not space.
-func (w *writer) next() byte {
-	for w.at < len(w.in) && strings.IndexByte(" \t\r\n", w.in[w.at]) >= 0 {
-		w.at++
-	}
-	return w.in[w.at]
-}
-
-func (w *writer) value(depth int) error {
+func (w *writer) value(out []byte, depth int) ([]byte, error) {
 	if depth > maxDepth {
-		return fmt.Errorf("the arguments are nested more than %d deep", maxDepth)
+		return nil, fmt.Errorf("the arguments are nested more than %d deep", maxDepth)
 	}
-	switch w.next() {
-	case '{':
-		return w.object(depth)
-	case '[':
-		return w.array(depth)
-	case '"':
-		_, err := w.text()
-		return err
+	token, err := w.in.Token()
+	if err != nil {
+		return nil, fmt.Errorf("reading the arguments: %w", err)
 	}
-	start := w.at
-	for w.at < len(w.in) && strings.IndexByte(" \t\r\n,]}", w.in[w.at]) < 0 {
-		w.at++
+	switch token := token.(type) {
+	case json.Delim:
+		if token == '{' {
+			return w.object(out, depth)
+		}
+		return w.array(out, depth)
+	case string:
+		return w.text(out, token), nil
+	case json.Number:
+		return append(out, token...), nil
+	case bool:
+		return strconv.AppendBool(out, token), nil
 	}
-	w.out = append(w.out, w.in[start:w.at]...)
-	return nil
+	return append(out, "null"...), nil
 }
 
-func (w *writer) array(depth int) error {
-	w.take('[')
-	for first := true; w.next() != ']'; first = false {
+func (w *writer) array(out []byte, depth int) ([]byte, error) {
+	out = append(out, '[')
+	for first := true; w.in.More(); first = false {
 		if !first {
-			w.take(',')
+			out = append(out, ',')
 		}
-		if err := w.value(depth + 1); err != nil {
-			return err
+		var err error
+		if out, err = w.value(out, depth+1); err != nil {
+			return nil, err
 		}
 	}
-	w.take(']')
-	return nil
+	_, err := w.in.Token() // the bracket
+	return append(out, ']'), err
 }
 
-// A member is one member of an object; where says where it was written.
-type member struct {
-	name       string
-	start, end int
-}
-
-func (w *writer) object(depth int) error {
-	w.take('{')
-	begin := len(w.out)
-	var members []member
-	for first := true; w.next() != '}'; first = false {
-		if !first {
-			w.at++ // the comma, which is put back below
-		}
-		start := len(w.out)
-		w.next()
-		name, err := w.text()
+func (w *writer) object(out []byte, depth int) ([]byte, error) {
+	members := map[string][]byte{}
+	for w.in.More() {
+		token, err := w.in.Token()
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("reading the arguments: %w", err)
 		}
-		w.take(':')
-		if err := w.value(depth + 1); err != nil {
-			return err
+		name, _ := token.(string) // names are strings
+		if members[name] != nil {
+			return nil, fmt.Errorf("the arguments have %q twice in one object; send it once", shorten(name))
 		}
-		members = append(members, member{name, start, len(w.out)})
+		member := append(w.text(nil, name), ':')
+		if members[name], err = w.value(member, depth+1); err != nil {
+			return nil, err
+		}
 	}
-	if err := w.sort(begin, members); err != nil {
-		return err
-	}
-	w.take('}')
-	return nil
-}
-
-// sort puts members that were written one after the other in order.
-func (w *writer) sort(begin int, members []member) error {
-	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	sorted := make([]byte, 0, len(w.out)-begin+len(members))
-	for i, m := range members {
+	out = append(out, '{')
+	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i > 0 {
-			if m.name == members[i-1].name {
-				return fmt.Errorf("the arguments have %q twice in one object; send it once", shorten(m.name))
-			}
-			sorted = append(sorted, ',')
+			out = append(out, ',')
 		}
-		sorted = append(sorted, w.out[m.start:m.end]...)
+		out = append(out, members[name]...)
 	}
-	w.out = append(w.out[:begin], sorted...)
-	return nil
+	_, err := w.in.Token() // the brace
+	return append(out, '}'), err
 }
 
-// take copies a byte that is known to come next.
-func (w *writer) take(c byte) {
-	w.next()
-	w.at++
-	w.out = append(w.out, c)
+// text writes a string with the fewest escapes.
+func (w *writer) text(out []byte, s string) []byte {
+	if n := strings.Count(s, string(utf8.RuneError)); n > 0 {
+		w.replaced += n
+		w.suspect = cmp.Or(w.suspect, s)
+	}
+	return quote(out, s)
 }
 
-// text copies a string with the fewest escapes.
-func (w *writer) text() (string, error) {
-	start := w.at
-	for w.at++; w.in[w.at] != '"'; w.at++ {
-		if w.in[w.at] == '\\' {
-			w.at++
-		}
-	}
-	w.at++
-	raw := w.in[start:w.at]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		w.out = append(w.out, raw...)
-		return string(raw[1 : len(raw)-1]), nil
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("reading a string of the arguments: %w", err)
-	}
-	if strings.Count(s, string(utf8.RuneError)) != replacements(raw) {
-		return "", fmt.Errorf("the arguments have half of a surrogate pair in %q; send whole characters", shorten(s))
-	}
-	w.out = quote(w.out, s)
-	return s, nil
-}
-
-// replacements counts the replacement characters that a string was given.
+// replacements counts the replacement characters that were written.
 func replacements(raw []byte) int {
 	count := bytes.Count(raw, []byte(string(utf8.RuneError)))
 	for i := 0; i+6 <= len(raw); i++ {
