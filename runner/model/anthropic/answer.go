@@ -11,9 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxPieces bounds the blocks of one answer, and so what an endpoint can make us
+// maxBlocks bounds the blocks of one answer, and so what an endpoint can make us
 // remember. An answer with more counts as one that the output limit cut.
-const maxPieces = 4096
+const maxBlocks = 4096
 
 // maxCalls bounds its calls in the same way: none is executed then, and the
 // model is told to ask for less at once.
@@ -26,27 +26,27 @@ type answer struct {
 
 	event  event // the last one decoded
 	out    []model.Delta
-	pieces []*piece // of this request
-	said   int      // bytes of this request's output, for an estimate
+	blocks []*block // of this request
+	output int      // bytes of this request's output, for an estimate
 
 	calls   int // seen so far
-	placed  int // of them, those whose place was told
+	placed  int // of them, those whose position was emitted
 	callers map[int]json.RawMessage
 	run     []json.RawMessage // the blocks of thinking that the open part is made of
 	// runIsOdd is whether they are not just one with a text and a signature.
 	runIsOdd bool
-	visible  bool // something was said that is not thinking
+	visible  bool // it has content that is not thinking
 
-	begun   bool   // this request's answer
-	id      string // of its message
-	usage   usage
-	told    bool // what the answer cost in the end
-	spent   step.Usage
-	pauses  int
-	reason  string
-	stopped bool // the answer marked its own end
-	cut     bool // it has more than is kept
-	cause   error
+	begun     bool   // this request's answer
+	id        string // of its message
+	usage     usage
+	reported  bool // what the answer cost in the end
+	spent     step.Usage
+	pauses    int
+	reason    string
+	stopped   bool // the answer marked its own end
+	truncated bool // it has more than is kept
+	cause     error
 }
 
 // receive sends the request and yields the deltas of its answer. It returns false
@@ -82,10 +82,10 @@ func (a *answer) Document(data []byte) error {
 	return nil
 }
 
-// whole takes a message whose content is not in pieces.
+// whole takes a message whose content is not streamed.
 func (a *answer) whole(m *message) {
 	for i, raw := range m.Content {
-		a.begin(i, raw)
+		a.beginBlock(i, raw)
 		a.close(i)
 	}
 	a.stop(m.StopReason)
@@ -122,9 +122,9 @@ func (a *answer) take(kind string, e *event, raw []byte) error {
 	case typeStart:
 		return a.start(e.Message)
 	case typeBlockStart:
-		a.begin(e.Index, e.Block)
+		a.beginBlock(e.Index, e.Block)
 	case typeDelta:
-		a.grow(e.Index, e.Delta, raw)
+		a.addDelta(e.Index, e.Delta, raw)
 	case typeBlockStop:
 		a.close(e.Index)
 	case typeMessageDelta:
@@ -149,7 +149,7 @@ func (a *answer) start(m *message) error {
 		m = &message{}
 	}
 	another := a.id != "" && m.ID != "" && a.id != m.ID
-	if another || len(a.pieces) > 0 || a.reason != "" {
+	if another || len(a.blocks) > 0 || a.reason != "" {
 		return &model.IncompleteError{Cause: errSecondMessage}
 	}
 	a.begun, a.id = true, cmp.Or(a.id, m.ID)
@@ -173,7 +173,7 @@ func (a *answer) stop(reason string) {
 // bill takes what the provider says that the answer cost in the end.
 func (a *answer) bill(u *usage) {
 	if u != nil {
-		a.told = true
+		a.reported = true
 		a.usage.raise(u)
 	}
 }

@@ -15,7 +15,7 @@ const unspoken = "(no thinking)"
 func (w *writer) assistant(group []step.Step) []any {
 	var list []any
 	for _, s := range group {
-		a := assistantTurn{writer: w, step: s, own: w.own(s), placed: map[int]bool{}}
+		a := assistantMessage{writer: w, step: s, own: w.own(s), placed: map[int]bool{}}
 		list = append(list, a.content()...)
 	}
 	if len(list) == 0 || isThought(list[len(list)-1]) { // both are refused
@@ -27,7 +27,7 @@ func (w *writer) assistant(group []step.Step) []any {
 // isThought reports whether a block is of thinking.
 func isThought(b any) bool {
 	switch b := b.(type) {
-	case *block:
+	case *blockParam:
 		return b.Type == typeThinking
 	case json.RawMessage:
 		return areThoughts([]json.RawMessage{b})
@@ -39,7 +39,7 @@ func isThought(b any) bool {
 func (w *writer) own(s step.Step) bool { return w.name == "" || s.Model == "" || s.Model == w.name }
 
 // An assistantTurn is one answer on its way back.
-type assistantTurn struct {
+type assistantMessage struct {
 	*writer
 	step   step.Step
 	own    bool
@@ -49,11 +49,11 @@ type assistantTurn struct {
 
 // content is an answer as it was said: its parts, each call where it stood, and
 // at the end the calls of which nobody says where they stood.
-func (a *assistantTurn) content() []any {
+func (a *assistantMessage) content() []any {
 	thoughts := a.thoughts(a.step)
 	if len(thoughts) == 0 && a.demands && len(a.step.Calls) > 0 {
 		text := unspoken
-		a.list = append(a.list, &block{Type: "thinking", Thinking: &text})
+		a.list = append(a.list, &blockParam{Type: "thinking", Thinking: &text})
 	}
 	for i, p := range a.step.Parts {
 		switch {
@@ -72,23 +72,23 @@ func (a *assistantTurn) content() []any {
 }
 
 // call writes the n-th call, once.
-func (a *assistantTurn) call(n int, caller json.RawMessage) {
+func (a *assistantMessage) call(n int, caller json.RawMessage) {
 	if n < 0 || n >= len(a.step.Calls) || a.placed[n] {
 		return
 	}
 	a.placed[n] = true
 	c := a.step.Calls[n]
-	a.list = append(a.list, &block{
+	a.list = append(a.list, &blockParam{
 		Type: "tool_use", ID: model.WireID(c.ID), Name: model.WireName(c.Name), Input: arguments(c.Args), Caller: caller,
 	})
 }
 
-// opaque writes a block of the provider's own as it came, or what a note says.
-func (a *assistantTurn) opaque(raw json.RawMessage) {
+// opaque writes a block of the provider's own as it came, or applies an annotation.
+func (a *assistantMessage) opaque(raw json.RawMessage) {
 	var b struct {
-		Type string `json:"type"`
-		ID   string `json:"id"`
-		Note *note  `json:"note"`
+		Type string      `json:"type"`
+		ID   string      `json:"id"`
+		Note *annotation `json:"note"`
 	}
 	switch err := json.Unmarshal(raw, &b); {
 	case err != nil:
@@ -106,18 +106,18 @@ func (a *assistantTurn) opaque(raw json.RawMessage) {
 }
 
 // cite puts citations on the text just written.
-func (a *assistantTurn) cite(citations json.RawMessage) {
+func (a *assistantMessage) cite(citations json.RawMessage) {
 	if len(a.list) == 0 {
 		return
 	}
-	if text, ok := a.list[len(a.list)-1].(*block); ok && text.Type == "text" {
+	if text, ok := a.list[len(a.list)-1].(*blockParam); ok && text.Type == "text" {
 		text.Citations = citations
 	}
 }
 
 // answers reports whether the provider's own call of that id has a result in
 // the step.
-func (a *assistantTurn) answers(id string) bool {
+func (a *assistantMessage) answers(id string) bool {
 	for _, p := range a.step.Parts {
 		var b struct {
 			ToolUseID string `json:"tool_use_id"`
@@ -140,7 +140,7 @@ func (w *writer) thoughts(s step.Step) map[int][]any {
 		if p.Kind != step.PartThinking {
 			continue
 		}
-		if blocks := w.thought(p); len(blocks) > 0 {
+		if blocks := w.addThinking(p); len(blocks) > 0 {
 			found[i] = blocks
 		}
 	}
@@ -149,7 +149,7 @@ func (w *writer) thoughts(s step.Step) map[int][]any {
 
 // thought is a part of thinking as it came: several blocks, or the one that its
 // text and its signature are.
-func (w *writer) thought(p step.Part) []any {
+func (w *writer) addThinking(p step.Part) []any {
 	var blocks []json.RawMessage
 	if json.Unmarshal(p.Provider, &blocks) == nil && len(blocks) > 0 && areThoughts(blocks) {
 		return verbatim(blocks)
@@ -157,7 +157,7 @@ func (w *writer) thought(p step.Part) []any {
 	if p.Signature == "" && (w.dialect.echo == echoSigned || isBlank(p.Text)) {
 		return nil
 	}
-	return []any{&block{Type: "thinking", Thinking: &p.Text, Signature: p.Signature}}
+	return []any{&blockParam{Type: "thinking", Thinking: &p.Text, Signature: p.Signature}}
 }
 
 func areThoughts(blocks []json.RawMessage) bool {

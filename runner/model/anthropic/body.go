@@ -19,7 +19,7 @@ var growing = []string{"tools", "system", "messages"}
 // body is a request as the wire wants it, with what the model said before it
 // paused. Its bytes stay the same from request to request, so that a prompt cache
 // reads what the request before it wrote.
-func (c *client) body(req *model.Request, said []json.RawMessage) ([]byte, error) {
+func (c *client) body(req *model.Request, previous []json.RawMessage) ([]byte, error) {
 	w := c.write(req)
 	limit, err := c.limit(req.Params)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *client) body(req *model.Request, said []json.RawMessage) ([]byte, error
 		"model":      c.model,
 		"max_tokens": limit,
 		"stream":     true,
-		"messages":   w.turns(req.Steps, said),
+		"messages":   w.messages(req.Steps, previous),
 	}
 	if system := w.system(req.System); system != nil {
 		b["system"] = system

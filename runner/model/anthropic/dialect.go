@@ -137,7 +137,7 @@ func providers() []string { return slices.Sorted(maps.Keys(dialects)) }
 func (d dialect) family(model string) family {
 	model = strings.ReplaceAll(strings.ToLower(model), ".", "-")
 	for _, f := range d.families {
-		if len(f.names) == 0 || slices.ContainsFunc(f.names, func(piece string) bool { return strings.Contains(model, piece) }) {
+		if len(f.names) == 0 || slices.ContainsFunc(f.names, func(block string) bool { return strings.Contains(model, block) }) {
 			return f
 		}
 	}

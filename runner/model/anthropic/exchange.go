@@ -18,8 +18,8 @@ const version = "2023-06-01"
 type exchange struct {
 	*client
 	*httpapi.Call
-	req  *model.Request
-	said []json.RawMessage // before a pause, as it came
+	req      *model.Request
+	previous []json.RawMessage // before a pause, as it came
 
 	answer *httpapi.Answer // nil if there is none
 }
@@ -44,7 +44,7 @@ func (x *exchange) ask() error {
 }
 
 func (x *exchange) post() error {
-	body, err := x.body(x.req, x.said)
+	body, err := x.body(x.req, x.previous)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}

@@ -42,20 +42,20 @@ func (a *answer) resume() bool {
 	if !a.paused() {
 		return false
 	}
-	for _, p := range a.pieces {
+	for _, p := range a.blocks {
 		a.done(p)
-		if p.kind == typeText && isBlank(p.grown.String()) || p.isEmpty() {
+		if p.kind == typeText && isBlank(p.content.String()) || p.isEmpty() {
 			continue
 		}
-		a.exchange.said = append(a.exchange.said, p.raw())
+		a.exchange.previous = append(a.exchange.previous, p.raw())
 	}
-	if len(a.exchange.said) == 0 {
+	if len(a.exchange.previous) == 0 {
 		a.cause = &model.IncompleteError{} // it paused before it said anything
 		return false
 	}
 	a.spent = a.spent.Plus(a.cost(nil))
 	a.pauses++
-	a.pieces, a.said, a.begun, a.id, a.usage, a.told = nil, 0, false, "", usage{}, false
+	a.blocks, a.output, a.begun, a.id, a.usage, a.reported = nil, 0, false, "", usage{}, false
 	a.reason, a.stopped, a.cause = "", false, nil
 	return true
 }
@@ -81,14 +81,14 @@ func (a *answer) conclude(yield func(model.Delta, error) bool) {
 
 // complete passes on what only the end of an answer tells.
 func (a *answer) complete() {
-	for _, p := range a.pieces {
+	for _, p := range a.blocks {
 		if a.reason != "" || a.stopped {
 			a.done(p)
 		}
 	}
-	a.rest()
+	a.endThinking()
 	if len(a.callers) > 0 {
-		a.point()
+		a.emitCallPositions()
 	}
 }
 
@@ -113,13 +113,13 @@ func (a *answer) bills(err error) (step.Usage, bool) {
 // cost is what this request cost: what was told, or an estimate.
 func (a *answer) cost(err error) step.Usage {
 	u := a.usage.convert()
-	if a.told && err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
+	if a.reported && err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
 	}
 	if u.InputTokens == 0 {
 		u.InputTokens = model.EstimateInput(a.exchange.req)
 	}
-	u.OutputTokens = max(u.OutputTokens, model.EstimateTokens(a.said))
+	u.OutputTokens = max(u.OutputTokens, model.EstimateTokens(a.output))
 	u.Estimated = true
 	return u
 }
@@ -151,14 +151,14 @@ func (a *answer) end() (step.Finish, error) {
 }
 
 // finish is how the answer finished, judged by what is in it.
-func (a *answer) finish(said step.Finish) step.Finish {
+func (a *answer) finish(reason step.Finish) step.Finish {
 	switch {
-	case a.cut && said != step.FinishRefusal:
+	case a.truncated && reason != step.FinishRefusal:
 		return step.FinishLength
-	case a.calls > 0 && said == step.FinishStop:
+	case a.calls > 0 && reason == step.FinishStop:
 		return step.FinishCalls
-	case a.calls == 0 && said == step.FinishCalls:
+	case a.calls == 0 && reason == step.FinishCalls:
 		return step.FinishStop
 	}
-	return said
+	return reason
 }

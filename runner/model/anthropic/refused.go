@@ -55,9 +55,9 @@ func isThinkingRefused(err error) bool {
 	if !ok || bad.Status != http.StatusBadRequest {
 		return false
 	}
-	said := strings.ToLower(bad.Message)
+	output := strings.ToLower(bad.Message)
 	for _, words := range []string{"signature", "bound to", "cannot be modified", "must start with a thinking block"} {
-		if strings.Contains(said, "thinking") && strings.Contains(said, words) {
+		if strings.Contains(output, "thinking") && strings.Contains(output, words) {
 			return true
 		}
 	}

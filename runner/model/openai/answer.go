@@ -22,8 +22,8 @@ var finishes = map[string]step.Finish{
 
 // The bounds of what an endpoint can make us remember of an answer.
 const (
-	maxDetails = 1024
-	maxTurns   = 10_000 // from thinking to text
+	maxDetails  = 1024
+	maxSwitches = 10_000 // from thinking to text
 )
 
 // An answer turns chunks into deltas and knows at the end whether they were
@@ -32,24 +32,24 @@ type answer struct {
 	exchange *exchange
 	dialect  dialect
 
-	chunks int  // read so far
-	begun  bool // the model answered, which costs tokens
-	out    []model.Delta
-	said   int  // bytes of output, for an estimate
-	musing bool // the last of them were thinking
-	turns  int  // from thinking to text, so far
-	calls  []callState
+	chunks     int  // read so far
+	begun      bool // the model answered, which costs tokens
+	out        []model.Delta
+	output     int  // bytes of output, for an estimate
+	inThinking bool // the last output was thinking
+	switches   int  // from thinking to text
+	calls      []toolCallState
 
-	details  details
-	keepsake keepsake
-	inliner  inliner
+	details       details
+	providerState providerState
+	inliner       inliner
 
-	finish  step.Finish
-	refused bool
-	called  bool // some send a call that is none: without a name or arguments
-	cut     bool // it has more calls than are kept
-	usage   *step.Usage
-	cause   error // why reading stopped
+	finish    step.Finish
+	refused   bool
+	called    bool // some send a call that is none: without a name or arguments
+	truncated bool // it has more calls than are kept
+	usage     *step.Usage
+	cause     error // why reading stopped
 }
 
 // Take returns the deltas since the last Take.
@@ -98,7 +98,7 @@ func (a *answer) read(raw []byte) error {
 			continue // we ask for one
 		}
 		a.count(choice.Usage)
-		if err := a.choose(choice); err != nil {
+		if err := a.readChoice(choice); err != nil {
 			return err
 		}
 	}
@@ -114,17 +114,17 @@ func (a *answer) failed(raw []byte) error {
 	return a.exchange.BodyError(raw)
 }
 
-func (a *answer) choose(c *choice) error {
-	said := &c.Delta
+func (a *answer) readChoice(c *choice) error {
+	output := &c.Delta
 	if a.exchange.answer.IsDocument { // Perplexity sends both, the delta empty
-		said = &c.Message
+		output = &c.Message
 	}
-	a.think(said)
-	a.speak(said)
-	if len(a.details.open) > maxDetails || a.turns > maxTurns {
+	a.readThinking(output)
+	a.readText(output)
+	if len(a.details.open) > maxDetails || a.switches > maxSwitches {
 		return errTooMany
 	}
-	a.call(said)
+	a.call(output)
 	switch reason := c.FinishReason; reason {
 	case "":
 	case "error":
@@ -136,28 +136,28 @@ func (a *answer) choose(c *choice) error {
 	return nil
 }
 
-func (a *answer) think(s *delta) {
+func (a *answer) readThinking(s *delta) {
 	thinking := cmp.Or(string(s.ReasoningContent), s.Content.thinking)
 	if thinking == "" && s.Reasoning != "" {
 		thinking = string(s.Reasoning)
-		a.keepsake.Field = fieldReasoning
+		a.providerState.Field = fieldReasoning
 	}
 	detailed := a.details.add(s.ReasoningDetails)
 	if len(s.ExtraContent) > 0 {
-		a.keepsake.Extra = json.RawMessage(s.ExtraContent)
+		a.providerState.Extra = json.RawMessage(s.ExtraContent)
 	}
-	a.muse(cmp.Or(thinking, detailed))
+	a.emitThinking(cmp.Or(thinking, detailed))
 }
 
-func (a *answer) muse(thinking string) {
+func (a *answer) emitThinking(thinking string) {
 	if thinking != "" {
-		a.musing = true
-		a.said += len(thinking)
+		a.inThinking = true
+		a.output += len(thinking)
 		a.out = append(a.out, model.Delta{Thinking: thinking})
 	}
 }
 
-func (a *answer) speak(s *delta) {
+func (a *answer) readText(s *delta) {
 	text := s.Content.text
 	if a.dialect.inline {
 		text = a.inline(a.inliner.read(text))
@@ -166,38 +166,38 @@ func (a *answer) speak(s *delta) {
 		a.refused = true
 		text += string(s.Refusal)
 	}
-	a.say(text)
+	a.emitText(text)
 }
 
-// inline passes on the thinking that came in a text, and leaves the text.
+// inline emits the thinking that came in a text, and returns the text.
 func (a *answer) inline(thinking, text string) string {
 	if thinking != "" {
-		a.keepsake.Field = fieldInline
-		a.muse(thinking)
+		a.providerState.Field = fieldInline
+		a.emitThinking(thinking)
 	}
 	return text
 }
 
-func (a *answer) say(text string) {
+func (a *answer) emitText(text string) {
 	if text == "" {
 		return
 	}
-	if a.musing {
-		a.musing = false
-		a.turns++
+	if a.inThinking {
+		a.inThinking = false
+		a.switches++
 	}
-	a.said += len(text)
-	a.keep() // before the text, so that it stays with its thinking
+	a.output += len(text)
+	a.emitProviderState() // before the text, so that it stays with its thinking
 	a.out = append(a.out, model.Delta{Text: text})
 }
 
-// keep passes on what has to be sent back.
-func (a *answer) keep() {
-	a.keepsake.Details = a.details.take()
-	if a.dialect.echo != echoNothing && !a.keepsake.empty() {
-		a.out = append(a.out, model.Delta{Provider: a.keepsake.encode()})
+// emitProviderState emits what the endpoint wants back.
+func (a *answer) emitProviderState() {
+	a.providerState.Details = a.details.take()
+	if a.dialect.echo != echoNothing && !a.providerState.empty() {
+		a.out = append(a.out, model.Delta{Provider: a.providerState.encode()})
 	}
-	a.keepsake = keepsake{}
+	a.providerState = providerState{}
 }
 
 // count takes what the provider says that the answer cost so far.
@@ -211,14 +211,14 @@ func (a *answer) count(u *usage) {
 // conclude yields the end: how the answer finished and what it cost, or why
 // there is none.
 func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
-	a.say(a.inline(a.inliner.end()))
+	a.emitText(a.inline(a.inliner.end()))
 	finish, err := a.end()
 	if _, incomplete := errors.AsType[*model.IncompleteError](err); !a.begun && !incomplete {
 		yield(model.Delta{}, err)
 		return
 	}
 	usage := a.bill(input, err)
-	a.keep()
+	a.emitProviderState()
 	for _, d := range a.Take() {
 		if !yield(d, nil) {
 			return
@@ -229,8 +229,8 @@ func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
 	}
 }
 
-// bill is what the answer cost: what was told, or an estimate. Of an answer that
-// broke off, what was told is how far it had come then; and some tell zeros.
+// bill returns what the answer cost: what was reported, or an estimate. A report of
+// an answer that broke off may be of an earlier point; and some report zeros.
 func (a *answer) bill(input int64, err error) step.Usage {
 	var u step.Usage
 	if a.usage != nil {
@@ -242,10 +242,10 @@ func (a *answer) bill(input int64, err error) step.Usage {
 	if u.InputTokens == 0 {
 		u.InputTokens = input
 	}
-	if said := model.EstimateTokens(a.said); said > u.OutputTokens {
-		u.OutputTokens = said
+	if output := model.EstimateTokens(a.output); output > u.OutputTokens {
+		u.OutputTokens = output
 		if err != nil {
-			u.CostMicroUSD, u.Priced = 0, false // what was told is the price of less
+			u.CostMicroUSD, u.Priced = 0, false // what was reported is the price of less
 		}
 	}
 	u.Estimated = true
@@ -258,13 +258,13 @@ func (a *answer) end() (step.Finish, error) {
 		return "", a.cause
 	}
 	if err := a.exchange.Broken(a.cause); err != nil {
-		return "", err // what was told, or the caller's own end
+		return "", err // what was reported, or the caller's own end
 	}
 	if incomplete, ok := errors.AsType[*model.IncompleteError](a.cause); ok {
 		return "", incomplete
 	}
 	finish := a.finish
-	if finish == "" && errors.Is(a.cause, httpapi.ErrDone) && a.said > 0 {
+	if finish == "" && errors.Is(a.cause, httpapi.ErrDone) && a.output > 0 {
 		finish = step.FinishStop // some never say why, but mark the end
 	}
 	switch {
@@ -274,7 +274,7 @@ func (a *answer) end() (step.Finish, error) {
 		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}
 	case a.refused && finish == step.FinishStop:
 		return step.FinishRefusal, nil
-	case a.cut && finish != step.FinishRefusal:
+	case a.truncated && finish != step.FinishRefusal:
 		return step.FinishLength, nil
 	case a.called && finish == step.FinishStop:
 		return step.FinishCalls, nil

@@ -19,9 +19,9 @@ const (
 	fieldInline = "content"
 )
 
-// A keepsake is what an endpoint wants back with the calls of its answer, but
+// providerState is what an endpoint wants back with the calls of its answer, but
 // for the text of the thinking. It is what Part.Provider holds.
-type keepsake struct {
+type providerState struct {
 	// Field is the name under which the thinking came; empty: reasoning_content.
 	Field string `json:"field,omitempty"`
 	// Details are OpenRouter's, put together from their pieces.
@@ -32,12 +32,12 @@ type keepsake struct {
 	Calls map[int]json.RawMessage `json:"calls,omitempty"`
 }
 
-func (k *keepsake) empty() bool {
+func (k *providerState) empty() bool {
 	return k.Field == "" && len(k.Details) == 0 && k.Extra == nil && len(k.Calls) == 0
 }
 
-// encode is the keepsake as Part.Provider.
-func (k *keepsake) encode() json.RawMessage {
+// encode returns the state as Part.Provider.
+func (k *providerState) encode() json.RawMessage {
 	data, _ := json.Marshal(k) // raw values that were decoded before: cannot fail
 	return data
 }
@@ -45,7 +45,7 @@ func (k *keepsake) encode() json.RawMessage {
 // Thoughts are what a recorded answer was led by.
 type thoughts struct {
 	text string
-	keepsake
+	providerState
 }
 
 // recall gathers the thoughts in the parts of an answer.
@@ -57,7 +57,7 @@ func recall(parts []step.Part) *thoughts {
 			continue
 		}
 		text.WriteString(p.Text)
-		var k keepsake
+		var k providerState
 		if json.Unmarshal(p.Provider, &k) != nil {
 			continue // another provider's, or none
 		}
@@ -67,7 +67,7 @@ func recall(parts []step.Part) *thoughts {
 	return t
 }
 
-func (t *thoughts) add(k keepsake) {
+func (t *thoughts) add(k providerState) {
 	if k.Field != "" {
 		t.Field = k.Field
 	}
@@ -126,25 +126,25 @@ func (d *detail) growing() []growing {
 
 // add takes pieces and returns the text of thinking in them.
 func (s *details) add(pieces []json.RawMessage) string {
-	var said strings.Builder
+	var output strings.Builder
 	for _, raw := range pieces {
 		if len(s.open) > maxDetails {
 			break // which ends the answer
 		}
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) == nil {
-			s.place(fields).extend(fields, &said)
+			s.place(fields).extend(fields, &output)
 		}
 	}
-	return said.String()
+	return output.String()
 }
 
 // extend adds the fields of a piece, and its text to what is said.
-func (d *detail) extend(fields map[string]json.RawMessage, said *strings.Builder) {
+func (d *detail) extend(fields map[string]json.RawMessage, output *strings.Builder) {
 	for _, g := range d.growing() {
 		piece := httpapi.ParseFragment(fields[g.name])
 		g.whole.WriteString(piece)
-		said.WriteString(piece)
+		output.WriteString(piece)
 		delete(fields, g.name)
 	}
 	for name, value := range fields {

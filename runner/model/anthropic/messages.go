@@ -12,19 +12,19 @@ import (
 // nothing is sent in place of an empty text, which is refused.
 const nothing = "(no output)"
 
-// onward is sent after an answer that nobody answered: a session ends with the
-// user's turn.
+// onward is sent after an answer without a reply: a session ends with a message of the
+// user.
 const onward = "Continue."
 
-// A turn is one message of the wire: all that one side says until the other
+// A messageParam is a message of the request: all that one side says until the other
 // does.
-type turn struct {
+type messageParam struct {
 	Role    string `json:"role"`
 	Content []any  `json:"content"` // *block, or as it came
 }
 
-// A block is a piece of a turn that we write.
-type block struct {
+// A blockParam is a content block of the request that this package writes.
+type blockParam struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
 	Citations json.RawMessage `json:"citations,omitempty"`
@@ -50,12 +50,12 @@ type mark struct {
 
 var ephemeral = &mark{Type: "ephemeral"}
 
-// marked is how many of the user's last turns are marked: one that the request
+// marked is how many of the user's last messages are marked: one that the request
 // before this one marked too, and one for the request after it.
 const marked = 2
 
-// A definition is a tool as the wire wants it.
-type definition struct {
+// A toolParam is a tool as the API wants it.
+type toolParam struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
 	Input        json.RawMessage `json:"input_schema"`
@@ -80,7 +80,7 @@ func (c *client) write(req *model.Request) *writer {
 }
 
 // keep is the mark of what may be cached, where the provider reads it.
-func (w *writer) keep() *mark {
+func (w *writer) addOpaque() *mark {
 	if w.dialect.marksCache {
 		return ephemeral
 	}
@@ -91,26 +91,26 @@ func (w *writer) system(text string) []any {
 	if isBlank(text) {
 		return nil
 	}
-	return []any{&block{Type: "text", Text: text, CacheControl: w.keep()}}
+	return []any{&blockParam{Type: "text", Text: text, CacheControl: w.addOpaque()}}
 }
 
-func (w *writer) tools(tools []step.Tool) []definition {
-	list := make([]definition, 0, len(tools))
+func (w *writer) tools(tools []step.Tool) []toolParam {
+	list := make([]toolParam, 0, len(tools))
 	for _, t := range tools {
 		input := t.Input
 		if len(input) == 0 {
 			input = json.RawMessage(`{"type":"object"}`)
 		}
-		list = append(list, definition{Name: t.Name, Description: t.Description, Input: input})
+		list = append(list, toolParam{Name: t.Name, Description: t.Description, Input: input})
 	}
-	list[len(list)-1].CacheControl = w.keep()
+	list[len(list)-1].CacheControl = w.addOpaque()
 	return list
 }
 
-// turns is the session as the wire wants it, and what the model said before it
-// paused.
-func (w *writer) turns(steps []step.Step, said []json.RawMessage) []turn {
-	var list []turn
+// messages returns the session as the API wants it, with the answer so far before the
+// model paused.
+func (w *writer) messages(steps []step.Step, previous []json.RawMessage) []messageParam {
+	var list []messageParam
 	var calls []step.Call // of the turn before
 	for len(steps) > 0 {
 		isAssistant := steps[0].Role == step.RoleAssistant
@@ -121,46 +121,46 @@ func (w *writer) turns(steps []step.Step, said []json.RawMessage) []turn {
 		}
 		steps = steps[len(group):]
 		if !isAssistant {
-			list = append(list, turn{Role: "user", Content: replies(calls, group)})
+			list = append(list, messageParam{Role: "user", Content: userContent(calls, group)})
 			continue
 		}
 		if len(list) == 0 {
-			list = append(list, turn{Role: "user", Content: []any{say(nothing)}})
+			list = append(list, messageParam{Role: "user", Content: []any{say(nothing)}})
 		}
 		calls = nil
 		for _, s := range group {
 			calls = append(calls, s.Calls...)
 		}
-		list = append(list, turn{Role: "assistant", Content: w.assistant(group)})
+		list = append(list, messageParam{Role: "assistant", Content: w.assistant(group)})
 	}
-	return w.finish(list, calls, said)
+	return w.finish(list, calls, previous)
 }
 
 // finish ends the session with the user's turn, or with what the model said
 // before it paused, and marks what may be cached.
-func (w *writer) finish(list []turn, calls []step.Call, said []json.RawMessage) []turn {
+func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.RawMessage) []messageParam {
 	if n := len(list); n == 0 || list[n-1].Role == "assistant" {
-		list = append(list, turn{Role: "user", Content: replies(calls, nil)})
+		list = append(list, messageParam{Role: "user", Content: userContent(calls, nil)})
 	}
 	left := marked
 	for _, t := range slices.Backward(list) {
 		if t.Role == "user" && left > 0 {
-			t.Content[len(t.Content)-1].(*block).CacheControl = w.keep() //nolint:forcetypeassert // a user's turn has only ours
+			t.Content[len(t.Content)-1].(*blockParam).CacheControl = w.addOpaque() //nolint:forcetypeassert // a user's turn has only ours
 			left--
 		}
 	}
-	if len(said) > 0 {
-		list = append(list, turn{Role: "assistant", Content: verbatim(said)})
+	if len(previous) > 0 {
+		list = append(list, messageParam{Role: "assistant", Content: verbatim(previous)})
 	}
 	return list
 }
 
-// replies are a user's turn: first a result for each call, in their order, then
+// userContent is the content of a message of the user: first a result for each call, in their order, then
 // all else that was said.
-func replies(calls []step.Call, group []step.Step) []any {
+func userContent(calls []step.Call, group []step.Step) []any {
 	var list []any
 	for _, call := range calls {
-		result := &block{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: nothing, IsError: true}
+		result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: nothing, IsError: true}
 		for _, s := range group {
 			if s.Role == step.RoleTool && s.CallID == call.ID {
 				result.Content, result.IsError = words(s), s.IsError
@@ -180,7 +180,7 @@ func replies(calls []step.Call, group []step.Step) []any {
 	return list
 }
 
-func say(text string) *block { return &block{Type: "text", Text: text} }
+func say(text string) *blockParam { return &blockParam{Type: "text", Text: text} }
 
 // words are what a step says, and never nothing.
 func words(s step.Step) string {

@@ -16,7 +16,7 @@ import (
 const maxCalls = 256
 
 // callState is what continues a call.
-type callState struct {
+type toolCallState struct {
 	index number // as the provider numbers it
 	id    string
 	name  string
@@ -40,7 +40,7 @@ func (a *answer) call(s *delta) {
 	}
 	for _, piece := range pieces {
 		i, fits := a.place(piece)
-		if a.cut = a.cut || !fits; a.cut {
+		if a.truncated = a.truncated || !fits; a.truncated {
 			return // what belongs to which call cannot be told any more
 		}
 		a.extend(i, piece)
@@ -61,7 +61,7 @@ func (a *answer) place(p callDelta) (i int, fits bool) {
 	if len(a.calls) == maxCalls {
 		return 0, false
 	}
-	a.calls = append(a.calls, callState{index: p.Index})
+	a.calls = append(a.calls, toolCallState{index: p.Index})
 	return len(a.calls) - 1, true
 }
 
@@ -69,7 +69,7 @@ func (a *answer) place(p callDelta) (i int, fits bool) {
 // ids and names in each piece, leave out the index, or give all calls the same
 // one; a name that comes again within one chunk, or with another id, is another
 // call.
-func (c *callState) continuedBy(p callDelta, chunk int) bool {
+func (c *toolCallState) continuedBy(p callDelta, chunk int) bool {
 	if p.Index == "" && p.ID == "" {
 		return p.Function.Name == ""
 	}
@@ -98,15 +98,15 @@ func (a *answer) extend(i int, p callDelta) {
 	}
 	d.Args, d.Replace = c.args.next(p.Function.Arguments)
 	if len(p.ExtraContent) > 0 {
-		if a.keepsake.Calls == nil {
-			a.keepsake.Calls = map[int]json.RawMessage{}
+		if a.providerState.Calls == nil {
+			a.providerState.Calls = map[int]json.RawMessage{}
 		}
-		a.keepsake.Calls[i] = json.RawMessage(p.ExtraContent)
+		a.providerState.Calls[i] = json.RawMessage(p.ExtraContent)
 	}
 	if d.Name == "" && d.Args == "" {
 		return
 	}
-	a.said += len(d.Name) + len(d.Args)
+	a.output += len(d.Name) + len(d.Args)
 	a.called = true
 	a.out = append(a.out, model.Delta{Call: &d})
 }

@@ -1,0 +1,228 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+)
+
+// beginBlock takes the start of a block, which may be the whole of it.
+func (a *answer) beginBlock(index int, raw json.RawMessage) {
+	if len(a.blocks) == maxBlocks {
+		a.truncated = true
+		return
+	}
+	a.begun = true
+	b := newBlock(index, raw)
+	a.blocks = append(a.blocks, b)
+	switch b.kind {
+	case typeText:
+		a.addDelta(index, delta{Type: typeTextDelta, Text: b.fragment("text")}, nil)
+		_ = json.Unmarshal(b.fields["citations"], &b.citations) // null, as a rule
+		delete(b.fields, "citations")
+	case typeThinking:
+		a.addDelta(index, delta{Type: typeThinkingDelta, Thinking: b.fragment("thinking")}, nil)
+		a.addDelta(index, delta{Type: typeSignatureDelta, Signature: b.text("signature")}, nil)
+	case typeToolUse:
+		a.beginToolCall(b)
+	}
+}
+
+// beginToolCall takes the start of a call. Its input may be there already, as an
+// object or as the text of one.
+func (a *answer) beginToolCall(b *block) {
+	if a.calls == maxCalls {
+		a.truncated = true
+		b.call = -1
+		return
+	}
+	b.call = a.calls
+	a.calls++
+	a.visible = true
+	var caller struct {
+		Type string `json:"type"`
+	}
+	raw := b.fields["caller"]
+	if httpapi.Unmarshal(raw, &caller) == nil && caller.Type != "" && caller.Type != "direct" {
+		if a.callers == nil {
+			a.callers = map[int]json.RawMessage{}
+		}
+		a.callers[b.call] = raw
+	}
+	name := b.text("name")
+	a.output += len(name)
+	a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Name: name}})
+	input := string(unquoted(b.fields["input"]))
+	if strings.TrimSpace(input) == "{}" || input == "null" || input == `""` {
+		return
+	}
+	if inner := httpapi.String([]byte(input)); inner != "" {
+		input = inner
+	}
+	b.content.WriteString(input)
+	a.output += len(input)
+	a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Args: input}})
+}
+
+// addDelta adds a delta to its block; raw is the event that it came in.
+func (a *answer) addDelta(index int, d delta, raw []byte) {
+	b := a.at(index, d)
+	if b == nil {
+		return
+	}
+	a.output += len(d.Text) + len(d.Thinking) + len(d.Input)
+	switch {
+	case b.kind == typeText && d.Type == typeTextDelta:
+		b.content.WriteString(d.Text)
+		a.emitText(d.Text)
+	case b.kind == typeThinking && d.Type == typeThinkingDelta && d.Thinking != "":
+		a.emitCallPositions()
+		b.content.WriteString(d.Thinking)
+		a.emit(model.Delta{Thinking: d.Thinking})
+	case b.kind == typeThinking && d.Type == typeSignatureDelta && d.Signature != "":
+		a.emitCallPositions()
+		b.signature.WriteString(d.Signature)
+		a.emit(model.Delta{Signature: d.Signature})
+	case b.kind == typeToolUse && d.Type == typeInputDelta:
+		a.addInput(b, d.Input)
+	case b.kind != typeThinking && b.kind != typeToolUse:
+		b.addOther(d, raw)
+	}
+}
+
+// addInput adds to a call's input. If the whole came in advance, the deltas replace
+// it.
+func (a *answer) addInput(b *block, input string) {
+	if input == "" || b.call < 0 {
+		return
+	}
+	if b.fields["input"] != nil && b.content.Len() > 0 {
+		b.content.Reset()
+		a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Replace: true}})
+	}
+	delete(b.fields, "input")
+	b.content.WriteString(input)
+	a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Args: input}})
+}
+
+// at returns the open block of that index. If none began, a text or thinking does.
+func (a *answer) at(index int, d delta) *block {
+	if b := a.last(index); b != nil {
+		return b
+	}
+	switch d.Type {
+	case typeTextDelta:
+		a.beginBlock(index, json.RawMessage(`{"type":"text"}`))
+	case typeThinkingDelta, typeSignatureDelta:
+		a.beginBlock(index, json.RawMessage(`{"type":"thinking"}`))
+	default:
+		return nil
+	}
+	if a.truncated {
+		return nil
+	}
+	return a.blocks[len(a.blocks)-1]
+}
+
+// last returns the last block of that index; nil if there is none.
+func (a *answer) last(index int) *block {
+	for _, b := range slices.Backward(a.blocks) {
+		if b.index == index {
+			return b
+		}
+	}
+	return nil
+}
+
+// close takes the end of a block.
+func (a *answer) close(index int) {
+	if b := a.last(index); b != nil {
+		a.done(b)
+	}
+}
+
+// done emits what only the whole of a block tells.
+func (a *answer) done(b *block) {
+	if b.isDone {
+		return
+	}
+	b.isDone = true
+	switch b.kind {
+	case typeThinking, typeRedacted:
+		a.addThinking(b)
+	case typeText:
+		if len(b.citations) > 0 && b.content.Len() > 0 {
+			a.emitOpaque(annotation{Citations: list(b.citations)}.encode())
+		}
+	case typeToolUse:
+		a.unquote(b)
+	case "":
+	default:
+		a.addOpaque(b.raw())
+	}
+}
+
+// unquote puts the object in place of a call's input that is the text of one.
+func (a *answer) unquote(b *block) {
+	input := strings.TrimSpace(httpapi.Whole(b.content.String()))
+	if b.call < 0 || !strings.HasPrefix(input, `"`) {
+		return
+	}
+	if object := string(unquoted([]byte(input))); object != input {
+		a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Args: object, Replace: true}})
+	}
+}
+
+// addThinking takes a whole block of thinking. Text and signature are not all of it
+// if it is one of several, or cannot be read.
+func (a *answer) addThinking(b *block) {
+	if b.isEmpty() {
+		return
+	}
+	a.emitCallPositions()
+	a.run = append(a.run, b.raw())
+	a.runIsOdd = a.runIsOdd || len(a.run) > 1 || !b.isPlain()
+}
+
+// endThinking ends blocks of thinking that follow each other.
+func (a *answer) endThinking() {
+	if a.runIsOdd {
+		a.emit(model.Delta{Provider: list(a.run)})
+	}
+	a.run, a.runIsOdd = nil, false
+}
+
+func (a *answer) emitText(text string) {
+	if text == "" {
+		return
+	}
+	a.emitCallPositions()
+	a.endThinking()
+	a.visible = true
+	a.emit(model.Delta{Text: text})
+}
+
+// addOpaque emits a block that only its provider reads.
+func (a *answer) addOpaque(raw json.RawMessage) {
+	a.emitCallPositions()
+	a.emitOpaque(raw)
+}
+
+// emitOpaque emits an opaque part.
+func (a *answer) emitOpaque(raw json.RawMessage) {
+	a.endThinking()
+	a.output += len(raw)
+	a.emit(model.Delta{Opaque: raw})
+}
+
+// emitCallPositions records where the calls so far stood, before other content
+// follows them.
+func (a *answer) emitCallPositions() {
+	for ; a.placed < a.calls; a.placed++ {
+		call := a.placed
+		a.emitOpaque(annotation{Call: &call, Caller: a.callers[call]}.encode())
+	}
+}
