@@ -65,6 +65,7 @@ func TestHardLines(t *testing.T) {
 	for _, piece := range []string{
 		"$(", "(", "((", "$((", "{ ", "`", "if ", "! ", "\"$(", "${a:-", "<(", "f() ", "a|", "a&&", "a;", "a|a ", "[[ ( ", "((a?", "((-", "$((a[", "a[", "${a[", "x=", "sudo ", "strace sort ", "env -S ", "xargs ",
 		"find -exec ", "sh -c ", "a=b ", "git -c a=b ", "{a,b}", "\\", "''", "$x ", "~ ", "cat <<E\n", "1+", "((1+", "$((1+1", "sed s/a/b/;", "[", "*", "$'\\x61'", "echo $((a)) ", "\"${a[@]}\" ",
+		"#\\\n", "a #\\\n", "a\\\n#\n", "a <&-b ", "coproc a;", "sudo --x;", "ssh ", "ssh a;", "time -- a;", "a &\\\n& ", "$(<<E\nE\n)", "alias a=b;", "PATH=a ", "f(){ a;};", "read -aPATH ", "bash <<E\nE\n", "sed p;",
 	} {
 		for _, dialect := range []shell.Dialect{shell.Bash, shell.POSIX} {
 			line := strings.Repeat(piece, shell.MaxLine/len(piece))

@@ -55,7 +55,8 @@ func Read(line string, dialect Dialect) *Line {
 		r.script(line)
 	}
 	if r.exhausted() {
-		r.skip(line, "the line is too complex")
+		r.markOpaque("the line is too complex")
+		r.line.skipped = append(r.line.skipped, skipped{text: line})
 	}
 	return &r.line
 }
@@ -85,8 +86,16 @@ func (r *reader) markOpaque(reason string) {
 
 // skip makes the line opaque because a part of it is not followed.
 func (r *reader) skip(text, reason string) {
+	r.skipPart(skipped{text: text}, reason)
+}
+
+// skipPart records a part as skipped, once: many comments may skip the same script.
+// When the bound of steps is reached, Read skips the complete line.
+func (r *reader) skipPart(part skipped, reason string) {
 	r.markOpaque(reason)
-	r.line.skipped = append(r.line.skipped, skipped{text: text})
+	if !slices.Contains(r.line.skipped, part) && r.step(len(part.text)/8) {
+		r.line.skipped = append(r.line.skipped, part)
+	}
 }
 
 // skipWords makes the line opaque because words are not followed. A word that
@@ -106,7 +115,7 @@ func (r *reader) skipWords(words []word, reason string) {
 		}
 	}
 	part.text = text.String()
-	r.line.skipped = append(r.line.skipped, part)
+	r.skipPart(part, reason)
 }
 
 // excerpt bounds what a reason repeats of the line.
