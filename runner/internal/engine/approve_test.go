@@ -21,10 +21,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A rulebook is a Policy with one rule for a tool, by its name.
-type rulebook map[string]toolcall.PolicyResult
+// A fakePolicy is a Policy with one rule for a tool, by its name.
+type fakePolicy map[string]toolcall.PolicyResult
 
-func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
+func (b fakePolicy) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
 	if v, ok := b[c.Name]; ok {
 		return v
 	}
@@ -32,7 +32,7 @@ func (b rulebook) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.
 }
 
 // asksBefore is a rule that asks before Bash.
-var asksBefore = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "commands change things"}}
+var asksBefore = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "commands change things"}}
 
 func approve(name, request, sum string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionApprove, Digest: sum}
@@ -48,9 +48,9 @@ func deny(name, request, reason string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionDeny, Reason: reason}
 }
 
-// governedStage is a stage whose agent needs approval for Bash.
-func governedStage(c *fakeSignals, turns ...turn) *stage {
-	s := newStage(box{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("finish")}, turns...)
+// governedRun is a testRun whose agent needs approval for Bash.
+func governedRun(c *fakeSignals, turns ...turn) *testRun {
+	s := newTestRun(fakeToolbox{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("finish")}, turns...)
 	s.Actor.Policy = asksBefore
 	if c != nil {
 		s.withApprovers(c)
@@ -59,7 +59,7 @@ func governedStage(c *fakeSignals, turns ...turn) *stage {
 }
 
 // doneWith are the calls of a tool that really were made.
-func (s *stage) doneWith(name string) (args []string) {
+func (s *testRun) doneWith(name string) (args []string) {
 	for r := range s.journal.Read() {
 		if r.Intent != nil && r.Intent.Name == name {
 			args = append(args, string(r.Intent.Args))
@@ -80,11 +80,11 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 		told   []task.Decided
 	}{
 		"no policy allows":           {nil, nil, `Bash{"n":1}`, true, nil},
-		"a rule allows":              {rulebook{"Bash": {Answer: toolcall.Allow, Rule: "r"}}, nil, `Bash{"n":1}`, true, nil},
-		"a rule denies":              {rulebook{"Bash": {Answer: toolcall.Deny, Rule: "no-bash", Reason: "it is late"}}, nil, "Error: Denied by policy rule no-bash: it is late\n- " + toolcall.AdviceDenied, false, nil},
-		"a rule denies without more": {rulebook{"Bash": {Answer: toolcall.Deny}}, nil, "Error: Denied by the policy.\n- " + toolcall.AdviceDenied, false, nil},
+		"a rule allows":              {fakePolicy{"Bash": {Answer: toolcall.Allow, Rule: "r"}}, nil, `Bash{"n":1}`, true, nil},
+		"a rule denies":              {fakePolicy{"Bash": {Answer: toolcall.Deny, Rule: "no-bash", Reason: "it is late"}}, nil, "Error: Denied by policy rule no-bash: it is late\n- " + toolcall.AdviceDenied, false, nil},
+		"a rule denies without more": {fakePolicy{"Bash": {Answer: toolcall.Deny}}, nil, "Error: Denied by the policy.\n- " + toolcall.AdviceDenied, false, nil},
 		"an answer that nobody knows asks": {
-			rulebook{"Bash": {}}, nil, "Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false, nil,
+			fakePolicy{"Bash": {}}, nil, "Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied, false, nil,
 		},
 		"a person approves":                 {asksBefore, []task.Decision{approve("d", id, right)}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
 		"a person approves by the id alone": {asksBefore, []task.Decision{approve("d", id, "")}, `Bash{"n":1}`, true, []task.Decided{{Name: "d", Request: id, Digest: right}}},
@@ -142,7 +142,7 @@ func TestWhatPolicyAndPeopleSayOfACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := governedStage(c, calls("Bash "+bash), says("ok"))
+				s := governedRun(c, calls("Bash "+bash), says("ok"))
 				s.Actor.Policy = tc.policy
 				end := s.running(t.Context())
 				synctest.Wait()
@@ -183,12 +183,12 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := governedStage(c, calls("Bash "+tc.args), says("ok"))
+				s := governedRun(c, calls("Bash "+tc.args), says("ok"))
 				s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(secret)})
-				s.Actor.Policy = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "use of " + secret, Groups: []string{"sre"}}}
+				s.Actor.Policy = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "use of " + secret, Groups: []string{"sre"}}}
 				end := s.running(t.Context())
 				synctest.Wait()
-				p := s.desk.last()
+				p := s.reporter.last()
 				want := tc.want
 				want.ID, want.Kind, want.Tool, want.Rule, want.Approvers = requested("s2c1", "Bash", string(s.steps(t)[1].Calls[0].Args)), task.PendingApproval, "Bash", "commands", &task.Approvers{Groups: []string{"sre"}}
 				want.Question, want.AskedAt, want.ExpiresAt = "use of ‹secret:s/k›", "2000-01-01T00:00:00Z", "2000-01-08T00:00:00Z"
@@ -196,7 +196,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				if diff := cmp.Diff([]task.Pending{want}, p.Pending); diff != "" || p.State != approval.StateApproval || p.Effects != "" {
 					t.Errorf("state %q, effects %q, pending -want +got:\n%s", p.State, p.Effects, diff)
 				}
-				for _, e := range s.tape.all {
+				for _, e := range s.sink.all {
 					if shown, ok := e.(events.Pending); ok && (shown.ArgsTruncated || len(shown.Args) < len(want.Args)) {
 						t.Errorf("the event shows %d bytes", len(shown.Args))
 					}
@@ -210,15 +210,15 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 
 // Neither finish nor reject can be denied: a Run could not end.
 func TestNoPolicyKeepsARunFromEnding(t *testing.T) {
-	s := governedStage(nil, calls("finish {}"))
-	s.Actor.Policy = rulebook{"finish": {Answer: toolcall.Deny}}
+	s := governedRun(nil, calls("finish {}"))
+	s.Actor.Policy = fakePolicy{"finish": {Answer: toolcall.Deny}}
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
 }
 
 func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
-	s := governedStage(nil, calls("Bash {}"), says("ok"))
+	s := governedRun(nil, calls("Bash {}"), says("ok"))
 	s.run(t)
 	if got := s.steps(t)[2].Text(); !strings.Contains(got, toolcall.ResultNobody) || len(s.doneWith("Bash")) > 0 {
 		t.Errorf("the model reads %q", got)
@@ -226,10 +226,10 @@ func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
 }
 
 // approveAll approves what is asked, one request after the other, and returns all.
-func (s *stage) approveAll(c *fakeSignals) (asked []task.Pending) {
+func (s *testRun) approveAll(c *fakeSignals) (asked []task.Pending) {
 	for n := 0; ; n++ {
 		synctest.Wait()
-		p := s.desk.last().Pending
+		p := s.reporter.last().Pending
 		if len(p) == 0 {
 			return asked
 		}
@@ -240,9 +240,9 @@ func (s *stage) approveAll(c *fakeSignals) (asked []task.Pending) {
 
 // The strictest of an agent's own policy and those above it counts.
 func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
-	allows, denies := rulebook{}, rulebook{"Bash": {Answer: toolcall.Deny, Rule: "top", Reason: "no"}}
-	grouped := func(rule string, groups ...string) rulebook {
-		return rulebook{"Bash": {Answer: toolcall.Ask, Rule: rule, Groups: groups}}
+	allows, denies := fakePolicy{}, fakePolicy{"Bash": {Answer: toolcall.Deny, Rule: "top", Reason: "no"}}
+	grouped := func(rule string, groups ...string) fakePolicy {
+		return fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: rule, Groups: groups}}
 	}
 	cases := map[string]struct {
 		root, child toolcall.Policy
@@ -263,10 +263,10 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := governedStage(c, calls(`agent {"agent":"b"}`), says("ok"))
-				b := plays("b", box{echo("Bash", tool.Once)}, calls("Bash {}"), says("b"))
-				s.Actor.Tools, s.Actor.Policy, b.Policy = box{agentTool()}, tc.root, tc.child
-				s.Actors, s.Task.Limits.Depth = cast{"b": b}.actors, 1
+				s := governedRun(c, calls(`agent {"agent":"b"}`), says("ok"))
+				b := fakeAgent("b", fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("b"))
+				s.Actor.Tools, s.Actor.Policy, b.Policy = fakeToolbox{agentTool()}, tc.root, tc.child
+				s.Actors, s.Task.Limits.Depth = fakeAgents{"b": b}.actors, 1
 				end := s.running(t.Context())
 				var asked []string
 				for n, p := range s.approveAll(c) {
@@ -290,22 +290,22 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 func TestAnApprovalForTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"n":1}`, `Bash {"n":2}`, `Write {}`), calls(`agent {"agent":"b"}`), fails(errKilled))
-		policy := rulebook{"Bash": asksBefore["Bash"], "Write": {Answer: toolcall.Ask, Rule: "files"}}
-		tools := box{echo("Bash", tool.Once), echo("Write", tool.Once), agentTool()}
+		s := governedRun(c, calls(`Bash {"n":1}`, `Bash {"n":2}`, `Write {}`), calls(`agent {"agent":"b"}`), fails(errKilled))
+		policy := fakePolicy{"Bash": asksBefore["Bash"], "Write": {Answer: toolcall.Ask, Rule: "files"}}
+		tools := fakeToolbox{echo("Bash", tool.Once), echo("Write", tool.Once), agentTool()}
 		s.Actor.Tools, s.Actor.Policy = tools, policy
-		s.Actors = cast{"b": plays("b", tools, calls(`Bash {"n":3}`), says("b"))}.actors
+		s.Actors = fakeAgents{"b": fakeAgent("b", tools, calls(`Bash {"n":3}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1
 		end := s.running(t.Context())
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 3 {
+		if p := s.reporter.last().Pending; len(p) != 3 {
 			t.Fatalf("pending %+v", p)
 		}
 		all := approve("d", requested("s2c1", "Bash", `{"n":1}`), "")
 		all.Scope = task.ScopeRun
 		c.say(all)
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].Rule != "files" {
+		if p := s.reporter.last().Pending; len(p) != 1 || p[0].Rule != "files" {
 			t.Errorf("still pending %+v", p)
 		}
 		c.say(approve("w", requested("s2c3", "Write", `{}`), ""))
@@ -324,12 +324,12 @@ func TestAnApprovalForTheRun(t *testing.T) {
 func TestARuleThatAsksAboutOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok"))
-		s.Actor.Policy = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands", Once: true}}
+		s := governedRun(c, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok"))
+		s.Actor.Policy = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands", Once: true}}
 		end := s.running(t.Context())
 		for n := range 2 {
 			synctest.Wait()
-			p := s.desk.last().Pending
+			p := s.reporter.last().Pending
 			if len(p) != 2-n {
 				t.Fatalf("pending %+v", p)
 			}
@@ -348,15 +348,15 @@ func TestARuleThatAsksAboutOneCall(t *testing.T) {
 func TestAnApprovalForTheRunIsNotForARuleThatAsksAboutOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"n":1}`), calls(`Bash {"n":2}`), says("ok"))
+		s := governedRun(c, calls(`Bash {"n":1}`), calls(`Bash {"n":2}`), says("ok"))
 		s.Actor.Policy = undecided(`{"n":2}`)
 		end := s.running(t.Context())
 		synctest.Wait()
-		all := approve("d", s.desk.last().Pending[0].ID, "")
+		all := approve("d", s.reporter.last().Pending[0].ID, "")
 		all.Scope = task.ScopeRun
 		c.say(all)
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].Args != `{"n":2}` {
+		if p := s.reporter.last().Pending; len(p) != 1 || p[0].Args != `{"n":2}` {
 			t.Errorf("pending %+v", p)
 		}
 		c.say(deny("e", requested("s4c1", "Bash", `{"n":2}`), ""))
@@ -375,12 +375,12 @@ func TestManyApprovalsWaitTheirTurn(t *testing.T) {
 			written = append(written, fmt.Sprintf(`Bash {"n":%d}`, n))
 		}
 		c := newSignals()
-		s := governedStage(c, calls(written...), says("ok"))
+		s := governedRun(c, calls(written...), says("ok"))
 		s.Actor.Agent.ParallelTools = 20
 		end := s.running(t.Context())
 		for n := 0; ; n++ {
 			time.Sleep(time.Second)
-			p := s.desk.last().Pending
+			p := s.reporter.last().Pending
 			if len(p) == 0 {
 				break
 			}

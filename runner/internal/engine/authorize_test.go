@@ -43,13 +43,13 @@ func TestAuthorizeHasThePolicyJudgeOtherArguments(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			follows := newToy("Get", tool.ReadOnly, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			follows := newTool("Get", tool.ReadOnly, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 				if refused := c.Session.Authorize(ctx, json.RawMessage(`{"url":"`+tc.target+`"}`)); refused != nil {
 					return tool.Result{Error: refused}, nil
 				}
 				return tool.Result{Text: "followed"}, nil
 			})
-			s := newStage(box{follows}, calls(`Get {"url":"first"}`), says("ok"))
+			s := newTestRun(fakeToolbox{follows}, calls(`Get {"url":"first"}`), says("ok"))
 			s.Actor.Policy = tc.policy
 			s.run(t)
 			if got := s.steps(t)[2].Text(); got != tc.want {

@@ -48,13 +48,13 @@ func (mute) Emit(step.Scope, string, events.Payload) {}
 // of a tool that does nothing, a journal in memory.
 func BenchmarkStep(b *testing.B) {
 	const turns = 1000
-	tools := box{newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	tools := fakeToolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ok"}, nil
 	})}
 	b.ReportAllocs()
 	for b.Loop() {
 		left := turns
-		s := newStage(tools)
+		s := newTestRun(tools)
 		s.Actor.Model.Model = endless{left: &left}
 		s.Report, s.Events = deaf{}, mute{}
 		s.Task.Limits.Steps = turns + 2

@@ -18,16 +18,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A caselessBox is a box in which one tool has a canonical form: its arguments in
+// A caselessBox is a fakeToolbox in which one tool has a canonical form: its arguments in
 // lower case, if nothing else is said.
 type caselessBox struct {
-	box
+	fakeToolbox
 	name string
 	made func(args json.RawMessage) (json.RawMessage, *tool.Error)
 }
 
 func (b caselessBox) Find(name string) (tool.Tool, bool) {
-	t, ok := b.box.Find(name)
+	t, ok := b.fakeToolbox.Find(name)
 	if !ok || name != b.name {
 		return t, ok
 	}
@@ -39,15 +39,15 @@ func (b caselessBox) Find(name string) (tool.Tool, bool) {
 	}), true
 }
 
-// caseless is a governed stage whose Bash has a canonical form.
-func caseless(c *fakeSignals, made func(json.RawMessage) (json.RawMessage, *tool.Error), turns ...turn) *stage {
-	s := governedStage(c, turns...)
-	s.Actor.Tools = caselessBox{s.Actor.Tools.(box), "Bash", made}
+// caseless is a governed testRun whose Bash has a canonical form.
+func caseless(c *fakeSignals, made func(json.RawMessage) (json.RawMessage, *tool.Error), turns ...turn) *testRun {
+	s := governedRun(c, turns...)
+	s.Actor.Tools = caselessBox{s.Actor.Tools.(fakeToolbox), "Bash", made}
 	return s
 }
 
-// approved runs a stage on which a person makes a decision once they are asked.
-func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *stage) (s *stage) {
+// approved runs a testRun on which a person makes a decision once they are asked.
+func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *testRun) (s *testRun) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
@@ -65,7 +65,7 @@ func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *stage) (
 func TestACallIsApprovedRecordedAndMadeInItsCanonicalForm(t *testing.T) {
 	const canonical = `{"n":"abc"}`
 	for _, written := range []string{`{"n":"abc"}`, `{"n":"ABC"}`, `{"N":"Abc"}`} {
-		s := approved(t, approve("d", requested("s2c1", "Bash", canonical), ""), func(c *fakeSignals) *stage {
+		s := approved(t, approve("d", requested("s2c1", "Bash", canonical), ""), func(c *fakeSignals) *testRun {
 			return caseless(c, nil, calls("Bash "+written), says("ok"))
 		})
 		if diff := cmp.Diff([]string{canonical}, s.doneWith("Bash")); diff != "" {
@@ -119,7 +119,7 @@ func TestArgumentsWithoutACanonicalFormAreRefused(t *testing.T) {
 func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 	for name, written := range map[string]string{"in its canonical form": `{"n":"abc"}`, "in another form": `{"n":"ABC"}`} {
 		t.Run(name, func(t *testing.T) {
-			old := governedStage(nil, calls("Bash "+written))
+			old := governedRun(nil, calls("Bash "+written))
 			for _, r := range []journal.Record{
 				{Kind: journal.KindStep, Step: &step.Step{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "go"}}}},
 				{Kind: journal.KindStep, Step: &step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{{ID: "s2c1", Name: "Bash", Args: json.RawMessage(written)}}}},
@@ -132,7 +132,7 @@ func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 				}
 			}
 			right := digest.Call("Bash", json.RawMessage(`{"n":"abc"}`))
-			next := approved(t, approve("d", "", right), func(c *fakeSignals) *stage {
+			next := approved(t, approve("d", "", right), func(c *fakeSignals) *testRun {
 				next := caseless(c, nil, says("ok"))
 				next.journal, next.Journal = old.journal, old.journal
 				return next
@@ -148,8 +148,8 @@ func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 // elsewhere by now.
 func TestAResumedCallUsesTheRecordedForm(t *testing.T) {
 	first := caseless(newSignals(), nil, calls(`Bash {"n":"ABC"}`))
-	first.Actor.Policy = rulebook{}
-	s := first.again(box{echo("Bash", tool.Idempotent)}, says("ok"))
+	first.Actor.Policy = fakePolicy{}
+	s := first.again(fakeToolbox{echo("Bash", tool.Idempotent)}, says("ok"))
 	for _, r := range []journal.Record{
 		{Kind: journal.KindStep, Step: &step.Step{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "go"}}}},
 		{Kind: journal.KindStep, Step: &step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{{ID: "s2c1", Name: "Bash", Args: json.RawMessage(`{"n":"ABC"}`)}}}},
@@ -161,7 +161,7 @@ func TestAResumedCallUsesTheRecordedForm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Actor.Tools = caselessBox{s.Actor.Tools.(box), "Bash", func(json.RawMessage) (json.RawMessage, *tool.Error) {
+	s.Actor.Tools = caselessBox{s.Actor.Tools.(fakeToolbox), "Bash", func(json.RawMessage) (json.RawMessage, *tool.Error) {
 		return json.RawMessage(`{"n":"elsewhere"}`), nil
 	}}
 	if out := s.run(t); out.Reason != task.ReasonFinished {
@@ -175,7 +175,7 @@ func TestAResumedCallUsesTheRecordedForm(t *testing.T) {
 // What a person approved for the rest of the Run is allowed to tools that ask for
 // what another tool may do.
 func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
-	asks := newToy("Look", tool.ReadOnly, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	asks := newTool("Look", tool.ReadOnly, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		var all []string
 		for _, name := range []string{"Bash", "Read", "Other"} {
 			all = append(all, fmt.Sprint(c.Session.Allows(ctx, name, json.RawMessage(`{"n":1}`))))
@@ -184,9 +184,9 @@ func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
 	})
 	release := approve("d", requested("s4c1", "Bash", `{"n":2}`), "")
 	release.Scope = task.ScopeRun
-	s := approved(t, release, func(c *fakeSignals) *stage {
-		s := newStage(box{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))
-		s.Actor.Policy = rulebook{"Bash": {Answer: toolcall.Ask, Rule: "commands"}, "Read": {Answer: toolcall.Deny, Rule: "never"}}
+	s := approved(t, release, func(c *fakeSignals) *testRun {
+		s := newTestRun(fakeToolbox{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))
+		s.Actor.Policy = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands"}, "Read": {Answer: toolcall.Deny, Rule: "never"}}
 		s.withApprovers(c)
 		return s
 	})

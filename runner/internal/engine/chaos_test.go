@@ -33,8 +33,8 @@ type chaos struct {
 	luck  *rand.Rand
 	did   map[string]int // how often a call that must not be repeated was made
 	asked []*model.Request
-	tapes []*tape
-	desks []*desk
+	tapes []*fakeSink
+	desks []*fakeReporter
 	log   *journal.Memory
 	died  bool // the last attempt was killed
 	out   Outcome
@@ -45,16 +45,16 @@ type chaos struct {
 	// people are the same in all attempts: the operator repeats what they said.
 	people *fakeSignals
 	// children are child Runs, which are made once, whatever happens.
-	children *nursery
+	children *fakeOperator
 	left     map[task.Reason]int // how often a runner left, to be taken up again
 }
 
 // strict are the policies of all agents: that of the Run's own asks about more.
 var (
-	strict = rulebook{
+	strict = fakePolicy{
 		"Guard": {Answer: toolcall.Ask, Rule: "guard", Reason: "the key is " + canary}, "Banned": {Answer: toolcall.Deny, Rule: "banned", Reason: "no " + canary},
 	}
-	stricter = rulebook{
+	stricter = fakePolicy{
 		"Guard": {Answer: toolcall.Ask, Rule: "top", Groups: []string{"sre"}}, "Banned": strict["Banned"], "agent": {Answer: toolcall.Ask, Rule: "agents"},
 		"Path": {Answer: toolcall.Ask, Rule: "paths"},
 	}
@@ -75,7 +75,7 @@ func (c *chaos) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.
 	c.mu.Lock()
 	c.asked = append(c.asked, &kept)
 	c.mu.Unlock()
-	return (&script{turns: []turn{c.turn(req)}}).Stream(ctx, req)
+	return (&fakeModel{turns: []turn{c.turn(req)}}).Stream(ctx, req)
 }
 
 func (c *chaos) turn(req *model.Request) turn {
@@ -105,7 +105,7 @@ func (c *chaos) turn(req *model.Request) turn {
 	return t
 }
 
-func (c *chaos) tools() box {
+func (c *chaos) tools() fakeToolbox {
 	hang := func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
@@ -116,15 +116,15 @@ func (c *chaos) tools() box {
 		c.mu.Unlock()
 		return tool.Result{Text: "the key is " + canary}, nil
 	}
-	return box{
-		newToy("Bash", tool.Once, do), newToy("Guard", tool.Once, do), newToy("Banned", tool.Once, do), agentTool(), askTool(), childTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
-		newToy("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
+	return fakeToolbox{
+		newTool("Bash", tool.Once, do), newTool("Guard", tool.Once, do), newTool("Banned", tool.Once, do), agentTool(), askTool(), childTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
+		newTool("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil
 		}),
-		newToy("Path", tool.Idempotent, c.makePath),
-		newToy("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom " + canary) }),
-		newToy("Hang", tool.ReadOnly, hang),
-		newToy("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		newTool("Path", tool.Idempotent, c.makePath),
+		newTool("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom " + canary) }),
+		newTool("Hang", tool.ReadOnly, hang),
+		newTool("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 			time.Sleep(time.Hour)
 			return tool.Result{}, nil
 		}),
@@ -169,7 +169,7 @@ func (c *chaos) resolve(args json.RawMessage) (json.RawMessage, *tool.Error) {
 
 // A judging policy writes down on which arguments it decides.
 type judging struct {
-	rulebook
+	fakePolicy
 	chaos *chaos
 }
 
@@ -177,7 +177,7 @@ func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) tool
 	p.chaos.mu.Lock()
 	p.chaos.judged[call.ID] = string(call.Args)
 	p.chaos.mu.Unlock()
-	return p.rulebook.Decide(ctx, call, by)
+	return p.fakePolicy.Decide(ctx, call, by)
 }
 
 // forbids vetoes what it must not be called.
@@ -207,7 +207,7 @@ func (c *chaos) actor(name string) *Actor {
 
 // attempt makes one attempt, which dies after so many records.
 func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
-	s := newStage(nil)
+	s := newTestRun(nil)
 	s.Actor = *c.actor("a")
 	if c.below(2) == 0 {
 		s.Actor.Policy = judging{stricter, c}
@@ -227,10 +227,10 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	s.Task.Limits = task.Limits{Steps: 15, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(4) > 0}
 	s.withOperator(c.children)
 	s.CanAsk = true
-	c.tapes, c.desks = append(c.tapes, s.tape), append(c.desks, s.desk)
+	c.tapes, c.desks = append(c.tapes, s.sink), append(c.desks, s.reporter)
 	end := make(chan struct{})
 	defer close(end)
-	go c.decide(s.desk, number, end)
+	go c.decide(s.reporter, number, end)
 	go c.pause(s.signals, end)
 	return Run(ctx, s.Config)
 }
@@ -248,7 +248,7 @@ func (c *chaos) pause(l *fakeSignals, end <-chan struct{}) {
 }
 
 // decide has people answer some of what they are asked, and say this and that.
-func (c *chaos) decide(d *desk, attempt int, end <-chan struct{}) {
+func (c *chaos) decide(d *fakeReporter, attempt int, end <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case <-end:
@@ -310,7 +310,7 @@ func (c *chaos) decision(name string, q task.Pending) task.Decision {
 // play makes attempts until the Run ends by itself.
 func (c *chaos) play(t *testing.T) {
 	c.log, c.did, c.judged, c.left = &journal.Memory{}, map[string]int{}, map[string]string{}, map[task.Reason]int{}
-	c.children = newNursery()
+	c.children = newOperator()
 	c.people = c.children.fakeSignals
 	for number := 1; ; number++ {
 		c.out = c.attempt(t.Context(), number, c.below(80))

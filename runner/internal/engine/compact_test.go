@@ -44,12 +44,12 @@ func (r *reader) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	r.at = append(r.at, countRecords(r.log))
 	if r.fails != nil {
 		if err := r.fails(req); err != nil {
-			return (&script{turns: []turn{fails(err)}}).Stream(ctx, req)
+			return (&fakeModel{turns: []turn{fails(err)}}).Stream(ctx, req)
 		}
 	}
 	t := r.answer(req)
 	t.usage = step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: 20}
-	return (&script{turns: []turn{t}}).Stream(ctx, req)
+	return (&fakeModel{turns: []turn{t}}).Stream(ctx, req)
 }
 
 func (r *reader) answer(req *model.Request) turn {
@@ -87,9 +87,9 @@ func countRecords(log *journal.Memory) int {
 	return n
 }
 
-// library is a stage whose agent reads so many pages of so many bytes.
-func library(pages, size int) (*stage, *reader) {
-	s := newStage(box{newToy("Page", tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
+// library is a testRun whose agent reads so many pages of so many bytes.
+func library(pages, size int) (*testRun, *reader) {
+	s := newTestRun(fakeToolbox{newTool("Page", tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: string(c.Args) + strings.Repeat(" word", size/5)}, nil
 	})})
 	r := &reader{pages: pages, log: s.journal}
@@ -115,7 +115,7 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 	s, r := library(200, 1000)
 	people := newSignals()
 	s.withApprovers(people)
-	page := s.Actor.Tools.(box)[0]
+	page := s.Actor.Tools.(fakeToolbox)[0]
 	read := page.call
 	page.call = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "7") {
@@ -123,13 +123,13 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 		}
 		return read(ctx, c)
 	}
-	s.Actor.Tools = box{page}
+	s.Actor.Tools = fakeToolbox{page}
 	low := false
 	s.LowSpace = func() bool { low = !low; return low }
 	if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "all read" {
 		t.Fatalf("ended %s: %s %s", out.Reason, out.Message, out.Text)
 	}
-	compactions := len(s.tape.of(step.EventCompacted))
+	compactions := len(s.sink.of(step.EventCompacted))
 	if len(r.asked) < 200 || compactions < 3 {
 		t.Fatalf("%d questions and %d compactions", len(r.asked), compactions)
 	}
@@ -157,7 +157,7 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 }
 
 // hidBetween says whether a compaction was recorded between two moments.
-func hidBetween(s *stage, from, to int) bool {
+func hidBetween(s *testRun, from, to int) bool {
 	n := 0
 	for rec := range s.journal.Read() {
 		if n++; n > from && n <= to && rec.Kind == journal.KindHide {
@@ -174,7 +174,7 @@ func TestASessionTakenUpAnywhereAsksTheSame(t *testing.T) {
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Fatalf("ended %s: %s", out.Reason, out.Message)
 	}
-	if n := len(s.tape.of(step.EventCompacted)); n < 3 {
+	if n := len(s.sink.of(step.EventCompacted)); n < 3 {
 		t.Fatalf("only %d compactions", n)
 	}
 	var all []journal.Record
@@ -204,7 +204,7 @@ func TestOldResultsAreClearedWhereThatIsEnough(t *testing.T) {
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Fatalf("ended %s: %s", out.Reason, out.Message)
 	}
-	if len(s.tape.of(step.EventCompacted)) == 0 {
+	if len(s.sink.of(step.EventCompacted)) == 0 {
 		t.Fatal("nothing was hidden")
 	}
 	for _, req := range r.asked {
@@ -231,7 +231,7 @@ func TestAProviderThatKnowsBetterIsObeyed(t *testing.T) {
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Fatalf("ended %s: %s", out.Reason, out.Message)
 	}
-	if len(s.tape.of(step.EventCompacted)) == 0 {
+	if len(s.sink.of(step.EventCompacted)) == 0 {
 		t.Error("nothing was hidden")
 	}
 }
@@ -263,20 +263,20 @@ func TestASummaryIsMadeToFit(t *testing.T) {
 
 func TestWhatCannotBeMadeToFitEnds(t *testing.T) {
 	cases := map[string]struct {
-		change func(*stage, *reader)
+		change func(*testRun, *reader)
 		want   string
 	}{
 		"because nothing can be hidden": {
-			func(_ *stage, r *reader) { r.fails = tooLong(10) }, "nothing more can be hidden",
+			func(_ *testRun, r *reader) { r.fails = tooLong(10) }, "nothing more can be hidden",
 		},
 		"because its summary does not fit": {
-			func(s *stage, r *reader) {
+			func(s *testRun, r *reader) {
 				s.Actor.Summarizer = &Model{Model: &reader{log: s.journal, fails: tooLong(10)}, Name: "small"}
 				r.fails = tooLong(6_000)
 			}, "even a summary does not fit",
 		},
 		"because it stays too long, however often it is summed up": {
-			func(s *stage, r *reader) {
+			func(s *testRun, r *reader) {
 				s.Actor.Model.Window = 2_000
 				s.Actor.Agent.Instructions = strings.Repeat("be brief ", 2000)
 			}, "3 summaries in a row",
@@ -321,7 +321,7 @@ func TestASummaryIsWithoutSecretsAndNeverEmpty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _ := library(60, 2000)
 			s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
-			s.Actor.Summarizer = &Model{Model: &script{turns: []turn{tc.says}}, Name: "other"}
+			s.Actor.Summarizer = &Model{Model: &fakeModel{turns: []turn{tc.says}}, Name: "other"}
 			s.run(t)
 			for rec := range s.journal.Read() {
 				if rec.Hide == nil {

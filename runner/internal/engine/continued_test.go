@@ -62,7 +62,7 @@ func TestAnAnswerThatPausesIsHeldToTheLimitsBetweenItsRequests(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(nil)
+			s := newTestRun(nil)
 			p := &pauser{pauses: 5}
 			s.Actor.Model.Model = p
 			s.Task.Limits = tc.limits
@@ -87,7 +87,7 @@ func TestAnAnswerThatPausesIsHeldToTheLimitsBetweenItsRequests(t *testing.T) {
 // A stop and a pause of the Run are heard between the requests.
 func TestAnAnswerThatPausesIsStoppedBetweenItsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(nil)
+		s := newTestRun(nil)
 		s.Durable = true
 		p := &pauser{pauses: 5, during: func() { s.signals.pause(true) }}
 		s.Actor.Model.Model = p
@@ -97,7 +97,7 @@ func TestAnAnswerThatPausesIsStoppedBetweenItsRequests(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(nil)
+		s := newTestRun(nil)
 		p := &pauser{pauses: 5, during: s.signals.stop}
 		s.Actor.Model.Model = p
 		out := s.run(t)
@@ -109,7 +109,7 @@ func TestAnAnswerThatPausesIsStoppedBetweenItsRequests(t *testing.T) {
 
 // A runner that dies between the requests has charged those before.
 func TestWhatAPausedAnswerCostIsRecordedBeforeItGoesOn(t *testing.T) {
-	s := newStage(nil)
+	s := newTestRun(nil)
 	s.Actor.Model.Model = &pauser{pauses: 3}
 	s.run(t)
 	var intents []int64

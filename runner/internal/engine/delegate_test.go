@@ -18,35 +18,35 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// delegating is a stage whose agent may call others, two deep.
-func delegating(c cast, turns ...turn) *stage {
-	s := newStage(box{agentTool(), echo("Read", tool.ReadOnly), echo("Bash", tool.Once)}, turns...)
+// delegating is a testRun whose agent may call others, two deep.
+func delegating(c fakeAgents, turns ...turn) *testRun {
+	s := newTestRun(fakeToolbox{agentTool(), echo("Read", tool.ReadOnly), echo("Bash", tool.Once)}, turns...)
 	s.Actors = c.actors
 	s.Task.Limits.Depth = 2
 	return s
 }
 
 func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
-	reads := box{echo("Read", tool.ReadOnly), ending("finish"), ending("reject")}
-	strict := plays("b", reads, calls(`finish {"ok":true}`))
+	reads := fakeToolbox{echo("Read", tool.ReadOnly), ending("finish"), ending("reject")}
+	strict := fakeAgent("b", reads, calls(`finish {"ok":true}`))
 	strict.Agent.OutputSchema = []byte(`{"type":"object"}`)
-	bounded := plays("b", reads, turn{text: "so far so good", calls: []model.Call{{Name: "Read", Args: "{}"}}, finish: step.FinishCalls}, calls("Read {}"))
+	bounded := fakeAgent("b", reads, turn{text: "so far so good", calls: []model.Call{{Name: "Read", Args: "{}"}}, finish: step.FinishCalls}, calls("Read {}"))
 	bounded.Agent.Limits.Steps = 1
 	cases := map[string]struct {
 		actor *Actor
 		want  string
 	}{
-		"its last text":     {plays("b", reads, calls("Read {}"), says("well read")), "well read"},
+		"its last text":     {fakeAgent("b", reads, calls("Read {}"), says("well read")), "well read"},
 		"its output":        {strict, `{"ok":true}`},
-		"why it rejects":    {plays("b", reads, calls("reject {}")), "Error: The agent b rejected the work: ended"},
+		"why it rejects":    {fakeAgent("b", reads, calls("reject {}")), "Error: The agent b rejected the work: ended"},
 		"its own limit":     {bounded, "Error: The agent b ended without a result (StepLimit). Used 1 of 1 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do\n- The last that it said: so far so good"},
-		"its model's fault": {plays("b", reads, fails(&model.UnavailableError{Status: 503, Message: "busy"})), "Error: The agent b ended without a result (ModelUnavailable). Model m-b: the model endpoint is unavailable (HTTP 503): busy; if this does not pass, check the Model's endpoint"},
-		"its long window":   {plays("b", reads, fails(&model.ContextTooLongError{Message: "too long"})), "Error: The agent b ended without a result (ContextTooLong). " + fmt.Sprintf(endOverflow, &model.ContextTooLongError{Message: "too long"})},
+		"its model's fault": {fakeAgent("b", reads, fails(&model.UnavailableError{Status: 503, Message: "busy"})), "Error: The agent b ended without a result (ModelUnavailable). Model m-b: the model endpoint is unavailable (HTTP 503): busy; if this does not pass, check the Model's endpoint"},
+		"its long window":   {fakeAgent("b", reads, fails(&model.ContextTooLongError{Message: "too long"})), "Error: The agent b ended without a result (ContextTooLong). " + fmt.Sprintf(endOverflow, &model.ContextTooLongError{Message: "too long"})},
 		"nobody":            {nil, `Error: there is no agent "b"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := cast{}
+			c := fakeAgents{}
 			if tc.actor != nil {
 				c["b"] = tc.actor
 			}
@@ -64,7 +64,7 @@ func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
 
 // wholeTree asserts of every session in the journal that each of its calls has
 // exactly one result.
-func wholeTree(t *testing.T, s *stage) {
+func wholeTree(t *testing.T, s *testRun) {
 	t.Helper()
 	due, results := map[string]bool{}, map[string]int{}
 	for r := range s.journal.Read() {
@@ -86,8 +86,8 @@ func wholeTree(t *testing.T, s *stage) {
 }
 
 func TestASessionBelowIsToldApart(t *testing.T) {
-	b := plays("reviewer", box{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("fine"))
-	s := delegating(cast{"reviewer": b}, calls(`agent {"agent":"reviewer","prompt":"look"}`), says("ok"))
+	b := fakeAgent("reviewer", fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("fine"))
+	s := delegating(fakeAgents{"reviewer": b}, calls(`agent {"agent":"reviewer","prompt":"look"}`), says("ok"))
 	out := s.run(t)
 	var sessions, names []string
 	for r := range s.journal.Read() {
@@ -110,11 +110,11 @@ func TestASessionBelowIsToldApart(t *testing.T) {
 	}
 	scope := step.Scope{Depth: 1, Parent: "s2c1", Agent: "reviewer"}
 	begun := 0
-	for i, e := range s.tape.types {
+	for i, e := range s.sink.types {
 		if e == step.EventChildStarted || e == step.EventChildFinished {
 			begun++
-			if s.tape.scopes[i] != scope {
-				t.Errorf("%s is told of %+v", e, s.tape.scopes[i])
+			if s.sink.scopes[i] != scope {
+				t.Errorf("%s is told of %+v", e, s.sink.scopes[i])
 			}
 		}
 	}
@@ -128,8 +128,8 @@ func TestASessionBelowIsToldApart(t *testing.T) {
 
 func TestAgentsCallOnlySoDeep(t *testing.T) {
 	again := `agent {"agent":"b","prompt":"deeper"}`
-	b := plays("b", box{agentTool()}, calls(again), calls(again), says("too deep"), says("second"))
-	s := delegating(cast{"b": b}, calls(again), says("ok"))
+	b := fakeAgent("b", fakeToolbox{agentTool()}, calls(again), calls(again), says("too deep"), says("second"))
+	s := delegating(fakeAgents{"b": b}, calls(again), says("ok"))
 	s.run(t)
 	if got := scriptOf(b).asked[2].Steps[2].Text(); got != "Error: "+fmt.Sprintf(resultDeep, 2) {
 		t.Errorf("the third is told %q", got)
@@ -139,9 +139,9 @@ func TestAgentsCallOnlySoDeep(t *testing.T) {
 
 func TestAnAgentMayLowerTheDepthBelowIt(t *testing.T) {
 	again := `agent {"agent":"b","prompt":"deeper"}`
-	b := plays("b", box{agentTool()}, calls(again), says("alone then"))
+	b := fakeAgent("b", fakeToolbox{agentTool()}, calls(again), says("alone then"))
 	b.Agent.Limits = task.Limits{Steps: 5}
-	s := delegating(cast{"b": b}, calls(again), says("ok"))
+	s := delegating(fakeAgents{"b": b}, calls(again), says("ok"))
 	s.run(t)
 	if got := scriptOf(b).asked[1].Steps[2].Text(); got != "Error: "+fmt.Sprintf(resultDeep, 1) {
 		t.Errorf("it is told %q", got)
@@ -157,7 +157,7 @@ func TestTheSameAgentWithAFreshSession(t *testing.T) {
 		return &s.Actor, nil
 	}
 	s.run(t)
-	if got := s.script.asked[1]; len(got.Steps) != 1 || got.Steps[0].Text() != "alone" {
+	if got := s.model.asked[1]; len(got.Steps) != 1 || got.Steps[0].Text() != "alone" {
 		t.Errorf("it begins with %v", got.Steps)
 	}
 }
@@ -167,9 +167,9 @@ func TestAgentsWorkSideBySide(t *testing.T) {
 		slow := func(name string) *Actor {
 			answer := says(name)
 			answer.during = func(context.Context) error { time.Sleep(time.Second); return nil }
-			return plays(name, nil, answer)
+			return fakeAgent(name, nil, answer)
 		}
-		s := delegating(cast{"b": slow("b"), "c": slow("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
+		s := delegating(fakeAgents{"b": slow("b"), "c": slow("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
 		began := time.Now()
 		s.run(t)
 		if took := time.Since(began); took != time.Second {
@@ -187,9 +187,9 @@ func TestALimitOfTheRunEndsEveryBranch(t *testing.T) {
 		for i := range 20 {
 			turns = append(turns, calls(fmt.Sprintf(`Read {"n":%d}`, i)))
 		}
-		return plays(name, box{echo("Read", tool.ReadOnly)}, turns...)
+		return fakeAgent(name, fakeToolbox{echo("Read", tool.ReadOnly)}, turns...)
 	}
-	s := delegating(cast{"b": endless("b"), "c": endless("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
+	s := delegating(fakeAgents{"b": endless("b"), "c": endless("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
 	s.Task.Limits.Steps = 9
 	out := s.run(t)
 	if out.Reason != task.ReasonStepLimit || out.Progress.Counts.Steps > 10 {
@@ -200,11 +200,11 @@ func TestALimitOfTheRunEndsEveryBranch(t *testing.T) {
 
 func TestTheDurationEndsASessionBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		deaf := newToy("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		deaf := newTool("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 			time.Sleep(time.Hour)
 			return tool.Result{}, nil
 		})
@@ -219,9 +219,9 @@ func TestTheDurationEndsASessionBelow(t *testing.T) {
 			"the Run's, and a call is deaf":   {"Deaf {}", 0, 10, task.ReasonDurationLimit},
 			"its own, while its call is deaf": {"Deaf {}", 10, 60, task.ReasonFinished},
 		} {
-			b := plays("b", box{hang, deaf}, calls(tc.call), says("never"))
+			b := fakeAgent("b", fakeToolbox{hang, deaf}, calls(tc.call), says("never"))
 			b.Agent.Limits.DurationSeconds = tc.own
-			s := delegating(cast{"b": b}, calls(`agent {"agent":"b"}`), says("ok"))
+			s := delegating(fakeAgents{"b": b}, calls(`agent {"agent":"b"}`), says("ok"))
 			s.Task.Limits.DurationSeconds = tc.limit
 			if out := s.run(t); out.Reason != tc.want {
 				t.Errorf("%s: ended %s: %s", name, out.Reason, out.Message)
@@ -234,14 +234,14 @@ func TestTheDurationEndsASessionBelow(t *testing.T) {
 
 func TestACallOfAnAgentMayHaveATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s := delegating(cast{"b": plays("b", box{hang}, calls("Hang {}"), says("never"))}, calls(`agent {"agent":"b"}`), says("ok"))
+		s := delegating(fakeAgents{"b": fakeAgent("b", fakeToolbox{hang}, calls("Hang {}"), says("never"))}, calls(`agent {"agent":"b"}`), says("ok"))
 		short := agentTool()
 		short.spec.Timeout = time.Minute
-		s.Actor.Tools = box{short}
+		s.Actor.Tools = fakeToolbox{short}
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -256,17 +256,17 @@ func TestACallOfAnAgentMayHaveATimeout(t *testing.T) {
 // up by the next attempt.
 func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 	did := effects{}
-	build := func() *stage {
-		bash := newToy("Bash", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+	build := func() *testRun {
+		bash := newTool("Bash", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
 			did[c.ID]++
 			return tool.Result{Text: "did"}, nil
 		})
 		bash.spec.Concurrency = tool.Sequential
-		worker := &Actor{Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{3, `Bash {"n":1}`}, Name: "m"}, Tools: box{bash}}
-		lead := &Actor{Agent: task.Agent{Name: "l", ParallelTools: 1}, Model: Model{Model: bySession{1, `agent {"agent":"w"}`}, Name: "m"}, Tools: box{agentTool(), bash}}
-		s := delegating(cast{"w": worker, "l": lead})
+		worker := &Actor{Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{3, `Bash {"n":1}`}, Name: "m"}, Tools: fakeToolbox{bash}}
+		lead := &Actor{Agent: task.Agent{Name: "l", ParallelTools: 1}, Model: Model{Model: bySession{1, `agent {"agent":"w"}`}, Name: "m"}, Tools: fakeToolbox{agentTool(), bash}}
+		s := delegating(fakeAgents{"w": worker, "l": lead})
 		s.Actor.Model.Model = bySession{2, `agent {"agent":"l"}`, `Bash {"n":2}`}
-		s.Actor.Tools = box{agentTool(), bash}
+		s.Actor.Tools = fakeToolbox{agentTool(), bash}
 		return s
 	}
 	whole := build()

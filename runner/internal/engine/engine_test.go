@@ -25,9 +25,9 @@ import (
 // Each case is a conversation: what the model says, and the session that comes
 // of it.
 func TestConversations(t *testing.T) {
-	crash := newToy("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom") })
-	silent := newToy("Silent", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil })
-	tools := box{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("finish"), ending("reject")}
+	crash := newTool("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom") })
+	silent := newTool("Silent", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil })
+	tools := fakeToolbox{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("finish"), ending("reject")}
 	cases := map[string]struct {
 		turns  []turn
 		schema string
@@ -140,7 +140,7 @@ assistant: ok`,
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(tools, tc.turns...)
+			s := newTestRun(tools, tc.turns...)
 			s.Actor.Agent.OutputSchema = []byte(tc.schema)
 			s.Task.Limits.Steps = 3
 			out := s.run(t)
@@ -158,7 +158,7 @@ assistant: ok`,
 // sound asserts what holds of every session that was not interrupted: steps
 // are contiguous, and each call has exactly one result, in order, before the
 // model is asked again.
-func sound(t *testing.T, s *stage) {
+func sound(t *testing.T, s *testRun) {
 	t.Helper()
 	steps := s.steps(t)
 	var due []string
@@ -188,13 +188,13 @@ func sound(t *testing.T, s *stage) {
 }
 
 func TestParallelCallsRecordTheSameAsSerialOnes(t *testing.T) {
-	tools := box{echo("Read", tool.ReadOnly), newToy("Slow", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+	tools := fakeToolbox{echo("Read", tool.ReadOnly), newTool("Slow", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		time.Sleep(time.Duration(len(c.Args)) * time.Millisecond)
 		return tool.Result{Text: string(c.Args)}, nil
 	})}
 	tell := func(parallel int) (told string) {
 		synctest.Test(t, func(t *testing.T) {
-			s := newStage(tools, calls(`Slow {"a":"xxxx"}`, `Read {}`, `Slow {}`, `Nope {}`, `Read {"b":1}`), says("ok"))
+			s := newTestRun(tools, calls(`Slow {"a":"xxxx"}`, `Read {}`, `Slow {}`, `Nope {}`, `Read {"b":1}`), says("ok"))
 			s.Actor.Agent.ParallelTools = parallel
 			s.run(t)
 			sound(t, s)
@@ -223,12 +223,12 @@ func TestConcurrencyClasses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slow := newToy("T", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+				slow := newTool("T", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 					time.Sleep(time.Second)
 					return tool.Result{}, nil
 				})
 				slow.spec.Concurrency = tc.class
-				s := newStage(box{slow}, calls(tc.calls...), says("ok"))
+				s := newTestRun(fakeToolbox{slow}, calls(tc.calls...), says("ok"))
 				began := time.Now()
 				s.run(t)
 				if took := time.Since(began); took != tc.want {
@@ -253,7 +253,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	for name, call := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(box{newToy("Slow", tool.Once, call)}, calls("Slow {}"), says("ok"))
+				s := newTestRun(fakeToolbox{newTool("Slow", tool.Once, call)}, calls("Slow {}"), says("ok"))
 				if out := s.run(t); out.Reason != task.ReasonFinished {
 					t.Errorf("ended %s: %s", out.Reason, out.Message)
 				}
@@ -279,7 +279,7 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(box{newToy("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				s := newTestRun(fakeToolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 					return tool.Result{}, wait(ctx)
 				})}, tc.turns...)
 				s.Task.Limits.DurationSeconds = 60
@@ -302,33 +302,33 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 }
 
 func TestEffectsAreToldBeforeTheyBegin(t *testing.T) {
-	var s *stage
+	var s *testRun
 	seen := ""
-	bash := newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
-		seen = s.desk.committed[len(s.desk.committed)-1].Effects
+	bash := newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		seen = s.reporter.committed[len(s.reporter.committed)-1].Effects
 		return tool.Result{}, nil
 	})
 	bash.spec.Concurrency = tool.Sequential
-	s = newStage(box{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
+	s = newTestRun(fakeToolbox{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
 	out := s.run(t)
 	if seen != task.EffectsBegun {
 		t.Errorf("Bash ran while effects were %q", seen)
 	}
-	if got := len(s.desk.committed); got != 2 {
+	if got := len(s.reporter.committed); got != 2 {
 		t.Errorf("%d blocking reports, want 2: the first, and the one of effects", got)
 	}
-	if out.Progress.Effects != task.EffectsBegun || s.desk.committed[0].Effects != "" {
-		t.Errorf("effects at the start %q, at the end %q", s.desk.committed[0].Effects, out.Progress.Effects)
+	if out.Progress.Effects != task.EffectsBegun || s.reporter.committed[0].Effects != "" {
+		t.Errorf("effects at the start %q, at the end %q", s.reporter.committed[0].Effects, out.Progress.Effects)
 	}
 }
 
 func TestNothingHappensBeforeTheFirstReportIsAccepted(t *testing.T) {
-	s := newStage(nil, says("hello"))
-	s.desk.refuse = task.End(task.ReasonFenced, "Another attempt has taken over")
+	s := newTestRun(nil, says("hello"))
+	s.reporter.refuse = task.End(task.ReasonFenced, "Another attempt has taken over")
 	if out := s.run(t); out.Reason != task.ReasonFenced {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	if len(s.script.asked) != 0 {
+	if len(s.model.asked) != 0 {
 		t.Error("the model was asked")
 	}
 }
@@ -336,7 +336,7 @@ func TestNothingHappensBeforeTheFirstReportIsAccepted(t *testing.T) {
 func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	fence := task.End(task.ReasonFenced, "Another attempt has taken over")
-	s := newStage(box{newToy("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	s := newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		cancel(fence)
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
@@ -354,8 +354,8 @@ func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
 }
 
 func TestSigtermLetsRunningCallsEnd(t *testing.T) {
-	var s *stage
-	s = newStage(box{newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	var s *testRun
+	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))
@@ -375,8 +375,8 @@ func TestSigtermLetsRunningCallsEnd(t *testing.T) {
 
 func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	var s *stage
-	s = newStage(box{newToy("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	var s *testRun
+	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		s.sigterm()
 		cancel(signals.ErrInterrupted)
 		<-ctx.Done()
@@ -392,14 +392,14 @@ func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 
 // An answer that nobody will use is not waited for.
 func TestStopCutsAModelCall(t *testing.T) {
-	s := newStage(nil)
+	s := newTestRun(nil)
 	endless := says("never")
 	endless.during = func(ctx context.Context) error {
 		s.signals.stop()
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	s.script.turns = []turn{endless}
+	s.model.turns = []turn{endless}
 	out := s.run(t)
 	if out.Reason != task.ReasonStopped {
 		t.Errorf("it ended %s: %s", out.Reason, out.Message)
@@ -410,8 +410,8 @@ func TestStopCutsAModelCall(t *testing.T) {
 }
 
 func TestStopIsASafePoint(t *testing.T) {
-	var s *stage
-	s = newStage(box{newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	var s *testRun
+	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		s.signals.stop()
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))
@@ -425,7 +425,7 @@ func TestStopIsASafePoint(t *testing.T) {
 }
 
 func TestTheMeterGoesOnFromEarlierAttempts(t *testing.T) {
-	s := newStage(nil, turn{text: "hi", finish: step.FinishStop, usage: step.Usage{InputTokens: 100, CacheReadTokens: 40, OutputTokens: 7, CostMicroUSD: 5, Priced: true}})
+	s := newTestRun(nil, turn{text: "hi", finish: step.FinishStop, usage: step.Usage{InputTokens: 100, CacheReadTokens: 40, OutputTokens: 7, CostMicroUSD: 5, Priced: true}})
 	s.Task.Meter = step.Meter{Steps: 2, ModelCalls: 3, ToolCalls: 4, Errors: 1, Usage: step.Usage{InputTokens: 1000, OutputTokens: 10, CostMicroUSD: 95, Priced: true}}
 	p := s.run(t).Progress
 	if want := (task.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 4, Errors: 1}); p.Counts != want {
@@ -437,10 +437,10 @@ func TestTheMeterGoesOnFromEarlierAttempts(t *testing.T) {
 }
 
 func TestTheRequestOnlyGrowsAtItsEnd(t *testing.T) {
-	s := newStage(box{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}"), calls("Read {}"), calls(""), says("ok"))
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}"), calls("Read {}"), calls(""), says("ok"))
 	s.run(t)
-	for i, req := range s.script.asked[1:] {
-		before := s.script.asked[i]
+	for i, req := range s.model.asked[1:] {
+		before := s.model.asked[i]
 		if len(req.Steps) <= len(before.Steps) {
 			t.Fatalf("request %d has %d steps, the one before %d", i+1, len(req.Steps), len(before.Steps))
 		}
@@ -454,9 +454,9 @@ func TestTheRequestOnlyGrowsAtItsEnd(t *testing.T) {
 
 func TestSecretsAreNowhere(t *testing.T) {
 	const canary = "sk-canary-0123456789"
-	s := newStage(box{newToy("Leak", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	s := newTestRun(fakeToolbox{newTool("Leak", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "key=" + canary, Summary: canary}, nil
-	}), newToy("Fail", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	}), newTool("Fail", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, errors.New("no answer to ?key=" + canary)
 	}), ending("finish")}, calls(`Leak {"k":"`+canary+`"}`), calls("Fail {}"), calls(`finish {"k":"`+canary+`"}`))
 	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
@@ -469,7 +469,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 			t.Errorf("in the journal: %s", mustJSON(t, r))
 		}
 	}
-	for name, v := range map[string]any{"outcome": out, "reports": s.desk.reported, "requests": s.script.asked} {
+	for name, v := range map[string]any{"outcome": out, "reports": s.reporter.reported, "requests": s.model.asked} {
 		if text := mustJSON(t, v); strings.Contains(text, canary) {
 			t.Errorf("in the %s: %s", name, text)
 		}
@@ -500,7 +500,7 @@ func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, er
 }
 
 func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
-	s := newStage(nil)
+	s := newTestRun(nil)
 	s.Actor.Model.Model = stammer{}
 	out := s.run(t)
 	if out.Text != "I think." {
@@ -510,7 +510,7 @@ func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 		t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
 	}
 	var told []step.EventType
-	for _, e := range s.tape.types {
+	for _, e := range s.sink.types {
 		if e == step.EventReset || e == step.EventTextDelta {
 			told = append(told, e)
 		}
@@ -521,11 +521,11 @@ func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 }
 
 func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
-	s := newStage(box{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
 	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
 	s.run(t)
 	var told []events.Payload
-	for _, e := range s.tape.all {
+	for _, e := range s.sink.all {
 		if e.EventType() == step.EventLimitNear {
 			told = append(told, e)
 		}
@@ -536,7 +536,7 @@ func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
 }
 
 func TestAFullDisk(t *testing.T) {
-	s := newStage(nil, says("never"))
+	s := newTestRun(nil, says("never"))
 	s.Journal = fullAfter{Log: s.journal, n: new(int), max: 1}
 	out := s.run(t)
 	if out.Reason != task.ReasonStorageFull {

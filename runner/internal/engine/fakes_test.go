@@ -21,9 +21,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A script is a model that says what it is told to, turn by turn, and keeps
+// A fakeModel is a model that says what it is told to, turn by turn, and keeps
 // what it was asked. Past its end it fails.
-type script struct {
+type fakeModel struct {
 	mu    sync.Mutex
 	turns []turn
 	asked []*model.Request
@@ -54,7 +54,7 @@ func calls(written ...string) turn {
 
 func fails(err error) turn { return turn{err: err} }
 
-func (s *script) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+func (s *fakeModel) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		t := s.next(req)
 		if t.during != nil {
@@ -73,7 +73,7 @@ func (s *script) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 }
 
 // next is the turn that answers a request.
-func (s *script) next(req *model.Request) turn {
+func (s *fakeModel) next(req *model.Request) turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := *req
@@ -101,40 +101,40 @@ func (t turn) deltas() []model.Delta {
 	return append(all, model.Delta{Usage: &usage, Finish: t.finish})
 }
 
-// A toy is a tool that does what its function does.
-type toy struct {
+// A fakeTool is a tool that does what its function does.
+type fakeTool struct {
 	spec tool.Spec
 	call func(context.Context, tool.Call) (tool.Result, error)
 }
 
-func (t toy) Spec() tool.Spec { return t.spec }
+func (t fakeTool) Spec() tool.Spec { return t.spec }
 
-func (t toy) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return t.call(ctx, c) }
+func (t fakeTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return t.call(ctx, c) }
 
-func newToy(name string, effect tool.Effect, call func(context.Context, tool.Call) (tool.Result, error)) toy {
-	return toy{spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel}, call: call}
+func newTool(name string, effect tool.Effect, call func(context.Context, tool.Call) (tool.Result, error)) fakeTool {
+	return fakeTool{spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel}, call: call}
 }
 
 // echo answers with its arguments.
-func echo(name string, effect tool.Effect) toy {
-	return newToy(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
+func echo(name string, effect tool.Effect) fakeTool {
+	return newTool(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: name + string(c.Args)}, nil
 	})
 }
 
-func ending(name string) toy {
-	t := newToy(name, tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
+func ending(name string) fakeTool {
+	t := newTool(name, tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ended", Output: c.Args}, nil
 	})
 	t.spec.Ends = true
 	return t
 }
 
-// A box of toys. Arguments that are no JSON object are kept as a string and
+// A fakeToolbox of fakeTools. Arguments that are no JSON object are kept as a string and
 // fit no schema.
-type box []toy
+type fakeToolbox []fakeTool
 
-func (b box) Specs() []step.Tool {
+func (b fakeToolbox) Specs() []step.Tool {
 	specs := make([]step.Tool, len(b))
 	for i, t := range b {
 		specs[i] = step.Tool{Name: t.spec.Name, Description: t.spec.Description, Input: t.spec.Input}
@@ -142,7 +142,7 @@ func (b box) Specs() []step.Tool {
 	return specs
 }
 
-func (b box) Find(name string) (tool.Tool, bool) {
+func (b fakeToolbox) Find(name string) (tool.Tool, bool) {
 	for _, t := range b {
 		if t.spec.Name == name {
 			return t, true
@@ -151,7 +151,7 @@ func (b box) Find(name string) (tool.Tool, bool) {
 	return nil, false
 }
 
-func (box) Read(_, raw string) json.RawMessage {
+func (fakeToolbox) Read(_, raw string) json.RawMessage {
 	if raw == "" {
 		return json.RawMessage("{}")
 	}
@@ -162,15 +162,15 @@ func (box) Read(_, raw string) json.RawMessage {
 	return quoted
 }
 
-func (box) Check(_ string, args json.RawMessage) *tool.Error {
+func (fakeToolbox) Check(_ string, args json.RawMessage) *tool.Error {
 	if args[0] != '{' {
 		return &tool.Error{Message: "the arguments are not valid JSON"}
 	}
 	return nil
 }
 
-// A desk is a Reporter that keeps what it is told.
-type desk struct {
+// A fakeReporter is a Reporter that keeps what it is told.
+type fakeReporter struct {
 	mu        sync.Mutex
 	committed []task.Progress
 	reported  []task.Progress
@@ -178,14 +178,14 @@ type desk struct {
 	refuse    error
 }
 
-func (d *desk) Report(now func() task.Progress) {
+func (d *fakeReporter) Report(now func() task.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.latest = now()
 	d.reported = append(d.reported, d.latest)
 }
 
-func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
+func (d *fakeReporter) Commit(_ context.Context, now func() task.Progress) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.latest = now()
@@ -193,8 +193,8 @@ func (d *desk) Commit(_ context.Context, now func() task.Progress) error {
 	return d.refuse
 }
 
-// A tape is a Sink that keeps what it hears, as types.
-type tape struct {
+// A fakeSink is a Sink that keeps what it hears, as types.
+type fakeSink struct {
 	mu       sync.Mutex
 	types    []step.EventType
 	all      []events.Payload
@@ -202,7 +202,7 @@ type tape struct {
 	scopes   []step.Scope
 }
 
-func (t *tape) Emit(scope step.Scope, message string, p events.Payload) {
+func (t *fakeSink) Emit(scope step.Scope, message string, p events.Payload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.messages, t.scopes = append(t.messages, message), append(t.scopes, scope)
@@ -210,46 +210,46 @@ func (t *tape) Emit(scope step.Scope, message string, p events.Payload) {
 	t.all = append(t.all, p)
 }
 
-// A stage is everything around a session under test.
-type stage struct {
+// A testRun is everything around a session under test.
+type testRun struct {
 	Config
-	script  *script
-	desk    *desk
-	tape    *tape
-	journal *journal.Memory
-	signals *fakeSignals
+	model    *fakeModel
+	reporter *fakeReporter
+	sink     *fakeSink
+	journal  *journal.Memory
+	signals  *fakeSignals
 }
 
-func newStage(tools box, turns ...turn) *stage {
-	s := &stage{script: &script{turns: turns}, desk: &desk{}, tape: &tape{}, journal: &journal.Memory{}, signals: newSignals()}
+func newTestRun(tools fakeToolbox, turns ...turn) *testRun {
+	s := &testRun{model: &fakeModel{turns: turns}, reporter: &fakeReporter{}, sink: &fakeSink{}, journal: &journal.Memory{}, signals: newSignals()}
 	s.Config = Config{
 		Task: task.Task{Version: 1, Attempt: 1, Prompt: "go", Run: task.Run{UID: "uid"}, Limits: task.Limits{Steps: 30}},
 		Actor: Actor{
 			Agent: task.Agent{Name: "a", Instructions: "be brief", ParallelTools: 4},
-			Model: Model{Model: s.script, Name: "m"},
+			Model: Model{Model: s.model, Name: "m"},
 			Tools: tools,
 		},
-		Journal: s.journal, Events: s.tape, Report: s.desk,
+		Journal: s.journal, Events: s.sink, Report: s.reporter,
 		Signals: s.signals, Now: time.Now,
 	}
 	return s
 }
 
-func (s *stage) run(t *testing.T) Outcome {
+func (s *testRun) run(t *testing.T) Outcome {
 	t.Helper()
 	return Run(t.Context(), s.Config)
 }
 
-// again is a stage on which the next attempt takes up the session.
-func (s *stage) again(tools box, turns ...turn) *stage {
-	next := newStage(tools, turns...)
+// again is a testRun on which the next attempt takes up the session.
+func (s *testRun) again(tools fakeToolbox, turns ...turn) *testRun {
+	next := newTestRun(tools, turns...)
 	next.journal, next.Journal = s.journal, s.journal
 	next.Task, next.Actor.Agent = s.Task, s.Actor.Agent
 	return next
 }
 
 // state is the Run's own session as it was recorded.
-func (s *stage) state(t *testing.T) *state.Session {
+func (s *testRun) state(t *testing.T) *state.Session {
 	t.Helper()
 	b, err := state.Replay(s.journal.Read())
 	if err != nil {
@@ -259,13 +259,13 @@ func (s *stage) state(t *testing.T) *state.Session {
 }
 
 // steps is the session as it was recorded.
-func (s *stage) steps(t *testing.T) []step.Step {
+func (s *testRun) steps(t *testing.T) []step.Step {
 	t.Helper()
 	return s.state(t).Steps
 }
 
 // told is the session in words: who said what.
-func (s *stage) told(t *testing.T) string {
+func (s *testRun) told(t *testing.T) string {
 	t.Helper()
 	return inWords(s.steps(t))
 }
@@ -303,7 +303,7 @@ func (byLength) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.
 			said++
 		}
 	}
-	return (&script{turns: []turn{conversation(said)}}).Stream(ctx, req)
+	return (&fakeModel{turns: []turn{conversation(said)}}).Stream(ctx, req)
 }
 
 // bySession is a model that calls the same so many times, then is done. It goes
@@ -325,7 +325,7 @@ func (m bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 		}
 		t = calls(written...)
 	}
-	return (&script{turns: []turn{t}}).Stream(ctx, req)
+	return (&fakeModel{turns: []turn{t}}).Stream(ctx, req)
 }
 
 func sorted(all []string) []string {

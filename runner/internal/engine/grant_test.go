@@ -23,7 +23,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
 		end := s.running(t.Context())
 		synctest.Wait()
-		p := s.desk.last()
+		p := s.reporter.last()
 		if p.State != "AwaitingAnswer" || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
 			t.Fatalf("told %+v", p)
 		}
@@ -45,7 +45,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 			t.Errorf("decided -want +got:\n%s", diff)
 		}
 		// The next attempt knows what was granted.
-		r := newRun(s.again(box{askTool()}).Config)
+		r := newRun(s.again(fakeToolbox{askTool()}).Config)
 		defer r.die()
 		if err := r.load(); err != nil || r.meter.Limits().Steps != 4 {
 			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.Limits().Steps, err)
@@ -57,12 +57,12 @@ func TestALimitIsRaisedForWhicheverBranchReachedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
 		s := asking(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
-		s.Actor.Tools = box{agentTool()}
-		s.Actors = cast{"b": plays("b", nil, says("b")), "c": plays("c", nil, says("c"))}.actors
+		s.Actor.Tools = fakeToolbox{agentTool()}
+		s.Actors = fakeAgents{"b": fakeAgent("b", nil, says("b")), "c": fakeAgent("c", nil, says("c"))}.actors
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
 		end := s.running(t.Context())
 		synctest.Wait()
-		if p := s.desk.last(); len(p.Pending) != 1 {
+		if p := s.reporter.last(); len(p.Pending) != 1 {
 			t.Fatalf("two branches ask %+v", p.Pending)
 		}
 		c.say(grant("limit-steps-1", 9))

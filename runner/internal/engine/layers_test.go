@@ -20,8 +20,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// layered puts one layer around a stage.
-func layered(t *testing.T, s *stage, l middleware.Layer) *stage {
+// layered puts one layer around a testRun.
+func layered(t *testing.T, s *testRun, l middleware.Layer) *testRun {
 	t.Helper()
 	l.Name = "layer"
 	stack, err := middleware.Build(l)
@@ -65,7 +65,7 @@ func TestAVeto(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok")), tc.layer)
+			s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok")), tc.layer)
 			out := s.run(t)
 			if out.Reason != tc.want || tc.want == task.ReasonDenied && out.Message != veto.Error() {
 				t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -84,7 +84,7 @@ func TestAVeto(t *testing.T) {
 
 func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 	hooks := []step.Hook{{Name: "h", Did: step.HookChanged}}
-	s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
+	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
 		Start: func(_ context.Context, o *middleware.SessionStart) error {
 			o.Prompt, o.Hooks = o.Prompt+"!", hooks
 			return nil
@@ -116,7 +116,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 	if got := s.told(t); got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
-	if got := s.script.asked[0].Steps; len(got) != 2 || got[1].Text() != "mind the gap" {
+	if got := s.model.asked[0].Steps; len(got) != 2 || got[1].Text() != "mind the gap" {
 		t.Errorf("the model was asked %v", got)
 	}
 	for i, st := range s.steps(t) {
@@ -132,7 +132,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 }
 
 func TestChangedArgumentsMustFitTheTool(t *testing.T) {
-	s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls(`Bash {}`), says("ok")), middleware.Layer{
+	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {}`), says("ok")), middleware.Layer{
 		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				c.Args = json.RawMessage(`"rm"`)
@@ -148,7 +148,7 @@ func TestChangedArgumentsMustFitTheTool(t *testing.T) {
 
 // A layer that asks again pays again.
 func TestEveryCallThatALayerMakesCounts(t *testing.T) {
-	s := layered(t, newStage(box{echo("Bash", tool.Once)}, says("one"), says("two")), middleware.Layer{
+	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, says("one"), says("two")), middleware.Layer{
 		Model: func(next middleware.ModelFunc) middleware.ModelFunc {
 			return func(ctx context.Context, turn *middleware.Turn) (model.Response, error) {
 				if _, err := next(ctx, turn); err != nil {
@@ -162,7 +162,7 @@ func TestEveryCallThatALayerMakesCounts(t *testing.T) {
 	if p := out.Progress; out.Text != "two" || p.Counts.ModelCalls != 2 || p.Counts.Steps != 1 || p.Usage.TotalTokens != 30 {
 		t.Errorf("said %q: %+v %+v", out.Text, p.Counts, p.Usage)
 	}
-	if len(s.tape.of(step.EventReset)) != 1 {
+	if len(s.sink.of(step.EventReset)) != 1 {
 		t.Error("nobody was told that the first answer is void")
 	}
 }
@@ -186,7 +186,7 @@ func TestALayerCannotSwallowAFailureOfTheJournal(t *testing.T) {
 		},
 	}
 	for at := 1; at < 5; at++ {
-		s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls("Bash {}"), says("ok")), swallow)
+		s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("ok")), swallow)
 		left := at
 		s.Journal = mortal{Memory: s.journal, left: &left}
 		if out := s.run(t); out.Reason != task.ReasonRunnerFailed || !strings.Contains(out.Message, errKilled.Error()) {
@@ -197,7 +197,7 @@ func TestALayerCannotSwallowAFailureOfTheJournal(t *testing.T) {
 
 func TestLayersStartOnceAndStopAtEachEnd(t *testing.T) {
 	started, stopped := 0, []string{}
-	around := func(s *stage) *stage {
+	around := func(s *testRun) *testRun {
 		return layered(t, s, middleware.Layer{
 			Start: func(context.Context, *middleware.SessionStart) error { started++; return nil },
 			Stop: func(_ context.Context, c middleware.SessionEnd) error {
@@ -206,7 +206,7 @@ func TestLayersStartOnceAndStopAtEachEnd(t *testing.T) {
 			},
 		})
 	}
-	first := around(newStage(nil, turn{text: "so far", finish: step.FinishLength}))
+	first := around(newTestRun(nil, turn{text: "so far", finish: step.FinishLength}))
 	first.sigterm()
 	first.run(t)
 	if started != 1 || len(stopped) != 0 {
@@ -217,14 +217,14 @@ func TestLayersStartOnceAndStopAtEachEnd(t *testing.T) {
 	if diff := cmp.Diff([]string{"Finished well"}, stopped); diff != "" || started != 1 {
 		t.Errorf("started %d times, stopped -want +got:\n%s", started, diff)
 	}
-	if got := second.tape.of(step.EventStateChanged); len(got) != 1 || !strings.Contains(got[0], "nobody is there") {
+	if got := second.sink.of(step.EventStateChanged); len(got) != 1 || !strings.Contains(got[0], "nobody is there") {
 		t.Errorf("told %v", got)
 	}
 }
 
 func TestALayerThatDoesNotStopIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := layered(t, newStage(nil, says("done")), middleware.Layer{
+		s := layered(t, newTestRun(nil, says("done")), middleware.Layer{
 			Stop: func(context.Context, middleware.SessionEnd) error { time.Sleep(time.Hour); return nil },
 		})
 		began := time.Now()
@@ -237,7 +237,7 @@ func TestALayerThatDoesNotStopIsLeftBehind(t *testing.T) {
 
 func TestLargeResultsArePutAsideOnce(t *testing.T) {
 	var evicted []string
-	s := newStage(box{echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`), calls(`Read {"n":2}`), says("ok"))
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`), calls(`Read {"n":2}`), says("ok"))
 	s.Offload = func(_ context.Context, c step.Call, text string) string {
 		evicted = append(evicted, c.ID+" "+text)
 		return "elsewhere " + c.ID
@@ -246,14 +246,14 @@ func TestLargeResultsArePutAsideOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{`s2c1 Read{"n":1}`, `s4c1 Read{"n":2}`}, evicted); diff != "" {
 		t.Errorf("evicted -want +got:\n%s", diff)
 	}
-	if got := s.script.asked[2].Steps[2].Text(); got != "elsewhere s2c1" {
+	if got := s.model.asked[2].Steps[2].Text(); got != "elsewhere s2c1" {
 		t.Errorf("the model reads %q", got)
 	}
 }
 
 func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := newToy("Slow", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		slow := newTool("Slow", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			select {
 			case <-ctx.Done():
 				return tool.Result{}, ctx.Err()
@@ -262,7 +262,7 @@ func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 			}
 		})
 		slow.spec.Timeout = tool.Unbounded
-		s := newStage(box{slow}, calls("Slow {}"), says("ok"))
+		s := newTestRun(fakeToolbox{slow}, calls("Slow {}"), says("ok"))
 		s.run(t)
 		if got := s.steps(t)[2].Text(); got != "at last" {
 			t.Errorf("the result is %q", got)
@@ -271,7 +271,7 @@ func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 }
 
 // A verb is a tool that only reads unless its arguments say otherwise.
-type verb struct{ toy }
+type verb struct{ fakeTool }
 
 func (verb) EffectOf(args json.RawMessage) tool.Effect {
 	if strings.Contains(string(args), "POST") {
@@ -281,10 +281,10 @@ func (verb) EffectOf(args json.RawMessage) tool.Effect {
 }
 
 // A verbs is a toolbox with a verb in it.
-type verbs struct{ box }
+type verbs struct{ fakeToolbox }
 
 func (v verbs) Find(name string) (tool.Tool, bool) {
-	for _, t := range v.box {
+	for _, t := range v.fakeToolbox {
 		if t.spec.Name == name {
 			return verb{t}, true
 		}
@@ -306,8 +306,8 @@ func TestTheEffectOfACallIsThatOfItsFinalArguments(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tools := box{echo("Send", tool.Once)}
-			s := newStage(tools, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
+			tools := fakeToolbox{echo("Send", tool.Once)}
+			s := newTestRun(tools, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
 			s.Actor.Tools = verbs{tools}
 			stack, err := middleware.Build(change)
 			if err != nil {
@@ -328,7 +328,7 @@ func TestWhatAnAnswerUsedIsCountedOnceAlsoWhereALayerFailsBehindIt(t *testing.T)
 			return resp, errors.Join(err, errors.New("it broke"))
 		}
 	}}
-	s := newStage(nil, turn{text: "hello", finish: step.FinishStop, usage: step.Usage{InputTokens: 10, OutputTokens: 1}})
+	s := newTestRun(nil, turn{text: "hello", finish: step.FinishStop, usage: step.Usage{InputTokens: 10, OutputTokens: 1}})
 	stack, err := middleware.Build(broken)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestLimitsOfCalls(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(box{echo("Read", tool.ReadOnly)},
+			s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)},
 				calls(`Read {"n":1}`, `Read {"n":2}`), calls(`Read {"n":3}`, `Read {"n":4}`), says("never"))
 			s.Task.Limits = tc.limits
 			out := s.run(t)
@@ -49,7 +49,7 @@ func TestLimitsOfCalls(t *testing.T) {
 }
 
 func TestTheLastCallMayEndTheWork(t *testing.T) {
-	s := newStage(box{echo("Read", tool.ReadOnly), ending("finish")}, calls("Read {}", "finish {}"))
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly), ending("finish")}, calls("Read {}", "finish {}"))
 	s.Task.Limits.ToolCalls = 1
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -58,9 +58,9 @@ func TestTheLastCallMayEndTheWork(t *testing.T) {
 
 func TestALimitOfCallsIsOneForAllSessions(t *testing.T) {
 	many := func(name string) *Actor {
-		return plays(name, box{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}", "Read {}", "Read {}"), says(name))
+		return fakeAgent(name, fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}", "Read {}", "Read {}"), says(name))
 	}
-	s := delegating(cast{"b": many("b"), "c": many("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
+	s := delegating(fakeAgents{"b": many("b"), "c": many("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
 	s.Task.Limits.ToolCalls = 6
 	out := s.run(t)
 	if out.Reason != task.ReasonStepLimit || out.Progress.Counts.ToolCalls != 6 {
@@ -72,9 +72,9 @@ func TestALimitOfCallsIsOneForAllSessions(t *testing.T) {
 // What is counted into a session is counted into all above it, and comes back
 // from the journal for each.
 func TestTheMeterIsATree(t *testing.T) {
-	deepest := plays("c", nil, says("c"))
-	middle := plays("b", box{agentTool()}, calls(`agent {"agent":"c"}`), says("b"))
-	s := delegating(cast{"b": middle, "c": deepest}, calls(`agent {"agent":"b"}`), says("ok"))
+	deepest := fakeAgent("c", nil, says("c"))
+	middle := fakeAgent("b", fakeToolbox{agentTool()}, calls(`agent {"agent":"c"}`), says("b"))
+	s := delegating(fakeAgents{"b": middle, "c": deepest}, calls(`agent {"agent":"b"}`), says("ok"))
 	s.Task.Meter.Steps = 5
 	s.run(t)
 	want := map[string]int64{"s2c1": 3, "s2c1.s2c1": 1}
@@ -103,7 +103,7 @@ func same(n int) []turn {
 }
 
 func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
-	s := newStage(box{echo("Read", tool.ReadOnly)}, same(20)...)
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
 	out := s.run(t)
 	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(loopdetect.SameResult)) {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -114,27 +114,27 @@ func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
 			told = append(told, st.Text())
 		}
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], nudgeStuck[:20]) || !strings.Contains(told[0], "Read") || len(s.script.asked) != 8 {
-		t.Errorf("told %q, asked %d times", told, len(s.script.asked))
+	if len(told) != 1 || !strings.HasPrefix(told[0], nudgeStuck[:20]) || !strings.Contains(told[0], "Read") || len(s.model.asked) != 8 {
+		t.Errorf("told %q, asked %d times", told, len(s.model.asked))
 	}
 	sound(t, s)
 }
 
 func TestPollingABackgroundJobIsNoLoop(t *testing.T) {
-	job := newToy("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	job := newTool("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "(no new output)\nstill running", Pending: true}, nil
 	})
-	s := newStage(box{job}, append(slices.Repeat([]turn{calls("Output {}")}, 12), says("I wait no longer"))...)
-	if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 0 {
-		t.Errorf("ended %s after %d reminders: %s", out.Reason, len(s.tape.of(step.EventNudged)), out.Message)
+	s := newTestRun(fakeToolbox{job}, append(slices.Repeat([]turn{calls("Output {}")}, 12), says("I wait no longer"))...)
+	if out := s.run(t); out.Reason != task.ReasonFinished || len(s.sink.of(step.EventNudged)) != 0 {
+		t.Errorf("ended %s after %d reminders: %s", out.Reason, len(s.sink.of(step.EventNudged)), out.Message)
 	}
 }
 
 func TestPollingForEverEndsByALimit(t *testing.T) {
-	job := newToy("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	job := newTool("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "still running", Pending: true}, nil
 	})
-	s := newStage(box{job}, slices.Repeat([]turn{calls("Output {}")}, 40)...)
+	s := newTestRun(fakeToolbox{job}, slices.Repeat([]turn{calls("Output {}")}, 40)...)
 	s.Task.Limits.Steps = 30
 	if out := s.run(t); out.Reason != task.ReasonStepLimit {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -143,23 +143,23 @@ func TestPollingForEverEndsByALimit(t *testing.T) {
 
 func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
 	t.Run("may find its way", func(t *testing.T) {
-		s := newStage(box{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
-		if out := s.run(t); out.Reason != task.ReasonFinished || len(s.tape.of(step.EventNudged)) != 1 {
+		s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
+		if out := s.run(t); out.Reason != task.ReasonFinished || len(s.sink.of(step.EventNudged)) != 1 {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
 	})
 	t.Run("knows that it was told when it is resumed", func(t *testing.T) {
-		first := newStage(box{echo("Read", tool.ReadOnly)}, same(5)...)
+		first := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(5)...)
 		left := 4*4 + 5 // the nudge is recorded
 		first.Journal = mortal{Memory: first.journal, left: &left}
 		first.run(t)
-		second := first.again(box{echo("Read", tool.ReadOnly)}, same(20)...)
-		if out := second.run(t); out.Reason != task.ReasonStuck || len(second.script.asked) > 4 {
-			t.Errorf("ended %s after %d questions: %s", out.Reason, len(second.script.asked), out.Message)
+		second := first.again(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
+		if out := second.run(t); out.Reason != task.ReasonStuck || len(second.model.asked) > 4 {
+			t.Errorf("ended %s after %d questions: %s", out.Reason, len(second.model.asked), out.Message)
 		}
 	})
 	t.Run("below is told to its caller", func(t *testing.T) {
-		s := delegating(cast{"b": plays("b", box{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
+		s := delegating(fakeAgents{"b": fakeAgent("b", fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
 		if out := s.run(t); out.Reason != task.ReasonFinished || !strings.Contains(s.steps(t)[2].Text(), "Stuck") {
 			t.Errorf("ended %s: %s", out.Reason, s.told(t))
 		}

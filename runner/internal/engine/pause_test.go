@@ -18,10 +18,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// pausing is a stage that a test pauses, with tools that take ten seconds.
-func pausing(turns ...turn) (*stage, *fakeSignals) {
-	slow := func(name string) toy {
-		return newToy(name, tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+// pausing is a testRun that a test pauses, with tools that take ten seconds.
+func pausing(turns ...turn) (*testRun, *fakeSignals) {
+	slow := func(name string) fakeTool {
+		return newTool(name, tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			select {
 			case <-time.After(10 * time.Second):
 				return tool.Result{Text: "did " + name}, nil
@@ -30,7 +30,7 @@ func pausing(turns ...turn) (*stage, *fakeSignals) {
 			}
 		})
 	}
-	s := newStage(box{slow("Slow"), slow("Other"), slow("Bash"), askTool(), agentTool()}, turns...)
+	s := newTestRun(fakeToolbox{slow("Slow"), slow("Other"), slow("Bash"), askTool(), agentTool()}, turns...)
 	s.CanAsk, s.Actor.Policy = true, asksBefore
 	s.Actor.Agent.ParallelTools = 1
 	s.Task.Limits.Depth = 1
@@ -87,7 +87,7 @@ func pausedAt(t *testing.T, at time.Duration, turns ...turn) (out Outcome, took 
 	t.Helper()
 	s, l := pausing(turns...)
 	s.Durable = true
-	s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), calls("Bash {}", "Slow {}"))}.actors
+	s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Bash {}", "Slow {}"))}.actors
 	began := time.Now()
 	if at == 0 {
 		l.pause(true)
@@ -118,7 +118,7 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, l := pausing(tc.turns...)
-				s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), calls("Slow {}"), says("b"))}.actors
+				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Slow {}"), says("b"))}.actors
 				s.Task.Limits.DurationSeconds = 60
 				if name == "before it begins" {
 					l.pause(true)
@@ -127,8 +127,8 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 				time.Sleep(time.Second)
 				l.pause(true)
 				time.Sleep(24 * time.Hour)
-				if p := s.desk.last(); p.State != approval.StatePaused || len(s.script.asked) > 1 {
-					t.Errorf("the state is %q, the model was asked %d times", p.State, len(s.script.asked))
+				if p := s.reporter.last(); p.State != approval.StatePaused || len(s.model.asked) > 1 {
+					t.Errorf("the state is %q, the model was asked %d times", p.State, len(s.model.asked))
 				}
 				l.pause(false)
 				out := end()
@@ -151,14 +151,14 @@ func TestWhatIsApprovedWhileItIsPausedIsMadeAfterwards(t *testing.T) {
 		time.Sleep(time.Second)
 		l.pause(true)
 		time.Sleep(time.Second)
-		p := s.desk.last()
+		p := s.reporter.last()
 		if p.State != approval.StatePaused || len(p.Pending) != 1 {
 			t.Fatalf("state %q, pending %v", p.State, p.Pending)
 		}
 		l.say(approve("d", p.Pending[0].ID, ""))
 		time.Sleep(time.Hour)
-		if got := s.doneWith("Bash"); len(got) > 0 || s.desk.last().State != approval.StatePaused {
-			t.Errorf("made %v while paused; state %q", got, s.desk.last().State)
+		if got := s.doneWith("Bash"); len(got) > 0 || s.reporter.last().State != approval.StatePaused {
+			t.Errorf("made %v while paused; state %q", got, s.reporter.last().State)
 		}
 		l.pause(false)
 		end()
@@ -170,12 +170,12 @@ func TestWhatIsApprovedWhileItIsPausedIsMadeAfterwards(t *testing.T) {
 
 func TestAHeldRunEnds(t *testing.T) {
 	cases := map[string]struct {
-		act  func(s *stage, stop func())
+		act  func(s *testRun, stop func())
 		want task.Reason
 	}{
-		"when it is stopped":    {func(_ *stage, stop func()) { stop() }, task.ReasonStopped},
-		"when its pod goes":     {func(s *stage, _ func()) { s.sigterm() }, task.ReasonInterrupted},
-		"when its runner fails": {func(*stage, func()) {}, task.ReasonRunnerFailed},
+		"when it is stopped":    {func(_ *testRun, stop func()) { stop() }, task.ReasonStopped},
+		"when its pod goes":     {func(s *testRun, _ func()) { s.sigterm() }, task.ReasonInterrupted},
+		"when its runner fails": {func(*testRun, func()) {}, task.ReasonRunnerFailed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAPauseDoesNotHoldWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := pausing()
 		s.left(t, tool.ReadOnly)
-		s.Actors = cast{"child": plays("child", s.Actor.Tools.(box))}.actors
+		s.Actors = fakeAgents{"child": fakeAgent("child", s.Actor.Tools.(fakeToolbox))}.actors
 		s.Task.Meter.DurationSeconds, s.Task.Limits.DurationSeconds = 60, 60
 		l.pause(true)
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
@@ -223,15 +223,15 @@ func TestAPauseDoesNotHoldWhatIsOver(t *testing.T) {
 func TestADurationThatIsUsedUpWhileABranchIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := pausing(calls(`agent {"agent":"b"}`, "Hang {}"))
-		hang := newToy("Hang", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		hang := newTool("Hang", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s.Actor.Tools = append(s.Actor.Tools.(box), hang)
+		s.Actor.Tools = append(s.Actor.Tools.(fakeToolbox), hang)
 		s.Actor.Agent.ParallelTools, s.Task.Limits.DurationSeconds = 2, 60
 		slow := calls("Slow {}")
 		slow.during = func(context.Context) error { time.Sleep(5 * time.Second); return nil }
-		s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), slow)}.actors
+		s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), slow)}.actors
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		l.pause(true)
@@ -254,21 +254,21 @@ func TestADurationThatIsUsedUpWhileABranchIsHeld(t *testing.T) {
 // once, though attempts come and go before its model has a turn.
 func TestASessionIsToldWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tools := box{agentTool(), echo("Bash", tool.Once)}
-		b := plays("b", tools, calls("Bash {}"), says("b"))
+		tools := fakeToolbox{agentTool(), echo("Bash", tool.Once)}
+		b := fakeAgent("b", tools, calls("Bash {}"), says("b"))
 		c := newSignals()
-		begin := func(s *stage) *stage {
+		begin := func(s *testRun) *testRun {
 			s.withApprovers(c)
-			s.Actors, s.Actor.Policy = cast{"b": b}.actors, asksBefore
+			s.Actors, s.Actor.Policy = fakeAgents{"b": b}.actors, asksBefore
 			s.Durable, s.Task.Limits.Depth = true, 1
 			return s
 		}
-		s := begin(newStage(tools, calls(`agent {"agent":"b"}`), says("ok")))
+		s := begin(newTestRun(tools, calls(`agent {"agent":"b"}`), says("ok")))
 		s.Lost = []string{"of somebody else"} // nothing was taken up
 		if out := s.run(t); out.Reason != task.ReasonWaiting {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
 		}
-		script := s.script
+		script := s.model
 		for n := range 3 {
 			s = begin(s.again(tools))
 			s.Lost = []string{"background job job-1 (npm run dev)", "python session main\x1b[2J"}
@@ -294,11 +294,11 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls("Bash {}"))
+		s := governedRun(c, calls("Bash {}"))
 		s.Durable = true
 		s.run(t)
 		for n, retry := range []string{"ToolUnavailable", ""} {
-			s = s.again(s.Actor.Tools.(box), says("ok"))
+			s = s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 			s.withApprovers(c)
 			s.Actor.Policy, s.Durable = asksBefore, true
 			s.Task.Attempt, s.Task.Retry = n+2, retry
@@ -325,11 +325,11 @@ func TestACallThatWasCutIsToldWithItsOutput(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			first := newStage(box{echo("Bash", tool.Once)}, calls("Bash {}"))
+			first := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"))
 			left := 4 // the intent, not the result
 			first.Journal = mortal{Memory: first.journal, left: &left}
 			first.run(t)
-			next := first.again(box{echo("Bash", tool.Once)}, says("ok"))
+			next := first.again(fakeToolbox{echo("Bash", tool.Once)}, says("ok"))
 			next.Redact = redacting()
 			next.Captured = func(call string) string {
 				if call != "s2c1" {

@@ -20,10 +20,10 @@ func TestTheIDIsOfTheCompleteArguments(t *testing.T) {
 		long := strings.Repeat("x", 2*task.MaxArgs)
 		one, two := `{"a":"`+long+`1`+long+`"}`, `{"a":"`+long+`2`+long+`"}`
 		c := newSignals()
-		s := governedStage(c, calls("Bash "+one, "Bash "+two), says("ok"))
+		s := governedRun(c, calls("Bash "+one, "Bash "+two), says("ok"))
 		end := s.running(t.Context())
 		synctest.Wait()
-		p := s.desk.last().Pending
+		p := s.reporter.last().Pending
 		if len(p) != 2 || p[0].Args != p[1].Args || p[0].ID != requested("s2c1", "Bash", one) || p[1].ID != requested("s2c2", "Bash", two) {
 			t.Errorf("pending %+v", p)
 		}
@@ -41,15 +41,15 @@ func TestTheIDIsOfTheCompleteArguments(t *testing.T) {
 func TestTheIDIsOfWhatIsCalledWhereAModelWritesASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"key":"`+canary+`"}`), says("ok"))
+		s := governedRun(c, calls(`Bash {"key":"`+canary+`"}`), says("ok"))
 		s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(canary)})
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.reporter.last().Pending[0].ID, ""))
 		end()
 		made := s.doneWith("Bash")
-		if len(made) != 1 || s.desk.last().Decided[0].Digest != digest.Call("Bash", json.RawMessage(made[0])) {
-			t.Errorf("made %v for %+v", made, s.desk.last().Decided)
+		if len(made) != 1 || s.reporter.last().Decided[0].Digest != digest.Call("Bash", json.RawMessage(made[0])) {
+			t.Errorf("made %v for %+v", made, s.reporter.last().Decided)
 		}
 	})
 }
@@ -58,13 +58,13 @@ func TestTheIDIsOfWhatIsCalledWhereAModelWritesASecret(t *testing.T) {
 // their ids end in.
 func TestRequestsAreShownInTheOrderOfTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := governedStage(newSignals(), calls(`Bash {}`, `ask {"q":"a"}`, `Bash {"n":1}`, `ask {"q":"b"}`), says("ok"))
+		s := governedRun(newSignals(), calls(`Bash {}`, `ask {"q":"a"}`, `Bash {"n":1}`, `ask {"q":"b"}`), says("ok"))
 		s.Actor.Agent.ParallelTools = 4
-		s.Actor.Tools = box{echo("Bash", tool.ReadOnly), askTool()}
+		s.Actor.Tools = fakeToolbox{echo("Bash", tool.ReadOnly), askTool()}
 		end := s.running(t.Context())
 		synctest.Wait()
 		var got []string
-		for _, p := range s.desk.last().Pending {
+		for _, p := range s.reporter.last().Pending {
 			got = append(got, approval.CallOf(p.ID))
 		}
 		if !slices.Equal(got, []string{"s2c1", "s2c2", "s2c3", "s2c4"}) {

@@ -18,7 +18,7 @@ import (
 // none that is held while the journal is written.
 func TestRespondsWaitsForItsLocks(t *testing.T) {
 	var responds func()
-	s := newStage(nil, says("ok"))
+	s := newTestRun(nil, says("ok"))
 	s.Watch = func(f func()) { responds = f }
 	s.run(t)
 	if responds == nil {
@@ -61,13 +61,13 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 func TestTheRunnerRespondsWhileItRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls("Bash {}"), says("ok"))
+		s := governedRun(c, calls("Bash {}"), says("ok"))
 		log := &respondingLog{Memory: s.journal, responds: func() {}}
 		s.Journal = log
 		s.Watch = func(responds func()) { log.responds = responds }
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.reporter.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonFinished || log.decisions != 1 {
 			t.Errorf("ended %s with %d decisions: %s", out.Reason, log.decisions, out.Message)
 		}

@@ -42,16 +42,16 @@ func (m mortal) Append(r journal.Record) error {
 // effects counts what really happened in the world, by tool and arguments.
 type effects map[string]int
 
-func (e effects) tools() box {
-	doing := func(name string, effect tool.Effect) toy {
-		t := newToy(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
+func (e effects) tools() fakeToolbox {
+	doing := func(name string, effect tool.Effect) fakeTool {
+		t := newTool(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
 			e[name+string(c.Args)]++
 			return tool.Result{Text: "did " + name}, nil
 		})
 		t.spec.Concurrency = tool.Sequential
 		return t
 	}
-	return box{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("finish")}
+	return fakeToolbox{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("finish")}
 }
 
 // conversation is what the model says, whatever it is asked, by how far the
@@ -71,7 +71,7 @@ func conversation(steps int) turn {
 // next attempt. It always ends the same way; what must not be repeated happens
 // once, or is reported to the model as interrupted.
 func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
-	whole := newStage(effects{}.tools())
+	whole := newTestRun(effects{}.tools())
 	play(t, whole, whole.journal)
 	total := 0
 	for range whole.journal.Read() {
@@ -83,7 +83,7 @@ func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
 	for at := range total {
 		t.Run(fmt.Sprintf("behind record %d", at), func(t *testing.T) {
 			did := effects{}
-			s := newStage(did.tools())
+			s := newTestRun(did.tools())
 			left := at
 			play(t, s, mortal{Memory: s.journal, left: &left})
 			next := s.again(did.tools())
@@ -107,8 +107,8 @@ func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
 	}
 }
 
-// play runs a stage on a journal with a model that goes by the session.
-func play(t *testing.T, s *stage, log journal.Log) Outcome {
+// play runs a testRun on a journal with a model that goes by the session.
+func play(t *testing.T, s *testRun, log journal.Log) Outcome {
 	t.Helper()
 	s.Journal = log
 	s.Actor.Agent.OutputSchema = []byte("{}")
@@ -116,20 +116,20 @@ func play(t *testing.T, s *stage, log journal.Log) Outcome {
 	return s.run(t)
 }
 
-// refusing is a desk that refuses to hear of effects.
-type refusing struct{ *desk }
+// refusing is a fakeReporter that refuses to hear of effects.
+type refusing struct{ *fakeReporter }
 
 func (r refusing) Commit(ctx context.Context, now func() task.Progress) error {
-	if err := r.desk.Commit(ctx, now); err != nil || now().Effects == "" {
+	if err := r.fakeReporter.Commit(ctx, now); err != nil || now().Effects == "" {
 		return err
 	}
 	return errors.New("refused")
 }
 
 func TestTakingUp(t *testing.T) {
-	opened := func(turns ...turn) *stage { return newStage(box{echo("Read", tool.ReadOnly)}, turns...) }
-	retried := func(s *stage, turns ...turn) *stage {
-		next := s.again(box{echo("Read", tool.ReadOnly)}, turns...)
+	opened := func(turns ...turn) *testRun { return newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, turns...) }
+	retried := func(s *testRun, turns ...turn) *testRun {
+		next := s.again(fakeToolbox{echo("Read", tool.ReadOnly)}, turns...)
 		next.Task.Attempt, next.Task.Retry = 2, "ModelUnavailable"
 		return next
 	}
@@ -159,8 +159,8 @@ func TestTakingUp(t *testing.T) {
 		first := opened(says("done"))
 		first.run(t)
 		second := retried(first)
-		if out := second.run(t); out.Reason != task.ReasonFinished || out.Text != "done" || len(second.script.asked) > 0 {
-			t.Errorf("ended %s: %q after %d questions", out.Reason, out.Text, len(second.script.asked))
+		if out := second.run(t); out.Reason != task.ReasonFinished || out.Text != "done" || len(second.model.asked) > 0 {
+			t.Errorf("ended %s: %q after %d questions", out.Reason, out.Text, len(second.model.asked))
 		}
 	})
 	t.Run("where the journal is gone the session begins anew and says so", func(t *testing.T) {
@@ -198,9 +198,9 @@ func TestTakingUp(t *testing.T) {
 
 // What is new is said behind the results of open calls, never before.
 func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
-	tools := box{echo("Bash", tool.Once)}
-	first := newStage(tools, calls("Bash {}"))
-	first.Report = refusing{first.desk}
+	tools := fakeToolbox{echo("Bash", tool.Once)}
+	first := newTestRun(tools, calls("Bash {}"))
+	first.Report = refusing{first.reporter}
 	if out := first.run(t); out.Reason != task.ReasonRunnerFailed {
 		t.Fatalf("ended %s: %s", out.Reason, out.Message)
 	}
@@ -226,13 +226,13 @@ func TestToolsAreToldWhatWasReallyDone(t *testing.T) {
 	}}
 	var told []string
 	recall := func(name string, args json.RawMessage) { told = append(told, name+string(args)) }
-	build := func(log *journal.Memory) *stage {
+	build := func(log *journal.Memory) *testRun {
 		stack, _ := middleware.Build(middleware.Layer{Name: "changes", Tool: changes.Tool})
 		worker := &Actor{
 			Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{2, `Read {"n":1}`}, Name: "m"},
-			Tools: box{echo("Read", tool.ReadOnly)}, Stack: stack, Recall: recall,
+			Tools: fakeToolbox{echo("Read", tool.ReadOnly)}, Stack: stack, Recall: recall,
 		}
-		s := delegating(cast{"w": worker})
+		s := delegating(fakeAgents{"w": worker})
 		s.Actor.Model.Model, s.Actor.Stack, s.Actor.Recall = bySession{1, `agent {"agent":"w"}`}, stack, recall
 		s.journal, s.Journal = log, log
 		return s

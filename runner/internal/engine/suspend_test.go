@@ -30,18 +30,18 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 	}
 	cases := map[string]struct {
 		calls  []string
-		change func(*stage)
+		change func(*testRun)
 		want   time.Duration
 		state  string
 		ids    []string
 	}{
 		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, approval.StateApproval, []string{bash}},
-		"after as long as it may hold": {[]string{"Bash {}"}, func(s *stage) { s.Hold = 10 * time.Second }, 10 * time.Second, approval.StateApproval, []string{bash}},
+		"after as long as it may hold": {[]string{"Bash {}"}, func(s *testRun) { s.Hold = 10 * time.Second }, 10 * time.Second, approval.StateApproval, []string{bash}},
 		"with a question":              {[]string{`ask {"q":"a"}`}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1"}},
 		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
 		"with a used up limit": {
 			[]string{"Read {}"},
-			func(s *stage) { s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true },
+			func(s *testRun) { s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true },
 			2 * time.Minute, approval.StateAnswer,
 			[]string{"limit-steps-1"},
 		},
@@ -52,7 +52,7 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 		},
 		"when nothing runs in the background": {
 			[]string{"Bash {}"},
-			func(s *stage) { s.Busy = busyFor(time.Hour) },
+			func(s *testRun) { s.Busy = busyFor(time.Hour) },
 			time.Hour, approval.StateApproval,
 			[]string{bash},
 		},
@@ -66,13 +66,13 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := waitingStage(calls(tc.calls...))
-				s.Actors = cast{"b": plays("b", s.Actor.Tools.(box), calls("Bash {}")), "limited": plays("limited", nil, limited, says("b"))}.actors
+				s := waitingRun(calls(tc.calls...))
+				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Bash {}")), "limited": fakeAgent("limited", nil, limited, says("b"))}.actors
 				if tc.change != nil {
 					tc.change(s)
 				}
 				s.leftAfter(t, tc.want)
-				last := s.desk.reported[len(s.desk.reported)-1]
+				last := s.reporter.reported[len(s.reporter.reported)-1]
 				if diff := cmp.Diff(tc.ids, asked(last)); diff != "" || last.State != tc.state {
 					t.Errorf("told last: state %q, pending -want +got:\n%s", last.State, diff)
 				}
@@ -81,22 +81,22 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 	}
 }
 
-// waitingStage is that of a durable Run, with a tool that takes five minutes.
-func waitingStage(t turn) *stage {
-	slow := newToy("Slow", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+// waitingRun is that of a durable Run, with a tool that takes five minutes.
+func waitingRun(t turn) *testRun {
+	slow := newTool("Slow", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		time.Sleep(5 * time.Minute)
 		return tool.Result{}, nil
 	})
 	slow.spec.Timeout = tool.Unbounded
-	s := governedStage(newSignals(), t, says("never"))
-	s.Actor.Tools = box{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
+	s := governedRun(newSignals(), t, says("never"))
+	s.Actor.Tools = fakeToolbox{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
 	s.Durable, s.Task.Limits.Depth = true, 1
 	return s
 }
 
-// leftAfter runs the stage and asserts that the runner leaves then, with nothing
+// leftAfter runs the testRun and asserts that the runner leaves then, with nothing
 // recorded as ended and nothing made that was not approved.
-func (s *stage) leftAfter(t *testing.T, want time.Duration) {
+func (s *testRun) leftAfter(t *testing.T, want time.Duration) {
 	t.Helper()
 	began := time.Now()
 	out := s.run(t)
@@ -104,7 +104,7 @@ func (s *stage) leftAfter(t *testing.T, want time.Duration) {
 	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > approval.LookAgain {
 		t.Fatalf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
 	}
-	last := s.desk.reported[len(s.desk.reported)-1]
+	last := s.reporter.reported[len(s.reporter.reported)-1]
 	if diff := cmp.Diff(out.Progress, last, cmpopts.IgnoreFields(task.Progress{}, "Step")); diff != "" {
 		t.Errorf("the outcome tells another state than was told last:\n%s", diff)
 	}
@@ -125,10 +125,10 @@ func asked(p task.Progress) []string {
 func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls("Bash {}"), says("ok"))
+		s := governedRun(c, calls("Bash {}"), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(24 * time.Hour)
-		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.reporter.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds > 0 {
 			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
 		}
@@ -139,12 +139,12 @@ func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 func TestADecisionPutsTheLeavingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls("Bash {}", `ask {"q":"a"}`))
+		s := governedRun(c, calls("Bash {}", `ask {"q":"a"}`))
 		s.Durable = true
 		began := time.Now()
 		end := s.running(t.Context())
 		time.Sleep(100 * time.Second)
-		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.reporter.last().Pending[0].ID, ""))
 		if out := end(); out.Reason != task.ReasonWaiting || time.Since(began) != 220*time.Second || len(out.Progress.Pending) != 1 {
 			t.Errorf("ended %s after %s: %+v", out.Reason, time.Since(began), out.Progress.Pending)
 		}
@@ -157,14 +157,14 @@ func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 	for off := -2; off <= 2; off++ {
 		synctest.Test(t, func(t *testing.T) {
 			c := newSignals()
-			s := governedStage(c, calls("Bash {}"), says("ok"))
+			s := governedRun(c, calls("Bash {}"), says("ok"))
 			s.Durable = true
 			end := s.running(t.Context())
 			time.Sleep(approval.DefaultHold + time.Duration(off)*time.Nanosecond)
 			c.say(approve("d", requested("s2c1", "Bash", "{}"), ""))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
-				next := s.again(s.Actor.Tools.(box), says("ok"))
+				next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 				next.withApprovers(c)
 				next.Actor.Policy, next.Durable = asksBefore, true
 				out = next.run(t)
@@ -193,24 +193,24 @@ func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := governedStage(c, calls(tc.call))
+				s := governedRun(c, calls(tc.call))
 				s.Durable = true
 				out := s.run(t)
 				was := out.Progress.Pending[0]
 				time.Sleep(time.Hour)
-				next := s.again(s.Actor.Tools.(box), says("ok"))
+				next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 				next.withApprovers(c)
 				next.Actor.Policy, next.Durable = asksBefore, true
 				c.say(tc.said)
 				began := time.Now()
 				out = next.run(t)
-				if out.Reason != task.ReasonFinished || time.Since(began) != 0 || len(next.script.asked) != 1 {
-					t.Errorf("ended %s after %s, having asked %d times", out.Reason, time.Since(began), len(next.script.asked))
+				if out.Reason != task.ReasonFinished || time.Since(began) != 0 || len(next.model.asked) != 1 {
+					t.Errorf("ended %s after %s, having asked %d times", out.Reason, time.Since(began), len(next.model.asked))
 				}
 				if got := next.steps(t)[2].Text(); !strings.Contains(got, tc.want) {
 					t.Errorf("the model reads %q, want %q", got, tc.want)
 				}
-				for _, p := range next.desk.committed {
+				for _, p := range next.reporter.committed {
 					if len(p.Pending) > 0 && cmp.Diff(was, p.Pending[0]) != "" {
 						t.Errorf("asked %+v, then %+v", was, p.Pending[0])
 					}
@@ -234,7 +234,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := governedStage(c, calls(tc.call))
+				s := governedRun(c, calls(tc.call))
 				s.Durable, s.Task.Limits.WaitSeconds = true, 3600
 				if tc.want == task.ReasonStepLimit {
 					s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true
@@ -248,7 +248,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 						t.Errorf("asked %+v, then %+v", was, p)
 					}
 					time.Sleep(9 * time.Minute)
-					s = s.again(s.Actor.Tools.(box), says("ok"))
+					s = s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 					s.withApprovers(c)
 					s.Actor.Policy, s.Durable = asksBefore, true
 					out = s.run(t)
@@ -266,7 +266,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls("Read {}"), calls("Bash {}"))
+		s := governedRun(c, calls("Read {}"), calls("Bash {}"))
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true}
 		s.Durable = true
 		end := s.running(t.Context())
@@ -276,7 +276,7 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
 		}
 		for range 3 {
-			next := s.again(s.Actor.Tools.(box))
+			next := s.again(s.Actor.Tools.(fakeToolbox))
 			next.withApprovers(c)
 			next.Durable, next.Actor.Policy = true, asksBefore
 			if out := next.run(t); out.Reason != task.ReasonWaiting || len(out.Progress.Decided) != 1 {
@@ -296,11 +296,11 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 func TestAMessageApprovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals(message("m", "do it"))
-		s := governedStage(c, calls("Bash {}"), says("ok"))
+		s := governedRun(c, calls("Bash {}"), says("ok"))
 		s.Actor.Model.Model = bySession{1, `Bash {"n":1}`}
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
-		id := requested("s3c1", "Bash", s.desk.last().Pending[0].Args)
+		id := requested("s3c1", "Bash", s.reporter.last().Pending[0].Args)
 		c.say(message("n", "yes, do it"))
 		c.say(task.Decision{Name: "o", Request: id, Type: task.DecisionMessage, Value: "yes"})
 		time.Sleep(time.Minute)

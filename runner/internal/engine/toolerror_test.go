@@ -32,8 +32,8 @@ func TestAnErrorOfATool(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			look := newToy("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, tc.err })
-			s := newStage(box{look}, calls("Look {}"), says("ok"))
+			look := newTool("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, tc.err })
+			s := newTestRun(fakeToolbox{look}, calls("Look {}"), says("ok"))
 			out := s.run(t)
 			if out.Reason != tc.want {
 				t.Fatalf("the Run ended %s (%s), want %s", out.Reason, out.Message, tc.want)
@@ -52,8 +52,8 @@ func TestAnErrorOfATool(t *testing.T) {
 
 // A layer sees what the model reads.
 func TestALayerSeesAnErrorOfAToolAsAResult(t *testing.T) {
-	look := newToy("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("down") })
-	s := newStage(box{look}, calls("Look {}"), says("ok"))
+	look := newTool("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("down") })
+	s := newTestRun(fakeToolbox{look}, calls("Look {}"), says("ok"))
 	stack, err := middleware.Build(middleware.Layer{Name: "polite", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 		return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 			res, err := next(ctx, c)
@@ -76,18 +76,18 @@ func TestALayerSeesAnErrorOfAToolAsAResult(t *testing.T) {
 
 // What a tool makes of an error of its session does not hide that the session failed.
 func TestAnErrorOfTheSessionEndsTheRunWhateverTheToolMakesOfIt(t *testing.T) {
-	hand := newToy("Hand", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	hand := newTool("Hand", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if _, err := c.Session.Delegate(ctx, tool.Delegation{Call: c.ID, Agent: "b", Prompt: "go"}); err != nil {
 			return tool.Result{}, fmt.Errorf("handing over failed: %v", err) //nolint:errorlint // on purpose
 		}
 		return tool.Result{Text: "done"}, nil
 	})
-	s := newStage(box{hand}, calls("Hand {}"), says("ok"))
+	s := newTestRun(fakeToolbox{hand}, calls("Hand {}"), says("ok"))
 	s.Task.Limits.Depth = 1
 	s.Actors = func(tool.Delegation) (*Actor, error) {
 		child := s.Actor
 		child.Agent.Name = "b"
-		child.Model.Model = &script{turns: []turn{says("mine is done")}}
+		child.Model.Model = &fakeModel{turns: []turn{says("mine is done")}}
 		return &child, nil
 	}
 	whole := *s
@@ -100,7 +100,7 @@ func TestAnErrorOfTheSessionEndsTheRunWhateverTheToolMakesOfIt(t *testing.T) {
 		records++
 	}
 	for room := 4; room < records-2; room++ { // behind the intent of the call, before its result
-		full := newStage(box{hand}, calls("Hand {}"), says("ok"))
+		full := newTestRun(fakeToolbox{hand}, calls("Hand {}"), says("ok"))
 		full.Task.Limits.Depth, full.Actors = 1, s.Actors
 		full.Journal = fullAfter{Log: full.journal, n: new(int), max: room}
 		if out := full.run(t); out.Reason != task.ReasonStorageFull {

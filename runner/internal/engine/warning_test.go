@@ -15,8 +15,8 @@ import (
 )
 
 // weather is a tool of a Toolset whose host is there only for calls with "ok".
-func weather() toy {
-	t := newToy("weather__get", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+func weather() fakeTool {
+	t := newTool("weather__get", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "ok") {
 			return tool.Result{Text: "sunny"}, nil
 		}
@@ -47,7 +47,7 @@ func TestARunSaysWhichEndpointsNoCallReached(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			out := newStage(box{weather()}, tc.turns...).run(t)
+			out := newTestRun(fakeToolbox{weather()}, tc.turns...).run(t)
 			if out.Reason != task.ReasonFinished || out.Warning != tc.want {
 				t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, tc.want)
 			}
@@ -57,7 +57,7 @@ func TestARunSaysWhichEndpointsNoCallReached(t *testing.T) {
 
 // An optional Toolset that could not be reached has no tools, so no call of it fails.
 func TestARunSaysWhichOptionalEndpointsWereNotThere(t *testing.T) {
-	s := newStage(nil, says("ok"))
+	s := newTestRun(nil, says("ok"))
 	s.Unavailable = []journal.Remote{{Name: "toolset harbor", Field: "spec.http.url of Toolset harbor", Unreachable: "lookup harbor: no such host"}}
 	want := "The optional toolset harbor was not available: lookup harbor: no such host. Check spec.http.url of Toolset harbor."
 	if out := s.run(t); out.Reason != task.ReasonFinished || out.Warning != want {
@@ -68,17 +68,17 @@ func TestARunSaysWhichOptionalEndpointsWereNotThere(t *testing.T) {
 // Calls of earlier attempts count, by the journal.
 func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
 	for reached, want := range map[string]string{`{"n":1}`: "failed (2 of 2)", `{"s":"ok"}`: ""} {
-		first := newStage(nil, calls("weather__get "+reached))
-		last := newToy("weather__get", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		first := newTestRun(nil, calls("weather__get "+reached))
+		last := newTool("weather__get", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			first.sigterm()
 			return weather().Call(ctx, c)
 		})
 		last.spec = weather().spec
-		first.Actor.Tools = box{last}
+		first.Actor.Tools = fakeToolbox{last}
 		if out := first.run(t); out.Reason != task.ReasonInterrupted || out.Warning != "" {
 			t.Fatalf("ended %s, warning of %q", out.Reason, out.Warning)
 		}
-		again := first.again(box{weather()}, calls(`weather__get {"n":2}`), says("ok"))
+		again := first.again(fakeToolbox{weather()}, calls(`weather__get {"n":2}`), says("ok"))
 		out := again.run(t)
 		if out.Reason != task.ReasonFinished || (out.Warning == "") != (want == "") || !strings.Contains(out.Warning, want) {
 			t.Errorf("after %s it ended %s, warning of %q", reached, out.Reason, out.Warning)
@@ -87,7 +87,7 @@ func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
 }
 
 func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
-	s := layered(t, newStage(box{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
+	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
 		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				res, err := next(ctx, c)
@@ -103,7 +103,7 @@ func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
 }
 
 func TestAWarningHasNoSecretsAndIsShort(t *testing.T) {
-	s := newStage(box{weather()}, calls(`weather__get {"n":1}`), says("ok"))
+	s := newTestRun(fakeToolbox{weather()}, calls(`weather__get {"n":1}`), says("ok"))
 	s.Redact = redact.New(redact.Secret{Name: "host", Key: "k", Value: []byte("wether.example")})
 	if out := s.run(t); strings.Contains(out.Warning, "wether.example") || !strings.Contains(out.Warning, "Every call of toolset weather") {
 		t.Errorf("the warning is %q", out.Warning)

@@ -22,12 +22,12 @@ func message(name, value string) task.Decision {
 func TestAPersonSpeaksToARunningAgent(t *testing.T) {
 	c := newSignals()
 	s := asking(c, calls("Read {}"), says("ok"))
-	read := newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	read := newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		c.say(message("m1", "faster"))
 		c.say(message("m2", "and better"))
 		return tool.Result{Text: "read"}, nil
 	})
-	s.Actor.Tools = box{read}
+	s.Actor.Tools = fakeToolbox{read}
 	out := s.run(t)
 	if got, want := s.told(t), "user: go\nassistant:  Read{}\ntool: read\nuser: faster\nuser: and better\nassistant: ok"; got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
@@ -42,7 +42,7 @@ func TestAPersonSpeaksToARunningAgent(t *testing.T) {
 
 // Whatever a person says is heard once, wherever the runner is killed.
 func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
-	play := func(t *testing.T, s *stage, log journal.Log) Outcome {
+	play := func(t *testing.T, s *testRun, log journal.Log) Outcome {
 		c := newSignals(message("m", "hello"))
 		s.withApprovers(c)
 		s.Journal = log
@@ -58,7 +58,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 			s := asking(newSignals())
 			left := at
 			play(t, s, mortal{Memory: s.journal, left: &left})
-			next := s.again(box{askTool()})
+			next := s.again(fakeToolbox{askTool()})
 			if out := play(t, next, s.journal); out.Reason != task.ReasonFinished {
 				t.Fatalf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
 			}
@@ -82,7 +82,7 @@ func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
 		time.Sleep(time.Second)
 		c.say(message("a", "hello"))
 		time.Sleep(time.Second)
-		if p := s.desk.last(); len(p.Pending) != 2 || len(p.Decided) != 0 {
+		if p := s.reporter.last(); len(p.Pending) != 2 || len(p.Decided) != 0 {
 			t.Errorf("the message answers one of two: %+v", p)
 		}
 		c.say(answers("r.s2c2", "s2c2", "a.go"))

@@ -11,17 +11,17 @@ import (
 )
 
 // childTool has the agent reviewer work in a child Run.
-func childTool() toy {
-	t := newToy("child", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+func childTool() fakeTool {
+	t := newTool("child", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return c.Session.Delegate(ctx, tool.Delegation{Agent: "reviewer", Run: true, Input: c.Args})
 	})
 	t.spec.Timeout = tool.Unbounded
 	return t
 }
 
-// A nursery is an operator: it makes a child Run for each request that
+// A fakeOperator is an operator: it makes a child Run for each request that
 // it sees, and says how it ended until the request is gone.
-type nursery struct {
+type fakeOperator struct {
 	*fakeSignals
 	mu    sync.Mutex
 	made  map[string]task.Pending
@@ -29,17 +29,17 @@ type nursery struct {
 	twice []string // requests that were seen with something else in them
 }
 
-func newNursery() *nursery {
-	return &nursery{fakeSignals: newSignals(), made: map[string]task.Pending{}}
+func newOperator() *fakeOperator {
+	return &fakeOperator{fakeSignals: newSignals(), made: map[string]task.Pending{}}
 }
 
 // say says how a child ended.
-func (n *nursery) say(c task.Child) {
+func (n *fakeOperator) say(c task.Child) {
 	n.update(func(s *signals.Signals) { s.Children = append(slices.Clip(s.Children), c) })
 }
 
 // see looks at what is pending. A child ends when its request is seen again.
-func (n *nursery) see(pending []task.Pending, end func(task.Pending) task.Child) {
+func (n *fakeOperator) see(pending []task.Pending, end func(task.Pending) task.Child) {
 	for _, p := range pending {
 		if p.Kind != task.PendingDelegation {
 			continue
@@ -58,13 +58,13 @@ func (n *nursery) see(pending []task.Pending, end func(task.Pending) task.Child)
 	})
 }
 
-func (n *nursery) ended() []task.Child {
+func (n *fakeOperator) ended() []task.Child {
 	now, _ := n.Current()
 	return now.Children
 }
 
 // makes says whether there was no child of the request before.
-func (n *nursery) makes(p task.Pending) bool {
+func (n *fakeOperator) makes(p task.Pending) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	was, known := n.made[p.ID]

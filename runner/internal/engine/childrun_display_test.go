@@ -21,13 +21,13 @@ func TestManyChildRunsWaitTheirTurn(t *testing.T) {
 			written = append(written, "child "+text)
 		}
 		written = append(written, `Bash {"n":1}`)
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(written...), says("ok"))
 		s.Actor.Agent.ParallelTools, s.Actor.Policy, s.CanAsk = 20, asksBefore, true
 		end := s.running(t.Context())
 		for range 10 {
 			time.Sleep(time.Second)
-			p := s.desk.last()
+			p := s.reporter.last()
 			if len(p.Pending) != 2 || p.Pending[0].Kind != task.PendingDelegation || p.State != approval.StateApproval {
 				t.Fatalf("state %q, pending %v", p.State, p.Pending)
 			}

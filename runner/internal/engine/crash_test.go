@@ -21,17 +21,17 @@ import (
 // attempt goes by it.
 
 func TestACrashLosesNothingThatIsKnown(t *testing.T) {
-	cases := map[string]func(*stage){
-		"in the driver of a model": func(s *stage) {
-			s.script.turns[1].during = func(context.Context) error { panic("boom") }
+	cases := map[string]func(*testRun){
+		"in the driver of a model": func(s *testRun) {
+			s.model.turns[1].during = func(context.Context) error { panic("boom") }
 		},
-		"beside a call": func(s *stage) {
-			s.Events = &fragile{Sink: s.tape, left: 1}
+		"beside a call": func(s *testRun) {
+			s.Events = &fragile{Sink: s.sink, left: 1}
 		},
 	}
 	for name, breaks := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(box{echo("Bash", tool.Once)}, calls("Bash {}"), calls("Bash {}"))
+			s := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), calls("Bash {}"))
 			s.Task.Meter = step.Meter{Steps: 4, Usage: step.Usage{InputTokens: 1000}}
 			breaks(s)
 			out := s.run(t)
@@ -64,8 +64,8 @@ func (f *fragile) Emit(scope step.Scope, message string, p events.Payload) {
 // A slowDesk takes as long over the report of one call as another call needs to
 // tell that effects begin.
 type slowDesk struct {
-	*desk
-	latest task.Progress // what would be written now; guarded by the desk's mu
+	*fakeReporter
+	latest task.Progress // what would be written now; guarded by the mu of fakeReporter
 	slow   atomic.Bool
 	// The slow report has begun; effects are told; the slow report is over.
 	begun, told, heard chan struct{}
@@ -97,18 +97,18 @@ func (d *slowDesk) Commit(_ context.Context, now func() task.Progress) error {
 
 func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 	var d *slowDesk
-	bash := newToy("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	bash := newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return tool.Result{Text: "effects " + d.latest.Effects}, nil
 	})
-	read := newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	read := newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		<-d.begun
 		return tool.Result{}, nil
 	})
-	s := newStage(box{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
+	s := newTestRun(fakeToolbox{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
 	s.Actor.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being told
-	d = &slowDesk{desk: s.desk, begun: make(chan struct{}), told: make(chan struct{}), heard: make(chan struct{})}
+	d = &slowDesk{fakeReporter: s.reporter, begun: make(chan struct{}), told: make(chan struct{}), heard: make(chan struct{})}
 	s.Report = d
 	s.run(t)
 	if got := s.steps(t)[4].Text(); got != "effects "+task.EffectsBegun {
@@ -119,7 +119,7 @@ func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 // A context that has ended already does not hide that the journal failed.
 func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(box{newToy("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		s := newTestRun(fakeToolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})}, calls("Wait {}"))
@@ -133,29 +133,29 @@ func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
 }
 
 func TestAnEndThatIsRecordedOutlivesSigterm(t *testing.T) {
-	var s *stage
+	var s *testRun
 	finish := ending("finish")
 	finish.call = func(context.Context, tool.Call) (tool.Result, error) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	}
-	s = newStage(box{finish}, calls(`finish {}`, `finish {}`))
+	s = newTestRun(fakeToolbox{finish}, calls(`finish {}`, `finish {}`))
 	if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "done" {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
 	sound(t, s)
 }
 
-// interruptible is a desk at which a report of effects waits until SIGTERM,
+// interruptible is a fakeReporter at which a report of effects waits until SIGTERM,
 // which comes once something else is under way.
 type interruptible struct {
-	*desk
+	*fakeReporter
 	underWay chan struct{}
 	sigterm  func()
 }
 
 func (d interruptible) Commit(ctx context.Context, now func() task.Progress) error {
-	if err := d.desk.Commit(ctx, now); err != nil || now().Effects == "" {
+	if err := d.fakeReporter.Commit(ctx, now); err != nil || now().Effects == "" {
 		return err
 	}
 	<-d.underWay
@@ -167,7 +167,7 @@ func (d interruptible) Commit(ctx context.Context, now func() task.Progress) err
 func TestSigtermWhileEffectsAreToldLeavesOtherCallsInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		underWay := make(chan struct{})
-		read := newToy("Read", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		read := newTool("Read", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			close(underWay)
 			select {
 			case <-ctx.Done():
@@ -176,8 +176,8 @@ func TestSigtermWhileEffectsAreToldLeavesOtherCallsInPeace(t *testing.T) {
 				return tool.Result{Text: "all of it"}, nil
 			}
 		})
-		s := newStage(box{read, echo("Bash", tool.Once)}, calls("Read {}", "Bash {}"))
-		s.Report = interruptible{s.desk, underWay, s.sigterm}
+		s := newTestRun(fakeToolbox{read, echo("Bash", tool.Once)}, calls("Read {}", "Bash {}"))
+		s.Report = interruptible{s.reporter, underWay, s.sigterm}
 		if out := s.run(t); out.Reason != task.ReasonInterrupted {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -193,7 +193,7 @@ func TestSigtermWhileEffectsAreToldLeavesOtherCallsInPeace(t *testing.T) {
 
 func TestTheMeterRunsSinceTheRunnerBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(nil, says("never"))
+		s := newTestRun(nil, says("never"))
 		s.Began = time.Now()
 		s.Task.Limits.DurationSeconds = 60
 		time.Sleep(time.Minute) // for a key
@@ -206,18 +206,18 @@ func TestTheMeterRunsSinceTheRunnerBegan(t *testing.T) {
 
 func TestASummaryIsCutOnlyWithoutItsSecrets(t *testing.T) {
 	const canary = "sk-canary-0123456789"
-	s := newStage(box{newToy("Leak", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	s := newTestRun(fakeToolbox{newTool("Leak", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "x", Summary: strings.Repeat("x", task.MaxSummary-12) + canary}, nil
 	})}, calls("Leak {}"), says("ok"))
 	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
 	out := s.run(t)
-	if text := mustJSON(t, out.Progress) + mustJSON(t, s.tape.all); strings.Contains(text, canary[:6]) {
+	if text := mustJSON(t, out.Progress) + mustJSON(t, s.sink.all); strings.Contains(text, canary[:6]) {
 		t.Errorf("a piece of the key is in %s", text)
 	}
 }
 
 func TestNamesOfTheLastStepsAreBounded(t *testing.T) {
-	s := newStage(nil, calls(strings.Repeat("T", 200)+" {}"), says("ok"))
+	s := newTestRun(nil, calls(strings.Repeat("T", 200)+" {}"), says("ok"))
 	s.Actor.Model.Name = strings.Repeat("m", 200)
 	for _, r := range s.run(t).Progress.Recent {
 		if len(r.Name) > maxName {
@@ -227,7 +227,7 @@ func TestNamesOfTheLastStepsAreBounded(t *testing.T) {
 }
 
 func TestAMissingKeyNamesTheSecret(t *testing.T) {
-	s := newStage(nil, fails(&model.NoCredentialError{Message: "it is empty"}))
+	s := newTestRun(nil, fails(&model.NoCredentialError{Message: "it is empty"}))
 	s.Actor.Model.Credential = "the key api-key of the Secret anthropic"
 	if out := s.run(t); !strings.Contains(out.Message, s.Actor.Model.Credential) {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)

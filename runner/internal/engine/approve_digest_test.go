@@ -27,9 +27,9 @@ func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall
 
 // What a rule, a person and a tool may each read in another way is not made.
 func TestWhatCanBeReadInTwoWaysIsNotMade(t *testing.T) {
-	for name, policy := range map[string]toolcall.Policy{"a policy that asks": asksBefore, "a policy that allows": rulebook{}} {
+	for name, policy := range map[string]toolcall.Policy{"a policy that asks": asksBefore, "a policy that allows": fakePolicy{}} {
 		t.Run(name, func(t *testing.T) {
-			s := governedStage(newSignals(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
+			s := governedRun(newSignals(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
 			s.Actor.Policy = policy
 			s.run(t)
 			want := `Error: Not executed: the arguments have "cmd" twice in one object; send it once.`
@@ -56,11 +56,11 @@ func changing(args ...string) *middleware.Stack {
 func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
+		s := governedRun(c, calls(`Bash {"n":1}`), says("ok"))
 		s.Actor.Stack = changing(`{"n":2}`)
 		end := s.running(t.Context())
 		synctest.Wait()
-		p := s.desk.last().Pending[0]
+		p := s.reporter.last().Pending[0]
 		if p.Args != `{"n":2}` || p.Digest != digest.Call("Bash", json.RawMessage(p.Args)) {
 			t.Errorf("shown %+v", p)
 		}
@@ -76,7 +76,7 @@ func TestWhatALayerMadeOfACallIsWhatIsApproved(t *testing.T) {
 func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
+		s := governedRun(c, calls(`Bash {"n":1}`), says("ok"))
 		var kept json.RawMessage
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "keeps", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
@@ -86,7 +86,7 @@ func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 		}})
 		end := s.running(t.Context())
 		synctest.Wait()
-		c.say(approve("d", s.desk.last().Pending[0].ID, ""))
+		c.say(approve("d", s.reporter.last().Pending[0].ID, ""))
 		copy(kept, `{"n":9}`)
 		end()
 		if diff := cmp.Diff([]string{`{"n":1}`}, s.doneWith("Bash")); diff != "" {
@@ -100,7 +100,7 @@ func TestNothingChangesACallBehindItsApproval(t *testing.T) {
 func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {"n":1}`), says("ok"))
+		s := governedRun(c, calls(`Bash {"n":1}`), says("ok"))
 		digests := 0
 		s.Digest = func(string, json.RawMessage) string {
 			digests++
@@ -111,7 +111,7 @@ func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 		first, second := "s2c1-"+strings.Repeat("1", 32), "s2c1-2-"+strings.Repeat("2", 32)
 		c.say(approve("d", first, ""))
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != second || p[0].Digest != strings.Repeat("2", 64) || len(s.doneWith("Bash")) > 0 {
+		if p := s.reporter.last().Pending; len(p) != 1 || p[0].ID != second || p[0].Digest != strings.Repeat("2", 64) || len(s.doneWith("Bash")) > 0 {
 			t.Fatalf("pending %+v", p)
 		}
 		c.say(approve("again", first, ""))
@@ -127,7 +127,7 @@ func TestACallThatIsNotWhatWasApprovedIsAskedAboutAgain(t *testing.T) {
 func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {}`), says("ok"))
+		s := governedRun(c, calls(`Bash {}`), says("ok"))
 		s.Actor.Policy = &rota{{"dev"}, {"sre"}}
 		end := s.running(t.Context())
 		asked := s.approveAll(c)
@@ -153,7 +153,7 @@ func (r *rota) Decide(context.Context, step.Call, step.Scope) toolcall.PolicyRes
 func TestAnApprovalIsUsedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`Bash {}`), says("ok"))
+		s := governedRun(c, calls(`Bash {}`), says("ok"))
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
 				if _, err := next(ctx, call); err != nil {
@@ -166,10 +166,10 @@ func TestAnApprovalIsUsedOnce(t *testing.T) {
 		synctest.Wait()
 		c.say(approve("d", requested("s2c1", "Bash", "{}"), ""))
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != approval.RequestID("s2c1", 1, p[0].Digest) {
+		if p := s.reporter.last().Pending; len(p) != 1 || p[0].ID != approval.RequestID("s2c1", 1, p[0].Digest) {
 			t.Fatalf("pending %+v", p)
 		}
-		c.say(deny("e", s.desk.last().Pending[0].ID, ""))
+		c.say(deny("e", s.reporter.last().Pending[0].ID, ""))
 		end()
 		if got := s.doneWith("Bash"); len(got) != 1 {
 			t.Errorf("made %v", got)

@@ -10,10 +10,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A cast is the agents that may be called, by name.
-type cast map[string]*Actor
+// A fakeAgents is the agents that may be called, by name.
+type fakeAgents map[string]*Actor
 
-func (c cast) actors(d tool.Delegation) (*Actor, error) {
+func (c fakeAgents) actors(d tool.Delegation) (*Actor, error) {
 	a, ok := c[d.Agent]
 	if !ok {
 		return nil, fmt.Errorf("there is no agent %q", d.Agent)
@@ -21,20 +21,20 @@ func (c cast) actors(d tool.Delegation) (*Actor, error) {
 	return a, nil
 }
 
-// plays is an agent with a script and tools of its own.
-func plays(name string, tools box, turns ...turn) *Actor {
+// fakeAgent is an agent with a script and tools of its own.
+func fakeAgent(name string, tools fakeToolbox, turns ...turn) *Actor {
 	return &Actor{
 		Agent: task.Agent{Name: name, Instructions: "be " + name, ParallelTools: 4},
-		Model: Model{Model: &script{turns: turns}, Name: "m-" + name},
+		Model: Model{Model: &fakeModel{turns: turns}, Name: "m-" + name},
 		Tools: tools,
 	}
 }
 
-func scriptOf(a *Actor) *script { return a.Model.Model.(*script) }
+func scriptOf(a *Actor) *fakeModel { return a.Model.Model.(*fakeModel) }
 
 // An agent tool opens a session of the agent that its arguments name.
-func agentTool() toy {
-	t := newToy("agent", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+func agentTool() fakeTool {
+	t := newTool("agent", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		var in struct{ Agent, Prompt string }
 		if err := json.Unmarshal(c.Args, &in); err != nil {
 			return tool.Result{}, err
@@ -46,8 +46,8 @@ func agentTool() toy {
 }
 
 // askTool puts the question in its arguments to a person.
-func askTool() toy {
-	t := newToy("ask", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+func askTool() fakeTool {
+	t := newTool("ask", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		var in struct{ Q string }
 		if err := json.Unmarshal(c.Args, &in); err != nil {
 			return tool.Result{}, err
@@ -65,15 +65,15 @@ func askTool() toy {
 	return t
 }
 
-// last is the latest that the desk was told.
-func (d *desk) last() task.Progress {
+// last is the latest that was reported.
+func (d *fakeReporter) last() task.Progress {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.latest
 }
 
 // of are the events of a type.
-func (t *tape) of(e step.EventType) []string {
+func (t *fakeSink) of(e step.EventType) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string

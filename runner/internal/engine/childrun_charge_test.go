@@ -31,7 +31,7 @@ func TestWhatAChildRunUsedIsCharged(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNursery()
+				n := newOperator()
 				s := raising(n, calls(review), says("ok"))
 				c := finished("s2c1", "well")
 				c.Usage = tc.used
@@ -57,15 +57,15 @@ func TestAnAgentInThePodHasAChildRun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNursery()
+				n := newOperator()
 				s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
-				s.Actor.Tools = box{agentTool()}
-				b := plays("b", box{childTool()}, calls(review), says("b says so"))
+				s.Actor.Tools = fakeToolbox{agentTool()}
+				b := fakeAgent("b", fakeToolbox{childTool()}, calls(review), says("b says so"))
 				b.Agent.Limits = tc.limits
-				s.Actors, s.Task.Limits.Depth = cast{"b": b}.actors, 1
+				s.Actors, s.Task.Limits.Depth = fakeAgents{"b": b}.actors, 1
 				end := s.running(t.Context())
 				synctest.Wait()
-				if p := s.desk.last().Pending; len(p) != 1 || p[0].ID != "s2c1.s2c1" || p[0].Agent != "reviewer" {
+				if p := s.reporter.last().Pending; len(p) != 1 || p[0].ID != "s2c1.s2c1" || p[0].Agent != "reviewer" {
 					t.Errorf("pending %+v", p)
 				}
 				n.say(finished("s2c1.s2c1", "well"))
@@ -82,14 +82,14 @@ func TestAnAgentInThePodHasAChildRun(t *testing.T) {
 // Effects are accepted before anybody is shown what is asked for.
 func TestEffectsBeginBeforeAChildRunIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := raising(newNursery(), calls(review))
-		s.desk.refuse = nil
-		refusing := &refusesEffects{desk: s.desk}
+		s := raising(newOperator(), calls(review))
+		s.reporter.refuse = nil
+		refusing := &refusesEffects{fakeReporter: s.reporter}
 		s.Report = refusing
 		if out := s.run(t); out.Reason != task.ReasonFenced {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
-		for _, p := range append(s.desk.committed, s.desk.reported...) {
+		for _, p := range append(s.reporter.committed, s.reporter.reported...) {
 			if len(p.Pending) > 0 {
 				t.Errorf("shown %v", p.Pending)
 			}
@@ -98,10 +98,10 @@ func TestEffectsBeginBeforeAChildRunIsAskedFor(t *testing.T) {
 }
 
 // refusesEffects does not accept that effects begin.
-type refusesEffects struct{ *desk }
+type refusesEffects struct{ *fakeReporter }
 
 func (r *refusesEffects) Commit(ctx context.Context, now func() task.Progress) error {
-	_ = r.desk.Commit(ctx, now)
+	_ = r.fakeReporter.Commit(ctx, now)
 	if r.last().Effects != "" {
 		return task.End(task.ReasonFenced, "another attempt took over")
 	}
@@ -112,7 +112,7 @@ func (r *refusesEffects) Commit(ctx context.Context, now func() task.Progress) e
 // charged with it or not at all.
 func TestTheEndOfAChildRunIsRecordedBeforeItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), says("ok"))
 		s.Journal = refusesChildren{s.journal}
 		n.say(finished("s2c1", "well"))
@@ -136,18 +136,18 @@ func (r refusesChildren) Append(rec journal.Record) error {
 // of its own.
 func TestAChildRunIsApprovedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), says("ok"))
-		s.CanAsk, s.Actor.Policy = true, rulebook{"child": {Answer: toolcall.Ask, Rule: "children"}}
+		s.CanAsk, s.Actor.Policy = true, fakePolicy{"child": {Answer: toolcall.Ask, Rule: "children"}}
 		end := s.running(t.Context())
 		synctest.Wait()
-		p := s.desk.last()
+		p := s.reporter.last()
 		if len(p.Pending) != 1 || p.Pending[0].Kind != task.PendingApproval || p.Effects != "" {
 			t.Fatalf("effects %q, pending %+v", p.Effects, p.Pending)
 		}
 		n.fakeSignals.say(approve("d", p.Pending[0].ID, ""))
 		synctest.Wait()
-		p = s.desk.last()
+		p = s.reporter.last()
 		if len(p.Pending) != 1 || p.Pending[0].ID != "s2c1-2" || p.Pending[0].Kind != task.PendingDelegation || p.Effects == "" {
 			t.Fatalf("effects %q, pending %+v", p.Effects, p.Pending)
 		}
@@ -161,9 +161,9 @@ func TestAChildRunIsApprovedFirst(t *testing.T) {
 }
 
 func TestNoChildRunIsAskedForThatIsDenied(t *testing.T) {
-	n := newNursery()
+	n := newOperator()
 	s := raising(n, calls(review), says("ok"))
-	s.Actor.Policy = rulebook{"child": {Answer: toolcall.Deny, Rule: "no-children"}}
+	s.Actor.Policy = fakePolicy{"child": {Answer: toolcall.Deny, Rule: "no-children"}}
 	out := s.run(t)
 	if len(s.doneWith("child")) > 0 || out.Progress.Effects != "" || !strings.Contains(s.told(t), "no-children") {
 		t.Errorf("the session is\n%s", s.told(t))

@@ -25,15 +25,15 @@ func answers(name, request, value string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionAnswer, Value: value}
 }
 
-// asking is a stage whose agent asks people, in a bubble of time.
-func asking(c *fakeSignals, turns ...turn) *stage {
-	s := newStage(box{askTool(), echo("Read", tool.ReadOnly)}, turns...)
+// asking is a testRun whose agent asks people, in a bubble of time.
+func asking(c *fakeSignals, turns ...turn) *testRun {
+	s := newTestRun(fakeToolbox{askTool(), echo("Read", tool.ReadOnly)}, turns...)
 	s.withApprovers(c)
 	return s
 }
 
-// running starts a stage; what it returns waits for its end.
-func (s *stage) running(ctx context.Context) func() Outcome {
+// running starts a testRun; what it returns waits for its end.
+func (s *testRun) running(ctx context.Context) func() Outcome {
 	out := make(chan Outcome, 1)
 	go func() { out <- Run(ctx, s.Config) }()
 	return func() Outcome { return <-out }
@@ -52,7 +52,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 				s := asking(c, calls(`ask {"q":"Which branch?"}`), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
-				p := s.desk.last()
+				p := s.reporter.last()
 				want := []task.Pending{{ID: "s2c1", Kind: task.PendingQuestion, Question: "Which branch?", AskedAt: "2000-01-01T00:00:00Z", ExpiresAt: "2000-01-08T00:00:00Z"}}
 				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != approval.StateAnswer {
 					t.Errorf("state %q, pending -want +got:\n%s", p.State, diff)
@@ -66,8 +66,8 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 				if diff := cmp.Diff([]task.Decided{{Name: said.Name, Request: "s2c1"}}, p.Decided, typeless); diff != "" || len(p.Pending) > 0 || p.State != "" {
 					t.Errorf("in the end %+v; decided -want +got:\n%s", p, diff)
 				}
-				if len(s.tape.of(step.EventPending)) != 1 || len(s.tape.of(step.EventDecided)) != 1 {
-					t.Errorf("events %v", s.tape.types)
+				if len(s.sink.of(step.EventPending)) != 1 || len(s.sink.of(step.EventDecided)) != 1 {
+					t.Errorf("events %v", s.sink.types)
 				}
 			})
 		})
@@ -119,7 +119,7 @@ func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 }
 
 func TestWhereNobodyIsThereToAskNobodyIsWaitedFor(t *testing.T) {
-	s := newStage(box{askTool()}, calls(`ask {"q":"a"}`), says("ok"))
+	s := newTestRun(fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("ok"))
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
@@ -127,7 +127,7 @@ func TestWhereNobodyIsThereToAskNobodyIsWaitedFor(t *testing.T) {
 
 // Waiting for people does not use up the duration; anything else does.
 func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
-	slow := newToy("Slow", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	slow := newTool("Slow", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		select {
 		case <-time.After(10 * time.Second):
 		case <-ctx.Done():
@@ -148,15 +148,15 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
 				s := asking(c, calls(tc.calls...), says("ok"))
-				s.Actor.Tools = box{askTool(), slow, agentTool()}
-				s.Actors = cast{
-					"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b")),
-					"c": plays("c", box{slow}, calls("Slow {}"), says("c")),
+				s.Actor.Tools = fakeToolbox{askTool(), slow, agentTool()}
+				s.Actors = fakeAgents{
+					"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("b")),
+					"c": fakeAgent("c", fakeToolbox{slow}, calls("Slow {}"), says("c")),
 				}.actors
 				s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = 1, 60
 				end := s.running(t.Context())
 				synctest.Wait()
-				id := s.desk.last().Pending[0].ID
+				id := s.reporter.last().Pending[0].ID
 				time.Sleep(24 * time.Hour)
 				c.say(answers("r", id, "x"))
 				out := end()
@@ -170,21 +170,21 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 
 func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := newToy("Slow", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+		slow := newTool("Slow", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 			time.Sleep(10 * time.Second)
 			return tool.Result{}, nil
 		})
 		c := newSignals()
 		s := asking(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
-		s.Actor.Tools = box{askTool(), slow}
+		s.Actor.Tools = fakeToolbox{askTool(), slow}
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
-		if p := s.desk.last(); p.State != "" || len(p.Pending) != 1 {
+		if p := s.reporter.last(); p.State != "" || len(p.Pending) != 1 {
 			t.Errorf("while a call runs the state is %q", p.State)
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if p := s.desk.last(); p.State != approval.StateAnswer {
+		if p := s.reporter.last(); p.State != approval.StateAnswer {
 			t.Errorf("when only the question is left the state is %q", p.State)
 		}
 		c.say(answers("r", "s2c1", "x"))
@@ -203,7 +203,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
 		}
 		c.say(answers("r", "s2c1", "x"))
-		next := s.again(box{askTool()}, says("ok"))
+		next := s.again(fakeToolbox{askTool()}, says("ok"))
 		next.withApprovers(c)
 		next.run(t)
 		if got := next.told(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
@@ -229,8 +229,8 @@ func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 func TestAStopGivesAQuestionAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(newSignals(), calls(`agent {"agent":"b"}`))
-		s.Actor.Tools = box{agentTool()}
-		s.Actors = cast{"b": plays("b", box{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
+		s.Actor.Tools = fakeToolbox{agentTool()}
+		s.Actors = fakeAgents{"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -244,12 +244,12 @@ func TestAStopGivesAQuestionAResult(t *testing.T) {
 
 func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
 		s := asking(newSignals(), calls(`ask {"q":"a"}`, "Hang {}"))
-		s.Actor.Tools = box{askTool(), hang}
+		s.Actor.Tools = fakeToolbox{askTool(), hang}
 		s.Task.Limits.DurationSeconds = 60
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -289,7 +289,7 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(nil, tc.turns...)
+				s := newTestRun(nil, tc.turns...)
 				s.Task.Limits.DurationSeconds = 2400
 				began := time.Now()
 				out := s.run(t)
@@ -299,10 +299,10 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 				if tc.took == 0 {
 					return
 				}
-				if p := s.desk.committed[1]; p.State != approval.StateLimited {
+				if p := s.reporter.committed[1]; p.State != approval.StateLimited {
 					t.Errorf("meanwhile the state is %q", p.State)
 				}
-				if got := s.tape.of(step.EventStateChanged); len(got)%2 != 0 || len(got) < 2 {
+				if got := s.sink.of(step.EventStateChanged); len(got)%2 != 0 || len(got) < 2 {
 					t.Errorf("told %v", got)
 				}
 			})
@@ -314,7 +314,7 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 // person can read what is waited for.
 func TestAWaitThatTheProviderDidNotNameEndsWithTheDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(nil, fails(&model.RateLimitedError{Message: "slow down"}), fails(&model.RateLimitedError{Message: "slow down"}), says("never"))
+		s := newTestRun(nil, fails(&model.RateLimitedError{Message: "slow down"}), fails(&model.RateLimitedError{Message: "slow down"}), says("never"))
 		s.Task.Limits.DurationSeconds = 60
 		began := time.Now()
 		out := s.run(t)
@@ -322,8 +322,8 @@ func TestAWaitThatTheProviderDidNotNameEndsWithTheDuration(t *testing.T) {
 			t.Errorf("ended %s after %s: %s", out.Reason, took, out.Message)
 		}
 		want := "Waiting 30s before asking the model again: the model provider is rate limiting: slow down"
-		if !slices.Contains(s.tape.messages, want) {
-			t.Errorf("nobody was told %q, but %q", want, s.tape.messages)
+		if !slices.Contains(s.sink.messages, want) {
+			t.Errorf("nobody was told %q, but %q", want, s.sink.messages)
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 		time.Sleep(time.Second)
 		c.say(answers("r.s2c2", "s2c2", "a.go"))
 		time.Sleep(time.Second)
-		if p := s.desk.last(); p.State != approval.StateAnswer || len(p.Pending) != 1 || p.Pending[0].ID != "s2c1" {
+		if p := s.reporter.last(); p.State != approval.StateAnswer || len(p.Pending) != 1 || p.Pending[0].ID != "s2c1" {
 			t.Errorf("state %q, pending %+v", p.State, p.Pending)
 		}
 		c.say(answers("r.s2c1", "s2c1", "main"))

@@ -20,8 +20,8 @@ import (
 )
 
 // formTool asks for an answer of a form: one that begins with a brace.
-func formTool(form string) toy {
-	t := newToy("form", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+func formTool(form string) fakeTool {
+	t := newTool("form", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		a, err := c.Session.Ask(ctx, tool.Question{Call: c.ID, Text: "Which?", Schema: json.RawMessage(form), Fits: func(answer string) error {
 			if !strings.HasPrefix(answer, "{") {
 				return errors.New("`branch` is missing")
@@ -78,7 +78,7 @@ func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := newStage(box{formTool(`{"type":"object"}`)}, calls("form {}"), says("ok"), says("ok"))
+				s := newTestRun(fakeToolbox{formTool(`{"type":"object"}`)}, calls("form {}"), says("ok"), says("ok"))
 				s.withApprovers(c)
 				s.Redact = redacting()
 				end := s.running(t.Context())
@@ -112,12 +112,12 @@ func TestWhatFormAnAnswerHasIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := newStage(box{formTool(tc.form)}, calls("form {}"), says("ok"))
+				s := newTestRun(fakeToolbox{formTool(tc.form)}, calls("form {}"), says("ok"))
 				s.withApprovers(c)
 				s.Redact = redacting()
 				end := s.running(t.Context())
 				synctest.Wait()
-				if p := s.desk.last().Pending; len(p) != 1 || p[0].Schema != tc.want {
+				if p := s.reporter.last().Pending; len(p) != 1 || p[0].Schema != tc.want {
 					t.Errorf("pending %+v, want the form %s", p, tc.want)
 				}
 				c.say(answers("a", "s2c1", "{}"))

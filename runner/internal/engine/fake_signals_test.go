@@ -48,25 +48,25 @@ func (f *fakeSignals) pause(on bool) { f.update(func(s *signals.Signals) { s.Pau
 
 func (f *fakeSignals) stop() { f.update(func(s *signals.Signals) { s.Stopped = true }) }
 
-// withSignals has a stage hear what is said.
-func (s *stage) withSignals(f *fakeSignals) {
+// withSignals has a testRun hear what is said.
+func (s *testRun) withSignals(f *fakeSignals) {
 	f.restart()
 	s.signals, s.Signals = f, f
 }
 
-// withApprovers has approvers decide on a stage.
-func (s *stage) withApprovers(f *fakeSignals) {
+// withApprovers has approvers decide on a testRun.
+func (s *testRun) withApprovers(f *fakeSignals) {
 	s.withSignals(f)
 	s.CanAsk = true
 }
 
 // withOperator has an operator create child Runs.
-func (s *stage) withOperator(n *nursery) {
+func (s *testRun) withOperator(n *fakeOperator) {
 	s.withSignals(n.fakeSignals)
 	s.CanStartRuns = true
 }
 
 // sigterm says that the pod is shut down.
-func (s *stage) sigterm() {
+func (s *testRun) sigterm() {
 	s.signals.update(func(s *signals.Signals) { s.Interrupted = true })
 }

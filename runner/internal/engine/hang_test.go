@@ -24,12 +24,12 @@ import (
 // of its turn from its result, nor the session from going on.
 func TestOneCallOfATurnThatHangsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		deaf := newToy("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		deaf := newTool("Deaf", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 			time.Sleep(24 * time.Hour)
 			return tool.Result{Text: "late"}, nil
 		})
 		deaf.spec.Timeout = time.Minute
-		s := newStage(box{deaf, echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`, "Deaf {}", `Read {"n":2}`), says("ok"))
+		s := newTestRun(fakeToolbox{deaf, echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`, "Deaf {}", `Read {"n":2}`), says("ok"))
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "ok" {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -54,13 +54,13 @@ func TestOneCallOfATurnThatHangsHoldsUpNoOther(t *testing.T) {
 // of its tools ends it.
 func TestOneAgentThatHangsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s := delegating(cast{
-			"b": plays("b", box{hang}, calls("Hang {}"), says("b is done")),
-			"c": plays("c", box{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("c is done")),
+		s := delegating(fakeAgents{
+			"b": fakeAgent("b", fakeToolbox{hang}, calls("Hang {}"), says("b is done")),
+			"c": fakeAgent("c", fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("c is done")),
 		}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -76,16 +76,16 @@ func TestOneAgentThatHangsHoldsUpNoOther(t *testing.T) {
 // that is to stop.
 func TestAWaitForAProviderEndsWithThePodAndTheRun(t *testing.T) {
 	cases := map[string]struct {
-		end  func(*stage)
+		end  func(*testRun)
 		want task.Reason
 	}{
-		"the pod is to go":   {func(s *stage) { s.sigterm() }, task.ReasonInterrupted},
-		"the Run is to stop": {func(s *stage) { s.signals.stop() }, task.ReasonStopped},
+		"the pod is to go":   {func(s *testRun) { s.sigterm() }, task.ReasonInterrupted},
+		"the Run is to stop": {func(s *testRun) { s.signals.stop() }, task.ReasonStopped},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(nil, fails(&model.RateLimitedError{RetryAfter: time.Hour, Message: "slow down"}), says("never"))
+				s := newTestRun(nil, fails(&model.RateLimitedError{RetryAfter: time.Hour, Message: "slow down"}), says("never"))
 				go func() {
 					time.Sleep(time.Minute)
 					tc.end(s)
@@ -138,13 +138,13 @@ func (m stutterer) Stream(_ context.Context, req *model.Request) iter.Seq2[model
 // What several tries cost is all paid, but only the last of them is in the
 // window: a session is not compacted because a stream was cut.
 func TestTriesThatBrokeOffDoNotFillTheWindow(t *testing.T) {
-	s := newStage(box{echo("Read", tool.ReadOnly)})
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)})
 	s.Actor.Model = Model{Model: stutterer{turns: 8, input: 9_000}, Name: "m", Window: 20_000, MaxOutput: 1000}
 	out := s.run(t)
 	if out.Reason != task.ReasonFinished || out.Text != "done" {
 		t.Errorf("ended %s: %s %s", out.Reason, out.Message, out.Text)
 	}
-	if got := len(s.tape.of(step.EventCompacted)); got != 0 {
+	if got := len(s.sink.of(step.EventCompacted)); got != 0 {
 		t.Errorf("compacted %d times", got)
 	}
 	if got, want := out.Progress.Usage.InputTokens, int64(9*3*9_000); got != want {
@@ -165,13 +165,13 @@ func (m glutton) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 		t = says("done")
 	}
 	t.usage = step.Usage{InputTokens: model.EstimateInput(req)}
-	return (&script{turns: []turn{t}}).Stream(ctx, req)
+	return (&fakeModel{turns: []turn{t}}).Stream(ctx, req)
 }
 
 // The calls of one turn can fill a window, each within its bound: the first of
 // their results are taken out of sight again, and the Run goes on.
 func TestOneTurnThatFillsTheWindowDoesNotEndTheRun(t *testing.T) {
-	s := newStage(box{newToy("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	s := newTestRun(fakeToolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: strings.Repeat("word", 16_000)}, nil
 	})})
 	s.Actor.Model = Model{Model: glutton{window: 128_000}, Name: "m", Window: 128_000, MaxOutput: 8_000}

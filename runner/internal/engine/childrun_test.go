@@ -21,9 +21,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// raising is a stage whose agent has child Runs work for it.
-func raising(n *nursery, turns ...turn) *stage {
-	s := newStage(box{childTool(), askTool(), echo("Bash", tool.Once), echo("Read", tool.ReadOnly)}, turns...)
+// raising is a testRun whose agent has child Runs work for it.
+func raising(n *fakeOperator, turns ...turn) *testRun {
+	s := newTestRun(fakeToolbox{childTool(), askTool(), echo("Bash", tool.Once), echo("Read", tool.ReadOnly)}, turns...)
 	s.Task.Limits.Tokens, s.Task.Limits.CostMicroUSD = 100_000, 1_000_000
 	if n != nil {
 		s.withOperator(n)
@@ -50,13 +50,13 @@ func TestAChildRunIsAskedForAndItsEndRead(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNursery()
+				n := newOperator()
 				s := raising(n, calls(review), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
 				time.Sleep(approval.Steady)
 				synctest.Wait()
-				p := s.desk.last()
+				p := s.reporter.last()
 				want := []task.Pending{{
 					ID: "s2c1", Kind: task.PendingDelegation, Agent: "reviewer", Args: `{"a":1,"prompt":"Look"}`,
 					Digest: digest.Call("reviewer", json.RawMessage(`{"a":1,"prompt":"Look"}`)), AskedAt: "2000-01-01T00:00:00Z",
@@ -93,12 +93,12 @@ func TestWhatIsToldOfAChildRun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNursery()
+				n := newOperator()
 				s := raising(n, calls(review), says("ok"))
 				n.say(tc.end)
 				s.run(t)
 				var told []events.Payload
-				for _, e := range s.tape.all {
+				for _, e := range s.sink.all {
 					switch e.(type) {
 					case events.ChildStarted, events.ChildFinished, events.Pending, events.Decided:
 						told = append(told, e)
@@ -108,7 +108,7 @@ func TestWhatIsToldOfAChildRun(t *testing.T) {
 				if diff := cmp.Diff(want, told); diff != "" {
 					t.Errorf("told -want +got:\n%s", diff)
 				}
-				if got := s.tape.of(step.EventChildFinished); got[0] != tc.says {
+				if got := s.sink.of(step.EventChildFinished); got[0] != tc.says {
 					t.Errorf("told %q", got)
 				}
 			})
@@ -119,7 +119,7 @@ func TestWhatIsToldOfAChildRun(t *testing.T) {
 // A refusal is told to the model, and costs nothing.
 func TestAChildRunThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), says("ok"))
 		n.say(task.Child{Request: "s2c1", Message: "limits.depth is 3"})
 		out := s.run(t)
@@ -134,13 +134,13 @@ func TestAChildRunThatIsRefused(t *testing.T) {
 func TestWhatNoChildRunIsAskedFor(t *testing.T) {
 	large := `{"prompt":"` + strings.Repeat("x", task.MaxDelegated) + `"}`
 	cases := map[string]struct {
-		children *nursery
+		children *fakeOperator
 		args     string
 		want     string
 	}{
 		"where there is no operator":  {nil, `{"prompt":"x"}`, "Error: " + fmt.Sprintf(toolcall.ResultNoCluster, "reviewer") + "\n- " + toolcall.AdviceAlone},
-		"a large input":               {newNursery(), large, "Error: " + fmt.Sprintf(toolcall.ResultInputLarge, len(large), "reviewer", task.MaxDelegated) + "\n- " + toolcall.AdviceShorter},
-		"what two may read otherwise": {newNursery(), `{"a":1,"a":2}`, `Error: Not executed: the arguments have "a" twice in one object`},
+		"a large input":               {newOperator(), large, "Error: " + fmt.Sprintf(toolcall.ResultInputLarge, len(large), "reviewer", task.MaxDelegated) + "\n- " + toolcall.AdviceShorter},
+		"what two may read otherwise": {newOperator(), `{"a":1,"a":2}`, `Error: Not executed: the arguments have "a" twice in one object`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestWhatNoChildRunIsAskedFor(t *testing.T) {
 				if got := s.steps(t)[2].Text(); !strings.HasPrefix(got, tc.want) || out.Reason != task.ReasonFinished {
 					t.Errorf("ended %s; the model reads %q, want %q", out.Reason, got, tc.want)
 				}
-				for _, p := range s.desk.committed {
+				for _, p := range s.reporter.committed {
 					if len(p.Pending) > 0 {
 						t.Errorf("asked %v", p.Pending)
 					}
@@ -164,11 +164,11 @@ func TestWhatNoChildRunIsAskedFor(t *testing.T) {
 func TestTheLargestInputOfAChildRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		args := `{"prompt":"` + strings.Repeat("x", task.MaxDelegated-len(`{"prompt":""}`)) + `"}`
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls("child "+args), says("ok"))
 		end := s.running(t.Context())
 		synctest.Wait()
-		if p := s.desk.last().Pending; len(p) != 1 || p[0].Args != args {
+		if p := s.reporter.last().Pending; len(p) != 1 || p[0].Args != args {
 			t.Errorf("pending %v", p)
 		}
 		n.say(finished("s2c1", "ok"))
@@ -179,7 +179,7 @@ func TestTheLargestInputOfAChildRun(t *testing.T) {
 // Only what is asked for is heard, once, however often it is said.
 func TestWhatIsSaidOfChildRunsIsHeardOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		for _, request := range []string{"s9c9", "s2c2", ""} {
 			n.say(finished(request, "forged"))
 		}
@@ -215,13 +215,13 @@ func TestWhatIsSaidOfChildRunsIsHeardOnce(t *testing.T) {
 // A Decision is no answer to what the operator is asked.
 func TestNobodyDecidesOnAChildRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		people := n.fakeSignals
 		s := raising(n, calls(review), says("ok"))
 		s.withApprovers(people)
 		end := s.running(t.Context())
 		synctest.Wait()
-		sum := s.desk.last().Pending[0].Digest
+		sum := s.reporter.last().Pending[0].Digest
 		for _, d := range []task.Decision{
 			approve("a", "s2c1", sum), approve("b", "", sum), deny("c", "s2c1", ""), answers("d", "s2c1", "x"), grant("s2c1", 3),
 		} {
@@ -229,7 +229,7 @@ func TestNobodyDecidesOnAChildRun(t *testing.T) {
 		}
 		people.say(task.Decision{Name: "m", Request: "s2c1", Type: task.DecisionMessage, Value: "x"})
 		synctest.Wait()
-		p := s.desk.last()
+		p := s.reporter.last()
 		want := []task.Decided{
 			{Name: "a", Request: "s2c1", Refused: task.Cut(fmt.Sprintf(approval.RefusedKind, "s2c1", "Delegation", "Approve"), approval.MaxRefused)},
 			{Name: "b", Refused: approval.RefusedNone},
@@ -251,7 +251,7 @@ func TestNobodyDecidesOnAChildRun(t *testing.T) {
 // It waits for as long as it takes, which uses up nothing.
 func TestAChildRunMayTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), says("ok"))
 		s.Task.Limits.WaitSeconds, s.Task.Limits.DurationSeconds = 10, 60
 		end := s.running(t.Context())
@@ -266,7 +266,7 @@ func TestAChildRunMayTakeLong(t *testing.T) {
 // No secret leaves with what a child Run says.
 func TestWhatAChildRunSaysIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), calls(review), calls(review), says("ok"))
 		s.Redact = redacting()
 		n.say(finished("s2c1", "the key is "+canary))
@@ -277,7 +277,7 @@ func TestWhatAChildRunSaysIsRedacted(t *testing.T) {
 		for r := range s.journal.Read() {
 			all = append(all, r)
 		}
-		if text := mustJSON(t, append(all, s.tape.all, s.tape.messages)); strings.Contains(text, canary) || !strings.Contains(text, `{\"key\":\"‹secret:s/k›\"}`) {
+		if text := mustJSON(t, append(all, s.sink.all, s.sink.messages)); strings.Contains(text, canary) || !strings.Contains(text, `{\"key\":\"‹secret:s/k›\"}`) {
 			t.Errorf("it is told:\n%s", text)
 		}
 	})
@@ -287,17 +287,17 @@ func TestWhatAChildRunSaysIsRedacted(t *testing.T) {
 // on with what was asked first.
 func TestACallThatIsTakenUpAsksTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review))
 		s.Durable, s.Actor.Stack = true, stamping()
 		out := s.run(t)
 		time.Sleep(time.Hour)
-		next := s.again(s.Actor.Tools.(box), says("ok"))
+		next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 		next.withOperator(n)
 		next.Durable, next.Actor.Stack = true, stamping()
 		end := next.running(t.Context())
 		synctest.Wait()
-		if diff := cmp.Diff(out.Progress.Pending, next.desk.last().Pending); diff != "" {
+		if diff := cmp.Diff(out.Progress.Pending, next.reporter.last().Pending); diff != "" {
 			t.Errorf("asked -first +then:\n%s", diff)
 		}
 		n.say(finished("s2c1", "well"))

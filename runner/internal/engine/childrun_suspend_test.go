@@ -33,7 +33,7 @@ func TestARunnerThatOnlyWaitsForChildRunsLeaves(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := raising(newNursery(), calls(tc.calls...))
+				s := raising(newOperator(), calls(tc.calls...))
 				s.Durable, s.CanAsk = true, true
 				began := time.Now()
 				out := s.run(t)
@@ -51,11 +51,11 @@ func TestARunnerThatOnlyWaitsForChildRunsLeaves(t *testing.T) {
 // One whose journal ends with its pod stays.
 func TestARunnerWithoutAVolumeWaitsForChildRunsInItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(24 * time.Hour)
-		if p := s.desk.last(); p.State != approval.StateChild || len(p.Pending) != 1 {
+		if p := s.reporter.last(); p.State != approval.StateChild || len(p.Pending) != 1 {
 			t.Errorf("state %q, pending %v", p.State, p.Pending)
 		}
 		n.say(finished("s2c1", "well"))
@@ -67,25 +67,25 @@ func TestARunnerWithoutAVolumeWaitsForChildRunsInItsPod(t *testing.T) {
 
 func TestTheEndOfAChildRunThatIsThereAlreadyIsReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review))
 		s.Durable = true
 		out := s.run(t)
 		was := out.Progress.Pending
 		time.Sleep(30 * 24 * time.Hour)
 		n.say(finished("s2c1", "well"))
-		next := s.again(s.Actor.Tools.(box), says("ok"))
+		next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 		next.withOperator(n)
 		next.Durable = true
 		began := time.Now()
 		out = next.run(t)
-		if out.Reason != task.ReasonFinished || time.Since(began) != 0 || len(next.script.asked) != 1 || out.Progress.Usage.CacheWriteTokens != 1000 {
+		if out.Reason != task.ReasonFinished || time.Since(began) != 0 || len(next.model.asked) != 1 || out.Progress.Usage.CacheWriteTokens != 1000 {
 			t.Errorf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
 		}
 		if got := next.steps(t)[2].Text(); got != "well" {
 			t.Errorf("the model reads %q", got)
 		}
-		for _, p := range next.desk.committed {
+		for _, p := range next.reporter.committed {
 			if len(p.Pending) > 0 && cmp.Diff(was, p.Pending) != "" {
 				t.Errorf("asked %+v, then %+v", was, p.Pending)
 			}
@@ -98,7 +98,7 @@ func TestTheEndOfAChildRunThatIsThereAlreadyIsReadAtOnce(t *testing.T) {
 func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 	for off := -2; off <= 2; off++ {
 		synctest.Test(t, func(t *testing.T) {
-			n := newNursery()
+			n := newOperator()
 			s := raising(n, calls(review), says("ok"))
 			s.Durable = true
 			end := s.running(t.Context())
@@ -106,7 +106,7 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			n.say(finished("s2c1", "well"))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
-				next := s.again(s.Actor.Tools.(box), says("ok"))
+				next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
 				next.withOperator(n)
 				next.Durable = true
 				out = next.run(t)
@@ -121,27 +121,27 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 // Whatever ends the wait, the call is left open for the next attempt, with its
 // request, or has a result.
 func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
-	hang := newToy("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	})
 	cases := map[string]struct {
-		do     func(*stage)
+		do     func(*testRun)
 		beside []string
 		want   task.Reason
 		told   string // to the model; empty: the call stays open
 		state  string
 	}{
-		"a stop":             {func(s *stage) { s.signals.stop() }, nil, task.ReasonStopped, fmt.Sprintf(toolcall.ResultAbandoned, "reviewer"), ""},
-		"a pause":            {func(s *stage) { s.signals.pause(true) }, nil, task.ReasonPaused, "", approval.StatePaused},
-		"a shutdown":         {func(s *stage) { s.sigterm() }, nil, task.ReasonInterrupted, "", ""},
-		"a used-up duration": {func(*stage) { time.Sleep(time.Hour) }, []string{"Hang {}"}, task.ReasonDurationLimit, "Interrupted: Used 1m0s of 1m0s duration", ""},
+		"a stop":             {func(s *testRun) { s.signals.stop() }, nil, task.ReasonStopped, fmt.Sprintf(toolcall.ResultAbandoned, "reviewer"), ""},
+		"a pause":            {func(s *testRun) { s.signals.pause(true) }, nil, task.ReasonPaused, "", approval.StatePaused},
+		"a shutdown":         {func(s *testRun) { s.sigterm() }, nil, task.ReasonInterrupted, "", ""},
+		"a used-up duration": {func(*testRun) { time.Sleep(time.Hour) }, []string{"Hang {}"}, task.ReasonDurationLimit, "Interrupted: Used 1m0s of 1m0s duration", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := raising(newNursery(), calls(append(tc.beside, review)...))
-				w.Actor.Tools = append(w.Actor.Tools.(box), hang)
+				w := raising(newOperator(), calls(append(tc.beside, review)...))
+				w.Actor.Tools = append(w.Actor.Tools.(fakeToolbox), hang)
 				w.Durable, w.Task.Limits.DurationSeconds = true, 60
 				end := w.running(t.Context())
 				time.Sleep(time.Second)
@@ -162,19 +162,19 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 // A pause of a runner that may not leave holds it where it is, and says so.
 func TestAPauseOfARunnerThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNursery()
+		n := newOperator()
 		s := raising(n, calls(review), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		n.pause(true)
 		time.Sleep(time.Second)
-		if p := s.desk.last(); p.State != approval.StatePaused || len(p.Pending) != 1 {
+		if p := s.reporter.last(); p.State != approval.StatePaused || len(p.Pending) != 1 {
 			t.Errorf("state %q, pending %v", p.State, p.Pending)
 		}
 		n.say(finished("s2c1", "well"))
 		time.Sleep(time.Hour)
-		if len(s.script.asked) != 1 {
-			t.Errorf("the model was asked %d times", len(s.script.asked))
+		if len(s.model.asked) != 1 {
+			t.Errorf("the model was asked %d times", len(s.model.asked))
 		}
 		n.pause(false)
 		if out := end(); out.Reason != task.ReasonFinished {
@@ -187,7 +187,7 @@ func TestAPauseOfARunnerThatStays(t *testing.T) {
 // any number of attempts.
 type raised struct {
 	absence
-	children *nursery
+	children *fakeOperator
 	log      *journal.Memory
 	told     step.Meter // what the status told last
 }
@@ -214,16 +214,16 @@ func TestChildRunsAreAskedForAndChargedOnce(t *testing.T) {
 
 // raise returns what was said in the end, and in how many records.
 func (a absence) raise(t *testing.T) (told string, records int) {
-	p := &raised{absence: a, children: newNursery(), log: &journal.Memory{}}
+	p := &raised{absence: a, children: newOperator(), log: &journal.Memory{}}
 	for attempt := 1; attempt <= 20; attempt++ {
 		s := p.attempt(attempt)
 		over := make(chan struct{})
-		go p.watch(s.desk, over)
+		go p.watch(s.reporter, over)
 		out := s.run(t)
 		close(over)
-		p.told.Usage = s.desk.last().Usage.Charged()
+		p.told.Usage = s.reporter.last().Usage.Charged()
 		for range 2 {
-			p.children.see(s.desk.last().Pending, endOfRaised)
+			p.children.see(s.reporter.last().Pending, endOfRaised)
 		}
 		if out.Reason != task.ReasonFinished {
 			time.Sleep(10 * time.Minute)
@@ -240,9 +240,9 @@ func (a absence) raise(t *testing.T) (told string, records int) {
 	return "", 0
 }
 
-func (p *raised) attempt(number int) *stage {
-	tools := box{childTool(), agentTool(), echo("Read", tool.ReadOnly)}
-	s := newStage(tools)
+func (p *raised) attempt(number int) *testRun {
+	tools := fakeToolbox{childTool(), agentTool(), echo("Read", tool.ReadOnly)}
+	s := newTestRun(tools)
 	s.withOperator(p.children)
 	s.journal, s.Journal = p.log, p.log
 	if p.kill > 0 && number == 1 {
@@ -255,7 +255,7 @@ func (p *raised) attempt(number int) *stage {
 	s.Task.Limits.Depth = 1
 	s.Actor.Model.Model = bySession{2, `child {"n":1}`, `child {"n":2}`, `agent {"agent":"b"}`, `Read {"n":1}`}
 	s.Actors = func(tool.Delegation) (*Actor, error) {
-		b := plays("b", tools)
+		b := fakeAgent("b", tools)
 		b.Model.Model = bySession{1, `child {"n":3}`}
 		return b, nil
 	}
@@ -263,7 +263,7 @@ func (p *raised) attempt(number int) *stage {
 }
 
 // watch is the operator while a runner is there.
-func (p *raised) watch(d *desk, over <-chan struct{}) {
+func (p *raised) watch(d *fakeReporter, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:

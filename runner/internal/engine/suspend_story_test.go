@@ -74,7 +74,7 @@ func (a absence) play(t *testing.T) (told string, records int) {
 	for attempt := 1; attempt <= 20; attempt++ {
 		s := p.attempt(attempt)
 		over := make(chan struct{})
-		go p.decideMeanwhile(s.desk, over)
+		go p.decideMeanwhile(s.reporter, over)
 		out := s.run(t)
 		close(over)
 		p.decide(out.Progress.Pending)
@@ -94,8 +94,8 @@ func (a absence) play(t *testing.T) (told string, records int) {
 	return "", 0
 }
 
-func (p *story) attempt(number int) *stage {
-	s := newStage(append(p.did.tools(), askTool()))
+func (p *story) attempt(number int) *testRun {
+	s := newTestRun(append(p.did.tools(), askTool()))
 	s.withApprovers(p.people)
 	s.journal, s.Journal = p.log, p.log
 	if p.kill > 0 && number == 1 {
@@ -112,7 +112,7 @@ func (p *story) attempt(number int) *stage {
 
 // decideMeanwhile has people decide while a runner is there: a durable one has
 // left by then.
-func (p *story) decideMeanwhile(d *desk, over <-chan struct{}) {
+func (p *story) decideMeanwhile(d *fakeReporter, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:

@@ -17,7 +17,7 @@ import (
 
 // left is the journal of a runner that was lost while a session below a call
 // was at work: of its two calls the second was done.
-func (s *stage) left(t *testing.T, effect tool.Effect) {
+func (s *testRun) left(t *testing.T, effect tool.Effect) {
 	t.Helper()
 	said := func(session string, seq int64, role step.Role, calls ...step.Call) journal.Record {
 		st := step.Step{Seq: seq, Role: role, Calls: calls, Parts: []step.Part{{Kind: step.PartText, Text: "go"}}}
@@ -50,7 +50,7 @@ func (s *stage) left(t *testing.T, effect tool.Effect) {
 // each of the calls there gets one result, also one that had it already when
 // the last of the others came.
 func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
-	s := newStage(box{agentTool()})
+	s := newTestRun(fakeToolbox{agentTool()})
 	s.left(t, tool.Once)
 	s.signals.stop()
 	s.run(t)
@@ -73,7 +73,7 @@ func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
 // A call that was begun before a crash and is refused now was not simply "not
 // executed".
 func TestACallThatWasBegunIsNotToldAsNotExecuted(t *testing.T) {
-	s := newStage(box{agentTool()})
+	s := newTestRun(fakeToolbox{agentTool()})
 	s.left(t, tool.Once)
 	s.signals.stop()
 	s.run(t)
@@ -89,13 +89,13 @@ func TestACallThatWasBegunIsNotToldAsNotExecuted(t *testing.T) {
 func TestAStopThatIsTakenBackEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cut := turn{during: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
-		s := newStage(nil, cut, cut, cut, says("done"))
+		s := newTestRun(nil, cut, cut, cut, says("done"))
 		time.AfterFunc(time.Second, func() {
 			s.signals.stop()
 			s.signals.update(func(now *signals.Signals) { now.Stopped = false })
 		})
 		out := s.run(t)
-		if n := len(s.script.asked); n != 1 || out.Reason != task.ReasonStopped {
+		if n := len(s.model.asked); n != 1 || out.Reason != task.ReasonStopped {
 			t.Errorf("asked %d times, ended %s: %s", n, out.Reason, out.Message)
 		}
 	})

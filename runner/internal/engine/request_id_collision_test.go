@@ -17,8 +17,8 @@ import (
 func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedStage(c, calls(`ask {"q":"Which?"}`), says("ok"))
-		s.Actor.Policy = rulebook{"ask": {Answer: toolcall.Ask, Rule: "questions"}}
+		s := governedRun(c, calls(`ask {"q":"Which?"}`), says("ok"))
+		s.Actor.Policy = fakePolicy{"ask": {Answer: toolcall.Ask, Rule: "questions"}}
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
 				if _, err := next(ctx, call); err != nil {
@@ -31,7 +31,7 @@ func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 		var asked []string
 		for n := range 4 {
 			synctest.Wait()
-			p := s.desk.last().Pending
+			p := s.reporter.last().Pending
 			if len(p) != 1 {
 				break
 			}
