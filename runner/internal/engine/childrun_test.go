@@ -54,7 +54,7 @@ func TestAChildRunIsAskedForAndItsEndRead(t *testing.T) {
 				s := raising(n, calls(review), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
-				time.Sleep(approval.Steady)
+				time.Sleep(approval.SettleDelay)
 				synctest.Wait()
 				p := s.reporter.last()
 				want := []task.Pending{{

@@ -28,9 +28,9 @@ func (c *modelCaller) trigger() int64 {
 	return trigger
 }
 
-// crowding is how much of the model's window a request takes, and from where on
+// requestSize is how much of the model's window a request takes, and from where on
 // that is too much.
-func (c *modelCaller) crowding(steps []step.Step) (used, trigger int64) {
+func (c *modelCaller) requestSize(steps []step.Step) (used, trigger int64) {
 	used, trigger = compaction.Used(c.requestOf(steps)), c.trigger()
 	if c.overflow != nil {
 		// Where we think that it fits, the provider counts more than we do.
@@ -84,7 +84,7 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 	case isRefused(err):
 		return noSummary, nil
 	case err != nil:
-		return "", c.unanswered(heard, m, err)
+		return "", c.handleError(heard, m, err)
 	}
 	c.limited = 0
 	var text strings.Builder
@@ -94,7 +94,7 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 		}
 	}
 	took := c.run.config.Now().Sub(began)
-	c.run.board.done(task.Recent{Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
+	c.run.status.done(task.Recent{Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
 	if strings.TrimSpace(text.String()) == "" || resp.Finish == step.FinishRefusal {
 		return noSummary, nil
 	}
@@ -106,8 +106,8 @@ func (c *modelCaller) summary(ctx context.Context, m *Model, steps []step.Step) 
 	for level := 0; ; level++ {
 		req := c.requestOf(compaction.Shrink(steps, level))
 		req.Params = m.Params
-		req.Steps = append(req.Steps, c.records.said(compaction.SummaryPrompt, step.NoteRunner))
-		resp, err := c.consult(ctx, m, req)
+		req.Steps = append(req.Steps, c.records.userStep(compaction.SummaryPrompt, step.NoteRunner))
+		resp, err := c.callModel(ctx, m, req)
 		if !isTooLong(err) || level == compaction.ShrinkLevels-1 {
 			return resp, err
 		}

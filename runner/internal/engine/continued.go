@@ -25,7 +25,7 @@ func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error
 			if err != nil || !d.Continued {
 				continue
 			}
-			if err := c.goOn(name, d.Usage); err != nil {
+			if err := c.checkContinuation(name, d.Usage); err != nil {
 				yield(model.Delta{}, err)
 				return
 			}
@@ -33,10 +33,10 @@ func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error
 	}
 }
 
-// goOn records that a model is about to be asked for the rest of an answer, or
+// checkContinuation records that a model is about to be asked for the rest of an answer, or
 // returns why it is not. A runner that dies after it charges what the answer cost
 // so far to whoever takes up the session.
-func (c *modelCaller) goOn(name string, soFar *step.Usage) error {
+func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 	used := step.Usage{}
 	if soFar != nil {
 		used = *soFar

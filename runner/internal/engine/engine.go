@@ -45,7 +45,7 @@ func Run(ctx context.Context, c Config) Outcome {
 type run struct {
 	config Config
 	root   *session
-	board  *board
+	status *statusBuilder
 	// activity is what works and waits, requests what approvers and operator are asked.
 	activity *approval.Activity
 	requests *approval.Requests
@@ -66,7 +66,7 @@ type run struct {
 }
 
 func newRun(c Config) *run {
-	r := &run{config: c, board: newBoard(c), clock: meter.NewClock(c.Now, c.Began)}
+	r := &run{config: c, status: newStatusBuilder(c), clock: meter.NewClock(c.Now, c.Began)}
 	r.state = state.NewStore(c.Journal, c.Actor.Agent.Name)
 	if c.Digest == nil {
 		r.config.Digest = digest.Call
@@ -94,7 +94,7 @@ func (r *run) newRequests() *approval.Requests {
 		MaxWait: time.Duration(max(r.config.Task.Limits.WaitSeconds, 0)) * time.Second,
 		Durable: r.config.Durable, Hold: r.config.Hold, Busy: r.config.Busy,
 		Reached: func() *meter.Limit { return r.meter.Reached() }, Grant: r.grant,
-		Report: func() { r.config.Report.Report(r.progress) }, ReportNow: r.tellNow, ReportedState: r.board.state,
+		Report: func() { r.config.Report.Report(r.progress) }, ReportNow: r.tellNow, ReportedState: r.status.state,
 	})
 }
 
@@ -136,7 +136,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 // responds returns once the locks of board, activity, meter and clock are free. Those of
 // the state and the requests are held while the journal is written.
 func (r *run) responds() {
-	r.board.state()
+	r.status.state()
 	r.activity.Busy()
 	r.meter.Read()
 }
@@ -153,11 +153,11 @@ func (r *run) load() error {
 		r.meter.Extend(before.Granted.Steps, before.Granted.Tokens, before.Granted.CostMicroUSD)
 		r.restarts = before.Restarts
 		if before.Begun {
-			r.board.shown.Effects = task.EffectsBegun
+			r.status.shown.Effects = task.EffectsBegun
 		}
 	})
 	r.root.records.account = r.meter
-	r.board.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
+	r.status.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
 	return nil
 }
 
@@ -219,7 +219,7 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	out = r.root.end(ctx, out)
 	r.die()
 	r.telling.Wait()
-	r.board.rest()
+	r.status.rest()
 	out.Progress = r.progress()
 	if out.Reason.Commits() {
 		out.Progress.State = "" // it may have ended just when it was about to leave

@@ -18,7 +18,7 @@ import (
 // warnOfLimits says, once for each, that most of a limit of the Run is used.
 func (r *run) warnOfLimits() {
 	for _, l := range r.meter.Near() {
-		if r.board.warn(l.Name) {
+		if r.status.warn(l.Name) {
 			r.config.Events.Emit(r.root.records.scope, l.String(), events.LimitNear{Limit: l.Name, Used: l.Used, Max: l.Max})
 		}
 	}
@@ -69,5 +69,5 @@ func (s *session) limitAsked(request string) (since time.Time) {
 // grant raises the limits of the Run.
 func (r *run) grant(d journal.Decision) {
 	r.meter.Extend(d.Steps, d.Tokens, d.CostMicroUSD)
-	r.board.unwarn()
+	r.status.unwarn()
 }

@@ -27,8 +27,8 @@ const (
 	firstPause = 30 * time.Second
 )
 
-// spent records what a failed model call used and returns its error.
-func (c *modelCaller) spent(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
+// recordFailure records what a failed model call used and returns its error.
+func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
 	// Nothing arrived and nobody told: most likely the provider did nothing. Not
 	// so when we hung up ourselves.
 	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
@@ -58,9 +58,9 @@ func estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
 	return m.priced(resp.Model, step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: model.EstimateTokens(size), Estimated: true})
 }
 
-// unanswered is what a failed turn of the model means to the session; nil: it
+// handleError is what a failed turn of the model means to the session; nil: it
 // goes on, and what comes next knows more.
-func (c *modelCaller) unanswered(ctx context.Context, m *Model, err error) error {
+func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) error {
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); !errors.Is(cause, signals.ErrStopped) {
 			return cause
@@ -77,8 +77,8 @@ func (c *modelCaller) unanswered(ctx context.Context, m *Model, err error) error
 		c.overflow = tooLong
 		return nil
 	}
-	if wait := c.patience(err); wait > 0 {
-		return c.pause(ctx, wait, err)
+	if wait := c.retryDelay(err); wait > 0 {
+		return c.waitToRetry(ctx, wait, err)
 	}
 	if end, ok := asEnd(denied(err)); ok {
 		return end
@@ -89,10 +89,10 @@ func (c *modelCaller) unanswered(ctx context.Context, m *Model, err error) error
 	return modelEnd(m, err)
 }
 
-// patience returns how long to wait before a model is asked again that has too
+// retryDelay returns how long to wait before a model is asked again that has too
 // much to do: as long as its provider asks, else longer each time. It returns 0
 // where that is not worth it, or longer than what is left of limits.duration.
-func (c *modelCaller) patience(err error) time.Duration {
+func (c *modelCaller) retryDelay(err error) time.Duration {
 	var wait time.Duration
 	limited, isLimited := errors.AsType[*model.RateLimitedError](err)
 	unavailable, isUnavailable := errors.AsType[*model.UnavailableError](err)
@@ -111,8 +111,8 @@ func (c *modelCaller) patience(err error) time.Duration {
 	return wait
 }
 
-// pause waits before the model is asked again, which what comes next does.
-func (c *modelCaller) pause(ctx context.Context, d time.Duration, because error) error {
+// waitToRetry waits before the model is asked again, which what comes next does.
+func (c *modelCaller) waitToRetry(ctx context.Context, d time.Duration, because error) error {
 	c.limited++
 	c.records.Emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: approval.StateLimited})
 	defer func() { c.records.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()

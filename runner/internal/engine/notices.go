@@ -17,16 +17,16 @@ const (
 	maxLost = 4 << 10
 )
 
-// retried says whether the session goes on from an attempt that failed, which it
+// isRetry says whether the session goes on from an attempt that failed, which it
 // has not been told yet.
-func (s *session) retried() bool {
+func (s *session) isRetry() bool {
 	return s.records.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
 }
 
-// news is what a session that is taken up is told.
-func (s *session) news() string {
+// resumeNotice is what a session that is taken up is told.
+func (s *session) resumeNotice() string {
 	var news []string
-	if s.retried() {
+	if s.isRetry() {
 		news = append(news, fmt.Sprintf(noteAttempt, s.run.config.Task.Retry, s.run.config.Task.Attempt))
 	}
 	files := noteFiles
@@ -43,9 +43,9 @@ func (s *session) news() string {
 	return strings.Join(news, "\n")
 }
 
-// owe records what the model is to be told before its next turn, which may be in
+// recordNotice records what the model is to be told before its next turn, which may be in
 // another attempt.
-func (s *session) owe(news string) error {
+func (s *session) recordNotice(news string) error {
 	if news == "" || slices.Contains(s.records.read().Notices, news) {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (s *session) nudge(text string, note step.Note) error {
 	} else {
 		s.records.Emit("Notice to the model: "+text, events.Nudged{Text: text})
 	}
-	return s.records.tell(text, note)
+	return s.records.recordMessage(text, note)
 }
 
 // noted is what the runner has to say to the model before its next turn.

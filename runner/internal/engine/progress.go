@@ -22,9 +22,9 @@ import (
 // one, and a Model may have one.
 const maxName = 64
 
-// A board is what the Run's status shows of a session: bounded, however long
+// A statusBuilder keeps what the Run's status shows of a session: bounded, however long
 // the session is.
-type board struct {
+type statusBuilder struct {
 	mu      sync.Mutex
 	shown   task.Progress
 	effects sync.Mutex // held while the beginning of effects is being told
@@ -33,7 +33,7 @@ type board struct {
 }
 
 // tell notes the state that the operator is told.
-func (b *board) tell(waits string) string {
+func (b *statusBuilder) tell(waits string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told = waits
@@ -41,14 +41,14 @@ func (b *board) tell(waits string) string {
 }
 
 // state is the one that the operator was told last.
-func (b *board) state() string {
+func (b *statusBuilder) state() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.told
 }
 
-func newBoard(c Config) *board {
-	return &board{
+func newStatusBuilder(c Config) *statusBuilder {
+	return &statusBuilder{
 		shown:  task.Progress{Version: task.Version, Attempt: c.Task.Attempt, Model: c.Actor.Model.Name},
 		warned: map[string]bool{},
 	}
@@ -56,7 +56,7 @@ func newBoard(c Config) *board {
 
 // begin shows a step as the one under way, from the moment at which it is
 // first shown.
-func (b *board) begin(number int64, kind, name string, at time.Time) {
+func (b *statusBuilder) begin(number int64, kind, name string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.shown.Step; s != nil && s.Number == number && s.Kind == kind && s.Name == name {
@@ -66,7 +66,7 @@ func (b *board) begin(number int64, kind, name string, at time.Time) {
 }
 
 // done moves a step among the last ones.
-func (b *board) done(r task.Recent) {
+func (b *statusBuilder) done(r task.Recent) {
 	r.Name = task.Cut(r.Name, maxName)
 	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxSummary)
 	b.mu.Lock()
@@ -77,14 +77,14 @@ func (b *board) done(r task.Recent) {
 }
 
 // answered shows which Model answered last.
-func (b *board) answered(model string) {
+func (b *statusBuilder) answered(model string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Model = model
 }
 
 // rest shows that nothing is under way.
-func (b *board) rest() {
+func (b *statusBuilder) rest() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Step = nil
@@ -92,7 +92,7 @@ func (b *board) rest() {
 
 // beginEffects shows that effects begin, and says whether it was not shown
 // before. Others wait until the first has called release.
-func (b *board) beginEffects() (first bool, release func()) {
+func (b *statusBuilder) beginEffects() (first bool, release func()) {
 	b.effects.Lock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,14 +102,14 @@ func (b *board) beginEffects() (first bool, release func()) {
 }
 
 // noEffects takes back what could not be told.
-func (b *board) noEffects() {
+func (b *statusBuilder) noEffects() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Effects = ""
 }
 
 // warn says whether nobody was told yet that most of a limit is used.
-func (b *board) warn(limit string) bool {
+func (b *statusBuilder) warn(limit string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.warned[limit] {
@@ -120,7 +120,7 @@ func (b *board) warn(limit string) bool {
 }
 
 // unwarn forgets what people were told: limits were raised.
-func (b *board) unwarn() {
+func (b *statusBuilder) unwarn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.warned)
@@ -128,15 +128,15 @@ func (b *board) unwarn() {
 
 // progress is the board with the numbers of this moment.
 func (r *run) progress() task.Progress {
-	r.board.mu.Lock()
-	p := r.board.shown
-	r.board.mu.Unlock()
+	r.status.mu.Lock()
+	p := r.status.shown
+	r.status.mu.Unlock()
 	used := r.config.Task.Meter
 	if r.meter != nil {
 		used = r.meter.Read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.board.tell(r.requests.State())
+	p.State = r.status.tell(r.requests.State())
 	p.Pending, p.Decided = r.requests.Pending(), r.decided()
 	return p
 }
@@ -160,7 +160,7 @@ func decidedOf(d journal.Decision) task.Decided {
 
 // ShowStarted implements [toolcall.Status].
 func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
-	s.run.board.begin(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
+	s.run.status.begin(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
 	s.run.config.Report.Report(s.run.progress)
 	s.records.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
 		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
@@ -169,7 +169,7 @@ func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
 // ShowFinished implements [toolcall.Status].
 func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 	took := result.Duration.Milliseconds()
-	s.run.board.done(task.Recent{
+	s.run.status.done(task.Recent{
 		Step: s.run.meter.Read().Steps, Kind: task.KindTool, Name: s.records.label(call.Name),
 		Summary: line, DurationMs: took,
 	})
@@ -183,13 +183,13 @@ func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 // BeginEffects implements [toolcall.Status]. The operator knows of it before anything
 // happens.
 func (s *session) BeginEffects(ctx context.Context) error {
-	first, release := s.run.board.beginEffects()
+	first, release := s.run.status.beginEffects()
 	defer release()
 	if !first {
 		return nil
 	}
 	if err := s.run.commit(ctx); err != nil {
-		s.run.board.noEffects()
+		s.run.status.noEffects()
 		return fmt.Errorf("reporting that effects begin: %w", err)
 	}
 	return nil

@@ -55,17 +55,17 @@ func (r *records) recordStep(st step.Step, d *journal.Decision) error {
 	return nil
 }
 
-// said is what somebody says to the model, as a step.
-func (r *records) said(text string, note step.Note) step.Step {
+// userStep is what somebody says to the model, as a step.
+func (r *records) userStep(text string, note step.Note) step.Step {
 	return step.Step{
 		Role: step.RoleUser, Note: note, At: r.run.config.Now().UTC(),
 		Parts: []step.Part{{Kind: step.PartText, Text: r.run.config.Redact.String(text)}},
 	}
 }
 
-// tell records what is said to the model.
-func (r *records) tell(text string, note step.Note) error {
-	return r.recordStep(r.said(text, note), nil)
+// recordMessage records what is said to the model.
+func (r *records) recordMessage(text string, note step.Note) error {
+	return r.recordStep(r.userStep(text, note), nil)
 }
 
 // Emit tells what happens in the session.

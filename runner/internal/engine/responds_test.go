@@ -28,7 +28,7 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 	defer r.die()
 	r.meter = meter.New(r.clock, task.Limits{}, step.Meter{})
 	var counting sync.Mutex // stands for the lock of the meter, which is held while something is counted
-	for name, lock := range map[string]*sync.Mutex{"board": &r.board.mu, "meter": &counting} {
+	for name, lock := range map[string]*sync.Mutex{"status": &r.status.mu, "meter": &counting} {
 		lock.Lock()
 		counts := make(chan struct{})
 		if lock == &counting {

@@ -70,9 +70,9 @@ func (s *session) recall() error {
 	return nil
 }
 
-// takeUp settles what an earlier runner left open and opens the session, or
+// resume settles what an earlier runner left open and opens the session, or
 // goes on with it.
-func (s *session) takeUp(ctx context.Context) error {
+func (s *session) resume(ctx context.Context) error {
 	st := s.records.read()
 	if err := s.chargeLost(st.Asked); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *session) takeUp(ctx context.Context) error {
 	if err := s.recall(); err != nil {
 		return err
 	}
-	if err := s.owe(s.news()); err != nil || !s.retried() {
+	if err := s.recordNotice(s.resumeNotice()); err != nil || !s.isRetry() {
 		return err
 	}
 	now := s.records.read()
@@ -110,7 +110,7 @@ func (s *session) open(ctx context.Context) error {
 	if s.records.name == "" {
 		prompt = s.opening(ctx, prompt)
 	}
-	first := s.records.said(prompt, "")
+	first := s.records.userStep(prompt, "")
 	first.Hooks = o.Hooks
 	return s.records.recordStep(first, nil)
 }

@@ -61,7 +61,7 @@ func (s *session) work(ctx context.Context) (Outcome, error) {
 			return Outcome{}, causeOf(ctx, err)
 		}
 	}
-	if err := s.takeUp(ctx); err != nil {
+	if err := s.resume(ctx); err != nil {
 		return Outcome{}, causeOf(ctx, err)
 	}
 	return s.loop(ctx)
@@ -89,7 +89,7 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		case say:
 			err = s.nudge(act.text, act.note)
 		case listen:
-			err = s.listen(act.messages)
+			err = s.recordMessages(act.messages)
 		case compact:
 			err = s.model.compact(ctx, v, act.cut)
 		case raise:
@@ -118,7 +118,7 @@ func (s *session) view() (view, error) {
 		paused:   now.Paused,
 		stop:     now.Stopped,
 	}
-	v.used, v.trigger = s.model.crowding(v.Steps)
+	v.used, v.trigger = s.model.requestSize(v.Steps)
 	var err error
 	if s.records.name == "" {
 		v.messages, err = s.run.requests.ApplyDecisions(s.records, now.Decisions)

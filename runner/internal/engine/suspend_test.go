@@ -101,7 +101,7 @@ func (s *testRun) leftAfter(t *testing.T, want time.Duration) {
 	began := time.Now()
 	out := s.run(t)
 	// What runs in the background tells nobody that it has ended.
-	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > approval.LookAgain {
+	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > approval.SuspendRetry {
 		t.Fatalf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
 	}
 	last := s.reporter.reported[len(s.reporter.reported)-1]

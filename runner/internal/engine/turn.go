@@ -50,7 +50,7 @@ func newModelCaller(r *run, a *Actor, rec *records) *modelCaller {
 	if a.Tools != nil {
 		c.tools = slices.Clip(a.Tools.Specs())
 	}
-	c.answer = a.Stack.Model(c.converse)
+	c.answer = a.Stack.Model(c.callBehindLayers)
 	return c
 }
 
@@ -68,14 +68,14 @@ func (c *modelCaller) ask(ctx context.Context) error {
 		return c.turn.fault
 	}
 	if err != nil {
-		return errors.Join(c.counted(), c.unanswered(heard, &c.actor.Model, err))
+		return errors.Join(c.recordDiscarded(), c.handleError(heard, &c.actor.Model, err))
 	}
-	return c.answered(began, resp)
+	return c.recordAnswer(began, resp)
 }
 
-// counted records what an answer used that a layer made nothing of: else it
+// recordDiscarded records what an answer used that a layer made nothing of: else it
 // would be charged once more, by estimate, to whoever takes up the session.
-func (c *modelCaller) counted() error {
+func (c *modelCaller) recordDiscarded() error {
 	if !c.turn.heard {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (c *modelCaller) counted() error {
 
 // add lets a layer say something to the model before its turn.
 func (c *modelCaller) add(t *middleware.Turn, text string, note step.Note) error {
-	if err := c.records.tell(text, note); err != nil {
+	if err := c.records.recordMessage(text, note); err != nil {
 		return c.turn.fail(err)
 	}
 	steps := c.records.read().Steps
@@ -104,7 +104,7 @@ func (c *modelCaller) charge(used step.Usage) {
 func (c *modelCaller) begin(m *Model) string {
 	name, _, _ := m.next()
 	c.turn = modelTurn{number: c.run.meter.Read().Steps + 1}
-	c.run.board.begin(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
+	c.run.status.begin(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
 	c.run.config.Report.Report(c.run.progress)
 	c.records.Emit(fmt.Sprintf("Step %d: asking %s", c.turn.number, name), events.StepStarted{Step: c.turn.number, Kind: task.KindModel, Name: name})
 	return name
@@ -135,14 +135,14 @@ func (c *modelCaller) requestOf(steps []step.Step) *model.Request {
 	return &model.Request{System: c.system, Steps: slices.Clip(steps), Tools: c.tools, Params: c.actor.Model.Params, CacheKey: key}
 }
 
-// converse is innermost of the layers around a model call.
-func (c *modelCaller) converse(ctx context.Context, t *middleware.Turn) (model.Response, error) {
-	return c.consult(ctx, &c.actor.Model, t.Request)
+// callBehindLayers is innermost of the layers around a model call.
+func (c *modelCaller) callBehindLayers(ctx context.Context, t *middleware.Turn) (model.Response, error) {
+	return c.callModel(ctx, &c.actor.Model, t.Request)
 }
 
-// consult records that a model is about to be asked, asks it, and counts what
+// callModel records that a model is about to be asked, asks it, and counts what
 // that used, every time.
-func (c *modelCaller) consult(ctx context.Context, m *Model, req *model.Request) (model.Response, error) {
+func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Request) (model.Response, error) {
 	if c.turn.tries++; c.turn.tries > 1 {
 		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.number})
 	}
@@ -156,7 +156,7 @@ func (c *modelCaller) consult(ctx context.Context, m *Model, req *model.Request)
 	resp, err := model.Collect(c.continued(name, m.Stream(ctx, req)), c.show)
 	resp.Model = cmp.Or(resp.Model, name)
 	if err != nil {
-		return resp, c.spent(ctx, m, req, &resp, err)
+		return resp, c.recordFailure(ctx, m, req, &resp, err)
 	}
 	if resp.Usage == (step.Usage{}) {
 		resp.Usage = estimate(m, req, resp)
@@ -186,8 +186,8 @@ func (c *modelCaller) show(d model.Delta) {
 	}
 }
 
-// answered records a whole answer.
-func (c *modelCaller) answered(began time.Time, resp model.Response) error {
+// recordAnswer records a whole answer.
+func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 	st := c.assistant(resp)
 	st.At, st.Duration = began.UTC(), c.run.config.Now().Sub(began)
 	c.records.account.Add(func(m *step.Meter) { m.Steps++ })
@@ -198,8 +198,8 @@ func (c *modelCaller) answered(began time.Time, resp model.Response) error {
 		c.compactions = 0
 	}
 	c.overflow, c.limited = nil, 0
-	c.run.board.answered(st.Model)
-	c.run.board.done(task.Recent{
+	c.run.status.answered(st.Model)
+	c.run.status.done(task.Recent{
 		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
 	})
 	c.run.warnOfLimits()

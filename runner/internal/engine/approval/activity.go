@@ -38,9 +38,9 @@ type Activity struct {
 	news chan struct{}
 }
 
-// Steady is how long all must wait before that counts: where one branch goes
+// SettleDelay is how long all must wait before that counts: where one branch goes
 // over to another nobody works for a moment.
-const Steady = 200 * time.Millisecond
+const SettleDelay = 200 * time.Millisecond
 
 // NewActivity returns one in which nothing works yet.
 func NewActivity(clock *meter.Clock, now func() time.Time) *Activity {
@@ -98,7 +98,7 @@ func (a *Activity) settle() {
 func (a *Activity) idle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.resting && a.now().Sub(a.since) >= Steady
+	return a.resting && a.now().Sub(a.since) >= SettleDelay
 }
 
 // still is for how long every branch has waited for people or child Runs, and

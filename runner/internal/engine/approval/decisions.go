@@ -257,7 +257,7 @@ func (r *Requests) decide(q *Request, d task.Decision) error {
 	if said.Type == task.DecisionApprove && said.Scope == task.ScopeRun {
 		r.open.release(q.Source)
 	}
-	r.ShowDecided(q.Session, said)
+	r.ReportDecision(q.Session, said)
 	return nil
 }
 
@@ -284,6 +284,6 @@ func (r *Requests) refuse(by Session, d task.Decision, why string) error {
 	if err := by.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}
-	r.ShowDecided(by, said)
+	r.ReportDecision(by, said)
 	return nil
 }

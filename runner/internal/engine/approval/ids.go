@@ -57,9 +57,9 @@ func CallOf(request string) string {
 	return call
 }
 
-// Legible is arguments for people: in their one form, and nothing in them that
+// DisplayArgs is arguments for people: in their one form, and nothing in them that
 // cannot be seen.
-func Legible(args json.RawMessage) string {
+func DisplayArgs(args json.RawMessage) string {
 	canonical, err := digest.Canonical(args)
 	if err != nil {
 		return redact.Printable(string(args))

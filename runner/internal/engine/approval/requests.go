@@ -220,8 +220,8 @@ func (r *Requests) Pending() []task.Pending {
 	return r.open.display()
 }
 
-// ShowDecided tells what became of a decision.
-func (r *Requests) ShowDecided(by Session, d journal.Decision) {
+// ReportDecision tells what became of a decision.
+func (r *Requests) ReportDecision(by Session, d journal.Decision) {
 	message := fmt.Sprintf("%s by %s: %s", d.Type, d.By, d.Name)
 	if d.Refused != "" {
 		message = "Refused: " + d.Name + ": " + d.Refused

@@ -12,8 +12,8 @@ const (
 	// DefaultHold is for how long everything waits for people or child Runs before
 	// the runner leaves.
 	DefaultHold = 2 * time.Minute
-	// LookAgain is how often a runner that could leave looks whether it may.
-	LookAgain = 10 * time.Second
+	// SuspendRetry is how often a runner that could leave looks whether it may.
+	SuspendRetry = 10 * time.Second
 )
 
 // Why a runner leaves while the work is to go on.
@@ -80,7 +80,7 @@ func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	defer r.mu.Unlock()
 	select {
 	case <-changed:
-		return LookAgain
+		return SuspendRetry
 	default:
 	}
 	still, all := r.activity.still()
@@ -90,7 +90,7 @@ func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	case still < r.config.Hold:
 		return r.config.Hold - still
 	case busy:
-		return LookAgain
+		return SuspendRetry
 	}
 	_ = r.suspend(suspension{errWaiting, r.open.state(r.activity.state())})
 	return 0

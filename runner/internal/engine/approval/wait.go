@@ -27,7 +27,7 @@ func (r *Requests) Wait(ctx context.Context, w Wait) error {
 	back := r.activity.wait(w.Reason)
 	defer func() { back(); r.config.Report() }()
 	now, _ := r.config.Signals.Current()
-	v := waiter{requests: r, wait: w, settled: time.NewTimer(Steady), away: time.NewTimer(r.config.Hold), paused: now.Paused}
+	v := waiter{requests: r, wait: w, settled: time.NewTimer(SettleDelay), away: time.NewTimer(r.config.Hold), paused: now.Paused}
 	defer v.settled.Stop()
 	defer v.away.Stop()
 	if !r.config.Durable {
@@ -72,7 +72,7 @@ func (v *waiter) look(ctx context.Context) (over bool, err error) {
 		}
 		return true, nil
 	case <-change:
-		v.settled.Reset(Steady)
+		v.settled.Reset(SettleDelay)
 		if r.config.Durable {
 			v.away.Reset(r.config.Hold)
 		}

@@ -102,7 +102,7 @@ func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from j
 	if err != nil {
 		return nil, err
 	}
-	args := approval.Legible(c.Args)
+	args := approval.DisplayArgs(c.Args)
 	reason := cmp.Or(v.Reason, fmt.Sprintf("The policy asks before %s is called.", c.Name))
 	return &approval.Request{
 		Session: r.records, Reason: approval.ForApproval, Since: asked.Since, Source: from, FullArgs: args, Once: v.Once,

@@ -42,7 +42,7 @@ func (s *toolSession) form(schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return ""
 	}
-	form := approval.Legible(s.runner.config.Redact.JSON(schema))
+	form := approval.DisplayArgs(s.runner.config.Redact.JSON(schema))
 	if len(form) > task.MaxSchema {
 		return ""
 	}

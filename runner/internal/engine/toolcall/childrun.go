@@ -45,7 +45,7 @@ func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Res
 // delegated is what a call asks for, recorded before anybody is shown it, or what
 // is wrong with it.
 func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
-	if asked, known := s.commissioned(d.Call); known {
+	if asked, known := s.requestedChildRun(d.Call); known {
 		return asked, nil, nil
 	}
 	args, err := digest.Canonical(d.Input)
@@ -63,12 +63,12 @@ func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, er
 	}}); err != nil {
 		return state.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
 	}
-	asked, _ := s.commissioned(d.Call)
+	asked, _ := s.requestedChildRun(d.Call)
 	return asked, nil, nil
 }
 
-// commissioned is the child Run that a call has asked for, if it has.
-func (s *toolSession) commissioned(call string) (asked state.Asked, known bool) {
+// requestedChildRun is the child Run that a call has asked for, if it has.
+func (s *toolSession) requestedChildRun(call string) (asked state.Asked, known bool) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { asked, known = now.Delegated(call) })
 	return asked, known
 }
