@@ -32,8 +32,9 @@ type answer struct {
 	exchange *exchange
 	dialect  dialect
 
-	chunks     int  // read so far
-	begun      bool // the model answered, which costs tokens
+	chunk      chunk // the last one decoded
+	chunks     int   // read so far
+	begun      bool  // the model answered, which costs tokens
 	out        []model.Delta
 	output     int  // bytes of output, for an estimate
 	inThinking bool // the last output was thinking
@@ -83,8 +84,9 @@ func (a *answer) Document(data []byte) error {
 
 // read takes one chunk. An error ends the answer.
 func (a *answer) read(raw []byte) error {
-	var c chunk
-	if err := httpapi.Unmarshal(raw, &c); err != nil {
+	c := &a.chunk
+	*c = chunk{}
+	if err := httpapi.Unmarshal(raw, c); err != nil {
 		return fmt.Errorf("decoding a chunk: %w", err)
 	}
 	a.chunks++
