@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxSqueezes is how many compactions in a row may be too little.
-const maxSqueezes = 3
+// maxCompactions is how many compactions in a row may be too little.
+const maxCompactions = 3
 
 // trigger is from where on a request is too much for the model about to be
 // asked.

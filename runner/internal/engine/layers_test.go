@@ -338,14 +338,14 @@ func TestWhatAnAnswerUsedIsCountedOnceAlsoWhereALayerFailsBehindIt(t *testing.T)
 	if out.Reason != task.ReasonRunnerFailed || !strings.Contains(out.Message, "layer") || !strings.Contains(out.Message, "it broke") {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	book, err := state.Replay(s.journal.Read())
+	folded, err := state.Replay(s.journal.Read())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked := book.Session("").Asked; asked != nil {
+	if asked := folded.Session("").Asked; asked != nil {
 		t.Errorf("whoever takes it up is charged %d tokens once more", asked.InputTokens)
 	}
-	if got := book.Meter.Usage.InputTokens; got != 10 {
+	if got := folded.Meter.Usage.InputTokens; got != 10 {
 		t.Errorf("%d tokens are counted", got)
 	}
 }

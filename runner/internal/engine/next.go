@@ -27,10 +27,10 @@ type view struct {
 	paused   bool
 	stop     bool
 
-	used     int64 // how much of the model's window a request takes
-	trigger  int64 // from where on that is too much
-	overflow *model.ContextTooLongError
-	squeezes int // compactions in a row that were not enough
+	used        int64 // how much of the model's window a request takes
+	trigger     int64 // from where on that is too much
+	overflow    *model.ContextTooLongError
+	compactions int // compactions in a row that were not enough
 }
 
 // last is the last settled step; the zero Step when there is none.
@@ -225,10 +225,10 @@ func crowded(v view) (action, bool) {
 	}
 	cut, ok := compaction.Plan(v.Steps, v.used, v.trigger)
 	switch {
-	case ok && v.squeezes < maxSqueezes:
+	case ok && v.compactions < maxCompactions:
 		return action{kind: compact, cut: cut}, true
 	case ok:
-		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endCrowded, v.squeezes, v.used, v.trigger)})
+		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endCrowded, v.compactions, v.used, v.trigger)})
 	case v.overflow != nil:
 		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endOverflow, v.overflow)})
 	}

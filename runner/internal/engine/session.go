@@ -16,7 +16,7 @@ import (
 // stopFor is how long the layers of a session may take to stop.
 const stopFor = 10 * time.Second
 
-// A session is one agent at work. What was said in it is in the book.
+// A session is one agent at work. What was said in it is in the state.
 type session struct {
 	run     *run
 	actor   Actor
@@ -107,16 +107,16 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 func (s *session) view() (view, error) {
 	now := s.run.signals()
 	v := view{
-		Session:  s.records.read(),
-		schema:   len(s.actor.Agent.OutputSchema) > 0,
-		reached:  s.records.account.Reached(),
-		more:     s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
-		notes:    s.noted(),
-		overflow: s.model.overflow,
-		squeezes: s.model.compactions,
-		leaving:  s.run.requests.Leaving(),
-		paused:   now.Paused,
-		stop:     now.Stopped,
+		Session:     s.records.read(),
+		schema:      len(s.actor.Agent.OutputSchema) > 0,
+		reached:     s.records.account.Reached(),
+		more:        s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
+		notes:       s.noted(),
+		overflow:    s.model.overflow,
+		compactions: s.model.compactions,
+		leaving:     s.run.requests.Leaving(),
+		paused:      now.Paused,
+		stop:        now.Stopped,
 	}
 	v.used, v.trigger = s.model.requestSize(v.Steps)
 	var err error

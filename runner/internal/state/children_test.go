@@ -22,7 +22,7 @@ func childEnds(session string, c journal.Child, used int64) journal.Record {
 	return journal.Record{Kind: journal.KindChild, Session: session, Child: &c, Meter: &total, Accounts: []step.Meter{total}}
 }
 
-// A journal on a disk and the records themselves make the same book.
+// A journal on a disk and the records themselves make the same state.
 func TestWhatChildRunsAreAskedForIsReadBack(t *testing.T) {
 	well := journal.Child{Request: "s2c1-2", Run: "x-s2c1-2", Reason: "Finished", Text: "well", Output: `{"a":1}`, Usage: step.Usage{InputTokens: 7, Priced: true}}
 	records := []journal.Record{

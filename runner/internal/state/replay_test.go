@@ -30,7 +30,7 @@ func open(t *testing.T) *journal.Dir {
 	return d
 }
 
-// own is a book of the Run's own session alone.
+// own is the state of the Run's own session alone.
 func own(s Session) Run { return Run{sessions: map[string]*Session{"": &s}} }
 
 func begun(b Run) Run {

@@ -29,7 +29,7 @@ func beginning(call string) journal.Record {
 	return journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{CallID: call, Name: "Bash", Effect: "Once"}}
 }
 
-// A journal on a disk and the records themselves make the same book.
+// A journal on a disk and the records themselves make the same state.
 func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 	approved := journal.Decision{Name: "d", By: "ann", Request: "s2c1", Type: "Approve", Digest: "d-s2c1", Scope: "Run", Reason: "fine", Source: rule}
 	records := []journal.Record{

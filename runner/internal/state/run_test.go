@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// page writes records into a book.
+// page folds records.
 func page(t *testing.T, records ...journal.Record) *Run {
 	t.Helper()
 	var b Run

@@ -47,7 +47,7 @@ type Session struct {
 	// person has spoken since.
 	Nudged bool
 	// Used is what the session and those below it used; that of the Run's own is
-	// in the Book.
+	// in the Run.
 	Used step.Meter
 }
 
