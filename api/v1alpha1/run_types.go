@@ -238,7 +238,7 @@ type RunStatus struct {
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
 	// progress is what the runner reports: steps, usage, pending requests and the result. For a
-	// workflow Run it is the sum over its child Runs.
+	// workflow Run it is the sum over its child Runs, written when a node changes its state.
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
 

@@ -30,7 +30,7 @@ var (
 	errOtherZone = errors.New("it names a time zone")
 	errEvery     = errors.New("@every has no fixed times")
 	errNoTimes   = errors.New("one of its fields is empty, so that no time matches")
-	errLocal     = errors.New("time zone Local is that of the operator, which a Schedule cannot use")
+	errLocal     = errors.New("a Schedule cannot use Local, the time zone of the operator")
 )
 
 // read makes a calendar of what a Schedule says. An error says what is wrong and

@@ -94,7 +94,7 @@ func TestWhatIsNoTime(t *testing.T) {
 		"a zone and nothing else":    {"CRON_TZ=UTC", "", []string{"it names a time zone"}},
 		"an interval":                {"@every 1h", "", []string{"@every has no fixed times"}},
 		"a zone that is not there":   {"@daily", "Europe/Berln", []string{`spec.timeZone "Europe/Berln" cannot be read: unknown time zone Europe/Berln; write the name of a time zone: Europe/Berlin`}},
-		"the operator's own zone":    {"@daily", "Local", []string{"time zone Local is that of the operator", "Europe/Berlin"}},
+		"the operator's own zone":    {"@daily", "Local", []string{"a Schedule cannot use Local, the time zone of the operator", "Europe/Berlin"}},
 		"a zone outside of the list": {"@daily", "../../etc/passwd", []string{"spec.timeZone"}},
 	}
 	for name, tc := range cases {
