@@ -62,7 +62,7 @@ func Protected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
 // name.
 func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
-		return refused("Run %q not found in namespace %s", d.Spec.Run, d.Namespace)
+		return refused("Run %q not found in namespace %s. Correct spec.run", d.Spec.Run, d.Namespace)
 	}
 	if uid := Owner(d); uid != "" && uid != run.UID {
 		return refused("The Decision is for an earlier Run %s, which was deleted", run.Name)
@@ -71,7 +71,7 @@ func Judge(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 		return v
 	}
 	if run.Status.CompletionTime != nil {
-		return refused("Run %s has finished and takes no more decisions", run.Name)
+		return refused("Run %s has finished and takes no more decisions. Create another Run", run.Name)
 	}
 	if run.Spec.Workflow != "" {
 		return toWorkflow(run, d)

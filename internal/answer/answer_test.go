@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 		want     string
 		request  string // what is delivered; "-": nothing
 	}{
-		"no Run":                           {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a`, "-"},
+		"no Run":                           {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a. Correct spec.run`, "-"},
 		"a Run that goes":                  {deleted, decision(toAnswer, "s3c1"), `False Run "x" not found`, "-"},
 		"a Run that is not started":        {gen.Run(), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
 		"an attempt that has not reported": {unreported, decision(toSay, ""), "Unknown Waiting for the runner", "-"},
@@ -86,7 +86,7 @@ func TestJudge(t *testing.T) {
 		"a message to the attempt before":  {begun(asking(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},
 		"one for this very Run":            {asking(), owned(decision(toSay, ""), asking().UID), onItsWay, ""},
 		"one for a Run of that name":       {decided(asking(), "d", ""), owned(decision(toSay, ""), "another"), "False The Decision is for an earlier Run x, which was deleted", "-"},
-		"a finished Run":                   {finished(asking(question)), decision(toAnswer, "s3c1"), "False Run x has finished", "-"},
+		"a finished Run":                   {finished(asking(question)), decision(toAnswer, "s3c1"), "False Run x has finished and takes no more decisions. Create another Run", "-"},
 		"an answer to a question":          {asking(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
 		"an answer to nothing":             {asking(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it has no open request", "-"},
 		"an answer to something else":      {asking(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
