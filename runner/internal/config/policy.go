@@ -40,7 +40,7 @@ func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy,
 		if t.Approval == nil || len(called) == 0 {
 			continue
 		}
-		r := policy.Approval(called[0], t.Approval.When)
+		r := policy.Approval(subject(t, called), t.Approval.When)
 		r.Tools = called
 		rules = append(rules, r)
 		g.groups[r.Name] = t.Approval.Groups
@@ -56,6 +56,18 @@ func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy,
 		g.dialect = dialect(box.Shell)
 	}
 	return g, nil
+}
+
+// subject is what the approval of an entry of spec.tools is named after: the Toolset, or the
+// tool that the model calls. A builtin of several tools gives its own name.
+func subject(t task.Tool, called []string) string {
+	switch {
+	case t.Toolset != "":
+		return "toolset " + t.Toolset
+	case t.Builtin != "" && len(called) > 1:
+		return t.Builtin
+	}
+	return called[0]
 }
 
 // dialect is the language of the shell of an image.

@@ -44,6 +44,32 @@ func TestRulesReadTheRun(t *testing.T) {
 	}
 }
 
+func TestApprovalIsNamedAfterItsEntry(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tool   task.Tool
+		called []string
+		want   string
+	}{
+		"a Toolset":             {task.Tool{Toolset: "weather"}, []string{"weather__show", "weather__report"}, "approval of toolset weather"},
+		"a Toolset of one tool": {task.Tool{Toolset: "weather"}, []string{"weather__show"}, "approval of toolset weather"},
+		"a builtin of several":  {task.Tool{Builtin: "Files"}, []string{"Read", "Write"}, "approval of Files"},
+		"a builtin of one":      {task.Tool{Builtin: "Shell"}, []string{"shell"}, "approval of shell"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.tool.Approval = &task.Approval{}
+			p, err := (&builder{sandboxTools: &SandboxTools{}}).policyOf(task.Agent{Tools: []task.Tool{tc.tool}}, [][]string{tc.called})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, called := range tc.called {
+				if got := p.Decide(t.Context(), step.Call{Name: called, Args: json.RawMessage(`{}`)}, step.Scope{}); got.Rule != tc.want {
+					t.Errorf("the rule of %s is %q, want %q", called, got.Rule, tc.want)
+				}
+			}
+		})
+	}
+}
+
 // The approval of a tool is the short form of a rule at the end of the policy:
 // both give the same answer, to the same people, whatever rule comes first.
 func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
@@ -62,7 +88,7 @@ func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
 	}
 	long, err := b.policyOf(task.Agent{
 		Policy: append(slices.Clone(first), task.Rule{
-			Name: "approval of Read", When: `tool in ["Read", "Write"] && has(args.path) && args.path != "/workspace/a"`, Answer: string(policy.Ask), Groups: groups,
+			Name: "approval of Files", When: `tool in ["Read", "Write"] && has(args.path) && args.path != "/workspace/a"`, Answer: string(policy.Ask), Groups: groups,
 		}),
 		Tools: []task.Tool{{Builtin: "Files"}},
 	}, tools)
