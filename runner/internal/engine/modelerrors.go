@@ -136,8 +136,9 @@ func modelEnd(m *Model, err error) *task.EndError {
 	if source, ok := errors.AsType[*model.SourceError](err); ok {
 		name, credential, err = source.Model, source.Credential, source.Err
 	}
+	advice := "check " + credential
 	if credential == "" {
-		credential = "whether the Model needs credentials"
+		advice = "set spec.apiKeySecretRef of Model " + name
 	}
 	var (
 		unreadable   *model.NoCredentialError
@@ -150,13 +151,13 @@ func modelEnd(m *Model, err error) *task.EndError {
 	case errors.As(err, &refused):
 		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
 	case errors.As(err, &unreadable):
-		return task.End(task.ReasonModelUnavailable, "Model %s: %w; check %s", name, err, credential)
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w; %s", name, err, advice)
 	case errors.As(err, &unauthorized):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w; check %s", name, err, credential)
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; %s", name, err, advice)
 	case errors.As(err, &notAModel):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
 	case errors.As(err, &badRequest):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, model and inference", name, err)
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, modelID and inference", name, err)
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
 }
