@@ -141,44 +141,6 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// similar is the name that somebody may have meant, with the words around it.
-func similar(name string, names []string) string {
-	best, most := "", 1+len(name)/4
-	for _, n := range names {
-		if d := distance(name, n); d <= most {
-			best, most = n, d-1
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-// distance is how many letters are to be changed to make one word of another.
-func distance(from, to string) int {
-	if len(from) > 64 || len(to) > 64 {
-		return 64
-	}
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(from) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(to) {
-			replaced := before
-			if from[i] != to[j] {
-				replaced++
-			}
-			before = row[j+1]
-			row[j+1] = min(replaced, before+1, row[j]+1)
-		}
-	}
-	return row[len(to)]
-}
-
 // kindOf is a type of CEL for people.
 func (s *source) kindOf(e ast.Expr) string {
 	t := s.typ(e)

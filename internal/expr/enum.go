@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // unknownValue finds the first string literal that a field of a closed set of
@@ -50,7 +52,7 @@ func (s *source) notOneOf(field, literal ast.Expr) *Error {
 
 // closest is the hint for a value that was likely meant.
 func closest(value string, values []string) string {
-	if hint := similar(value, values); hint != "" {
+	if hint := template.Similar(value, values); hint != "" {
 		return hint
 	}
 	const enough = 4

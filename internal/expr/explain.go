@@ -16,6 +16,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/deckhand-dev/deckhand/internal/celhints"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // syntax explains a syntax error.
@@ -98,7 +99,7 @@ func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
 		return wrong
 	}
 	t := s.objects.fromCEL(s.typ(of)).value()
-	hint := similar(field, t.Fields())
+	hint := template.Similar(field, t.Fields())
 	// CEL's place is the dot, or has.
 	_, rest := celhints.SplitLine(s.text, wrong.Line, wrong.Column)
 	if at := strings.Index(rest, field); at >= 0 {
@@ -125,10 +126,10 @@ func hyphenated(text string, names []string) string {
 func (s *source) unknownName(e ast.Expr, name string) *Error {
 	if e.Kind() == ast.CallKind {
 		where := s.checked.SourceInfo().GetStartLocation(e.ID())
-		return s.wrong(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, similar(name, s.names)))
+		return s.wrong(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, template.Similar(name, s.names)))
 	}
 	vars := slices.Sorted(maps.Keys(s.vars))
-	hint := similar(name, vars)
+	hint := template.Similar(name, vars)
 	if hint == "" {
 		hint = "; strings need quotes, as in " + quote(name)
 	}

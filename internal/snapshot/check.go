@@ -10,7 +10,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 const maxExtra = 4 << 10
@@ -131,7 +130,11 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 			return p
 		}
 	}
-	if err := template.Check(agent.Spec.Instructions, InputSchema(agent.Spec)); err != nil {
+	var declared json.RawMessage
+	if agent.Spec.Input != nil {
+		declared = InputSchema(agent.Spec)
+	}
+	if err := CheckTemplate(agent.Spec.Instructions, agent.Name, declared); err != nil {
 		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
 	}
 	return checkCalls(agent, o)

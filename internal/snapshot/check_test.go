@@ -109,7 +109,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		}), gen.Objects(), v1alpha1.ReasonOutputSchemaInvalid, "$ref"},
 		"instructions with an input that is not there": {
 			bent(func(s *v1alpha1.AgentSpec) { s.Instructions = "Review ${{ input.file }}." }), gen.Objects(),
-			v1alpha1.ReasonInstructionsInvalid, "file",
+			v1alpha1.ReasonInstructionsInvalid, "spec.instructions: column 8: there is no field file; input has prompt; Agent fixer declares no input: add spec.input to it",
 		},
 		"a custom tool called like a file tool": {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
 		"a hook of a tool that deny leaves out": {

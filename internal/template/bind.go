@@ -14,7 +14,7 @@ import (
 const MaxText = 1 << 20
 
 // Bind is a text with the values of an input, a JSON object; empty is the same
-// as {}. A path that leads nowhere is an [*Error].
+// as {}. A path that has no value is an [*Error].
 func Bind(text string, input json.RawMessage) (string, error) {
 	segments, err := parse(text)
 	if err != nil {
@@ -148,7 +148,7 @@ func known(names []string) string {
 	case len(names) > most:
 		names = append(names[:most:most], "…")
 	}
-	return "only " + shorten(strings.Join(names, ", "))
+	return shorten(strings.Join(names, ", "))
 }
 
 // shorten bounds what an error repeats of an input.

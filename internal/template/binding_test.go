@@ -71,33 +71,33 @@ func TestTheWholeInput(t *testing.T) {
 func TestBindRefuses(t *testing.T) {
 	const literal = "; write $${{ where a literal ${{ is meant"
 	cases := map[string]struct{ text, want string }{
-		"a name that is not there":  {"a\nbä ${{ input.repo.nme }}", `2:4: input.repo.nme has no value: input.repo has only my-key, tags, url, with space, ä`},
-		"a name in an empty object": {"${{ input.object.x }}", `1:1: input.object.x has no value: input.object has nothing in it`},
-		"a name in an array":        {"${{ input.list.x }}", `1:1: input.list.x has no value: input.list is []`},
-		"a name in items":           {"${{ input.repo.tags.x }}", `1:1: input.repo.tags.x has no value: input.repo.tags is an array, not an object`},
-		"a name in a string":        {"${{ input.name.first }}", `1:1: input.name.first has no value: input.name is Ann`},
-		"a name in null":            {"${{ input.none.x }}", `1:1: input.none.x has no value: input.none is null`},
-		"an index past the end":     {"${{ input.repo.tags[2] }}", `1:1: input.repo.tags[2] has no value: input.repo.tags has 2 items`},
-		"an index in an object":     {"${{ input.repo[0] }}", `1:1: input.repo[0] has no value: input.repo is an object, not an array`},
-		"a name of another case":    {"${{ input.Name }}", `1:1: input.Name has no value: input has only empty, evil, list, n, name, none, object, price, quote, repo, …`},
-		"a name in quotes":          {`${{ input["a b"] }}`, `1:1: input["a b"] has no value: input has only empty, evil, list, n, name, none, object, price, quote, repo, …`},
+		"a name that is not there":  {"a\nbä ${{ input.repo.nme }}", `line 2, column 4: input.repo.nme has no value: input.repo has my-key, tags, url, with space, ä`},
+		"a name in an empty object": {"${{ input.object.x }}", `column 1: input.object.x has no value: input.object has nothing in it`},
+		"a name in an array":        {"${{ input.list.x }}", `column 1: input.list.x has no value: input.list is []`},
+		"a name in items":           {"${{ input.repo.tags.x }}", `column 1: input.repo.tags.x has no value: input.repo.tags is an array, not an object`},
+		"a name in a string":        {"${{ input.name.first }}", `column 1: input.name.first has no value: input.name is Ann`},
+		"a name in null":            {"${{ input.none.x }}", `column 1: input.none.x has no value: input.none is null`},
+		"an index past the end":     {"${{ input.repo.tags[2] }}", `column 1: input.repo.tags[2] has no value: input.repo.tags has 2 items`},
+		"an index in an object":     {"${{ input.repo[0] }}", `column 1: input.repo[0] has no value: input.repo is an object, not an array`},
+		"a name of another case":    {"${{ input.Name }}", `column 1: input.Name has no value: input has empty, evil, list, n, name, none, object, price, quote, repo, …`},
+		"a name in quotes":          {`${{ input["a b"] }}`, `column 1: input["a b"] has no value: input has empty, evil, list, n, name, none, object, price, quote, repo, …`},
 
-		"something else than input":  {"${{ github.sha }}", `1:1: expected a path that begins with input, as in ${{ input.name }}; found "github.sha }}"` + literal},
-		"inputs":                     {"${{ inputs.x }}", `1:1: expected a path that begins with input, as in ${{ input.name }}; found "inputs.x }}"` + literal},
-		"nothing inside":             {"${{ }}", `1:1: expected a path that begins with input, as in ${{ input.name }}; found "}}"` + literal},
-		"not closed":                 {"x ${{ input.name", `1:3: ${{ is not closed by }}` + literal},
-		"only opened":                {"${{", `1:1: ${{ is not closed by }}` + literal},
-		"closed with one":            {"${{ input.name }", `1:1: ${{ is not closed by }}` + literal},
-		"an expression":              {"${{ input.n + 1 }}", `1:1: expected .name, [index], ["name"] or }} after input.n; found "+ 1 }}"` + literal},
-		"words after it":             {"${{ input.name and a lot of words that come\nafter it }}", `1:1: expected .name, [index], ["name"] or }} after input.name; found "and a lot of words t…"` + literal},
-		"a dot at the end":           {"${{ input. }}", `1:1: expected a name after the dot; found "}}"` + literal},
-		"a negative index":           {"${{ input.list[-1] }}", `1:1: expected an index or a name in double quotes after [; found "-1] }}"` + literal},
-		"an enormous index":          {"${{ input.list[99999999999] }}", `1:1: expected an index or a name in double quotes after [; found "99999999999] }}"` + literal},
-		"no index":                   {"${{ input.list[] }}", `1:1: expected an index or a name in double quotes after [; found "] }}"` + literal},
-		"quotes that are not closed": {`${{ input["name] }}`, `1:1: ${{ is not closed by }}` + literal},
-		"a bad escape":               {`${{ input["\x"] }}`, `1:1: expected a name in double quotes after [; found "\"\\x\"] }}"` + literal},
-		"a bracket that is open":     {`${{ input["name" }}`, `1:1: expected ]; found "}}"` + literal},
-		"single quotes":              {`${{ input['name'] }}`, `1:1: expected an index or a name in double quotes after [; found "'name'] }}"` + literal},
+		"something else than input":  {"${{ github.sha }}", `column 1: expected a path that begins with input, as in ${{ input.name }}; found "github.sha }}"` + literal},
+		"inputs":                     {"${{ inputs.x }}", `column 1: expected a path that begins with input, as in ${{ input.name }}; found "inputs.x }}"` + literal},
+		"nothing inside":             {"${{ }}", `column 1: expected a path that begins with input, as in ${{ input.name }}; found "}}"` + literal},
+		"not closed":                 {"x ${{ input.name", `column 3: ${{ is not closed by }}` + literal},
+		"only opened":                {"${{", `column 1: ${{ is not closed by }}` + literal},
+		"closed with one":            {"${{ input.name }", `column 1: ${{ is not closed by }}` + literal},
+		"an expression":              {"${{ input.n + 1 }}", `column 1: expected .name, [index], ["name"] or }} after input.n; found "+ 1 }}"` + literal},
+		"words after it":             {"${{ input.name and a lot of words that come\nafter it }}", `column 1: expected .name, [index], ["name"] or }} after input.name; found "and a lot of words t…"` + literal},
+		"a dot at the end":           {"${{ input. }}", `column 1: expected a name after the dot; found "}}"` + literal},
+		"a negative index":           {"${{ input.list[-1] }}", `column 1: expected an index or a name in double quotes after [; found "-1] }}"` + literal},
+		"an enormous index":          {"${{ input.list[99999999999] }}", `column 1: expected an index or a name in double quotes after [; found "99999999999] }}"` + literal},
+		"no index":                   {"${{ input.list[] }}", `column 1: expected an index or a name in double quotes after [; found "] }}"` + literal},
+		"quotes that are not closed": {`${{ input["name] }}`, `column 1: ${{ is not closed by }}` + literal},
+		"a bad escape":               {`${{ input["\x"] }}`, `column 1: expected a name in double quotes after [; found "\"\\x\"] }}"` + literal},
+		"a bracket that is open":     {`${{ input["name" }}`, `column 1: expected ]; found "}}"` + literal},
+		"single quotes":              {`${{ input['name'] }}`, `column 1: expected an index or a name in double quotes after [; found "'name'] }}"` + literal},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestInputs(t *testing.T) {
 func TestATextDoesNotGrowWithoutBound(t *testing.T) {
 	large, _ := json.Marshal(map[string]string{"x": strings.Repeat("x", 16<<10)})
 	_, err := template.Bind(strings.Repeat("${{ input.x }}", 1000), large)
-	if want := "1:897: the text has more than 1048576 bytes with the value of input.x"; err == nil || err.Error() != want {
+	if want := "column 897: the text has more than 1048576 bytes with the value of input.x"; err == nil || err.Error() != want {
 		t.Errorf("Bind() = %v, want %s", err, want)
 	}
 }
@@ -165,25 +165,25 @@ func TestCheck(t *testing.T) {
 	cases := map[string]string{ // the path: what is wrong with it
 		"input":                 "",
 		"input.name":            "",
-		"input.name.x":          `1:5: input.name.x leads nowhere: input.name is of type "string"`,
-		"input.nam":             "1:5: input.nam leads nowhere: by input.schema, input has only any, free, labels, list, loose, maybe, name, none, open, repo, …",
-		"input[0]":              `1:5: input[0] leads nowhere: input is of type "object"`,
+		"input.name.x":          `column 5: input.name.x does not exist: input.name is of type "string"`,
+		"input.nam":             "column 5: there is no field nam; input has any, free, labels, list, loose, maybe, name, none, open, repo, …; did you mean name?",
+		"input[0]":              `column 5: input[0] does not exist: input is of type "object"`,
 		"input.repo.url":        "",
-		"input.repo.branch":     "1:5: input.repo.branch leads nowhere: by input.schema, input.repo has only url",
+		"input.repo.branch":     "column 5: there is no field branch; input.repo has url",
 		"input.labels.x":        "",
-		"input.labels.x.y":      `1:5: input.labels.x.y leads nowhere: input.labels.x is of type "string"`,
+		"input.labels.x.y":      `column 5: input.labels.x.y does not exist: input.labels.x is of type "string"`,
 		"input.open.b":          "",
 		"input.free.b.c[1]":     "",
 		"input.any.b.c[1]":      "",
 		"input.true.b":          "",
 		"input.maybe.x":         "",
-		"input.maybe[0]":        `1:5: input.maybe[0] leads nowhere: input.maybe is of type ["object","null"]`,
+		"input.maybe[0]":        `column 5: input.maybe[0] does not exist: input.maybe is of type ["object","null"]`,
 		"input.list[7].x":       "",
-		"input.list[7].y":       "1:5: input.list[7].y leads nowhere: by input.schema, input.list[7] has only x",
-		"input.list.x":          `1:5: input.list.x leads nowhere: input.list is of type "array"`,
+		"input.list[7].y":       "column 5: there is no field y; input.list[7] has x; did you mean x?",
+		"input.list.x":          `column 5: input.list.x does not exist: input.list is of type "array"`,
 		"input.loose[0].a":      "",
-		"input.none.a":          "1:5: input.none.a leads nowhere: by input.schema, input.none has nothing in it",
-		`input["repo"]["nope"]`: "1:5: input.repo.nope leads nowhere: by input.schema, input.repo has only url",
+		"input.none.a":          "column 5: there is no field a; input.none has nothing in it",
+		`input["repo"]["nope"]`: "column 5: there is no field nope; input.repo has url",
 	}
 	for path, want := range cases {
 		t.Run(path, func(t *testing.T) {

@@ -19,7 +19,12 @@ type Error struct {
 	rest string // of the text, from the ${{ on
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
+func (e *Error) Error() string {
+	if e.Line > 1 {
+		return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+	}
+	return fmt.Sprintf("column %d: %s", e.Column, e.Message)
+}
 
 // Rest is the text from an unclosed ${{ on.
 func (e *Error) Rest() string { return e.rest }

@@ -25,7 +25,7 @@ func TestScan(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
-	if _, err := template.Scan("a\n b ${{ '}}"); err == nil || err.Error() != "2:4: ${{ is not closed by }}; write $${{ where a literal ${{ is meant" {
+	if _, err := template.Scan("a\n b ${{ '}}"); err == nil || err.Error() != "line 2, column 4: ${{ is not closed by }}; write $${{ where a literal ${{ is meant" {
 		t.Errorf("Scan() of an expression that is not closed: %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func (in *Input) Value(p Path) (json.RawMessage, bool) {
 }
 
 // Bind is the text with the values of an input, each as place writes it from the
-// JSON that it is. A path that leads nowhere is an [*Error]; what place returns
+// JSON that it is. A path that has no value is an [*Error]; what place returns
 // is one at the place of the value.
 func (t *Template) Bind(in *Input, place func(value json.RawMessage) (string, error)) (string, error) {
 	var b strings.Builder

@@ -61,7 +61,7 @@ func TestTemplatesRefuse(t *testing.T) {
 	}
 	in, _ := NewInput(json.RawMessage(`{"a":"x"}`))
 	_, err = tmpl.Bind(in, func(json.RawMessage) (string, error) { return "", errors.New("must be a number here") })
-	if want := "1:3: input.a must be a number here"; err == nil || err.Error() != want {
+	if want := "column 3: input.a must be a number here"; err == nil || err.Error() != want {
 		t.Errorf("Bind() = %v, want %s", err, want)
 	}
 	_, err = tmpl.Bind(in, func(json.RawMessage) (string, error) { return strings.Repeat("x", MaxText), nil })

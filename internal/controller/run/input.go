@@ -7,7 +7,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -24,10 +23,14 @@ func unfit(w world) (plan, bool) {
 	if size := len(inputOf(spec)); size > maxInput {
 		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)), true
 	}
-	if err := schema.Validate(takes, given(spec, w.version.Snapshot.Agent)); err != nil {
+	err := schema.Validate(takes, given(spec, w.version.Snapshot.Agent))
+	if err != nil && spec.Input != nil && len(w.version.Snapshot.Agent.InputSchema) == 0 {
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input: %s, or write spec.prompt; create another Run", snapshot.NoInput(spec.Agent))), true
+	}
+	if err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
 	}
-	if err := template.Check(spec.Prompt, takes); err != nil {
+	if err := snapshot.CheckTemplate(spec.Prompt, spec.Agent, w.version.Snapshot.Agent.InputSchema); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.prompt: %v; create another Run", err)), true
 	}
 	return plan{}, false

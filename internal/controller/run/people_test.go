@@ -221,6 +221,16 @@ var peopleStories = map[string]story{
 		agent: takes(aFile),
 		run:   givenOnly(`{"file":"` + strings.Repeat("a", 17<<10) + `"}`),
 	},
+	"input-undeclared": {
+		title: "and input for an Agent that declares none",
+		run:   givenOnly(`{"city":"Oslo"}`),
+	},
+	"prompt-undeclared": {
+		title: "and a prompt with an input that the Agent does not declare",
+		run: func(r *v1alpha1.Run) {
+			r.Spec.Prompt = "Say ${{ input.city }}."
+		},
+	},
 	"prompt-wrong": {
 		title: "and a prompt with an input that the Agent does not have",
 		agent: takes(aFile),

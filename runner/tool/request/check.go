@@ -130,7 +130,7 @@ func (p *plan) template(at, text string, a absence) (*template.Template, error) 
 		err = template.Check(text, p.input)
 	}
 	if err != nil {
-		return nil, wrong(at, "%s", strings.ReplaceAll(problem(err), "input.schema", "input"))
+		return nil, wrong(at, "%s", problem(err))
 	}
 	if a == mayLack && t.Alone() {
 		return t, nil

@@ -70,6 +70,9 @@ func segment(s string) error {
 	case strings.ContainsAny(s, "?#"):
 		return errors.New("has ? or #; write parameters in query")
 	case err != nil || u.EscapedPath() != "/"+s:
+		if f, found := template.FindForeign(s); found {
+			return fmt.Errorf("%s is no reference to the input; write ${{ input.%s }}", f.Text, f.Name())
+		}
 		return fmt.Errorf("%q cannot stand in a path as it is; write it percent-encoded", s)
 	case dots(u.Path[1:]):
 		return fmt.Errorf("%q leads elsewhere; write the path that is meant", s)

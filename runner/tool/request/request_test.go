@@ -203,7 +203,7 @@ func TestCheck(t *testing.T) {
 		"two tools of a name":           {with(func(ts *task.Toolset) { ts.Requests.Tools = append(ts.Requests.Tools, ts.Requests.Tools[0]) }), `requests.tools[1].name: is "do", and so is another`},
 		"another method":                {tooled(func(r *task.RequestTool) { r.Method = "TRACE" }), `requests.tools[0].method: is "TRACE"; write GET,`},
 		"a schema that is none":         {tooled(func(r *task.RequestTool) { r.Input = json.RawMessage(`{"type":"string"}`) }), "requests.tools[0].input: type must be object"},
-		"an unknown value":              {tooled(func(r *task.RequestTool) { r.Path = "/${{ input.z }}" }), "requests.tools[0].path: input.z leads nowhere: by input, input has only list, n, o, x, y"},
+		"an unknown value":              {tooled(func(r *task.RequestTool) { r.Path = "/${{ input.z }}" }), "requests.tools[0].path: there is no field z; input has list, n, o, x, y"},
 		"a value that may not be given": {tooled(func(r *task.RequestTool) { r.Path = "/${{ input.y }}" }), "requests.tools[0].path: input.y may not be given, and then there is nothing to write there; list it in required of input"},
 		"one inside of a text":          {tooled(func(r *task.RequestTool) { r.Query = map[string]string{"q": "a ${{ input.y }}"} }), "requests.tools[0].query[q]: input.y may not be given, and then there is nothing to write there; list it in required of input, or let the text be ${{ }} alone"},
 		"an open place":                 {tooled(func(r *task.RequestTool) { r.Path = "/${{ input.x" }), "requests.tools[0].path: ${{ is not closed by }}"},
@@ -211,12 +211,13 @@ func TestCheck(t *testing.T) {
 		"a place in a name":             {tooled(func(r *task.RequestTool) { r.Query = map[string]string{"${{ input.x }}": "a"} }), "has ${{ in its name; only values are bound"},
 		"a query in a path":             {tooled(func(r *task.RequestTool) { r.Path = "/a?b=${{ input.x }}" }), "requests.tools[0].path: has ? or #; write parameters in query"},
 		"a path that leads up":          {tooled(func(r *task.RequestTool) { r.Path = "/a/%2e%2E/b" }), `leads elsewhere`},
+		"a reference of another tool":   {tooled(func(r *task.RequestTool) { r.Path = "/a/{{ input.x }}" }), "requests.tools[0].path: {{ input.x }} is no reference to the input; write ${{ input.x }}"},
 		"a path with a space":           {tooled(func(r *task.RequestTool) { r.Path = "/a b" }), "write it percent-encoded"},
 		"a path that is none":           {tooled(func(r *task.RequestTool) { r.Path = "a" }), "must begin with /"},
 		"a body that is not sent":       {tooled(func(r *task.RequestTool) { r.Body = json.RawMessage(`{}`) }), "requests.tools[0].body: is not sent with GET"},
 		"a value deep in a body": {tooled(func(r *task.RequestTool) {
 			r.Method, r.Body = "POST", json.RawMessage(`{"a":[{"b":"${{ input.z }}"}]}`)
-		}), "requests.tools[0].body.a[0].b: input.z leads nowhere"},
+		}), "requests.tools[0].body.a[0].b: there is no field z"},
 		"a member with a place":   {tooled(func(r *task.RequestTool) { r.Method, r.Body = "POST", json.RawMessage(`{"${{ input.x }}":1}`) }), "in the name of a member"},
 		"a body that is too deep": {tooled(func(r *task.RequestTool) { r.Method, r.Body = "POST", json.RawMessage(deep) }), "is nested deeper than 32"},
 		"a body that is no JSON":  {tooled(func(r *task.RequestTool) { r.Method, r.Body = "POST", json.RawMessage(`{`) }), "is no JSON"},
