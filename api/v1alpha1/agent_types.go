@@ -96,7 +96,7 @@ type AgentSpec struct {
 	// name make the Agent not Ready, reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",message="must not contain two tools with the same name: give one of the two another name"
+	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",messageExpression="'must not contain two tools with the same name: remove one of the two ' + self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).filter(n, !self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))[0] + ', or give one of them another name if it is an agent or a custom tool'"
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
 

@@ -70,7 +70,7 @@ const (
 	// ReasonPricesMissing (False): limits.cost is set, but a Model that the Agent can use has no prices. Remedy: Set
 	// spec.prices of the Model, or remove limits.cost.
 	ReasonPricesMissing = "PricesMissing"
-	// ReasonAgentNotFound (False): a tool, a node or a Schedule names an Agent that does not exist in the namespace.
+	// ReasonAgentNotFound (False): a tool or a node names an Agent that does not exist in the namespace.
 	// Remedy: Create the Agent, or correct the name.
 	ReasonAgentNotFound = "AgentNotFound"
 	// ReasonAgentNotReady (False): an Agent that it names, itself or through other Agents, is not Ready. The message
@@ -127,7 +127,7 @@ const (
 	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong type. The message names the node,
 	// the field and the column. Remedy: Correct the expression.
 	ReasonExpressionInvalid = "ExpressionInvalid"
-	// ReasonWorkflowNotFound (False): a node or a Schedule names a Workflow that does not exist in the namespace. Remedy:
+	// ReasonWorkflowNotFound (False): a node names a Workflow that does not exist in the namespace. Remedy:
 	// Create the Workflow, or correct the name.
 	ReasonWorkflowNotFound = "WorkflowNotFound"
 	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready. The message repeats the cause. Remedy:

@@ -7,7 +7,7 @@ import (
 // Input declares values that are given: as a list of fields, or as a JSON Schema. Exactly one
 // of the two is required.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.schema) != has(self.fields)",message="exactly one of schema and fields is required: write fields: [{name: topic}]"
+// +kubebuilder:validation:XValidation:rule="has(self.schema) != has(self.fields)",messageExpression="'exactly one of schema and fields is required: ' + (has(self.schema) ? 'remove one of the two' : 'write fields: [{name: topic}]')"
 type Input struct {
 	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep, without $ref,
 	// oneOf, anyOf, allOf and not. Use it instead of fields if a value needs more than a type.

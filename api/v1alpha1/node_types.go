@@ -6,7 +6,7 @@ import (
 
 // Node is a node of a Workflow. Exactly one of agent, workflow and approval is required.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",message="exactly one of agent, workflow and approval is required: write agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="[has(self.agent), has(self.workflow), has(self.approval)].exists_one(x, x)",messageExpression="'exactly one of agent, workflow and approval is required: ' + (has(self.agent) || has(self.workflow) || has(self.approval) ? 'remove the others' : 'write agent: reviewer')"
 // +kubebuilder:validation:XValidation:rule="!has(self.forEach) || !has(self.loop)",message="forEach and loop are not allowed together: move the loop into another Workflow, and name that in workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.approval) || !(has(self.prompt) || has(self.input) || has(self.forEach) || has(self.loop) || has(self.limits) || has(self.maxRetries) || has(self.workspace))",message="prompt, input, forEach, loop, limits, maxRetries and workspace are not allowed for an approval: remove them"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !(has(self.prompt) || has(self.maxRetries) || has(self.workspace))",message="prompt, maxRetries and workspace are not allowed for a workflow: remove them, and write input"

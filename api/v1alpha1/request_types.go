@@ -8,7 +8,7 @@ import (
 // sent to another host after a redirect. If the server refuses a value, its Secret is read
 // again. While a Secret or a key is missing, a Run waits with reason SecretMissing.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.bearer), has(self.header), has(self.basic), has(self.oauthClientCredentials)].exists_one(x, x)",message="exactly one of bearer, header, basic and oauthClientCredentials is required: write bearer: {tokenSecretRef: {name: github, key: token}}"
+// +kubebuilder:validation:XValidation:rule="[has(self.bearer), has(self.header), has(self.basic), has(self.oauthClientCredentials)].exists_one(x, x)",messageExpression="'exactly one of bearer, header, basic and oauthClientCredentials is required: ' + (has(self.bearer) || has(self.header) || has(self.basic) || has(self.oauthClientCredentials) ? 'remove the others' : 'write bearer: {tokenSecretRef: {name: github, key: token}}')"
 type Auth struct {
 	// bearer sends a token in the header Authorization.
 	// +optional

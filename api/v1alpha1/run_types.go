@@ -65,7 +65,7 @@ type Run struct {
 
 // RunSpec is the work of a Run.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",message="exactly one of agent and workflow is required: write agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",messageExpression="'exactly one of agent and workflow is required: ' + (has(self.agent) ? 'remove one of the two' : 'write agent: reviewer')"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="prompt or input is required for an agent: write prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="prompt is not allowed for a workflow: remove prompt, and write input as the Workflow declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.whenReached))",message="limits.modelCalls, toolCalls, depth, wait and whenReached are not allowed for a workflow: remove them, or set them in the Agents"

@@ -3,7 +3,7 @@ package v1alpha1
 // Tool is an entry of spec.tools. Exactly one of builtin, agent, toolset and custom is
 // required.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",message="exactly one of builtin, agent, toolset and custom is required: write - builtin: Files, or - agent: reviewer"
+// +kubebuilder:validation:XValidation:rule="[has(self.builtin), has(self.agent), has(self.toolset), has(self.custom)].exists_one(x, x)",messageExpression="'exactly one of builtin, agent, toolset and custom is required: ' + (has(self.builtin) || has(self.agent) || has(self.toolset) || has(self.custom) ? 'remove the others' : 'write - builtin: Files, or - agent: reviewer')"
 // +kubebuilder:validation:XValidation:rule="!has(self.name) || has(self.agent) || has(self.custom)",message="name is only allowed for agent and custom: remove it, because the names of other tools cannot be changed"
 // +kubebuilder:validation:XValidation:rule="(!has(self.allow) && !has(self.deny)) || has(self.toolset) || (has(self.builtin) && self.builtin == 'Files')",message="allow and deny are only allowed for toolset and builtin: Files: remove them, or remove the entry to leave out its tool"
 // +kubebuilder:validation:XValidation:rule="!has(self.allow) || !has(self.builtin) || self.builtin != 'Files' || self.allow.all(n, n in ['Read', 'Write', 'Edit', 'Ls', 'Glob', 'Grep'])",message="allow names a tool that Files does not have: its tools are Read, Write, Edit, Ls, Glob and Grep"

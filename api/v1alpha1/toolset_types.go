@@ -45,7 +45,7 @@ type Toolset struct {
 
 // ToolsetSpec is where tools come from. The model sees each tool as <toolset>__<tool>.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",message="exactly one of stdio (an MCP server as a program), http (an MCP server with a URL) and requests (an HTTP API) is required: write http: {url: https://host/mcp}"
+// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.requests)].exists_one(x, x)",messageExpression="'exactly one of stdio (an MCP server as a program), http (an MCP server with a URL) and requests (an HTTP API) is required: ' + (has(self.stdio) || has(self.http) || has(self.requests) ? 'remove the others' : 'write http: {url: https://host/mcp}')"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || (!has(self.readOnly) && !has(self.idempotent) && !has(self.trustHints) && !has(self.offer))",message="offer, readOnly, idempotent and trustHints are not allowed with requests: remove them, because the method of a request determines its effect"
 type ToolsetSpec struct {
 	// description is what the Toolset is for, for users.

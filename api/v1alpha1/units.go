@@ -15,7 +15,7 @@ import (
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="type(self) == string && string(self).matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",messageExpression="'must be an amount in US dollars: write ' + (type(self) == int && self >= 0 ? string(self) + 'USD' : '1.50USD')"
+// +kubebuilder:validation:XValidation:rule="type(self) == string && string(self).matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",messageExpression="'must be an amount in US dollars' + (type(self) == string && string(self).matches('^[0-9]+([.][0-9]+)?USD$') ? ' of at most 999999.999999USD, in steps of 0.000001USD' : ': write ' + (type(self) == int && self >= 0 ? string(self) + 'USD' : '1.50USD'))"
 type Money string
 
 // MicroUSD is the amount in millionths of a US dollar.

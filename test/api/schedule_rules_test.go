@@ -31,7 +31,7 @@ var scheduleCases = map[string]ruleCase{
 	"no history is kept by less than none":   {schedule, `spec: {successfulRunsHistoryLimit: -1}`, "greater than or equal to 0"},
 	"a history of failures is bounded":       {schedule, `spec: {failedRunsHistoryLimit: 101}`, "less than or equal to 100"},
 	"a Schedule makes something":             {schedule, `spec: {runTemplate: null}`, "spec.runTemplate: Required"},
-	"what it makes is a Run":                 {schedule, `spec: {runTemplate: {spec: {workflow: w}}}`, "exactly one of agent and workflow is required: write agent: reviewer"},
+	"what it makes is a Run":                 {schedule, `spec: {runTemplate: {spec: {workflow: w}}}`, "exactly one of agent and workflow is required: remove one of the two"},
 	"a Run of it has something to do":        {schedule, `spec: {runTemplate: {spec: {prompt: null}}}`, "prompt or input is required for an agent: write prompt, or input as the Agent declares it"},
 	"a Run of it has right limits":           {schedule, `spec: {runTemplate: {spec: {limits: {cost: 1EUR}}}}`, "write 1.50USD"},
 	"labels of ours are ours":                {schedule, `spec: {runTemplate: {labels: {deckhand.dev/workflow-node: x}}}`, "must not have the prefix deckhand.dev, which is reserved: choose another prefix"},

@@ -73,7 +73,7 @@ var nodeCases = map[string]ruleCase{
 	"a node of a workflow without values":    {workflow, nodes(`{name: a, workflow: v}`), ``},
 	"a node of an approval":                  {workflow, nodes(`{name: a, approval: {message: "May I?", approvers: {groups: [g]}, expiresAfter: 1h, input: {schema: {type: object}}}}`), ``},
 	"a node is something":                    {workflow, nodes(`{name: a, prompt: x}`), "exactly one of agent, workflow and approval is required: write agent: reviewer"},
-	"a node is one thing":                    {workflow, nodes(`{name: a, agent: a, workflow: v, input: {}}`), "exactly one of agent, workflow and approval is required: write agent: reviewer"},
+	"a node is one thing":                    {workflow, nodes(`{name: a, agent: a, workflow: v, input: {}}`), "exactly one of agent, workflow and approval is required: remove the others"},
 	"a node has a name":                      {workflow, nodes(`{agent: a, prompt: x}`), "spec.nodes[0].name: Required"},
 	"its name is one":                        {workflow, nodes(`{name: 2nd, agent: a, prompt: x}`), "must begin with a letter and be lower-case letters, digits and -"},
 	"its name does not end with -":           {workflow, nodes(`{name: a-, agent: a, prompt: x}`), "must begin with a letter"},
@@ -125,7 +125,7 @@ var nodeCases = map[string]ruleCase{
 	"an approval has no limits":          {workflow, nodes(`{name: a, approval: {message: x}, limits: {steps: 1}}`), "prompt, input, forEach, loop, limits, maxRetries and workspace are not allowed for an approval: remove them"},
 	"an approval has no retries":         {workflow, nodes(`{name: a, approval: {message: x}, maxRetries: 1}`), "prompt, input, forEach, loop, limits, maxRetries and workspace are not allowed for an approval: remove them"},
 	"an approval has no workspace":       {workflow, nodes(`{name: a, approval: {message: x}, workspace: {from: b}}`), "prompt, input, forEach, loop, limits, maxRetries and workspace are not allowed for an approval: remove them"},
-	"an approval is neither agent":       {workflow, nodes(`{name: a, approval: {message: x}, agent: a}`), "exactly one of agent, workflow and approval is required: write agent: reviewer"},
+	"an approval is neither agent":       {workflow, nodes(`{name: a, approval: {message: x}, agent: a}`), "exactly one of agent, workflow and approval is required: remove the others"},
 	"an unknown field of a node is told": {workflow, nodes(`{name: a, agent: a, prompt: x, depends: [b]}`), `unknown field "spec.nodes[0].depends"`},
 }
 
