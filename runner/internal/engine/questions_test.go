@@ -218,8 +218,8 @@ func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 		s := asking(newSignals(), calls(`ask {"q":"a"}`))
 		end := s.running(ctx)
 		synctest.Wait()
+		s.sigterm() // comes first: the grace begins with it
 		cancel(signals.ErrInterrupted)
-		s.sigterm()
 		if out := end(); out.Reason != task.ReasonInterrupted || len(s.state(t).Open()) != 1 {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
 		}
