@@ -117,6 +117,7 @@ func TestServerEverythingOverHTTP(t *testing.T) {
 	defer s.Close()
 	everything(t, s)
 	stop()
-	stop = start() // it knows nothing of the session
+	client.CloseIdleConnections() // a call over a connection that just broke is not repeated: it may have been received
+	stop = start()                // it knows nothing of the session
 	has(t, use(t, s, "echo", `{"message":"again"}`).Render(), "again")
 }
