@@ -2,9 +2,10 @@
 // for, until it is done or may not go on.
 //
 // What comes next is a pure function of the session (next.go, a list of rules). The
-// loop does it (session.go): it asks the model (turn.go, continued.go, and
-// modelerrors.go where that fails), makes space for it (compact.go), has tool calls
-// run (package toolcall) and asks for more of what is used up (limits.go). Everything
+// loop does it (session.go): it asks the model (turn.go, and modelerrors.go where that
+// fails), makes space for it (compact.go), tells it what users and the runner say
+// (messages.go), has tool calls run (package toolcall) and asks for more of what is used
+// up (limits.go). Everything
 // is recorded before it has an effect (records.go), and the sessions in memory are
 // what the records amount to (package state): a session that is resumed (resume.go)
 // is therefore the session that was interrupted.

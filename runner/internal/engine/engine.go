@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,26 +142,6 @@ func (r *run) responds() {
 	r.meter.Read()
 }
 
-// load reads the journal and sets the meter to the higher of what it and the
-// task say, with what was granted on top of the limits. The Run's own tools are told on the way what succeeded before.
-func (r *run) load() error {
-	recall := recaller{tell: r.config.Actor.Recall}
-	if err := r.state.Load(recall.hear); err != nil {
-		return err
-	}
-	r.state.View(func(before *state.Run) {
-		r.meter = meter.New(r.clock, r.config.Task.Limits, r.config.Task.Meter.Max(before.Meter))
-		r.meter.Extend(before.Granted.Steps, before.Granted.Tokens, before.Granted.CostMicroUSD)
-		r.restarts = before.Restarts
-		if before.Begun {
-			r.status.shown.Effects = task.EffectsBegun
-		}
-	})
-	r.root.records.account = r.meter
-	r.status.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
-	return nil
-}
-
 // signals are those of this moment.
 func (r *run) signals() signals.Signals {
 	now, _ := r.config.Signals.Current()
@@ -226,4 +207,33 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 		out.Warning = r.warning()
 	}
 	return out
+}
+
+// maxWarnings is how many endpoints a warning names.
+const maxWarnings = 3
+
+// warning says which endpoints could not be reached, at the start or by any call of
+// the Run. Models go on without a tool that fails, so the work may end well though its
+// owner made a mistake.
+func (r *run) warning() string {
+	var remotes []state.RemoteCalls
+	r.state.View(func(now *state.Run) { remotes = now.Remotes() })
+	return r.config.Redact.String(warningOf(r.config.Unavailable, remotes))
+}
+
+func warningOf(unavailable []journal.Remote, all []state.RemoteCalls) string {
+	var told []string
+	for _, u := range unavailable {
+		told = append(told, fmt.Sprintf("The optional %s was not available: %s. Check %s.", u.Name, strings.TrimSuffix(u.Unreachable, "."), u.Field))
+	}
+	for _, c := range all {
+		if c.Made == 0 || c.Failed < c.Made {
+			continue
+		}
+		told = append(told, fmt.Sprintf("Every call of %s failed (%d of %d): %s. Check %s.", c.Name, c.Failed, c.Made, strings.TrimSuffix(c.Unreachable, "."), c.Field))
+	}
+	if more := len(told) - maxWarnings; more > 0 {
+		told = append(told[:maxWarnings], fmt.Sprintf("The same happened with %d more.", more))
+	}
+	return strings.Join(told, " ")
 }

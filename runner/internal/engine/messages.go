@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
@@ -20,4 +25,35 @@ func (s *session) recordMessages(messages []task.Decision) error {
 		s.run.requests.ReportDecision(s.records, said)
 	}
 	return nil
+}
+
+// recordNotice records what the model is to be told before its next turn, which may be in
+// another attempt.
+func (s *session) recordNotice(news string) error {
+	if news == "" || slices.Contains(s.records.read().Notices, news) {
+		return nil
+	}
+	if err := s.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
+		return fmt.Errorf("recording a notice to the model: %w", err)
+	}
+	return nil
+}
+
+// nudge tells the model what the runner has to say.
+func (s *session) nudge(text string, note step.Note) error {
+	if note == step.NoteRunner {
+		s.notes = nil
+	} else {
+		s.records.Emit("Notice to the model: "+text, events.Nudged{Text: text})
+	}
+	return s.records.recordMessage(text, note)
+}
+
+// noted is what the runner has to say to the model before its next turn.
+func (s *session) noted() string {
+	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
+		s.warned = true
+		s.notes = append(s.notes, noteLowSpace)
+	}
+	return strings.Join(append(slices.Clone(s.records.read().Notices), s.notes...), "\n")
 }

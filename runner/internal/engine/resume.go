@@ -8,11 +8,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
+
+// load reads the journal and sets the meter to the higher of what it and the
+// task say, with what was granted on top of the limits. The Run's own tools are told on the way what succeeded before.
+func (r *run) load() error {
+	recall := recaller{tell: r.config.Actor.Recall}
+	if err := r.state.Load(recall.hear); err != nil {
+		return err
+	}
+	r.state.View(func(before *state.Run) {
+		r.meter = meter.New(r.clock, r.config.Task.Limits, r.config.Task.Meter.Max(before.Meter))
+		r.meter.Extend(before.Granted.Steps, before.Granted.Tokens, before.Granted.CostMicroUSD)
+		r.restarts = before.Restarts
+		if before.Begun {
+			r.status.shown.Effects = task.EffectsBegun
+		}
+	})
+	r.root.records.account = r.meter
+	r.status.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
+	return nil
+}
 
 // A recaller tells the tools of a session what succeeded before, as the journal
 // is read. Steps that are hidden by now are among it.
@@ -97,6 +120,35 @@ func (s *session) resume(ctx context.Context) error {
 		return s.nudge(s.noted(), step.NoteRunner)
 	}
 	return nil
+}
+
+// maxLost bounds what a session is told of what was lost.
+const maxLost = 4 << 10
+
+// isRetry says whether the session goes on from an attempt that failed, which it
+// has not been told yet.
+func (s *session) isRetry() bool {
+	return s.records.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
+}
+
+// resumeNotice is what a session that is taken up is told.
+func (s *session) resumeNotice() string {
+	var news []string
+	if s.isRetry() {
+		news = append(news, fmt.Sprintf(noteAttempt, s.run.config.Task.Retry, s.run.config.Task.Attempt))
+	}
+	files := noteFiles
+	if len(s.run.config.LostFiles) > 0 {
+		files = fmt.Sprintf(noteLostFiles, strings.Join(s.run.config.LostFiles, " and "))
+	}
+	switch {
+	case len(s.run.config.Lost) > 0:
+		list := redact.Printable(s.run.config.Redact.String("- " + strings.Join(s.run.config.Lost, "\n- ")))
+		news = append(news, fmt.Sprintf(noteLost, task.Cut(list, maxLost), files))
+	case len(s.run.config.LostFiles) > 0:
+		news = append(news, files)
+	}
+	return strings.Join(news, "\n")
 }
 
 // open begins a session: the layers see its prompt first.

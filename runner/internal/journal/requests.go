@@ -2,6 +2,8 @@ package journal
 
 import (
 	"encoding/json"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // A Request is what a person is about to be asked: whether a call may be made,
@@ -58,4 +60,27 @@ type Decision struct {
 	Steps        int64 `json:"steps,omitempty"`
 	Tokens       int64 `json:"tokens,omitempty"`
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
+}
+
+// A Delegation is a piece of work that a call has the operator make a child Run
+// for.
+type Delegation struct {
+	// Agent is the name of the agent that does it, Args its whole input as canonical
+	// JSON.
+	Agent string `json:"agent"`
+	Args  string `json:"args"`
+}
+
+// A Child is how a child Run ended, or why there is none.
+type Child struct {
+	// Request is what asked for it.
+	Request string `json:"request"`
+	// Run is its name; empty: none was made, and Message says why.
+	Run     string `json:"run,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Output  string `json:"output,omitempty"`
+	// Usage is what was charged for it.
+	Usage step.Usage `json:"usage,omitzero"`
 }

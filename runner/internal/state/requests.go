@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
@@ -27,6 +28,33 @@ func (b *Run) Released(s journal.Source) bool { return b.released[s] }
 
 // Asked is since when a person is asked for more of a limit; zero: they are not.
 func (b *Run) Asked(request string) time.Time { return b.asked[request] }
+
+// Waits says whether the call of that id has no result yet, in any session.
+func (b *Run) Waits(call string) bool {
+	s, ok := b.sessions[parent(call)]
+	if !ok {
+		return false
+	}
+	for _, c := range s.Open() {
+		if c.ID == call {
+			return true
+		}
+	}
+	return false
+}
+
+// CallOf returns the id of the call of the last turn of a session about which a
+// person was asked with a request; empty: there is none.
+func (b *Run) CallOf(request string) string {
+	for _, s := range b.sessions {
+		for call, asked := range s.Requests {
+			if slices.ContainsFunc(asked, func(q Asked) bool { return q.ID == request }) {
+				return call
+			}
+		}
+	}
+	return ""
+}
 
 // ask keeps what a person is asked, and since when.
 func (b *Run) ask(r journal.Record) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
@@ -78,33 +79,6 @@ func (b *Run) Session(name string) *Session {
 
 // Acted says whether the runner acted on the decision of that name.
 func (b *Run) Acted(decision string) bool { return b.acted[decision] }
-
-// Waits says whether the call of that id has no result yet, in any session.
-func (b *Run) Waits(call string) bool {
-	s, ok := b.sessions[parent(call)]
-	if !ok {
-		return false
-	}
-	for _, c := range s.Open() {
-		if c.ID == call {
-			return true
-		}
-	}
-	return false
-}
-
-// CallOf returns the id of the call of the last turn of a session about which a
-// person was asked with a request; empty: there is none.
-func (b *Run) CallOf(request string) string {
-	for _, s := range b.sessions {
-		for call, asked := range s.Requests {
-			if slices.ContainsFunc(asked, func(q Asked) bool { return q.ID == request }) {
-				return call
-			}
-		}
-	}
-	return ""
-}
 
 // Below are the sessions below a call that have open calls, deepest first.
 func (b *Run) Below(call string) []string {
@@ -235,4 +209,71 @@ func (b *Run) result(r journal.Record) error {
 		}
 	}
 	return nil
+}
+
+// A Store is the state of a Run under way: what it records goes to the log and
+// then into the state, under the one lock that there is around it.
+type Store struct {
+	log journal.Log
+
+	mu  sync.Mutex
+	run Run
+}
+
+// NewStore returns the store of a Run with a log, and the name of the Run's own
+// agent. It is empty before it is loaded.
+func NewStore(log journal.Log, agent string) *Store {
+	return &Store{log: log, run: Run{Agent: agent}}
+}
+
+// Load folds what the log has into the state, and passes each record on.
+func (s *Store) Load(pass func(journal.Record)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for rec, err := range s.log.Read() {
+		if err == nil {
+			err = s.run.Apply(rec)
+		}
+		if err != nil {
+			return fmt.Errorf("taking up the session: %w", err)
+		}
+		pass(rec)
+	}
+	return nil
+}
+
+// Records are those of the log, oldest first.
+func (s *Store) Records() iter.Seq2[journal.Record, error] { return s.log.Read() }
+
+// Record appends the record that build returns and applies it. In between it calls
+// recorded. Nothing else is recorded meanwhile, and nothing is read.
+func (s *Store) Record(build func() journal.Record, recorded func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec := build()
+	if err := s.log.Append(rec); err != nil {
+		return err
+	}
+	recorded()
+	return s.run.Apply(rec)
+}
+
+// View reads the state. What look is given is not to be kept.
+func (s *Store) View(look func(*Run)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look(&s.run)
+}
+
+// ViewSession reads one session, as View does.
+func (s *Store) ViewSession(name string, look func(*Session)) {
+	s.View(func(r *Run) { look(r.Session(name)) })
+}
+
+// Session returns a session as it stands. The steps in it never change; more are
+// added, or others stand for them. Its maps are for who executes the last turn.
+func (s *Store) Session(name string) Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.run.Session(name)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
@@ -151,36 +150,48 @@ func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, err
 	return t.runTool(ctx, &final)
 }
 
-// runTool calls the tool, behind the record that it is about to happen.
-func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, error) {
-	r := t.runner
-	err := r.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
-		CallID: t.call.ID, Name: t.call.Name, Args: c.Args, Written: t.written, Effect: string(t.effect(c.Args)),
-	}})
-	if err != nil {
-		return tool.Result{}, t.fail(fmt.Errorf("recording call %s: %w", t.call.ID, err))
+// preflight returns once the call may be made as it is, or why it may not. That it
+// still is what was allowed is looked at last, right before it is made.
+func (t *toolCall) preflight(ctx context.Context, c *tool.Call) (*tool.Error, error) {
+	for {
+		digest, refused, err := t.permit(ctx, c)
+		if refused != nil || err != nil {
+			return refused, err
+		}
+		if refused, err := t.recheck(ctx, c); refused != nil || err != nil {
+			return refused, err
+		}
+		if digest == "" || t.digest(c) == digest {
+			return nil, nil
+		}
 	}
-	t.begun, t.intent = false, nil
-	r.session.ShowStarted(t.call, c.Args)
-	res, err := t.runBounded(ctx, c)
-	if err != nil {
-		return tool.Result{}, t.fail(err)
-	}
-	t.remote = t.reached(res)
-	return res, nil
 }
 
-// reached says whether a call reached the endpoint of its tool; nil: there is none.
-func (t *toolCall) reached(res tool.Result) *journal.Remote {
-	at := t.spec.Endpoint
-	if at.Name == "" {
-		return nil
+// recheck is what comes between the permission and the call, which may be days:
+// nobody has paused the work or ended it meanwhile, and whoever must know of its
+// effects does.
+func (t *toolCall) recheck(ctx context.Context, c *tool.Call) (*tool.Error, error) {
+	if err := t.runner.ready(ctx); err != nil {
+		return nil, t.fail(err)
 	}
-	remote := &journal.Remote{Name: at.Name, Field: at.Field}
-	if res.Error != nil {
-		remote.Unreachable = task.Cut(t.runner.config.Redact.String(res.Error.Unreachable), task.MaxSummary)
+	if refused := t.refused(ctx); refused != nil || !t.changes(c.Args) {
+		return refused, nil
 	}
-	return remote
+	if err := t.runner.session.BeginEffects(ctx); err != nil {
+		return nil, t.fail(err)
+	}
+	return nil, nil
+}
+
+// ready is the last safe point before a call.
+func (r *Runner) ready(ctx context.Context) error {
+	if err := r.session.SafePoint(ctx); approval.Leaves(err) {
+		return err
+	}
+	if cause := context.Cause(ctx); approval.Leaves(cause) {
+		return cause
+	}
+	return Failure(ctx)
 }
 
 // fail keeps what ends the turn.
@@ -270,21 +281,4 @@ func (r *Runner) clean(e *journal.Ending) *journal.Ending {
 func (t *toolCall) finished(st step.Step, res tool.Result) {
 	res.Summary = t.runner.config.Redact.String(res.Summary) // whole: a piece of a secret would not be known
 	t.runner.session.ShowFinished(t.call, st, summarize(t, st, res))
-}
-
-// summarize is a call and what came of it in a line.
-func summarize(t *toolCall, result step.Step, res tool.Result) string {
-	switch {
-	case result.IsError:
-		return FirstLine(result.Text())
-	case res.Summary != "":
-		return FirstLine(res.Summary)
-	}
-	return task.Cut(string(t.call.Args), task.MaxSummary)
-}
-
-// FirstLine is the first line of a text, bounded.
-func FirstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return task.Cut(line, task.MaxSummary)
 }

@@ -7,6 +7,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -70,4 +75,97 @@ func ResultOf(agent string, out AgentEnd) tool.Result {
 		return tool.Fail(message)
 	}
 	return tool.Fail(message, fmt.Sprintf(ResultPartial, out.Text))
+}
+
+// runChild has a child Run do a piece of work, and waits for how it ends. A
+// call asks once: whoever takes it up again goes on with what was asked then, as
+// whoever takes up a session goes on with its prompt.
+func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
+	switch {
+	case !s.runner.config.CanStartRuns:
+		return tool.Result{Error: &tool.Error{Message: fmt.Sprintf(ResultNoCluster, d.Agent), Recommendations: []string{AdviceAlone}}}, nil
+	case !s.only():
+		return tool.Fail(ResultTwice), nil
+	}
+	asked, wrong, err := s.delegated(d)
+	if wrong != nil || err != nil {
+		return tool.Result{Error: wrong}, err
+	}
+	if _, over := s.childOf(asked.ID); !over {
+		_, _, err = s.runner.config.Requests.Await(ctx, s.requestOfChild(asked))
+	}
+	if errors.Is(err, signals.ErrStopped) {
+		return tool.Fail(fmt.Sprintf(ResultAbandoned, asked.Delegation.Agent)), nil
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	c, _ := s.childOf(asked.ID)
+	return resultOfChild(asked.Delegation.Agent, c), nil
+}
+
+// delegated is what a call asks for, recorded before anybody is shown it, or what
+// is wrong with it.
+func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
+	if asked, known := s.requestedChildRun(d.Call); known {
+		return asked, nil, nil
+	}
+	args, err := digest.Canonical(d.Input)
+	switch {
+	case err != nil:
+		return state.Asked{}, &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}, nil
+	case len(args) > task.MaxDelegated:
+		return state.Asked{}, &tool.Error{
+			Message: fmt.Sprintf(ResultInputLarge, len(args), d.Agent, task.MaxDelegated), Recommendations: []string{AdviceShorter},
+		}, nil
+	}
+	if err := s.runner.records.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
+		ID: s.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
+		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
+	}}); err != nil {
+		return state.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
+	}
+	asked, _ := s.requestedChildRun(d.Call)
+	return asked, nil, nil
+}
+
+// requestedChildRun is the child Run that a call has asked for, if it has.
+func (s *toolSession) requestedChildRun(call string) (asked state.Asked, known bool) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { asked, known = now.Delegated(call) })
+	return asked, known
+}
+
+// freeFor names what a call asks for as nothing is named that was asked about it.
+func (s *toolSession) freeFor(call string) (id string) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
+	return id
+}
+
+// childOf is how the child Run of a request ended, if it is known.
+func (s *toolSession) childOf(request string) (c journal.Child, over bool) {
+	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { c, over = now.Children[request] })
+	return c, over
+}
+
+// requestOfChild is what the operator is asked, as it is shown.
+func (s *toolSession) requestOfChild(asked state.Asked) *approval.Request {
+	return &approval.Request{
+		Session: s.runner.records, Reason: approval.ForChild, Since: asked.Since,
+		Pending: task.Pending{
+			ID: asked.ID, Kind: task.PendingDelegation, Agent: asked.Delegation.Agent,
+			Args: asked.Delegation.Args, Digest: asked.Digest,
+		},
+	}
+}
+
+// resultOfChild is how a child Run ended, as the call reads it that asked for it.
+func resultOfChild(agent string, c journal.Child) tool.Result {
+	if c.Run == "" {
+		return tool.Fail(fmt.Sprintf(ResultRefusedRun, agent, c.Message), AdviceAlone)
+	}
+	out := AgentEnd{Reason: task.Reason(c.Reason), Message: c.Message, Text: c.Text}
+	if c.Output != "" {
+		out.Output = json.RawMessage(c.Output)
+	}
+	return ResultOf(agent, out)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -37,6 +38,38 @@ func (t *toolCall) timeout() (time.Duration, bool) {
 		return t.spec.Timeout, true
 	}
 	return DefaultTimeout, true
+}
+
+// runTool calls the tool, behind the record that it is about to happen.
+func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	r := t.runner
+	err := r.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
+		CallID: t.call.ID, Name: t.call.Name, Args: c.Args, Written: t.written, Effect: string(t.effect(c.Args)),
+	}})
+	if err != nil {
+		return tool.Result{}, t.fail(fmt.Errorf("recording call %s: %w", t.call.ID, err))
+	}
+	t.begun, t.intent = false, nil
+	r.session.ShowStarted(t.call, c.Args)
+	res, err := t.runBounded(ctx, c)
+	if err != nil {
+		return tool.Result{}, t.fail(err)
+	}
+	t.remote = t.reached(res)
+	return res, nil
+}
+
+// reached says whether a call reached the endpoint of its tool; nil: there is none.
+func (t *toolCall) reached(res tool.Result) *journal.Remote {
+	at := t.spec.Endpoint
+	if at.Name == "" {
+		return nil
+	}
+	remote := &journal.Remote{Name: at.Name, Field: at.Field}
+	if res.Error != nil {
+		remote.Unreachable = task.Cut(t.runner.config.Redact.String(res.Error.Unreachable), task.MaxSummary)
+	}
+	return remote
 }
 
 // runBounded calls the tool, for no longer than it may take. A tool that does not

@@ -3,10 +3,10 @@
 // Execute plans the calls of a turn (execute.go): which run side by side, which
 // behind others. A call is run to its result (call.go): its arguments become
 // canonical (canonical.go), the layers around it see it, then what they made of it
-// must be permitted (preflight.go, policy.go, approve.go) and is recorded before the
-// tool is called (run.go). A tool may ask a person (ask.go), have another agent work
-// (delegate.go) or have a child Run (childrun.go). What an earlier runner left
-// without a result is settled when the session is resumed (lost.go).
+// must be permitted (permit.go), and is recorded before the tool is called (run.go).
+// A tool may ask a person (session.go), have another agent work or have a child Run
+// (delegate.go). What an earlier runner left without a result is settled when the
+// session is resumed (lost.go).
 package toolcall
 
 import (

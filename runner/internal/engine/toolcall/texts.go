@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // What the model reads of calls that were not made, or not to their end. The texts
@@ -56,4 +58,21 @@ func resultUnknown(name string, known []step.Tool) string {
 		names[i] = t.Name
 	}
 	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: %s", name, strings.Join(names, ", "))
+}
+
+// summarize is a call and what came of it in a line.
+func summarize(t *toolCall, result step.Step, res tool.Result) string {
+	switch {
+	case result.IsError:
+		return FirstLine(result.Text())
+	case res.Summary != "":
+		return FirstLine(res.Summary)
+	}
+	return task.Cut(string(t.call.Args), task.MaxSummary)
+}
+
+// FirstLine is the first line of a text, bounded.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return task.Cut(line, task.MaxSummary)
 }
