@@ -167,10 +167,10 @@ var errLost = errors.New("the connection was lost")
 // checkAlive ends the session if a server that did not answer a call does not answer
 // a ping either.
 func (s *Server) checkAlive(cs *session) {
-	ctx, cancel := context.WithTimeout(s.life, pingTimeout)
+	ctx, cancel := context.WithTimeout(s.connector.life, pingTimeout)
 	defer cancel()
 	err := safely(func() error { return cs.client.Ping(ctx, nil) })
-	if err != nil && serverError(err) == nil && s.life.Err() == nil {
+	if err != nil && serverError(err) == nil && s.connector.life.Err() == nil {
 		s.drop(cs)
 	}
 }

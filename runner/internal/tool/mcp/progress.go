@@ -31,10 +31,10 @@ func (c *calls) begin(hear func(text string)) (token string, end func()) {
 }
 
 // progressed tells a call of progress; what belongs to none is dropped.
-func (s *Server) progressed(token, text string) {
-	s.calls.mu.Lock()
-	hear := s.calls.open[token]
-	s.calls.mu.Unlock()
+func (c *calls) progressed(token, text string) {
+	c.mu.Lock()
+	hear := c.open[token]
+	c.mu.Unlock()
 	if hear != nil {
 		hear(text)
 	}

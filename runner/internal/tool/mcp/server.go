@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -16,10 +15,8 @@ import (
 // another one when that breaks.
 type Server struct {
 	Options
-	client *http.Client
-	life   context.Context //nolint:containedctx // sessions outlive the calls that begin them
-	stop   context.CancelFunc
-	old    atomic.Bool // it is an old server
+	connector *connector
+	stop      context.CancelFunc // ends all sessions
 
 	offered catalog
 	absent  *UnavailableError // why there is no server; nil: there is one
@@ -41,12 +38,13 @@ type Server struct {
 // are no tools, and Note says so.
 func Connect(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o.withDefaults(), turn: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
-	s.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := s.prepare(); err != nil {
-		s.stop()
+	client, err := s.httpClient()
+	if err != nil {
 		return nil, err
 	}
-	cs, err := s.reach(ctx, s.survey)
+	s.connector = &connector{Options: s.Options, client: client, progressed: s.calls.progressed, changed: s.changed}
+	s.connector.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	cs, err := s.connector.reach(ctx, s.survey)
 	switch {
 	case err == nil:
 		s.session = cs
@@ -86,28 +84,27 @@ func Check(ts task.Toolset) error {
 	return nil
 }
 
-// prepare reads what the Toolset says.
-func (s *Server) prepare() error {
+// httpClient returns the client for a server over HTTP; nil: it is a program.
+func (o Options) httpClient() (*http.Client, error) {
 	switch {
-	case s.Toolset.Stdio != nil:
-		if s.Sandbox == nil {
-			return fmt.Errorf("the Toolset %s is a program, and there is no sandbox to start it in", s.Toolset.Name)
+	case o.Toolset.Stdio != nil:
+		if o.Sandbox == nil {
+			return nil, fmt.Errorf("the Toolset %s is a program, and there is no sandbox to start it in", o.Toolset.Name)
 		}
-		return nil
-	case s.Toolset.HTTP == nil:
-		return fmt.Errorf("the Toolset %s is no MCP server", s.Toolset.Name)
+		return nil, nil //nolint:nilnil // a program has none
+	case o.Toolset.HTTP == nil:
+		return nil, fmt.Errorf("the Toolset %s is no MCP server", o.Toolset.Name)
 	}
-	if err := Check(s.Toolset); err != nil {
-		return fmt.Errorf("reading the Toolset %s: %w", s.Toolset.Name, err)
+	if err := Check(o.Toolset); err != nil {
+		return nil, fmt.Errorf("reading the Toolset %s: %w", o.Toolset.Name, err)
 	}
-	u, err := auth.ReadURL(s.Toolset.HTTP.URL)
+	u, err := auth.ReadURL(o.Toolset.HTTP.URL)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.client = auth.Client(s.Client, auth.Options{
-		URL: u, Headers: s.Toolset.HTTP.Headers, Auth: s.Toolset.HTTP.Auth, Key: s.Key, Learn: s.Learn, Now: s.Now,
-	})
-	return nil
+	return auth.Client(o.Client, auth.Options{
+		URL: u, Headers: o.Toolset.HTTP.Headers, Auth: o.Toolset.HTTP.Auth, Key: o.Key, Learn: o.Learn, Now: o.Now,
+	}), nil
 }
 
 // Note is a line for the model about what is not there; empty: everything is.
@@ -168,7 +165,7 @@ func (s *Server) get(ctx context.Context) (*session, error) {
 	if failures > 1 && !sleep(ctx, min(firstBackoff<<min(failures, 10), maxBackoff)) {
 		return nil, context.Cause(ctx)
 	}
-	cs, err = s.reach(ctx, func(context.Context, *session) error { return nil })
+	cs, err = s.connector.reach(ctx, func(context.Context, *session) error { return nil })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

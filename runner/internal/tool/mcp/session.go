@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,21 +60,33 @@ type readyTransport struct{ connection mcp.Connection }
 // Connect implements [mcp.Transport].
 func (t readyTransport) Connect(context.Context) (mcp.Connection, error) { return t.connection, nil }
 
+// A connector begins sessions with a server.
+type connector struct {
+	Options
+	client *http.Client    // nil: the server is a program
+	life   context.Context //nolint:containedctx // sessions outlive the calls that begin them
+	old    atomic.Bool     // the server wants sessions to begin as old versions of the protocol do
+	// progressed is called with the progress of a call, changed when the server offers
+	// something else.
+	progressed func(token, text string)
+	changed    func()
+}
+
 // dial begins a session. Version is what to begin with; empty: the newest.
-func (s *Server) dial(ctx context.Context, version string) (*session, error) {
-	life, end := context.WithCancel(s.life)
+func (c *connector) dial(ctx context.Context, version string) (*session, error) {
+	life, end := context.WithCancel(c.life)
 	cs := &session{end: end}
-	err := s.connect(ctx, life, cs)
+	err := c.connect(ctx, life, cs)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	cs.guard.progress, cs.guard.changed = s.progressed, s.changed
-	if s.Toolset.Stdio != nil && s.Toolset.Stdio.InSandbox {
+	cs.guard.progress, cs.guard.changed = c.progressed, c.changed
+	if c.Toolset.Stdio != nil && c.Toolset.Stdio.InSandbox {
 		cs.guard.root = workspace
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "deckhand", Version: "1"}, &mcp.ClientOptions{
-		Capabilities:   s.capabilities(),
+		Capabilities:   c.capabilities(),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // there is nobody to ask
 	})
 	err = safely(func() error {
@@ -83,12 +96,12 @@ func (s *Server) dial(ctx context.Context, version string) (*session, error) {
 	})
 	if err == nil {
 		if cs.http != nil && cs.guard.version() != "" { // newer versions of the protocol have no such stream
-			cs.openStandalone(ctx, life, s.Toolset.HTTP.URL)
+			cs.openStandalone(ctx, life, c.Toolset.HTTP.URL)
 		}
 		return cs, nil
 	}
 	cs.client = nil
-	if cs.transport != nil && cs.transport.refused.Load() && cs.speaksSSE(ctx, s.Toolset.HTTP.URL) {
+	if cs.transport != nil && cs.transport.refused.Load() && cs.speaksSSE(ctx, c.Toolset.HTTP.URL) {
 		err = errOldTransport
 	}
 	last := cs.endReason()
@@ -124,21 +137,21 @@ func because(ctx context.Context, err, last error) error {
 }
 
 // connect makes the connection of a session.
-func (s *Server) connect(ctx, life context.Context, cs *session) error {
-	if s.Toolset.Stdio != nil {
-		process, err := s.start(ctx, life)
+func (c *connector) connect(ctx, life context.Context, cs *session) error {
+	if c.Toolset.Stdio != nil {
+		process, err := c.start(ctx, life)
 		if err != nil {
 			return err
 		}
-		cs.stdio = newStdioConn(process, s.Log)
+		cs.stdio = newStdioConn(process, c.Log)
 		cs.guard = newGuard(cs.stdio)
 		return nil
 	}
-	w := &roundTripper{base: s.client.Transport, life: life, version: func() string { return cs.guard.version() }}
+	w := &roundTripper{base: c.client.Transport, life: life, version: func() string { return cs.guard.version() }}
 	cs.transport = w
-	cs.http = &http.Client{Transport: w, CheckRedirect: s.client.CheckRedirect}
+	cs.http = &http.Client{Transport: w, CheckRedirect: c.client.CheckRedirect}
 	connection, err := (&mcp.StreamableClientTransport{
-		Endpoint:     s.Toolset.HTTP.URL,
+		Endpoint:     c.Toolset.HTTP.URL,
 		HTTPClient:   cs.http,
 		MaxEventSize: maxMessage,
 		// listenStandalone reads it, for the guard.
@@ -153,14 +166,14 @@ func (s *Server) connect(ctx, life context.Context, cs *session) error {
 
 // start starts the program. It lives as long as life; ctx bounds how long it may
 // take until it does.
-func (s *Server) start(ctx, life context.Context) (sandbox.Process, error) {
+func (c *connector) start(ctx, life context.Context) (sandbox.Process, error) {
 	starting, cancel := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, cancel)
-	command := sandbox.Command{ID: "mcp:" + s.Toolset.Name, Args: s.Toolset.Stdio.Command}
-	if s.Toolset.Stdio.InSandbox {
-		command.Env = s.Toolset.Stdio.Env
+	command := sandbox.Command{ID: "mcp:" + c.Toolset.Name, Args: c.Toolset.Stdio.Command}
+	if c.Toolset.Stdio.InSandbox {
+		command.Env = c.Toolset.Stdio.Env
 	}
-	process, err := s.Sandbox.Start(starting, command)
+	process, err := c.Sandbox.Start(starting, command)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -175,8 +188,8 @@ func (s *Server) start(ctx, life context.Context) (sandbox.Process, error) {
 }
 
 // capabilities are what a server is told that this client can do.
-func (s *Server) capabilities() *mcp.ClientCapabilities {
-	if s.Toolset.Stdio != nil && s.Toolset.Stdio.InSandbox {
+func (c *connector) capabilities() *mcp.ClientCapabilities {
+	if c.Toolset.Stdio != nil && c.Toolset.Stdio.InSandbox {
 		return &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}} //nolint:staticcheck // servers of files still ask for it
 	}
 	return &mcp.ClientCapabilities{}
@@ -193,20 +206,20 @@ func safely(f func() error) (err error) {
 }
 
 // reach begins a session, and tries again as long as that may help.
-func (s *Server) reach(ctx context.Context, use func(context.Context, *session) error) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
+func (c *connector) reach(ctx context.Context, use func(context.Context, *session) error) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 	defer cancel()
 	wait := firstBackoff
 	var last error
 	for n := 0; ; n++ {
-		cs, err := s.attempt(ctx, n, use)
+		cs, err := c.attempt(ctx, n, use)
 		if err == nil {
 			return cs, nil
 		}
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
-		if s.life.Err() != nil {
+		if c.life.Err() != nil {
 			return nil, errOver
 		}
 		if final(err) || !sleep(ctx, wait) {
@@ -218,17 +231,17 @@ func (s *Server) reach(ctx context.Context, use func(context.Context, *session) 
 
 // attempt is one try. Every other one begins as old servers want it, in case a
 // server cannot even refuse what it does not know.
-func (s *Server) attempt(ctx context.Context, n int, use func(context.Context, *session) error) (*session, error) {
-	if s.Toolset.HTTP != nil {
+func (c *connector) attempt(ctx context.Context, n int, use func(context.Context, *session) error) (*session, error) {
+	if c.Toolset.HTTP != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, handshakeTimeout)
 		defer cancel()
 	}
 	version := ""
-	if (n%2 == 1) != s.old.Load() {
+	if (n%2 == 1) != c.old.Load() {
 		version = legacy
 	}
-	cs, err := s.dial(ctx, version)
+	cs, err := c.dial(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +250,7 @@ func (s *Server) attempt(ctx context.Context, n int, use func(context.Context, *
 		go cs.close()
 		return nil, because(ctx, err, last)
 	}
-	s.old.Store(version == legacy)
+	c.old.Store(version == legacy)
 	return cs, nil
 }
 
