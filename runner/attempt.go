@@ -16,7 +16,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
-	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -54,9 +53,8 @@ type work struct {
 	end      context.CancelCauseFunc
 	lowSpace atomic.Bool
 	boxes    boxes
-	manifest workspace.Manifest
-	listed   bool // there is a manifest
-	engaged  bool // the engine has told how its work ended
+	made     *artifacts // nil: commands make no files, or they are not listed
+	engaged  bool       // the engine has told how its work ended
 
 	task      task.Task
 	snapshot  task.Snapshot
@@ -109,8 +107,10 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 		c := s.Confinement
 		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: c.Network, LandlockABI: c.LandlockABI})
 	}
-	w.snapshotFiles(ctx)
-	w.copies = copying(w.journal, built.Sessions, w.row())
+	if w.snapshot.Sandbox != nil {
+		w.made = recordFiles(ctx, w.workspace, w.state, w.log)
+	}
+	w.copies = copying(w.journal, built.Sessions, sessionRow(w.task, w.snapshot.Agent.Name))
 	return w.engage(ctx, built)
 }
 
@@ -173,7 +173,7 @@ func (w *work) build(ctx context.Context) (config.Built, error) {
 	w.disk = d
 	built, err := w.registry.Build(ctx, config.Parts{
 		Task: w.task, Snapshot: w.snapshot, Workspace: d, State: w.state, Key: w.learning, Redact: w.redact.String, Now: w.now,
-		Sandbox: w.box(ctx), Server: w.server(), Learn: w.learn, Log: func(text string) { w.log.Warn(text) },
+		Sandbox: w.box(ctx), Server: w.server(), Learn: w.redact.Add, Log: func(text string) { w.log.Warn(text) },
 	})
 	w.built = built
 	return built, err

@@ -78,7 +78,7 @@ func (w *work) result(out engine.Outcome) task.Result {
 		Warning: task.Cut(redact.Printable(out.Warning), task.MaxWarning),
 		Text:    task.Cut(out.Text, task.MaxText),
 		Output:  string(out.Output),
-		Files:   w.made(w.changed()),
+		Files:   w.made.appendTo(w.changed()),
 	}
 	if len(out.Text) > task.MaxText {
 		note := fmt.Sprintf("The text has %d bytes and is cut here.", len(out.Text))

@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // copies are a journal whose steps are also brought to a store of sessions, in
@@ -25,9 +26,9 @@ type copies struct {
 	next   map[string]int64
 }
 
-// row is the Run's own session as a store keeps it.
-func (w *work) row() session.Row {
-	return session.Row{ID: w.task.Run.UID, App: w.task.Run.Namespace, Agent: w.snapshot.Agent.Name, User: w.task.User, Status: "Running"}
+// sessionRow is the Run's own session as a store keeps it.
+func sessionRow(t task.Task, agent string) session.Row {
+	return session.Row{ID: t.Run.UID, App: t.Run.Namespace, Agent: agent, User: t.User, Status: "Running"}
 }
 
 // copying begins to copy what a journal records.

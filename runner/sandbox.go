@@ -2,15 +2,11 @@ package runner
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
-	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -62,47 +58,4 @@ func (w *work) server() func(toolset string) sandbox.Sandbox {
 		return nil
 	}
 	return func(toolset string) sandbox.Sandbox { return w.boxes.dial(filepath.Join(w.servers, toolset)) }
-}
-
-// learn has the redactor know a secret that somebody got.
-func (w *work) learn(s redact.Secret) { w.redact.Add(s) }
-
-// snapshotFiles records which files there are, where commands may make more.
-func (w *work) snapshotFiles(ctx context.Context) {
-	if w.snapshot.Sandbox == nil {
-		return
-	}
-	root, err := os.OpenRoot(w.workspace)
-	if err != nil {
-		w.log.Warn("Files that commands make will not be listed", "error", err)
-		return
-	}
-	defer root.Close()
-	if w.manifest, err = workspace.Begin(ctx, root, w.state); err != nil {
-		w.log.Warn("Files that commands make will not be listed", "error", err)
-		return
-	}
-	w.listed = true
-}
-
-// made are the files that commands made, behind those that are known already.
-func (w *work) made(known []task.File) []task.File {
-	if !w.listed {
-		return known
-	}
-	root, err := os.OpenRoot(w.workspace)
-	if err != nil {
-		return known
-	}
-	defer root.Close()
-	found, _, err := workspace.Artifacts(context.Background(), root, w.manifest)
-	if err != nil {
-		w.log.Warn("Listing the files that commands made failed", "error", err)
-	}
-	for _, f := range found {
-		if !slices.ContainsFunc(known, func(k task.File) bool { return k.Path == f.Path }) {
-			known = append(known, f)
-		}
-	}
-	return known
 }
