@@ -20,24 +20,6 @@ func (g *Graph) Next(s Seen, o Evaluator) Next {
 	return w.told()
 }
 
-// Missing are the children that began, of nodes that have not ended, and are not
-// among those seen. Their nodes will fail: whoever has looked at an old list looks
-// again.
-func (g *Graph) Missing(s Seen) []Start {
-	var out []Start
-	for _, p := range g.walk(s, nil).pieces {
-		if p.State.Ended() {
-			continue
-		}
-		for i := p.oldest(); i < p.Started; i++ {
-			if p.child(i) == nil {
-				out = append(out, Start{p.Name, p.number(i)})
-			}
-		}
-	}
-	return out
-}
-
 // A walk is one look while it is worked out.
 type walk struct {
 	seen      Seen

@@ -12,25 +12,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/graph"
 )
 
-// What began and is not seen is said before it is held against its node.
-func TestMissing(t *testing.T) {
-	c := set(t, list(one("a"), each("b", 3), loop("c", 3), one("d"), one("e", "a")), expressions{items: map[string]int{"b": 4}})
-	c.moves()
-	if got := c.graph.Missing(c.seen()); got != nil {
-		t.Errorf("all are there, and %v are missing", got)
-	}
-	c.ends("c/1", "")
-	c.ends("d/0", "")
-	c.moves() // d has ended, c is at its second iteration
-	for _, at := range []string{"a/0", "b/1", "c/1", "d/0"} {
-		deleted(at).do(c)
-	}
-	want := []graph.Start{{Node: "a"}, {Node: "b", Number: 1}}
-	if diff := cmp.Diff(want, c.graph.Missing(c.seen())); diff != "" {
-		t.Errorf("what is missing (-want +got):\n%s", diff)
-	}
-}
-
 // Items are created in parallel, so one may exist although a quota refused one before it. The refused one starts again:
 // it was not deleted.
 func TestAGapBeforeAnItemThatIsNotRecordedIsStarted(t *testing.T) {
@@ -252,7 +233,6 @@ func TestNonsenseIsBorne(t *testing.T) {
 			})
 		}
 		s.Room = r.room
-		r.graph.Missing(s)
 		settles(t, r, s)
 	}
 }

@@ -81,7 +81,7 @@ type Seen struct {
 	// Nodes are as Next said them last; one that is absent is Waiting.
 	Nodes map[string]Status
 	// Children are those that exist, in any order. Of one that began and is not
-	// among them the node fails: look again before (Missing).
+	// among them the node fails, so the caller makes sure that it does not exist.
 	Children []Child
 	// Approvals are the states of approvals, by node.
 	Approvals map[string]ApprovalState
