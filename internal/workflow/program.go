@@ -63,7 +63,7 @@ func (p *Program) When(name string, v Values) (bool, error) {
 	}
 	ok, err := n.when.Bool(p.vars(n, v, n.when.Nodes(), nil))
 	if err != nil {
-		return false, failed(place{name, "when"}, err)
+		return false, failed(place{name, "when"}, p.withDeleted(err, v, n.when.Nodes()))
 	}
 	return ok, nil
 }
@@ -80,7 +80,7 @@ func (p *Program) Items(name string, v Values) ([]json.RawMessage, error) {
 		err = json.Unmarshal(raw, &out)
 	}
 	if err != nil {
-		return nil, failed(place{name, "forEach.items"}, err)
+		return nil, failed(place{name, "forEach.items"}, p.withDeleted(err, v, n.items.Nodes()))
 	}
 	return out, nil
 }
@@ -93,7 +93,7 @@ func (p *Program) Until(name string, iteration int, self NodeValue, v Values) (b
 	}
 	ok, err := n.until.Bool(p.vars(n, v, n.until.Nodes(), map[string]any{"iteration": iteration, "self": n.once(self)}))
 	if err != nil {
-		return false, failed(place{name, "loop.until"}, err)
+		return false, failed(place{name, "loop.until"}, p.withDeleted(err, v, n.until.Nodes()))
 	}
 	return ok, nil
 }
@@ -121,7 +121,7 @@ func (p *Program) Prompt(name string, t Turn, v Values) (string, error) {
 		return "", nil
 	}
 	at := place{name, "prompt"}
-	text, err := n.words(at, p.vars(n, v, n.prompt.Nodes(), n.turn(t)), MaxPrompt)
+	text, err := p.words(n, at, v, n.turn(t), MaxPrompt)
 	if err != nil {
 		return "", err
 	}
@@ -141,17 +141,17 @@ func (p *Program) Message(name string, v Values) (string, error) {
 	if n.prompt == nil || n.spec.Approval == nil {
 		return "", nil
 	}
-	return n.words(place{name, "approval.message"}, p.vars(n, v, n.prompt.Nodes(), nil), MaxMessage)
+	return p.words(n, place{name, "approval.message"}, v, nil, MaxMessage)
 }
 
 // words are a prompt, or a message, with its values.
-func (n *node) words(at place, vars map[string]any, limit int) (string, error) {
-	text, err := n.prompt.Text(vars, limit)
+func (p *Program) words(n *node, at place, v Values, more map[string]any, limit int) (string, error) {
+	text, err := n.prompt.Text(p.vars(n, v, n.prompt.Nodes(), more), limit)
 	if long, is := errors.AsType[*expr.TooLongError](err); is {
 		return "", &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: %v", at, long)}
 	}
 	if err != nil {
-		return "", failed(at, err)
+		return "", failed(at, p.withDeleted(err, v, n.prompt.Nodes()))
 	}
 	return text, nil
 }
@@ -197,7 +197,8 @@ func (p *Program) Output(v Values) (json.RawMessage, error) {
 
 func (p *Program) value(n *node, t *tree, v Values, more map[string]any) (json.RawMessage, error) {
 	return t.value(func(e *expr.Program) (json.RawMessage, error) {
-		return e.Eval(p.vars(n, v, e.Nodes(), more))
+		out, err := e.Eval(p.vars(n, v, e.Nodes(), more))
+		return out, p.withDeleted(err, v, e.Nodes())
 	})
 }
 

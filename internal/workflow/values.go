@@ -2,7 +2,9 @@ package workflow
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
@@ -26,6 +28,9 @@ type NodeValue struct {
 	Counts graph.Status
 	Output json.RawMessage // nil: there is none
 	Text   *string         // nil: the same
+	// Deleted names a Run that succeeded and was deleted, so that its output cannot be
+	// read any more; empty: there is none.
+	Deleted string
 	// Items are those of forEach, by their index.
 	Items []NodeValue
 }
@@ -67,7 +72,7 @@ func (n *node) value(v NodeValue, inFinally bool) map[string]any {
 		"counts": map[string]any{"total": c.Total, "started": c.Started, "succeeded": c.Succeeded, "failed": c.Failed, "skipped": c.Skipped},
 	}
 	optional := inFinally || mayLack(n.spec)
-	output, said := orAbsent(v.Output), text(v.Text, optional)
+	output, said := orAbsent(v.Output), text(v.Text)
 	if n.spec.ForEach != nil {
 		output, said = n.lists(v)
 		if optional && !n.hasLists(v.State) {
@@ -95,7 +100,7 @@ func (n *node) lists(v NodeValue) (outputs, texts any) {
 	var all, words []any
 	for _, item := range v.Items {
 		all = append(all, orAbsent(item.Output))
-		words = append(words, text(item.Text, n.spec.OnFailure == v1alpha1.OnFailureContinue))
+		words = append(words, text(item.Text))
 	}
 	return all, words
 }
@@ -113,7 +118,7 @@ func (n *node) once(v NodeValue) map[string]any {
 		out["output"] = orAbsent(v.Output)
 	}
 	if n.text {
-		out["text"] = text(v.Text, false)
+		out["text"] = text(v.Text)
 	}
 	return out
 }
@@ -125,13 +130,20 @@ func orAbsent(raw json.RawMessage) any {
 	return raw
 }
 
-// text is a last word. Of who must have said one, none is an empty one.
-func text(t *string, optional bool) any {
-	switch {
-	case t != nil:
-		return *t
-	case optional:
+func text(t *string) any {
+	if t == nil {
 		return expr.Absent
 	}
-	return ""
+	return *t
+}
+
+// withDeleted adds to the error of an expression which Runs were deleted of the nodes
+// that the expression reads.
+func (p *Program) withDeleted(err error, v Values, reads []string) error {
+	for _, name := range sortedKeys(p.nodes) {
+		if run := v.Nodes[name].Deleted; err != nil && run != "" && slices.Contains(reads, fieldOf(name)) {
+			err = fmt.Errorf("%w: Run %s of node %s was deleted", err, run, name)
+		}
+	}
+	return err
 }

@@ -106,9 +106,9 @@ func forFinally(whole amounts, spec v1alpha1.WorkflowSpec) amounts {
 
 // wantedBy is what a node may use of a purse at most: where nobody says how long
 // finally has, each node of it has its own part, and takes none of another's.
-func (t *turn) wantedBy(n v1alpha1.Node) amounts {
-	want := lowest(ofTarget(t.world, string(n.Agent), string(n.Workflow)), limitsOf(n.Limits))
-	if t.final(n.Name) && !t.main.bounded[byDuration] && wholeOf(t.version.Spec.FinallyLimits)[byDuration] == 0 {
+func wantedBy(w world, main *purse, n v1alpha1.Node) amounts {
+	want := lowest(ofTarget(w, string(n.Agent), string(n.Workflow)), limitsOf(n.Limits))
+	if w.final(n.Name) && !main.bounded[byDuration] && wholeOf(w.version.Spec.FinallyLimits)[byDuration] == 0 {
 		return lowest(want, amounts{byDuration: finallyDuration})
 	}
 	return want

@@ -11,8 +11,8 @@ import (
 
 func rawOf(data []byte) *runtime.RawExtension { return &runtime.RawExtension{Raw: data} }
 
-// purseOf is a purse with a limit on tokens alone.
-func purseOf(limit, used, aside int64, active int) *purse {
+// purseWith is a purse with a limit on tokens alone.
+func purseWith(limit, used, aside int64, active int) *purse {
 	p := &purse{active: active}
 	p.limit[byTokens], p.bounded[byTokens], p.used[byTokens], p.aside[byTokens] = limit, true, used, aside
 	return p
@@ -25,15 +25,15 @@ func TestSettingAside(t *testing.T) {
 		grant  int64
 		enough bool
 	}{
-		"there is enough":                        {purseOf(1000, 100, 300, 1), 500, 500, true},
-		"too little while others work":           {purseOf(1000, 100, 300, 1), 700, 0, false},
-		"what is left where nobody works":        {purseOf(1000, 600, 0, 0), 700, 400, true},
-		"no limit of its own takes what is left": {purseOf(1000, 600, 0, 0), 0, 400, true},
-		"and waits while others work":            {purseOf(1000, 0, 100, 1), 0, 0, false},
-		"nothing is left":                        {purseOf(1000, 1000, 0, 0), 1, 0, false},
-		"more was used than there was":           {purseOf(1000, 1200, 0, 0), 1, 0, false},
-		"finally's part is more than there is":   {purseOf(-5, 0, 0, 0), 1, 0, false},
-		"no more than a Run's limits can say":    {purseOf(1<<60, 0, 0, 0), 0, most[byTokens], true},
+		"there is enough":                        {purseWith(1000, 100, 300, 1), 500, 500, true},
+		"too little while others work":           {purseWith(1000, 100, 300, 1), 700, 0, false},
+		"what is left where nobody works":        {purseWith(1000, 600, 0, 0), 700, 400, true},
+		"no limit of its own takes what is left": {purseWith(1000, 600, 0, 0), 0, 400, true},
+		"and waits while others work":            {purseWith(1000, 0, 100, 1), 0, 0, false},
+		"nothing is left":                        {purseWith(1000, 1000, 0, 0), 1, 0, false},
+		"more was used than there was":           {purseWith(1000, 1200, 0, 0), 1, 0, false},
+		"finally's part is more than there is":   {purseWith(-5, 0, 0, 0), 1, 0, false},
+		"no more than a Run's limits can say":    {purseWith(1<<60, 0, 0, 0), 0, most[byTokens], true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

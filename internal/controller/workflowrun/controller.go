@@ -38,7 +38,6 @@ type Reconciler struct {
 	reporter outcome.Reporter
 	guard    guardian
 	versions *versions
-	absences *absences
 	now      func() time.Time
 }
 
@@ -59,7 +58,6 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		reporter: outcome.Reporter{Client: c, Events: recorder},
 		guard:    o.Guard,
 		versions: &versions{},
-		absences: &absences{},
 		now:      o.Now,
 	}
 }

@@ -30,7 +30,6 @@ func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, err
 		return w, err
 	}
 	if parent.Status.CompletionTime != nil {
-		r.absences.forget(parent.UID)
 		if w.above, err = r.goesOnAbove(ctx, parent); err != nil {
 			return w, err
 		}
@@ -89,7 +88,7 @@ func (r *Reconciler) children(ctx context.Context, parent *v1alpha1.Run) ([]*v1a
 // never believed.
 func (r *Reconciler) late(ctx context.Context, w world) (bool, error) {
 	missing, late := absent(w)
-	if late || len(missing) == 0 || r.absences.known(w.run.UID, missing) {
+	if late || len(missing) == 0 {
 		return late, nil
 	}
 	list := metav1.PartialObjectMetadataList{}
@@ -101,13 +100,9 @@ func (r *Reconciler) late(ctx context.Context, w world) (bool, error) {
 	for _, c := range w.children {
 		shown[string(c.UID)] = true
 	}
-	late = slices.ContainsFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
 		return ours(&c, w.run) && !shown[string(c.UID)]
-	})
-	if !late {
-		r.absences.put(w.run.UID, missing)
-	}
-	return late, nil
+	}), nil
 }
 
 // absent says which children are missing that are recorded, and whether what is
@@ -119,7 +114,7 @@ func absent(w world) (missing []place, late bool) {
 			good[placeOf(c).node]++
 		}
 	}
-	missing = absentees(w)
+	missing = deletedChildren(w)
 	for _, at := range missing {
 		gone[at.node]++
 	}

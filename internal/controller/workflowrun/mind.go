@@ -111,16 +111,30 @@ func (m *mind) valueOf(n v1alpha1.Node, s graph.Status) workflow.NodeValue {
 		v.Items = make([]workflow.NodeValue, s.Total)
 		for i := range v.Items {
 			v.Items[i] = turnOf(m.child(place{node, i}))
+			if v.Deleted == "" && i < s.Started {
+				v.Deleted = m.deleted(n, i)
+			}
 		}
 		return v
-	case n.Loop != nil:
-		last := turnOf(m.child(place{node, s.Started}))
-		v.Output, v.Text = last.Output, last.Text
-		return v
 	}
-	only := turnOf(m.child(place{node, 0}))
-	v.Output, v.Text = only.Output, only.Text
+	number := 0
+	if n.Loop != nil {
+		number = s.Started
+	}
+	last := turnOf(m.child(place{node, number}))
+	v.Output, v.Text = last.Output, last.Text
+	if s.Started > 0 {
+		v.Deleted = m.deleted(n, number)
+	}
 	return v
+}
+
+// deleted is the name of a child that has started and was deleted; empty: it exists.
+func (m *mind) deleted(n v1alpha1.Node, number int) string {
+	if m.child(place{n.Name, number}) != nil {
+		return ""
+	}
+	return nameOf(m.run, n, number)
 }
 
 // turnOf is one child as expressions read it: an item or an iteration. What did

@@ -79,11 +79,9 @@ func progressOf(w world, p *progress) *v1alpha1.RunProgress {
 	if len(p.pending) > 0 {
 		out.State = v1alpha1.ReasonAwaitingApproval
 	}
-	if lost := lossOf(w); lost.missing == nil {
-		sums(w.children, out)
-	} else {
-		sums(slices.DeleteFunc(slices.Clone(w.children), func(c *v1alpha1.Run) bool { return !finished(c) }), out)
-		lost.add(out)
+	sums(w.children, out)
+	for _, reserved := range reservationsOfDeleted(w) {
+		reserved.addTo(out)
 	}
 	floor(out, had)
 	return out

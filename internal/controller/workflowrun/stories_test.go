@@ -307,6 +307,20 @@ nodes:
 			at(2*second, "x-a is deleted", isDeleted("x-a")),
 		},
 	},
+	"result-deleted": {
+		title: "a child is deleted after it succeeded, and before its output is read",
+		spec: `
+nodes:
+- {name: a, agent: worker, prompt: "count"}
+- {name: slow, agent: worker, prompt: "count slowly"}
+- {name: b, agent: worker, prompt: "after ${{ nodes.a.output.n }}", dependsOn: [slow]}
+`,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 1)),
+			at(2*second, "x-a is deleted", isDeleted("x-a")),
+			at(3*second, "x-slow ends", ends("x-slow", 2)),
+		},
+	},
 	"child-asks": {
 		title: "all that works waits for people",
 		spec:  pipeline,

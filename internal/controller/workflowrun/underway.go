@@ -129,6 +129,21 @@ func made(w world) int {
 // purses are what nodes may use, and what those of finally may: all that is used
 // and set aside counted.
 func purses(w world) (main, finally *purse) {
+	main, finally = wholePurses(w)
+	for _, c := range w.children {
+		purseFor(w, main, finally, placeOf(c).node).pay(c, lowest(ofTarget(w, c.Spec.Agent, c.Spec.Workflow), limitsOf(c.Spec.Limits)))
+	}
+	for at, reserved := range reservationsOfDeleted(w) {
+		p := purseFor(w, main, finally, at.node)
+		for d := range dimensions {
+			p.used[d] += reserved[d]
+		}
+	}
+	return main, finally
+}
+
+// wholePurses are the purses of nodes and of finally before anything is used.
+func wholePurses(w world) (main, finally *purse) {
 	whole := lowest(wholeOf(w.version.Spec.Limits), limitsOf(w.run.Spec.Limits))
 	main, finally = &purse{limit: whole}, &purse{limit: forFinally(whole, w.version.Spec)}
 	for d := range dimensions {
@@ -137,25 +152,18 @@ func purses(w world) (main, finally *purse) {
 			main.limit[d] -= finally.limit[d]
 		}
 	}
-	for _, c := range w.children {
-		p := main
-		if w.final(placeOf(c).node) {
-			p = finally
-		}
-		p.pay(c, lowest(ofTarget(w, c.Spec.Agent, c.Spec.Workflow), limitsOf(c.Spec.Limits)))
-	}
-	if lost := lossOf(w); lost.missing != nil {
-		lost.pay(w, main, finally)
-	}
 	return main, finally
 }
 
-func (t *turn) purseOf(node string) *purse {
-	if t.final(node) {
-		return t.finally
+// purseFor is the purse of a node.
+func purseFor(w world, main, finally *purse, node string) *purse {
+	if w.final(node) {
+		return finally
 	}
-	return t.main
+	return main
 }
+
+func (t *turn) purseOf(node string) *purse { return purseFor(t.world, t.main, t.finally, node) }
 
 // ofTarget are the limits of an Agent, or of a Workflow.
 func ofTarget(w world, agent, workflow string) amounts {
@@ -181,7 +189,7 @@ func (t *turn) admit(node string, number int) (ok bool, reason string) {
 		return false, graph.ReasonQueued
 	}
 	n := t.program.Node(node)
-	grant, enough := t.purseOf(node).set(t.wantedBy(n))
+	grant, enough := t.purseOf(node).set(wantedBy(t.world, t.main, n))
 	if !enough {
 		return false, graph.ReasonQueued // one that is used up ends the Run
 	}
