@@ -35,7 +35,7 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 		return nil, s.unfit(root, typ, want)
 	}
 	paths := pathsOf(root)
-	s.settle()
+	s.insertCalls()
 	planned, err := e.env.PlanProgram(s.checked, e.programOptions()...)
 	if err != nil {
 		return nil, s.wrong(1, 1, err.Error())

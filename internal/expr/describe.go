@@ -52,7 +52,7 @@ func (s *source) after(from ast.Expr, last step) []step {
 func (s *source) callSteps(e ast.Expr) []step {
 	args := e.AsCall().Args()
 	switch function := e.AsCall().FunctionName(); function {
-	case settleFunction:
+	case elementFunction, rangeFunction:
 		return s.steps(args[0])
 	case operators.OptSelect:
 		name, _ := text(args[1])

@@ -63,6 +63,7 @@ func TestCost(t *testing.T) {
 		"one function over much":   {"lists.range(900000)", "it does more than an expression may"},
 		"a value that is too long": {`lists.range(20).map(i, item.long)`, "the value has more than"},
 		"a pattern that was made":  {`item.name.matches(item.pattern)`, "it does more than an expression may"},
+		"a loop over a long list":  {`lists.range(30000).all(i, i >= 0)`, "it does more than an expression may"},
 		"a comparison":             {`[item.deep, item.deep] == [item.deep, item.deep]`, "it does more than an expression may"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,46 +47,52 @@ func wrap(tree *ast.AST, e ast.Expr, function string, id int64) ast.Expr {
 
 // isWrapped reports whether a call was inserted by wrap.
 func isWrapped(call ast.CallExpr) bool {
-	return call.FunctionName() == keyFunction || call.FunctionName() == settleFunction
+	switch call.FunctionName() {
+	case keyFunction, rangeFunction, elementFunction:
+		return true
+	}
+	return false
 }
 
-// settleFunction returns its argument: maps in the order of their keys, and values
-// of lists and maps evaluated before a field of them is selected. No expression can
-// name it.
-const settleFunction = "@settle"
+// Functions that compiling inserts into checked expressions. No expression can name
+// them.
+const (
+	// rangeFunction takes what a comprehension iterates over. Its cost bounds the
+	// length of the loop, and maps iterate in the order of their keys.
+	rangeFunction = "@range"
+	rangeOverload = "range_any"
+	// elementFunction evaluates an element of a list or map before a field of it is
+	// selected.
+	elementFunction = "@element"
+	elementOverload = "element_any"
+)
 
-const settleOverload = "settle_any"
-
-// settle changes a checked expression where evaluation by CEL is not what the types
-// promise: iterating over a map goes in random order, and selecting from an optional
-// element of a list or map fails, as in nodes.items.output[0].?score.
-func (s *source) settle() {
+// insertCalls changes a checked expression where evaluation by CEL is not what the
+// types promise: iterating over a map goes in random order, and selecting from an
+// optional element of a list or map fails, as in nodes.items.output[0].?score.
+func (s *source) insertCalls() {
 	next := ast.MaxID(s.checked)
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if s.isOptionalElement(e) {
 			next++
-			s.settled(e, next)
+			s.insertCall(e, next, elementFunction, elementOverload)
 		}
-		if e.Kind() != ast.ComprehensionKind {
-			return
-		}
-		over := e.AsComprehension().IterRange()
-		if t := s.typ(over); t.Kind() == types.MapKind || t.Kind() == types.DynKind {
+		if e.Kind() == ast.ComprehensionKind && e.AsComprehension().IterRange().Kind() != ast.ListKind {
 			next++
-			s.settled(over, next)
+			s.insertCall(e.AsComprehension().IterRange(), next, rangeFunction, rangeOverload)
 		}
 	}))
 	s.index()
 }
 
-func (s *source) settled(e ast.Expr, id int64) {
+func (s *source) insertCall(e ast.Expr, id int64, function, overload string) {
 	t, reference := s.typ(e), s.checked.ReferenceMap()[e.ID()]
-	inner := wrap(s.checked, e, settleFunction, id)
+	inner := wrap(s.checked, e, function, id)
 	s.checked.SetType(inner.ID(), t)
 	if reference != nil {
 		s.checked.SetReference(inner.ID(), reference)
 	}
-	s.checked.SetReference(e.ID(), ast.NewFunctionReference(settleOverload))
+	s.checked.SetReference(e.ID(), ast.NewFunctionReference(overload))
 }
 
 // isOptionalElement reports whether a node takes an optional out of a list or map.

@@ -17,7 +17,9 @@ func ownFunctions() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.Function(keyFunction, cel.Overload("key_string", []*cel.Type{cel.StringType}, cel.StringType,
 			cel.UnaryBinding(func(key ref.Val) ref.Val { return key }))),
-		cel.Function(settleFunction, cel.Overload(settleOverload, []*cel.Type{v}, v, cel.UnaryBinding(ordered))),
+		cel.Function(rangeFunction, cel.Overload(rangeOverload, []*cel.Type{v}, v, cel.UnaryBinding(ordered))),
+		cel.Function(elementFunction, cel.Overload(elementOverload, []*cel.Type{v}, v,
+			cel.UnaryBinding(func(element ref.Val) ref.Val { return element }))),
 	}
 }
 
