@@ -40,12 +40,11 @@ help: ## List the targets
 
 ##@ To write code
 
-generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Generate deep copies, CRDs, the operator's role, the chart's copies and reference pages
+generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Generate deep copies, CRDs, the operator's role and reference pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
-		output:crd:dir=config/crd output:rbac:dir=config/rbac
-	go run ./hack/crddocs config/crd/deckhand.dev_*.yaml
-	hack/chart-files
+		output:crd:dir=charts/deckhand/files/crd output:rbac:dir=charts/deckhand/files/rbac
+	go run ./hack/crddocs charts/deckhand/files/crd/deckhand.dev_*.yaml
 	go run ./hack/eventsdoc
 	go run ./hack/reference
 	bin/tools/crd-ref-docs --config=hack/apidoc/config.yaml --templates-dir=hack/apidoc --renderer=markdown \
@@ -105,7 +104,7 @@ assets: bin/assets ## Build the API server that tests run against, for `go test`
 schemas: ## Write JSON schemas of Kubernetes and of Deckhand's kinds into bin/schemas
 	@go -C test/cluster mod download k8s.io/kubernetes
 	rm -rf bin/schemas
-	go run ./hack/schemas bin/schemas "$$(go -C test/cluster list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/v3" config/crd
+	go run ./hack/schemas bin/schemas "$$(go -C test/cluster list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/v3" charts/deckhand/files/crd
 
 chart: schemas bin/tools/helm bin/tools/kustomize bin/tools/kubeconform ## Check the chart, the kustomization and the samples
 	bin/tools/helm lint --strict charts/deckhand

@@ -10,7 +10,7 @@ import (
 
 // manifestDirs hold YAML whose messages and comments users read.
 var manifestDirs = []string{
-	"config/default", "config/manager", "config/metrics-authentication", "config/policy", "config/rbac", "config/samples", "examples",
+	"config/default", "config/manager", "config/metrics-authentication", "config/samples", "examples",
 	"charts/deckhand",
 }
 
@@ -42,9 +42,9 @@ func extractManifests(root, out string) error {
 	return writeLines(filepath.Join(out, makefile+".txt"), helpProse(string(data)))
 }
 
-// isManifest leaves out what the chart copies from config.
+// isManifest leaves out the CRDs, whose texts are those of api.
 func isManifest(path string) bool {
-	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "charts/deckhand/files/")
+	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "charts/deckhand/files/crd/")
 }
 
 // manifestMessage is what a manifest says to people: a comment, or a message of an admission policy.

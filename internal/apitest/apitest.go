@@ -71,7 +71,7 @@ func launch() (*envtest.Environment, *Server, error) {
 		}
 	}
 	env := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd")},
+		CRDDirectoryPaths:     []string{Manifest("crd")},
 		ErrorIfCRDPathMissing: true,
 	}
 	cfg, err := env.Start()
@@ -86,16 +86,16 @@ func launch() (*envtest.Environment, *Server, error) {
 	return env, s, s.guard(context.Background())
 }
 
-// readConfig reads the folders of config. go test repeats a result from its cache
+// readManifests reads the folders of Manifest. go test repeats a result from its cache
 // unless a file changed that was opened during a test; the server read its files before.
-var readConfig = sync.OnceValue(func() error {
-	return filepath.WalkDir(filepath.Join(Root(), "config"), func(_ string, _ fs.DirEntry, err error) error { return err })
+var readManifests = sync.OnceValue(func() error {
+	return filepath.WalkDir(Manifest(), func(_ string, _ fs.DirEntry, err error) error { return err })
 })
 
 // Get is the package's server.
 func Get(t *testing.T) *Server {
 	t.Helper()
-	if err := readConfig(); err != nil {
+	if err := readManifests(); err != nil {
 		t.Fatal(err)
 	}
 	if shared == nil {
@@ -117,6 +117,11 @@ func Root() string {
 	return "."
 }
 
+// Manifest is the path of a CRD, admission policy or role of the chart.
+func Manifest(elem ...string) string {
+	return filepath.Join(append([]string{Root(), "charts", "deckhand", "files"}, elem...)...)
+}
+
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme, err := operator.Scheme()
 	if err != nil {
@@ -127,14 +132,11 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 
 // guard installs the admission policies and waits until they bite.
 func (s *Server) guard(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join(Root(), "config", "policy", "*.yaml"))
+	files, err := filepath.Glob(Manifest("policy", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no admission policies found: %w", err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == "kustomization.yaml" {
-			continue
-		}
 		if err := s.apply(ctx, file); err != nil {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}

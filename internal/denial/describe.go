@@ -68,7 +68,7 @@ func remedy(err error) string {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return "The namespace is being deleted: create the object in another one"
 	case IsOwnRights(err):
-		return "Grant the operator this right (config/rbac, or the chart, has all that it needs), or ask your cluster administrator"
+		return "Grant the operator this right (the chart has all that it needs), or ask your cluster administrator"
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
 		return "Raise the ResourceQuota, or delete what is not needed any more"
 	case apierrors.IsForbidden(err), strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"):

@@ -32,7 +32,7 @@ func TestDescribe(t *testing.T) {
 
 func TestDescribeSaysWhatToDo(t *testing.T) {
 	for name, want := range map[string]string{
-		"the operator lacks the right": "Grant the operator this right (config/rbac",
+		"the operator lacks the right": "Grant the operator this right (the chart",
 		"a webhook denies it":          "Change the policy or webhook that refuses it",
 		"a policy denies it":           "Change the policy or webhook that refuses it",
 		"the quota is full":            "Raise the ResourceQuota",

@@ -26,16 +26,13 @@ func (r reader) Get(_ context.Context, key client.ObjectKey, o client.Object, _ 
 	return r.answer(key.Name, o)
 }
 
-// Every policy of config/policy is looked for.
+// Every policy of the chart is looked for.
 func TestGuardKnowsEveryPolicy(t *testing.T) {
-	files, err := filepath.Glob("../../config/policy/*.yaml")
+	files, err := filepath.Glob("../../charts/deckhand/files/policy/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding the policies: %v", err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == "kustomization.yaml" {
-			continue
-		}
 		want := "ours-" + strings.TrimSuffix(filepath.Base(file), ".yaml")
 		looked := false
 		g := guard.New(reader{answer: func(name string, _ client.Object) error {

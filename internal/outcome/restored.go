@@ -11,7 +11,7 @@ import (
 
 // The labels and annotations by which backup tools mark the objects that they
 // create in a cluster. Each is backed by the source of its tool; a tool that marks
-// nothing cannot be told from a user. config/policy/child-runs.yaml repeats them.
+// nothing cannot be told from a user. The admission policy child-runs.yaml repeats them.
 const (
 	// veleroLabel is set on every object that Velero restores, and thus by OADP and
 	// the products that build on Velero (pkg/restore/restore.go, addRestoreLabels).

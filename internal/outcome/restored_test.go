@@ -2,7 +2,6 @@ package outcome_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,7 +43,7 @@ func TestRestoredRunsAreKnownByTheMarksOfBackupTools(t *testing.T) {
 
 // The admission policy lets a backup tool create children again, by the same marks.
 func TestThePolicyKnowsTheSameMarks(t *testing.T) {
-	policy, err := os.ReadFile(filepath.Join(apitest.Root(), "config", "policy", "child-runs.yaml"))
+	policy, err := os.ReadFile(apitest.Manifest("policy", "child-runs.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

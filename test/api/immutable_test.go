@@ -3,7 +3,6 @@ package api_test
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func TestNoOtherFixedFieldIsFreeForm(t *testing.T) {
 				}
 			}
 		}
-		text, err := os.ReadFile(filepath.Join(apitest.Root(), "config", "crd", "deckhand.dev_"+kind+".yaml"))
+		text, err := os.ReadFile(apitest.Manifest("crd", "deckhand.dev_"+kind+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package api_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +72,7 @@ func TestCRDsAreSmall(t *testing.T) {
 }
 
 func file(plural string) string {
-	return filepath.Join(apitest.Root(), "config", "crd", "deckhand.dev_"+plural+".yaml")
+	return apitest.Manifest("crd", "deckhand.dev_"+plural+".yaml")
 }
 
 func crd(t *testing.T, plural string) *apiextensionsv1.CustomResourceDefinition {

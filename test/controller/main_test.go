@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -82,12 +81,12 @@ func (b *bench) newRun(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 }
 
 // operatorClient acts as the operator's ServiceAccount, with the rights of
-// config/rbac and no others.
+// the chart and no others.
 func operatorClient(t *testing.T, s *apitest.Server) client.WithWatch {
 	t.Helper()
 	user := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "operator"}
 	for _, file := range []string{"role.yaml", "runner.yaml"} {
-		objects, err := apitest.ReadObjects(filepath.Join(apitest.Root(), "config", "rbac", file))
+		objects, err := apitest.ReadObjects(apitest.Manifest("rbac", file))
 		if err != nil {
 			t.Fatal(err)
 		}

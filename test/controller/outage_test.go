@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -241,7 +240,7 @@ func TestTwoOperatorsSideBySideKeepToTheirNamespaces(t *testing.T) {
 // then; the operator goes on where it was. Neither takes the outage for a failure.
 func TestAnOutageOfTheAPIServerCostsNothing(t *testing.T) {
 	server := apitest.NewKillable(t)
-	role, err := apitest.ReadObjects(filepath.Join(apitest.Root(), "config", "rbac", "runner.yaml"))
+	role, err := apitest.ReadObjects(apitest.Manifest("rbac", "runner.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

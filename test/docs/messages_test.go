@@ -91,7 +91,7 @@ func addPaths(known map[string]bool, path []string, s apiextensionsv1.JSONSchema
 func schemaOf(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	var crd apiextensionsv1.CustomResourceDefinition
-	file := filepath.Join(root, "config/crd/deckhand.dev_"+strings.ToLower(kind)+"s.yaml")
+	file := filepath.Join(root, "charts/deckhand/files/crd/deckhand.dev_"+strings.ToLower(kind)+"s.yaml")
 	if err := syaml.Unmarshal([]byte(read(t, file)), &crd); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -102,14 +102,15 @@ func schemaOf(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {
 // admission policies, by the place where they stand.
 func messages(t *testing.T) map[string][]string {
 	t.Helper()
+	const policies = "charts/deckhand/files/policy"
 	out := map[string][]string{}
-	for _, dir := range []string{"internal", "runner", "config/policy"} {
+	for _, dir := range []string{"internal", "runner", policies} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.Dir(path), "test"):
 			case strings.HasSuffix(path, ".go"):
 				addLiterals(t, out, path)
-			case dir == "config/policy":
+			case dir == policies:
 				for _, m := range policyMessage.FindAllStringSubmatch(read(t, path), -1) {
 					out[path] = append(out[path], m[1])
 				}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -243,7 +242,7 @@ func TestADecisionKeepsNoKindBack(t *testing.T) {
 	raw.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	raw.SetName("decisions.deckhand.dev")
 	t.Cleanup(func() {
-		if _, err := envtest.InstallCRDs(s.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(apitest.Root(), "config", "crd", "deckhand.dev_decisions.yaml")}}); err != nil {
+		if _, err := envtest.InstallCRDs(s.Config, envtest.CRDInstallOptions{Paths: []string{apitest.Manifest("crd", "deckhand.dev_decisions.yaml")}}); err != nil {
 			t.Errorf("bringing the kind back: %v", err)
 		}
 	})

@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,10 +13,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
-// role is what a ClusterRole of config/rbac allows.
+// role is what a ClusterRole of the chart allows.
 func role(t *testing.T, name string) []rbacv1.PolicyRule {
 	t.Helper()
-	objects, err := apitest.ReadObjects(filepath.Join(apitest.Root(), "config", "rbac", name+".yaml"))
+	objects, err := apitest.ReadObjects(apitest.Manifest("rbac", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -190,8 +190,8 @@ func watched(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) []strin
 	return b.Spec.MatchResources.NamespaceSelector.MatchExpressions[0].Values
 }
 
-// The chart changes the names of the policies and not a letter of their rules.
-func TestPoliciesAreThoseOfConfig(t *testing.T) {
+// The chart changes the names of the policies, and none of their rules.
+func TestPoliciesAreThoseOfTheirFiles(t *testing.T) {
 	charted := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{}
 	for _, p := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, template(t, "prod", ""), "ValidatingAdmissionPolicy") {
 		charted[p.Name] = p.Spec
@@ -204,7 +204,7 @@ func TestPoliciesAreThoseOfConfig(t *testing.T) {
 }
 
 // What the chart adds to the kinds is labels and annotations.
-func TestKindsAreThoseOfConfig(t *testing.T) {
+func TestKindsAreThoseOfTheirFiles(t *testing.T) {
 	charted := map[string]any{}
 	for _, o := range only(template(t, "prod", ""), "CustomResourceDefinition") {
 		charted[o.Metadata.Name] = as[map[string]any](t, o)["spec"]

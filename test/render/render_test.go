@@ -22,6 +22,7 @@ const (
 	kustomize = "../../bin/tools/kustomize"
 	chart     = "../../charts/deckhand"
 	config    = "../../config"
+	files     = chart + "/files"
 )
 
 // An object is one rendered manifest.
@@ -98,10 +99,10 @@ func parse(t *testing.T, manifests []byte) []object {
 	return objects
 }
 
-// read parses the files of a folder of config/.
+// read parses the files of a folder that chart and kustomization share.
 func read(t *testing.T, folder string) []object {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(config, folder, "*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(files, folder, "*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no files in %s: %v", folder, err)
 	}

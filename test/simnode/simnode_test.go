@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -186,7 +185,7 @@ func TestRunEndsOnASimulatedNode(t *testing.T) {
 // its controllers once.
 func (f *fixture) operate() {
 	f.t.Helper()
-	runner, err := apitest.ReadObjects(filepath.Join(apitest.Root(), "config", "rbac", "runner.yaml"))
+	runner, err := apitest.ReadObjects(apitest.Manifest("rbac", "runner.yaml"))
 	if err != nil {
 		f.t.Fatal(err)
 	}

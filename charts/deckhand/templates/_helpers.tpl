@@ -4,7 +4,7 @@
 {{- trunc 48 $name | trimSuffix "-" -}}
 {{- end }}
 
-{{/* What a file of config/ calls deckhand-x, in this release: (list $ "deckhand-x"). */}}
+{{/* What a file calls deckhand-x, in this release: (list $ "deckhand-x"). */}}
 {{- define "deckhand.renamed" -}}
 {{- $root := index . 0 -}}
 {{- regexReplaceAll "^deckhand" (index . 1) (include "deckhand.name" $root) -}}
@@ -79,7 +79,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- define "deckhand.file" -}}
 {{- $root := index . 0 -}}
 {{- $path := index . 1 -}}
-{{- $text := $root.Files.Get $path | required (printf "%s is missing from the chart: run make generate" $path) -}}
+{{- $text := $root.Files.Get $path | required (printf "%s is missing from the chart" $path) -}}
 {{- with (fromYaml $text).Error }}{{ fail (printf "reading %s: %s" $path .) }}{{ end -}}
 {{- $text -}}
 {{- end }}

@@ -135,7 +135,7 @@ func unguarded(w world) (plan, bool) {
 	if w.unguarded == "" || w.pod() != nil {
 		return plan{}, false
 	}
-	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster does not have "+w.unguarded+". Install the chart of Deckhand again, or apply config/policy", guardInterval), true
+	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster does not have "+w.unguarded+". Install the chart of Deckhand again, or apply config/default", guardInterval), true
 }
 
 // unreadable waits for an operator that can read the revision of the Run, or fails the

@@ -117,7 +117,7 @@ func unguarded(w world) (plan, bool) {
 	if w.unguarded == "" || w.begun() {
 		return plan{}, false // children wait for them themselves
 	}
-	return waiting(v1alpha1.ReasonPending, "No child Run is created while the cluster does not have "+w.unguarded+". Install the chart of Deckhand again, or apply config/policy", guardInterval), true
+	return waiting(v1alpha1.ReasonPending, "No child Run is created while the cluster does not have "+w.unguarded+". Install the chart of Deckhand again, or apply config/default", guardInterval), true
 }
 
 func held(w world) (plan, bool) {
