@@ -1,0 +1,408 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A fakeSession implements the port of the package on a journal in memory. The last turn
+// of its session has two calls, s2c1 and s2c2. It also is all else that Requests need.
+type fakeSession struct {
+	store    *state.Store
+	signals  *signals.Latest
+	activity *Activity
+	config   Config
+	reached  *meter.Limit
+	granted  []journal.Decision
+	failure  error // of recording
+
+	mu      sync.Mutex
+	refused []string // of decisions, as events say
+}
+
+func newSession(t *testing.T) *fakeSession {
+	t.Helper()
+	clock := meter.NewClock(time.Now, time.Time{})
+	s := &fakeSession{store: state.NewStore(&journal.Memory{}, "scout"), signals: &signals.Latest{}, activity: NewActivity(clock, time.Now)}
+	s.config = Config{
+		Signals: s.signals, State: s.store, Activity: s.activity, Now: time.Now, CanAsk: true, CanStartRuns: true, MaxWait: time.Hour,
+		Reached: func() *meter.Limit { return s.reached }, Grant: func(d journal.Decision) { s.granted = append(s.granted, d) },
+		Report: func() {}, ReportNow: func() {}, ReportedState: func() string { return "" },
+	}
+	for _, st := range []step.Step{
+		{Seq: 1, Role: step.RoleUser},
+		{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{{ID: "s2c1", Name: "Bash"}, {ID: "s2c2", Name: "Bash"}}},
+	} {
+		if err := s.Record(journal.Record{Kind: journal.KindStep, Step: &st}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// Record implements [Session].
+func (s *fakeSession) Record(r journal.Record) error { return s.RecordUse(r, step.Usage{}) }
+
+// RecordUse implements [Session].
+func (s *fakeSession) RecordUse(r journal.Record, _ step.Usage) error {
+	if s.failure != nil {
+		return s.failure
+	}
+	return s.store.Record(func() journal.Record { return r }, func() {})
+}
+
+// Emit implements [Session].
+func (s *fakeSession) Emit(_ string, p events.Payload) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d, is := p.(events.Decided); is && d.Refused != "" {
+		s.refused = append(s.refused, d.Refused)
+	}
+}
+
+// decide makes Decisions.
+func (s *fakeSession) decide(all ...task.Decision) {
+	s.signals.Update(func(now *signals.Signals) { now.Decisions = append(slices.Clip(now.Decisions), all...) })
+}
+
+// approvalOf returns a request for the approval of a call of Bash.
+func (s *fakeSession) approvalOf(call, args string) *Request {
+	sum := digest.Call("Bash", json.RawMessage(args))
+	return &Request{
+		Session: s, Reason: ForApproval, Source: journal.Source{Agent: "scout", Rule: "commands", Tool: "Bash"},
+		Pending: task.Pending{ID: RequestID(call, 0, sum), Kind: task.PendingApproval, Tool: "Bash", Args: args, Digest: sum},
+	}
+}
+
+// question returns a question that a call asks.
+func (s *fakeSession) question(call string) *Request {
+	return &Request{Session: s, Reason: ForAnswer, Pending: task.Pending{ID: call, Kind: task.PendingQuestion, Question: "Which?"}}
+}
+
+// childRun returns a request for a child Run.
+func (s *fakeSession) childRun(call string) *Request {
+	return &Request{Session: s, Reason: ForChild, Pending: task.Pending{ID: call, Kind: task.PendingDelegation, Agent: "child", Args: "{}"}}
+}
+
+// A waiting is a request that a call waits for, and what came of it.
+type waiting struct {
+	request  *Request
+	decision journal.Decision
+	decided  bool
+	err      error
+	over     bool
+}
+
+// await has a call wait for each request, and returns once all of them do.
+func (s *fakeSession) await(ctx context.Context, r *Requests, all ...*Request) []*waiting {
+	var waits []*waiting
+	for _, q := range all {
+		w := &waiting{request: q}
+		waits = append(waits, w)
+		s.activity.Enter()
+		go func() {
+			defer s.activity.Leave()
+			w.decision, w.decided, w.err = r.Await(ctx, q)
+			w.over = true
+		}()
+	}
+	synctest.Wait()
+	return waits
+}
+
+// decided returns the ids of the requests that were decided.
+func decided(waits []*waiting) []string {
+	var ids []string
+	for _, w := range waits {
+		if w.over && w.decided {
+			ids = append(ids, w.request.ID)
+		}
+	}
+	return ids
+}
+
+func TestMatchOfADecision(t *testing.T) {
+	sum := digest.Call("Bash", json.RawMessage(`{}`))
+	other := digest.Call("Bash", json.RawMessage(`{"n":2}`))
+	bound := RequestID("s2c1", 0, sum)
+	limit := meter.Reached(step.Meter{Steps: 30}, task.Limits{Steps: 30})
+	approvals := func(s *fakeSession) []*Request {
+		return []*Request{s.approvalOf("s2c1", `{}`), s.approvalOf("s2c2", `{"n":2}`)}
+	}
+	question := func(s *fakeSession) []*Request { return []*Request{s.question("s2c1")} }
+	number := func(s *fakeSession) []*Request {
+		q := s.question("s2c1")
+		q.Check = func(answer string) error {
+			if answer != "1" {
+				return errors.New("not a number")
+			}
+			return nil
+		}
+		return []*Request{q}
+	}
+	cases := map[string]struct {
+		open     func(*fakeSession) []*Request
+		decision task.Decision
+		decided  string // the request
+		refused  string
+	}{
+		"approved by request and digest":       {approvals, task.Decision{Type: task.DecisionApprove, Request: bound, Digest: sum}, bound, ""},
+		"approved by digest alone":             {approvals, task.Decision{Type: task.DecisionApprove, Digest: sum}, bound, ""},
+		"approved by an id with its digest":    {approvals, task.Decision{Type: task.DecisionApprove, Request: bound}, bound, ""},
+		"approved with the digest of another":  {approvals, task.Decision{Type: task.DecisionApprove, Request: bound, Digest: other}, "", RefusedDigest},
+		"approved without a name":              {approvals, task.Decision{Type: task.DecisionApprove}, "", RefusedMany},
+		"denied without a digest":              {approvals, task.Decision{Type: task.DecisionDeny, Request: bound}, bound, ""},
+		"denied with the digest of another":    {approvals, task.Decision{Type: task.DecisionDeny, Request: bound, Digest: other}, "", RefusedDigest},
+		"an answer to an approval":             {approvals, task.Decision{Type: task.DecisionAnswer, Request: bound, Value: "yes"}, "", fmt.Sprintf(RefusedCall, bound)},
+		"a message to an approval":             {approvals, task.Decision{Type: task.DecisionMessage, Request: bound, Value: "yes"}, "", fmt.Sprintf(RefusedCall, bound)},
+		"stale: the request is over":           {approvals, task.Decision{Type: task.DecisionApprove, Request: "s1c1-0000", Digest: sum}, "", fmt.Sprintf(RefusedUnknown, "s1c1-0000")},
+		"early: its call may still ask":        {question, task.Decision{Type: task.DecisionApprove, Request: RequestID("s2c2", 0, other), Digest: other}, "", ""},
+		"an approval when a question is asked": {question, task.Decision{Type: task.DecisionApprove, Digest: sum}, "", RefusedNone},
+		"an answer":                            {question, task.Decision{Type: task.DecisionAnswer, Request: "s2c1", Value: "this"}, "s2c1", ""},
+		"an answer to the only question":       {question, task.Decision{Type: task.DecisionAnswer, Value: "this"}, "s2c1", ""},
+		"an approval of a question":            {question, task.Decision{Type: task.DecisionApprove, Request: "s2c1"}, "", fmt.Sprintf(RefusedKind, "s2c1", task.PendingQuestion, task.DecisionApprove)},
+		"an answer that does not fit":          {number, task.Decision{Type: task.DecisionAnswer, Value: "many"}, "", fmt.Sprintf(RefusedMisfit, "not a number")},
+		"an answer that is too large":          {number, task.Decision{Type: task.DecisionAnswer, Value: strings.Repeat("1", maxValue+1)}, "", "the answer does not fit: it has 262145 bytes; at most 262144 are read"},
+		"a grant of nothing": {func(s *fakeSession) []*Request {
+			return []*Request{{Session: s, Reason: ForGrant, Limit: limit, Pending: task.Pending{ID: "limit-steps-30", Kind: task.PendingLimit}}}
+		}, task.Decision{Type: task.DecisionGrant, Tokens: 5}, "", fmt.Sprintf(RefusedLittle, "steps")},
+		"a grant": {func(s *fakeSession) []*Request {
+			return []*Request{{Session: s, Reason: ForGrant, Limit: limit, Pending: task.Pending{ID: "limit-steps-30", Kind: task.PendingLimit}}}
+		}, task.Decision{Type: task.DecisionGrant, Steps: 5}, "limit-steps-30", ""},
+		"an unknown type": {question, task.Decision{Type: "Maybe", Request: "s2c1"}, "", fmt.Sprintf(RefusedType, "Maybe")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSession(t)
+				r := New(s.config)
+				ctx, cancel := context.WithCancel(t.Context())
+				waits := s.await(ctx, r, tc.open(s)...)
+				tc.decision.Name = "d"
+				s.decide(tc.decision)
+				synctest.Wait()
+				if got := strings.Join(decided(waits), " "); got != tc.decided {
+					t.Errorf("decided %q, want %q", got, tc.decided)
+				}
+				if got := strings.Join(s.refused, "; "); got != tc.refused {
+					t.Errorf("refused because %q, want %q", got, tc.refused)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// Two users decide on one request: the first counts. The other is left open as long as its
+// call may ask again, and refused after that.
+func TestOfTwoDecisionsTheFirstCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t)
+		r := New(s.config)
+		q := s.approvalOf("s2c1", `{}`)
+		waits := s.await(t.Context(), r, q)
+		s.decide(
+			task.Decision{Name: "a", By: "ann", Type: task.DecisionApprove, Request: q.ID, Digest: q.Digest},
+			task.Decision{Name: "b", By: "bob", Type: task.DecisionDeny, Request: q.ID, Digest: q.Digest},
+		)
+		synctest.Wait()
+		if w := waits[0]; !w.decided || w.decision.By != "ann" || w.decision.Type != task.DecisionApprove {
+			t.Fatalf("decision %+v, want the approval of ann", w.decision)
+		}
+		if len(s.refused) > 0 {
+			t.Errorf("refused because %q before the call has its result", s.refused)
+		}
+		result := &step.Step{Seq: 3, Role: step.RoleTool, CallID: "s2c1"}
+		if err := s.Record(journal.Record{Kind: journal.KindResult, Step: result}); err != nil {
+			t.Fatal(err)
+		}
+		now, _ := s.signals.Current()
+		if _, err := r.ApplyDecisions(s, now.Decisions); err != nil {
+			t.Fatalf("ApplyDecisions: %v", err)
+		}
+		if diff := cmp.Diff([]string{fmt.Sprintf(RefusedUnknown, q.ID)}, s.refused); diff != "" {
+			t.Errorf("refused -want +got:\n%s", diff)
+		}
+		if _, err := r.ApplyDecisions(s, now.Decisions); err != nil || len(s.refused) != 1 {
+			t.Errorf("the same decisions are acted on twice: %q, %v", s.refused, err)
+		}
+	})
+}
+
+// Two branches of the work ask the same: one request is shown, and both are answered.
+func TestOneRequestForTwoBranches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t)
+		r := New(s.config)
+		waits := s.await(t.Context(), r, s.approvalOf("s2c1", `{}`), s.approvalOf("s2c1", `{}`))
+		if shown := r.Pending(); len(shown) != 1 {
+			t.Errorf("%d requests are shown, want 1", len(shown))
+		}
+		s.decide(task.Decision{Name: "d", Type: task.DecisionDeny, Reason: "no", Request: waits[0].request.ID})
+		synctest.Wait()
+		for i, w := range waits {
+			if !w.decided || w.decision.Reason != "no" {
+				t.Errorf("branch %d has the decision %+v, want the denial", i, w.decision)
+			}
+		}
+	})
+}
+
+// An approval for the rest of the Run ends the other requests of its rule, which then ask
+// their policy again.
+func TestApprovalForTheRestOfTheRunEndsOtherRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t)
+		r := New(s.config)
+		once, other := s.approvalOf("s2c2", `{"n":2}`), s.approvalOf("s2c2", `{"n":3}`)
+		once.Once, other.Source.Rule = true, "writes"
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := s.await(ctx, r, s.approvalOf("s2c1", `{}`), s.approvalOf("s2c2", `{}`), once, other)
+		approved := waits[0].request
+		s.decide(task.Decision{Name: "d", Type: task.DecisionApprove, Scope: task.ScopeRun, Request: approved.ID, Digest: approved.Digest})
+		synctest.Wait()
+		var over []bool
+		for _, w := range waits {
+			over = append(over, w.over)
+		}
+		if diff := cmp.Diff([]bool{true, true, false, false}, over); diff != "" {
+			t.Errorf("requests that are over -want +got:\n%s", diff)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// What a rule asks about each call cannot be approved for more than this call.
+func TestOnceIsNotApprovedForTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t)
+		r := New(s.config)
+		q := s.approvalOf("s2c1", `{}`)
+		q.Once = true
+		waits := s.await(t.Context(), r, q)
+		s.decide(task.Decision{Name: "d", Type: task.DecisionApprove, Scope: task.ScopeRun, Request: q.ID, Digest: q.Digest})
+		synctest.Wait()
+		if !waits[0].decided || waits[0].decision.Scope != "" {
+			t.Errorf("decision %+v, want an approval without a scope", waits[0].decision)
+		}
+		s.store.View(func(now *state.Run) {
+			if now.Released(q.Source) {
+				t.Error("the rule is approved for the rest of the Run")
+			}
+		})
+	})
+}
+
+func TestARequestExpires(t *testing.T) {
+	cases := map[string]struct {
+		since time.Duration // before now, when an earlier attempt asked
+		after time.Duration
+	}{
+		"asked now":                   {0, time.Hour},
+		"asked by an earlier attempt": {40 * time.Minute, 20 * time.Minute},
+		"expired meanwhile":           {2 * time.Hour, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSession(t)
+				r := New(s.config)
+				q := s.approvalOf("s2c1", `{}`)
+				q.Since = time.Now().Add(-tc.since)
+				began := time.Now()
+				s.activity.Enter()
+				_, decided, err := r.Await(t.Context(), q)
+				if decided || err != nil {
+					t.Errorf("Await returns decided %v, error %v; want neither", decided, err)
+				}
+				if took := time.Since(began); took != tc.after {
+					t.Errorf("the request expires after %s, want %s", took, tc.after)
+				}
+				if diff := cmp.Diff([]string{RefusedLate}, s.refused); diff != "" {
+					t.Errorf("events -want +got:\n%s", diff)
+				}
+				if shown := r.Pending(); len(shown) > 0 {
+					t.Errorf("it is still shown: %v", shown)
+				}
+			})
+		})
+	}
+}
+
+// A decision that cannot be recorded has no effect: the error ends the wait.
+func TestADecisionThatIsNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t)
+		r := New(s.config)
+		q := s.approvalOf("s2c1", `{}`)
+		waits := s.await(t.Context(), r, q)
+		s.failure = errors.New("the disk is full")
+		s.decide(task.Decision{Name: "d", Type: task.DecisionApprove, Request: q.ID, Digest: q.Digest})
+		synctest.Wait()
+		if w := waits[0]; !errors.Is(w.err, s.failure) || w.decided {
+			t.Errorf("Await returns decided %v, error %v; want the failure alone", w.decided, w.err)
+		}
+	})
+}
+
+func TestWithoutApproversNothingIsAsked(t *testing.T) {
+	s := newSession(t)
+	s.config.CanAsk = false
+	r := New(s.config)
+	if _, decided, err := r.Await(t.Context(), s.approvalOf("s2c1", `{}`)); decided || err != nil {
+		t.Errorf("Await returns decided %v, error %v; want neither", decided, err)
+	}
+}
+
+// How child Runs end reaches the calls that wait for them, and no others.
+func TestEndOfAChildRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t)
+		r := New(s.config)
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := s.await(ctx, r, s.childRun("s2c1"), s.question("s2c2"))
+		s.signals.Update(func(now *signals.Signals) {
+			now.Children = []task.Child{
+				{Request: "s9c9", Run: "unknown"},
+				{Request: "s2c2", Run: "not a child"},
+				{Request: "s2c1", Run: "run-child", Reason: task.ReasonFinished, Output: `{"ok":true}`},
+			}
+		})
+		synctest.Wait()
+		if !waits[0].over || waits[1].over {
+			t.Errorf("over are %v and %v, want the call of the child Run alone", waits[0].over, waits[1].over)
+		}
+		want := map[string]journal.Child{"s2c1": {Request: "s2c1", Run: "run-child", Reason: "Finished", Output: `{"ok":true}`}}
+		got := s.store.Session("").Children
+		for id, c := range got {
+			c.Usage = step.Usage{}
+			got[id] = c
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("child Runs -want +got:\n%s", diff)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

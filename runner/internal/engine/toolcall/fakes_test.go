@@ -1,0 +1,271 @@
+package toolcall_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A fakeTool does what its function does.
+type fakeTool struct {
+	spec tool.Spec
+	call func(ctx context.Context, c tool.Call) (tool.Result, error)
+}
+
+func (f fakeTool) Spec() tool.Spec { return f.spec }
+
+func (f fakeTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return f.call(ctx, c) }
+
+// newTool returns a tool that answers with a text.
+func newTool(name string, effect tool.Effect) fakeTool {
+	return fakeTool{
+		spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel},
+		call: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: name + " done"}, nil },
+	}
+}
+
+// doing replaces what a tool does.
+func (f fakeTool) doing(call func(ctx context.Context, c tool.Call) (tool.Result, error)) fakeTool {
+	f.call = call
+	return f
+}
+
+// with changes the Spec of a tool.
+func (f fakeTool) with(change func(*tool.Spec)) fakeTool {
+	change(&f.spec)
+	return f
+}
+
+// A fakeToolbox has a few tools. Arguments fit if they are a JSON object.
+type fakeToolbox []tool.Tool
+
+func (b fakeToolbox) Specs() []step.Tool {
+	all := make([]step.Tool, len(b))
+	for i, t := range b {
+		all[i] = step.Tool{Name: t.Spec().Name}
+	}
+	return all
+}
+
+func (b fakeToolbox) Find(name string) (tool.Tool, bool) {
+	for _, t := range b {
+		if t.Spec().Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+func (fakeToolbox) Read(_, raw string) json.RawMessage { return json.RawMessage(raw) }
+
+func (fakeToolbox) Check(_ string, args json.RawMessage) *tool.Error {
+	if !strings.HasPrefix(string(args), "{") {
+		return &tool.Error{Message: "the arguments are no object"}
+	}
+	return nil
+}
+
+// A fakePolicy gives one answer.
+type fakePolicy func(c step.Call) toolcall.PolicyResult
+
+func (f fakePolicy) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
+	return f(c)
+}
+
+// A fakeSession implements the ports of a Runner on a journal in memory, and keeps the
+// order in which things happen.
+type fakeSession struct {
+	store   *state.Store
+	journal *journal.Memory
+	account *meter.Account
+	signals *signals.Latest
+	config  toolcall.Config
+	options toolcall.Options
+	// recordError is what appending a record of a kind returns.
+	recordError map[journal.Kind]error
+
+	mu     sync.Mutex
+	events []string
+}
+
+var (
+	_ toolcall.Session = (*fakeSession)(nil)
+	_ toolcall.Records = (*fakeSession)(nil)
+)
+
+// newSession returns a session whose last turn has calls, each written as "Tool args".
+func newSession(t *testing.T, tools []tool.Tool, calls ...string) *fakeSession {
+	t.Helper()
+	clock := meter.NewClock(time.Now, time.Time{})
+	log := &journal.Memory{}
+	s := &fakeSession{journal: log, account: meter.New(clock, task.Limits{}, step.Meter{}), signals: &signals.Latest{}}
+	s.store = state.NewStore(log, "scout")
+	activity := approval.NewActivity(clock, time.Now)
+	activity.Enter()
+	s.config = toolcall.Config{State: s.store, Activity: activity, Signals: s.signals, Now: time.Now, Digest: digest.Call}
+	s.setApprovers(true)
+	s.options = toolcall.Options{Agent: "scout", Parallel: 4, Tools: fakeToolbox(tools)}
+	s.turn(t, step.FinishCalls, calls...)
+	return s
+}
+
+// setApprovers says whether there are approvers. They have a minute to decide.
+func (s *fakeSession) setApprovers(there bool) {
+	s.config.CanAsk = there
+	s.config.Requests = approval.New(approval.Config{
+		Signals: s.signals, State: s.store, Activity: s.config.Activity, Now: time.Now, MaxWait: time.Minute,
+		CanAsk: there, CanStartRuns: s.config.CanStartRuns,
+		Reached: func() *meter.Limit { return nil }, Grant: func(journal.Decision) {},
+		Report: func() {}, ReportNow: func() {}, ReportedState: func() string { return "" },
+	})
+}
+
+// setOperator has an operator create child Runs.
+func (s *fakeSession) setOperator() {
+	s.config.CanStartRuns = true
+	s.setApprovers(true)
+}
+
+// decide makes a Decision.
+func (s *fakeSession) decide(d task.Decision) {
+	s.signals.Update(func(now *signals.Signals) { now.Decisions = append(slices.Clip(now.Decisions), d) })
+}
+
+// turn adds what a user said and the turn of a model with calls.
+func (s *fakeSession) turn(t *testing.T, finish step.Finish, calls ...string) {
+	t.Helper()
+	last := s.store.Session("").Last
+	turn := step.Step{Seq: last + 2, Role: step.RoleAssistant, Finish: finish}
+	for i, written := range calls {
+		name, args, _ := strings.Cut(written, " ")
+		turn.Calls = append(turn.Calls, step.Call{ID: step.CallID("", turn.Seq, i+1), Name: name, Args: json.RawMessage(args)})
+	}
+	for _, st := range []step.Step{{Seq: last + 1, Role: step.RoleUser}, turn} {
+		if err := s.Record(journal.Record{Kind: journal.KindStep, Step: &st}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// begin records a call as begun.
+func (s *fakeSession) begin(t *testing.T, id, name, args string, effect tool.Effect) {
+	t.Helper()
+	intent := &journal.Intent{CallID: id, Name: name, Args: json.RawMessage(args), Effect: string(effect)}
+	if err := s.Record(journal.Record{Kind: journal.KindIntent, Intent: intent}); err != nil {
+		t.Fatal(err)
+	}
+	s.events = nil
+}
+
+// runner returns the Runner under test.
+func (s *fakeSession) runner() *toolcall.Runner {
+	return toolcall.NewRunner(&s.config, s, s, s.options)
+}
+
+// execute executes the open calls.
+func (s *fakeSession) execute(ctx context.Context) error {
+	s.events = nil
+	now := s.store.Session("")
+	return s.runner().Execute(ctx, now.Open())
+}
+
+// results are the results of the last turn, in the order of the session, each as
+// "call: text".
+func (s *fakeSession) results() []string {
+	now := s.store.Session("")
+	var all []string
+	for _, st := range now.Steps {
+		if st.Role == step.RoleTool {
+			all = append(all, st.CallID+": "+st.Text())
+		}
+	}
+	for _, c := range now.Steps[len(now.Steps)-1].Calls {
+		if st, known := now.Results[c.ID]; known {
+			all = append(all, c.ID+": "+st.Text())
+		}
+	}
+	return all
+}
+
+// happened adds to the order of what happens.
+func (s *fakeSession) happened(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, what)
+}
+
+// layer returns a stack of one layer that a call passes through.
+func layer(t *testing.T, around func(next middleware.ToolFunc) middleware.ToolFunc) *middleware.Stack {
+	t.Helper()
+	stack, err := middleware.Build(middleware.Layer{Name: "layer", Tool: around})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stack
+}
+
+// SafePoint implements [toolcall.Session].
+func (s *fakeSession) SafePoint(context.Context) error {
+	s.happened("safe point")
+	if left := s.config.Requests.Leaving(); left != nil {
+		return left
+	}
+	return nil
+}
+
+// Delegate implements [toolcall.Session].
+func (*fakeSession) Delegate(context.Context, tool.Delegation) (tool.Result, error) {
+	return tool.Result{}, errors.New("the session of the agent failed")
+}
+
+// Below implements [toolcall.Session].
+func (*fakeSession) Below(string) *toolcall.Runner { return nil }
+
+// BeginEffects implements [toolcall.Status].
+func (s *fakeSession) BeginEffects(context.Context) error {
+	s.happened("effects")
+	return nil
+}
+
+// ShowStarted implements [toolcall.Status].
+func (s *fakeSession) ShowStarted(step.Call, json.RawMessage) { s.happened("started") }
+
+// ShowFinished implements [toolcall.Status].
+func (s *fakeSession) ShowFinished(step.Call, step.Step, string) { s.happened("finished") }
+
+// Account implements [toolcall.Records].
+func (s *fakeSession) Account() *meter.Account { return s.account }
+
+// Emit implements [approval.Session].
+func (*fakeSession) Emit(string, events.Payload) {}
+
+// Record implements [approval.Session].
+func (s *fakeSession) Record(r journal.Record) error { return s.RecordUse(r, step.Usage{}) }
+
+// RecordUse implements [approval.Session].
+func (s *fakeSession) RecordUse(r journal.Record, _ step.Usage) error {
+	if err := s.recordError[r.Kind]; err != nil {
+		return err
+	}
+	s.happened("record " + string(r.Kind))
+	r.At = time.Now()
+	return s.store.Record(func() journal.Record { return r }, func() {})
+}

@@ -1,0 +1,126 @@
+package toolcall_test
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// asks is the policy of an agent one rule of which asks.
+func asks(rule string, groups ...string) fakePolicy {
+	return func(step.Call) toolcall.PolicyResult {
+		return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: rule, Groups: groups}
+	}
+}
+
+func TestApprovalOfACall(t *testing.T) {
+	sum := digest.Call("Bash", json.RawMessage(`{}`))
+	request := approval.RequestID("s2c1", 0, sum)
+	cases := map[string]struct {
+		decisions []task.Decision
+		stop      bool
+		want      string
+	}{
+		"approved":                     {[]task.Decision{{Name: "d", Request: request, Type: task.DecisionApprove, Digest: sum}}, false, "Bash done"},
+		"denied with a reason":         {[]task.Decision{{Name: "d", By: "ann", Request: request, Type: task.DecisionDeny, Reason: "use the API"}}, false, "Error: Denied by ann: use the API\n- " + toolcall.AdviceDenied},
+		"denied by a user not named":   {[]task.Decision{{Name: "d", Request: request, Type: task.DecisionDeny}}, false, "Error: Denied by a person.\n- " + toolcall.AdviceDenied},
+		"approved for another call":    {[]task.Decision{{Name: "d", Request: request, Type: task.DecisionApprove, Digest: "sha256:other"}}, false, "Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied},
+		"not decided in time":          {nil, false, "Error: " + toolcall.ResultUndecided + "\n- " + toolcall.AdviceDenied},
+		"the Run is stopped meanwhile": {nil, true, "Error: " + toolcall.ResultStopped},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSession(t, []tool.Tool{newTool("Bash", tool.Once)}, `Bash {}`)
+				s.options.Policy = asks("commands")
+				go func() {
+					synctest.Wait() // the call waits
+					for _, d := range tc.decisions {
+						s.decide(d)
+					}
+					if tc.stop {
+						s.signals.Update(func(now *signals.Signals) { now.Stopped = true })
+					}
+				}()
+				if err := s.execute(t.Context()); err != nil {
+					t.Fatalf("Execute: %v", err)
+				}
+				if diff := cmp.Diff([]string{"s2c1: " + tc.want}, s.results()); diff != "" {
+					t.Errorf("results -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// What was approved for the rest of the Run does not ask again for calls of the same
+// rule; a rule that asks about each call always does.
+func TestApprovalForTheRestOfTheRun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		once bool
+		want toolcall.Answer
+	}{
+		"of a rule":                           {false, toolcall.Allow},
+		"of a rule that asks about each call": {true, toolcall.Ask},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, []tool.Tool{newTool("Bash", tool.Once)}, `Bash {}`)
+			s.options.Policy = fakePolicy(func(step.Call) toolcall.PolicyResult {
+				return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: "commands", Once: tc.once}
+			})
+			err := s.Record(journal.Record{Kind: journal.KindDecide, Decision: &journal.Decision{
+				Name: "d", Request: "r", Type: task.DecisionApprove, Scope: task.ScopeRun,
+				Source: journal.Source{Agent: "scout", Rule: "commands", Tool: "Bash"},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.runner().Allows(t.Context(), "Bash", json.RawMessage(`{}`)); got != (tc.want == toolcall.Allow) {
+				t.Errorf("Allows is %v, want the policy to %s", got, tc.want)
+			}
+			if s.runner().Allows(t.Context(), "Other", json.RawMessage(`{}`)) {
+				t.Error("another tool is allowed too")
+			}
+		})
+	}
+}
+
+// The policies of all agents above judge a call too; the strictest answer counts.
+func TestPoliciesOfAgentsAbove(t *testing.T) {
+	answer := func(a toolcall.Answer) fakePolicy {
+		return func(step.Call) toolcall.PolicyResult { return toolcall.PolicyResult{Answer: a} }
+	}
+	cases := map[string]struct {
+		above, own toolcall.Policy
+		want       bool
+	}{
+		"no policy":                 {nil, nil, true},
+		"both allow":                {answer(toolcall.Allow), answer(toolcall.Allow), true},
+		"only the one above denies": {answer(toolcall.Deny), answer(toolcall.Allow), false},
+		"only its own denies":       {answer(toolcall.Allow), answer(toolcall.Deny), false},
+		"only the one above asks":   {answer(toolcall.Ask), nil, false},
+		"an unknown answer asks":    {nil, answer("Maybe"), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, []tool.Tool{newTool("Bash", tool.Once)}, `Bash {}`)
+			s.options.Policy = tc.above
+			above := s.runner()
+			s.options.Policy, s.options.Parent = tc.own, above
+			if got := s.runner().Allows(t.Context(), "Bash", json.RawMessage(`{}`)); got != tc.want {
+				t.Errorf("Allows is %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
