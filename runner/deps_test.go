@@ -246,7 +246,7 @@ func TestWaysThroughTheEngineAreShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	ways := map[string]int{}
-	for _, section := range strings.Split(string(page), "\n## ") {
+	for section := range strings.SplitSeq(string(page), "\n## ") {
 		title, text, _ := strings.Cut(section, "\n")
 		for _, m := range drawn.FindAllStringSubmatch(text, -1) {
 			ways[title]++
