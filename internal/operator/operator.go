@@ -25,7 +25,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/clock"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
 	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/controller/decision"
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
@@ -35,9 +34,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/workflow"
 	"github.com/deckhand-dev/deckhand/internal/controller/workflowrun"
 	"github.com/deckhand-dev/deckhand/internal/egress"
-	"github.com/deckhand-dev/deckhand/internal/guard"
-	"github.com/deckhand-dev/deckhand/internal/identity"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/policycheck"
+	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 )
 
 // Supply is what all runner pods are given.
@@ -105,7 +104,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                              scheme,
-		Logger:                              conflict.Log(o.Log),
+		Logger:                              withoutLeaseError(o.Log),
 		Cache:                               cacheOptions(o.Namespaces),
 		Client:                              client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		NewClient:                           newClient,
@@ -157,9 +156,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	g := guard.New(mgr.GetAPIReader(), o.PolicyPrefix, o.Log.WithName("guard"))
+	g := policycheck.New(mgr.GetAPIReader(), o.PolicyPrefix, o.Log.WithName("policycheck"))
 	if err := mgr.Add(g); err != nil {
-		return fmt.Errorf("adding the guard: %w", err)
+		return fmt.Errorf("adding the check of admission policies: %w", err)
 	}
 	ended, err := endedPods(ctx, mgr, o.Namespaces)
 	if err != nil {
@@ -217,11 +216,11 @@ func fence(mgr ctrl.Manager, runs *run.Options, o Options) error {
 // identities makes the runner's identity where the operator watches the whole
 // cluster. For chosen namespaces the chart renders it, and the operator has no
 // right on RBAC at all.
-func identities(c client.Client, o Options) *identity.Identity {
+func identities(c client.Client, o Options) *serviceaccount.Provisioner {
 	if len(o.Namespaces) > 0 {
 		return nil
 	}
-	return identity.New(c, o.PolicyPrefix+"-runner")
+	return serviceaccount.New(c, o.PolicyPrefix+"-runner")
 }
 
 // cacheOptions keep out of memory what is not ours: of pods, ConfigMaps, claims,

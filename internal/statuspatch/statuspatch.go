@@ -16,7 +16,6 @@ import (
 	"reflect"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -152,19 +151,4 @@ func diffConditions(had, want any) []Op {
 func typeOf(condition any) any {
 	fields, _ := condition.(map[string]any)
 	return fields["type"]
-}
-
-// IsConflict says whether a write failed because the object is not any more
-// what was seen: an optimistic lock, or a failed test of the patch, which the
-// API server reports as invalid without naming a field.
-func IsConflict(err error) bool {
-	if apierrors.IsConflict(err) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || len(details.Causes) == 0
 }

@@ -1,14 +1,8 @@
 package statuspatch_test
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
@@ -96,29 +90,6 @@ func TestDiffOfConditions(t *testing.T) {
 			}
 			if got != tc.ops {
 				t.Errorf("Diff() = %s, want %s", got, tc.ops)
-			}
-		})
-	}
-}
-
-func TestIsConflict(t *testing.T) {
-	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
-	failedTest := apierrors.NewGenericServerResponse(422, "patch", runs, "x", "testing path failed", 0, false)
-	cases := map[string]struct {
-		err  error
-		want bool
-	}{
-		"an optimistic lock":               {apierrors.NewConflict(runs, "x", errors.New("modified")), true}, //nolint:err113 // the server's words
-		"a failed test of a patch":         {failedTest, true},
-		"wrapped, all the same":            {fmt.Errorf("patching: %w", failedTest), true},
-		"a status that the schema refuses": {apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Run").GroupKind(), "x", field.ErrorList{field.Invalid(field.NewPath("status"), 1, "too long")}), false},
-		"anything else":                    {apierrors.NewForbidden(runs, "x", nil), false},
-		"nothing":                          {nil, false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := statuspatch.IsConflict(tc.err); got != tc.want {
-				t.Errorf("IsConflict(%v) = %t, want %t", tc.err, got, tc.want)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
@@ -45,7 +45,7 @@ func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, 
 		Agents:    map[string]*v1alpha1.Agent{},
 		Reach:     map[string]snapshot.Objects{},
 	}
-	agents, workflows := reach.NamedBy(w.Spec)
+	agents, workflows := refs.InWorkflow(w.Spec)
 	for len(workflows) > 0 && len(o.Workflows) <= MaxWorkflows {
 		name := workflows[0]
 		workflows = workflows[1:]
@@ -61,7 +61,7 @@ func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, 
 			return o, fmt.Errorf("getting Workflow %s: %w", name, err)
 		}
 		o.Workflows[name] = found
-		theirAgents, theirs := reach.NamedBy(found.Spec)
+		theirAgents, theirs := refs.InWorkflow(found.Spec)
 		agents, workflows = append(agents, theirAgents...), append(workflows, theirs...)
 	}
 	if len(o.Workflows) > MaxWorkflows {
@@ -85,7 +85,7 @@ func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace str
 		}
 		o.Agents[name] = found
 		var err error
-		if o.Reach[name], err = reach.FromAgent(ctx, c, found); err != nil {
+		if o.Reach[name], err = refs.OfAgent(ctx, c, found); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (o *Objects) namedBy(name string) []string {
 	if w == nil {
 		return nil
 	}
-	_, named := reach.NamedBy(w.Spec)
+	_, named := refs.InWorkflow(w.Spec)
 	return named
 }
 

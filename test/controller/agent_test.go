@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/controller/model"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	versions "github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // indexed is the operator's client. The manager's cache has an index that an API
@@ -38,7 +38,7 @@ func (b *bench) indexed() client.WithWatch {
 			want := o.FieldSelector.Requirements()[0].Value
 			var kept []v1alpha1.Run
 			for i := range runs.Items {
-				for _, v := range versions.UnfinishedByVersion(&runs.Items[i]) {
+				for _, v := range gc.IndexUnfinishedRun(&runs.Items[i]) {
 					if v == want {
 						kept = append(kept, runs.Items[i])
 					}

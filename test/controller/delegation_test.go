@@ -13,7 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -56,7 +56,7 @@ func (b *bench) ends(name, reason, text string) {
 	b.t.Helper()
 	child := b.named(name)
 	before := child.DeepCopy()
-	o := outcome.Outcome{Status: metav1.ConditionTrue, Reason: reason, Message: "The work is done"}
+	o := runstatus.Outcome{Status: metav1.ConditionTrue, Reason: reason, Message: "The work is done"}
 	if reason != v1alpha1.ReasonFinished {
 		o.Status, o.Message = metav1.ConditionFalse, "It did not work"
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -97,7 +97,7 @@ func (b *bench) deleted(policy metav1.DeletionPropagation) {
 	b.unguarded = ""
 	for range 3 {
 		b.now = b.now.Add(time.Minute)
-		if err := b.reconcileCopy(b.there(run)); err != nil && !statuspatch.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if err := b.reconcileCopy(b.there(run)); err != nil && !apierr.IsConflict(err) && !apierrors.IsNotFound(err) {
 			b.t.Errorf("reconciling: %v", err)
 		}
 	}

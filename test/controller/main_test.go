@@ -23,7 +23,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/identity"
+	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -131,7 +131,7 @@ func (b *bench) reconciler() *run.Reconciler {
 		RunnerPullPolicy: "IfNotPresent",
 		Supply:           b.supply,
 		Guard:            b,
-		Identity:         identity.New(c, "deckhand-runner"),
+		Identity:         serviceaccount.New(c, "deckhand-runner"),
 		Now:              func() time.Time { return b.now },
 	}
 	if b.fence != nil {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
 // A laggard is a cache of Runs, with the operator's index, that shows them as they
@@ -82,7 +82,7 @@ func (b *bench) together(r *run.Reconciler, runs []v1alpha1.Run) {
 	for range 8 {
 		all.Go(func() {
 			for one := range next {
-				if _, err := r.Reconcile(b.t.Context(), one); err != nil && !statuspatch.IsConflict(err) {
+				if _, err := r.Reconcile(b.t.Context(), one); err != nil && !apierr.IsConflict(err) {
 					b.t.Errorf("reconciling %s: %v", one.Name, err)
 				}
 			}

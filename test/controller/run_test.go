@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -99,7 +99,7 @@ func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
 	b := newBench(t)
 	stale := b.get()
 	b.crank()
-	if err := b.reconcileCopy(stale); !statuspatch.IsConflict(err) {
+	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
 		t.Errorf("acting on an old copy: %v, want a conflict", err)
 	}
 	b.onlyPod()
@@ -119,7 +119,7 @@ func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
 	b.now = b.now.Add(2 * time.Hour)
 	b.crank()
 	for name, copied := range map[string]*v1alpha1.Run{"before its claim": stale, "when it ran": claimed} {
-		if err := b.reconcileCopy(copied); !statuspatch.IsConflict(err) {
+		if err := b.reconcileCopy(copied); !apierr.IsConflict(err) {
 			t.Errorf("%s: %v, want a conflict", name, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
 	b.exits(b.onlyPod(), task.ExitCommitted, "")
 	for name, later := range map[string]time.Duration{"in the same second": 0, "in the next second": time.Second} {
 		b.now = b.now.Add(later)
-		if err := b.reconcileCopy(stale); !statuspatch.IsConflict(err) {
+		if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
 			t.Errorf("%s: %v, want a conflict", name, err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestNamesakeIsAnotherRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run = b.newRun()
-	if err := b.reconcileCopy(old); err != nil && !statuspatch.IsConflict(err) {
+	if err := b.reconcileCopy(old); err != nil && !apierr.IsConflict(err) {
 		t.Errorf("acting on the dead one: %v", err)
 	}
 	b.crank()
@@ -242,7 +242,7 @@ func TestTwoOperatorsMakeOnePod(t *testing.T) {
 		switch err := b.reconcileCopy(c); {
 		case err == nil:
 			won++
-		case !statuspatch.IsConflict(err):
+		case !apierr.IsConflict(err):
 			t.Fatal(err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestTwoOperatorsMakeOnePod(t *testing.T) {
 	}
 	claimed := []*v1alpha1.Run{b.get(), b.get()}
 	for _, c := range claimed {
-		if err := b.reconcileCopy(c); err != nil && !statuspatch.IsConflict(err) {
+		if err := b.reconcileCopy(c); err != nil && !apierr.IsConflict(err) {
 			t.Fatal(err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
 		return c.Create(ctx, o, opts...)
 	}
 	for range 3 {
-		if err := b.reconcile(); !statuspatch.IsConflict(err) {
+		if err := b.reconcile(); !apierr.IsConflict(err) {
 			t.Fatalf("reconciling: %v, want the conflict, which is tried again", err)
 		}
 		b.expect("Unknown Starting")
@@ -477,7 +477,7 @@ func TestGivingUpLosesToAReport(t *testing.T) {
 	if err := b.Admin.Delete(t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.reconcileCopy(stale); !statuspatch.IsConflict(err) {
+	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
 		t.Errorf("the next attempt was taken on an old copy: %v", err)
 	}
 	b.crank()

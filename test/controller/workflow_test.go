@@ -20,7 +20,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/workflowrun"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A flow is the Run of a Workflow with its operator, on a real API server. The test
@@ -103,7 +103,7 @@ func (f *flow) ends(c *v1alpha1.Run, status metav1.ConditionStatus, reason strin
 		Usage:  v1alpha1.Usage{InputTokens: 9, OutputTokens: 1, TotalTokens: 10, CostMicroUSD: &cost, Cost: "0.00002USD", DurationSeconds: 3},
 		Result: &v1alpha1.Result{Committed: true, Reason: reason, Text: "I am done."},
 	}
-	outcome.Outcome{Status: status, Reason: reason, Message: "It ended."}.Put(&c.Status, c, f.now)
+	runstatus.Outcome{Status: status, Reason: reason, Message: "It ended."}.Put(&c.Status, c, f.now)
 	if err := f.Admin.Status().Update(f.t.Context(), c); err != nil {
 		f.t.Fatalf("updating Run %s: %v", c.Name, err)
 	}

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
 // A stage is a namespace with two Runs, each with the pod of its current
@@ -141,7 +141,7 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 		t.Errorf("progress is %+v", got.Status.Progress)
 	}
 	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + telling(2, 12, "") + "]")
-	if !statuspatch.IsConflict(err) {
+	if !apierr.IsConflict(err) {
 		t.Errorf("a failed test is %v, want a conflict", err)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -41,7 +41,7 @@ func New(c client.Client, now func() time.Time) *Reconciler {
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	r := New(mgr.GetClient(), now)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, sweep.ByVersion, sweep.UnfinishedByVersion); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -49,9 +49,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.reachingAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(sweep.RunFinished)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(sweep.WorkflowGone)).
-		Complete(conflict.Requeue(r))
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(agentOfRun), builder.WithPredicates(gc.RunReleasedRevision)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(gc.WorkflowRevisionDeleted)).
+		Complete(apierr.RequeueConflicts(r))
 }
 
 // Reconcile reports on one Agent and removes what it left behind: look, decide,
@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("observing Agent: %w", err)
 	}
 	next := decide(seen)
-	removed := sweep.Remove(ctx, r.client, next.remove)
+	removed := gc.DeleteRevisions(ctx, r.client, next.remove)
 	if err := errors.Join(removed, r.report(ctx, seen, next.telling(removed))); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // reachingAgent are the other Agents that may reach one that changed.
 func (r *Reconciler) reachingAgent(ctx context.Context, changed client.Object) []reconcile.Request {
-	names, err := reach.ToAgent(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	names, err := refs.AgentsUsingAgent(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) reachingAgent(ctx context.Context, changed client.Object) [
 
 // reachingModel are the Agents that may reach a Model that changed.
 func (r *Reconciler) reachingModel(ctx context.Context, changed client.Object) []reconcile.Request {
-	_, names, err := reach.ToModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	_, names, err := refs.UsersOfModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -90,7 +90,7 @@ func (r *Reconciler) reachingModel(ctx context.Context, changed client.Object) [
 
 // reachingToolset are the Agents that may reach a Toolset that changed.
 func (r *Reconciler) reachingToolset(ctx context.Context, changed client.Object) []reconcile.Request {
-	names, err := reach.ToToolset(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	names, err := refs.AgentsUsingToolset(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -35,7 +35,7 @@ func decide(w world) plan {
 		if err == nil {
 			c.Message = task.Cut(c.Message+foreign(w.agent), task.MaxMessage)
 		}
-		p.conditions = append(condition.OfReady(c), durable(w.agent))
+		p.conditions = append(statuspatch.ReadyConditions(c), durable(w.agent))
 	}
 	p.remove, p.wake = w.versions.Old(current, w.now)
 	return p
@@ -45,13 +45,13 @@ func decide(w world) plan {
 func (p plan) telling(err error) plan {
 	if err != nil && len(p.conditions) > 0 {
 		p.conditions = slices.Clone(p.conditions)
-		p.conditions[0].Message = task.Cut(p.conditions[0].Message+". "+denial.Describe(err), task.MaxMessage)
+		p.conditions[0].Message = task.Cut(p.conditions[0].Message+". "+apierr.Describe(err), task.MaxMessage)
 	}
 	return p
 }
 
 func ready(err error) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: "Valid; Runs check Secrets and endpoints"}
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: statuspatch.ConditionStatus(err == nil), Reason: v1alpha1.ReasonReady, Message: "Valid; Runs check Secrets and endpoints"}
 	var problem *snapshot.NotReadyError
 	switch {
 	case errors.As(err, &problem):

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // version is a stored version of an Agent, as old as said.
@@ -105,7 +105,7 @@ func TestWhichVersionsGo(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := world{agent: tc.agent, objects: gen.Objects(), versions: sweep.Versions{Stored: []corev1.ConfigMap{tc.version}, Unused: map[string]bool{tc.version.Name: tc.unused}}, now: gen.Noon}
+			w := world{agent: tc.agent, objects: gen.Objects(), versions: gc.Revisions{Stored: []corev1.ConfigMap{tc.version}, Unused: map[string]bool{tc.version.Name: tc.unused}}, now: gen.Noon}
 			p := decide(w)
 			if removed := len(p.remove) == 1; removed != tc.removed || p.wake != tc.wake {
 				t.Errorf("removed %t, wake %s; want %t, %s", removed, p.wake, tc.removed, tc.wake)
@@ -118,7 +118,7 @@ func TestWhichVersionsGo(t *testing.T) {
 // what is young.
 func TestEveryAgentSettles(t *testing.T) {
 	for mask := range 1 << 6 {
-		w := world{agent: gen.Agent(), objects: gen.Objects(), versions: sweep.Versions{Unused: map[string]bool{}}, now: gen.Noon}
+		w := world{agent: gen.Agent(), objects: gen.Objects(), versions: gc.Revisions{Unused: map[string]bool{}}, now: gen.Noon}
 		if mask&1 != 0 {
 			w.agent = nil
 		}

@@ -8,16 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // A world is everything that one decision may depend on.
 type world struct {
 	agent    *v1alpha1.Agent  // nil: gone
 	objects  snapshot.Objects // what it may reach
-	versions sweep.Versions
+	versions gc.Revisions
 	now      time.Time
 }
 
@@ -32,11 +32,11 @@ func (r *Reconciler) look(ctx context.Context, key client.ObjectKey) (world, err
 	}
 	if w.agent != nil {
 		var err error
-		if w.objects, err = reach.FromAgent(ctx, r.client, &agent); err != nil {
+		if w.objects, err = refs.OfAgent(ctx, r.client, &agent); err != nil {
 			return w, err
 		}
 	}
 	var err error
-	w.versions, err = sweep.Look(ctx, r.client, key.Namespace, client.MatchingLabels{v1alpha1.LabelAgent: snapshot.Label(key.Name)})
+	w.versions, err = gc.ListRevisions(ctx, r.client, key.Namespace, client.MatchingLabels{v1alpha1.LabelAgent: snapshot.Label(key.Name)})
 	return w, err
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // What a stored version of a Workflow names stays, and is looked at again when
@@ -33,7 +33,7 @@ func TestWhatAWorkflowNeeds(t *testing.T) {
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&holder, &needed, &unneeded).
-		WithIndex(&v1alpha1.Run{}, sweep.ByVersion, sweep.UnfinishedByVersion).Build()
+		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).Build()
 	r := New(c, func() time.Time { return gen.Noon })
 	key := client.ObjectKey{Namespace: gen.Namespace, Name: "fixer"}
 	w, err := r.look(t.Context(), key)

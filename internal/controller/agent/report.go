@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -16,6 +15,6 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
 	}
 	want := *w.agent.Status.DeepCopy()
 	want.ObservedGeneration = w.agent.Generation
-	want.Conditions = condition.Merge(want.Conditions, metav1.NewTime(w.now), w.agent.Generation, p.conditions...)
+	want.Conditions = statuspatch.MergeConditions(want.Conditions, metav1.NewTime(w.now), w.agent.Generation, p.conditions...)
 	return statuspatch.Apply(ctx, r.client, w.agent, w.agent.Status, want)
 }

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 )
 
 // act makes the Run the owner, so that the Decision goes when it goes. One that
 // another Run of that name owns is about to go with that.
 func (r *Reconciler) act(ctx context.Context, w world) error {
-	if w.run == nil || answer.Owner(w.decision) != "" {
+	if w.run == nil || decisions.OwnerUID(w.decision) != "" {
 		return nil
 	}
 	owned := w.decision.DeepCopy()

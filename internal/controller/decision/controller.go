@@ -17,10 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -53,7 +51,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Decision{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.ofRun), builder.WithPredicates(runSpoke)).
-		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // byRun is the index of Decisions by their Run.
@@ -67,7 +65,7 @@ func byRun(o client.Object) []string {
 
 // Reconcile reports on one Decision: look, decide, act, report.
 func (r *Reconciler) Reconcile(ctx context.Context, d *v1alpha1.Decision) (ctrl.Result, error) {
-	if answer.Final(d) || !d.DeletionTimestamp.IsZero() {
+	if decisions.IsFinal(d) || !d.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	seen, err := r.look(ctx, d)
@@ -75,12 +73,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, d *v1alpha1.Decision) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("observing Decision: %w", err)
 	}
 	acted := r.act(ctx, seen)
-	if statuspatch.IsConflict(acted) {
+	if apierr.IsConflict(acted) {
 		return ctrl.Result{}, acted // what was seen is old
 	}
 	applied := decide(seen)
 	if acted != nil {
-		applied.Message = task.Cut(strings.TrimSpace(applied.Message+". "+denial.Describe(acted)), task.MaxMessage)
+		applied.Message = task.Cut(strings.TrimSpace(applied.Message+". "+apierr.Describe(acted)), task.MaxMessage)
 	}
 	return ctrl.Result{}, errors.Join(acted, r.report(ctx, seen, statusOf(seen, applied)))
 }
@@ -93,7 +91,7 @@ func (r *Reconciler) ofRun(ctx context.Context, run client.Object) []reconcile.R
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if !answer.Final(&list.Items[i]) {
+		if !decisions.IsFinal(&list.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

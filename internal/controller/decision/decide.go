@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -17,10 +17,10 @@ var reasons = map[metav1.ConditionStatus]string{
 
 // decide is what became of it.
 func decide(w world) metav1.Condition {
-	v := answer.Judge(w.run, w.decision)
+	v := decisions.Evaluate(w.run, w.decision)
 	next := ""
 	if v.Applied == metav1.ConditionFalse {
-		next = answer.NextStep(w.run, w.decision, w.taken)
+		next = decisions.NextStep(w.run, w.decision, w.taken)
 	}
 	return metav1.Condition{
 		Type:    v1alpha1.ConditionApplied,

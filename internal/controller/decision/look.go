@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
-	"github.com/deckhand-dev/deckhand/internal/proof"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -39,14 +38,14 @@ func (r *Reconciler) look(ctx context.Context, d *v1alpha1.Decision) (world, err
 		default:
 			return w, fmt.Errorf("getting Run %s: %w", d.Spec.Run, err)
 		}
-		if answer.Judge(w.run, d).Applied != metav1.ConditionFalse {
+		if decisions.Evaluate(w.run, d).Applied != metav1.ConditionFalse {
 			return w, nil
 		}
 	}
 	if w.run == nil {
 		return w, nil
 	}
-	others, err := proof.Decisions(ctx, r.client, w.run)
+	others, err := decisions.List(ctx, r.client, w.run)
 	for i := range others {
 		w.taken = append(w.taken, others[i].Name)
 	}

@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
+	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
 )
 
 // A Decision that cannot be given an owner is reported on all the same.
 func TestADecisionSaysWhatWasRefused(t *testing.T) {
-	for class, f := range denialtest.Failures() {
+	for class, f := range apierrtest.Failures() {
 		t.Run(class, func(t *testing.T) {
 			run, d := asking(), answering("s3c1")
 			d.UID = "decision-uid"
-			c := denialtest.NewServer(t, []client.Object{run, d})
+			c := apierrtest.NewServer(t, []client.Object{run, d})
 			c.RefuseAll("patch", "Decision", f)
 			var seen v1alpha1.Decision
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), &seen); err != nil {
@@ -43,7 +43,7 @@ func TestADecisionSaysWhatWasRefused(t *testing.T) {
 func TestTheReportOfTheRunIsCleaned(t *testing.T) {
 	run, d := asking(), answering("s3c1")
 	run.Status.Progress.Result = &v1alpha1.Result{Message: untrustedtest.RawText}
-	c := denialtest.NewServer(t, []client.Object{run, d})
+	c := apierrtest.NewServer(t, []client.Object{run, d})
 	w, err := New(c, c, events.NewFakeRecorder(10), func() time.Time { return gen.Noon }).look(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)

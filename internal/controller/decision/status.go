@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -17,7 +16,7 @@ func statusOf(w world, applied metav1.Condition) v1alpha1.DecisionStatus {
 	d := w.decision
 	return v1alpha1.DecisionStatus{
 		ObservedGeneration: d.Generation,
-		Conditions:         condition.Merge(d.Status.Conditions, metav1.NewTime(w.now), d.Generation, condition.Of(applied, applied.Status == metav1.ConditionUnknown)...),
+		Conditions:         statuspatch.MergeConditions(d.Status.Conditions, metav1.NewTime(w.now), d.Generation, statuspatch.WithProgress(applied, applied.Status == metav1.ConditionUnknown)...),
 	}
 }
 

@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
@@ -41,13 +40,13 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Model{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.leadingTo), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile reports on one Model. There is nothing to look at but itself and
 // where its fallbacks lead, and nothing to do.
 func (r *Reconciler) Reconcile(ctx context.Context, m *v1alpha1.Model) (ctrl.Result, error) {
-	models, err := reach.FromModel(ctx, r.client, m)
+	models, err := refs.OfModel(ctx, r.client, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Model: %w", err)
 	}
@@ -56,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, m *v1alpha1.Model) (ctrl.Res
 
 // leadingTo are the Models whose fallbacks lead to one that changed.
 func (r *Reconciler) leadingTo(ctx context.Context, changed client.Object) []reconcile.Request {
-	models, _, err := reach.ToModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	models, _, err := refs.UsersOfModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -80,6 +79,6 @@ func decide(m *v1alpha1.Model, models map[string]*v1alpha1.Model) metav1.Conditi
 func statusOf(m *v1alpha1.Model, ready metav1.Condition, now metav1.Time) v1alpha1.ModelStatus {
 	return v1alpha1.ModelStatus{
 		ObservedGeneration: m.Generation,
-		Conditions:         condition.Merge(m.Status.Conditions, now, m.Generation, condition.OfReady(ready)...),
+		Conditions:         statuspatch.MergeConditions(m.Status.Conditions, now, m.Generation, statuspatch.ReadyConditions(ready)...),
 	}
 }

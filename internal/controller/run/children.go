@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -107,7 +107,7 @@ func childOf(w world, d delegation, share purse) *v1alpha1.Run {
 // makes such Runs: an admission policy sees to it, but for what a backup brings
 // back, which is none.
 func isChild(child, parent *v1alpha1.Run) bool {
-	_, restored := outcome.Restored(child)
+	_, restored := runstatus.Restored(child)
 	return !restored && metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""
 }
 

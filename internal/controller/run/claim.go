@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -157,9 +157,9 @@ func foreignClaim(w world) plan {
 
 // refusedClaim says what follows when the cluster refuses a claim.
 func refusedClaim(w world, err error) (plan, bool) {
-	text := denial.Text(err)
+	text := apierr.Text(err)
 	switch {
-	case !denial.Is(err) || denial.IsOwnRights(err):
+	case !apierr.IsRefusal(err) || apierr.IsMissingPermission(err):
 		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true

@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -77,8 +76,8 @@ func (c *cluster) world() world {
 	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, unsupported: c.unsupported, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
-	w.taken = answer.FinalNames(c.decided)
-	w.unproven = proof.Lacking(c.run, c.decided)
+	w.taken = decisions.FinalNames(c.decided)
+	w.unproven = decisions.FirstMissing(c.run, c.decided)
 	c.show(&w, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/backlog"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;patch;delete
@@ -103,7 +103,7 @@ const byAgent = "unstarted-by-agent"
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	outcome.Register()
+	runstatus.Register()
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
@@ -122,9 +122,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal, answer.BecameProtected))).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile moves one Run a single step: look, decide, act, report. Only look,
@@ -160,7 +160,7 @@ func unstartedByAgent(o client.Object) []string {
 // waitingForAgent are the Runs that wait for an Agent, or for one that may reach
 // it.
 func (r *Reconciler) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
-	names, err := reach.ToAgent(ctx, r.client, agent.GetNamespace(), agent.GetName())
+	names, err := refs.AgentsUsingAgent(ctx, r.client, agent.GetNamespace(), agent.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -169,7 +169,7 @@ func (r *Reconciler) waitingForAgent(ctx context.Context, agent client.Object) [
 
 // waitingForModel are the Runs that wait for an Agent that may reach a Model.
 func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
-	_, names, err := reach.ToModel(ctx, r.client, model.GetNamespace(), model.GetName())
+	_, names, err := refs.UsersOfModel(ctx, r.client, model.GetNamespace(), model.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -178,7 +178,7 @@ func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) [
 
 // waitingForToolset are the Runs that wait for an Agent that may reach a Toolset.
 func (r *Reconciler) waitingForToolset(ctx context.Context, toolset client.Object) []reconcile.Request {
-	names, err := reach.ToToolset(ctx, r.client, toolset.GetNamespace(), toolset.GetName())
+	names, err := refs.AgentsUsingToolset(ctx, r.client, toolset.GetNamespace(), toolset.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -69,7 +69,7 @@ func restored(w world) (plan, bool) {
 	if w.attempt() > 0 {
 		return plan{}, false
 	}
-	o, is := outcome.Restored(w.run)
+	o, is := runstatus.Restored(w.run)
 	return plan{}.saying(o), is
 }
 
@@ -144,7 +144,7 @@ func unreadable(w world) (plan, bool) {
 	if w.unsupported == nil || w.pod() != nil {
 		return plan{}, false
 	}
-	message := outcome.Unreadable("Agent", w.run.Spec.Agent, w.unsupported)
+	message := runstatus.UnreadableRevision("Agent", w.run.Spec.Agent, w.unsupported)
 	if !w.unsupported.IsNewer() {
 		return failure(v1alpha1.ReasonRevisionUnsupported, message), true
 	}

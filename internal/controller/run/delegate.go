@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -81,9 +81,9 @@ func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (
 // wrong with the Run is for the agent to know; what passes is waited for. A runner
 // that left is roused to hear of it, though not as soon as it left: it asks again.
 func refusedChild(w world, p plan, err error) (plan, bool) {
-	text := denial.Text(err)
+	text := apierr.Text(err)
 	switch {
-	case !denial.Is(err) || denial.IsOwnRights(err):
+	case !apierr.IsRefusal(err) || apierr.IsMissingPermission(err):
 		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true

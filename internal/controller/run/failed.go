@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -21,17 +20,17 @@ import (
 // again after a while; a failure that may pass is an error, so that the queue backs
 // off. A conflict says nothing: what was seen is old.
 func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
-	if statuspatch.IsConflict(err) || ctx.Err() != nil {
+	if apierr.IsConflict(err) || ctx.Err() != nil {
 		return ctrl.Result{}, err
 	}
 	next := failurePlan(w, p, err)
-	if said := next.message + next.problem; denial.Is(err) && !strings.Contains(messageOf(w.run), said) {
+	if said := next.message + next.problem; apierr.IsRefusal(err) && !strings.Contains(messageOf(w.run), said) {
 		log.FromContext(ctx).Info("The API server refused a request", "error", err.Error())
 	}
 	if reported := r.report(ctx, w, next, statusOf(w, next, "")); reported != nil {
 		return ctrl.Result{}, errors.Join(err, reported)
 	}
-	if !denial.Is(err) {
+	if !apierr.IsRefusal(err) {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: next.wake}, nil
@@ -39,7 +38,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err err
 
 // reportUnobserved reports that the API server refuses to show what a Run depends on.
 func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
-	if !denial.Is(err) {
+	if !apierr.IsRefusal(err) {
 		return ctrl.Result{}, err
 	}
 	return r.reportFailure(ctx, w, plan{}, err)
@@ -48,7 +47,7 @@ func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (
 // failurePlan is the plan that reports why another one could not be carried out. None of
 // what that was to record is recorded: it is decided again.
 func failurePlan(w world, p plan, err error) plan {
-	text := task.Cut(denial.Describe(err), outcome.MaxCause)
+	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
 	var next plan
 	switch {
 	case isOver(w.run):
@@ -74,11 +73,11 @@ func startsAttempt(w world) bool {
 // that may pass does not end a Run the first time that it is seen: the Run may have
 // waited for something else until then.
 func cannotStart(w world, p plan, text string, err error) plan {
-	if denial.Is(err) {
+	if apierr.IsRefusal(err) {
 		return patiently(w, v1alpha1.ReasonPending, text)
 	}
 	reason := reasonWhile(w, p)
-	if outcome.TrimUntil(messageOf(w.run)) == text {
+	if runstatus.TrimDeadline(messageOf(w.run)) == text {
 		return patiently(w, reason, text)
 	}
 	return waiting(reason, untilPending(w, text), 0)

@@ -14,17 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
+	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/identity"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A refuser is a Reconciler on an API server that refuses some writes.
 type refuser struct {
-	*denialtest.Server
+	*apierrtest.Server
 	t          *testing.T
 	reconciler *Reconciler
 }
@@ -37,7 +37,7 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 	t.Helper()
 	nowhere := func(client.Object) []string { return nil }
 	s := &refuser{t: t}
-	s.Server = denialtest.NewServer(t, []client.Object{run, agent, gen.Model()}, func(b *fake.ClientBuilder) {
+	s.Server = apierrtest.NewServer(t, []client.Object{run, agent, gen.Model()}, func(b *fake.ClientBuilder) {
 		_ = labelindex.Each(func(o client.Object, field string, values client.IndexerFunc) error {
 			b.WithIndex(o, field, values)
 			return nil
@@ -47,7 +47,7 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 	clock := func() time.Time { return s.Now }
 	fence := egress.New(s, s, egress.Options{Servers: egress.PeersPorts, Now: clock})
 	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{
-		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: identity.New(s, "runner"), Fence: fence, Now: clock,
+		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: serviceaccount.New(s, "runner"), Fence: fence, Now: clock,
 	})
 	return s
 }
@@ -161,7 +161,7 @@ var writes = map[string]write{
 // one pass, and does not change while it lasts.
 func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 	for what, w := range writes {
-		for class, f := range denialtest.Failures() {
+		for class, f := range apierrtest.Failures() {
 			t.Run(what+": "+class, func(t *testing.T) {
 				s := newRefuser(t, gen.Run(), gen.Agent(onVolume))
 				w.before(s)
@@ -172,8 +172,8 @@ func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 }
 
 // subject is the Run.
-func (s *refuser) subject() denialtest.Subject {
-	return denialtest.Subject{
+func (s *refuser) subject() apierrtest.Subject {
+	return apierrtest.Subject{
 		Reconcile: s.reconcile,
 		Says:      func() string { return problem(s.get()) },
 		Version:   func() string { return s.get().ResourceVersion },
@@ -193,7 +193,7 @@ func TestARefusalEndsWithLimitsPending(t *testing.T) {
 				if kind != "Pod" {
 					return nil
 				}
-				return denialtest.Failures()[class].Err(verb, kind, name, 1)
+				return apierrtest.Failures()[class].Err(verb, kind, name, 1)
 			}
 			_ = s.reconcile()
 			run := s.get()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -116,7 +116,7 @@ func spends(tokens int64) func(*v1alpha1.RunProgress) {
 func isDoing(name, reason string) func(*cluster) {
 	return func(c *cluster) {
 		child := c.child(name)
-		outcome.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: "Attempt 1 is at work"}.Put(&child.Status, child, c.now)
+		runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: "Attempt 1 is at work"}.Put(&child.Status, child, c.now)
 	}
 }
 
@@ -124,7 +124,7 @@ func isDoing(name, reason string) func(*cluster) {
 func does(name, reason, text string, tokens int64) func(*cluster) {
 	return func(c *cluster) {
 		child := c.child(name)
-		o := outcome.Outcome{Status: metav1.ConditionTrue, Reason: reason, Message: "The work is done"}
+		o := runstatus.Outcome{Status: metav1.ConditionTrue, Reason: reason, Message: "The work is done"}
 		if reason != v1alpha1.ReasonFinished {
 			o.Status, o.Message = metav1.ConditionFalse, "It did not work"
 		}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // maxLineage is how many Runs above one are looked for: one more than there may
@@ -83,7 +83,7 @@ func staysYet(w world) (left time.Duration, goes bool) {
 	if w.goesOnAbove() {
 		return 0, false
 	}
-	left, goes = outcome.Expires(w.run, w.now)
+	left, goes = runstatus.TTLRemaining(w.run, w.now)
 	if age, known := w.sinceAbove(); known && goes {
 		left = max(left, time.Duration(*w.run.Spec.TTLSecondsAfterFinished)*time.Second-age)
 	}

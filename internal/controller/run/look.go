@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
-	"github.com/deckhand-dev/deckhand/internal/proof"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
@@ -52,13 +51,13 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if w.trouble, err = r.troubles(ctx, w); err != nil {
 		return w, err
 	}
-	decisions, err := proof.Decisions(ctx, r.client, run)
+	all, err := decisions.List(ctx, r.client, run)
 	if err != nil {
 		return w, err
 	}
-	w.decisions, w.granted = sorted(run, decisions)
-	w.taken = answer.FinalNames(decisions)
-	w.unproven, err = proof.Missing(ctx, r.live, run, decisions)
+	w.decisions, w.granted = sorted(run, all)
+	w.taken = decisions.FinalNames(all)
+	w.unproven, err = decisions.FindMissing(ctx, r.live, run, all)
 	return w, err
 }
 
@@ -173,7 +172,7 @@ func (r *Reconciler) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.
 	if err != nil {
 		return nil, "", fmt.Errorf("getting Agent %s: %w", run.Spec.Agent, err)
 	}
-	objects, err := reach.FromAgent(ctx, r.client, &agent)
+	objects, err := refs.OfAgent(ctx, r.client, &agent)
 	if err != nil {
 		return nil, "", err
 	}

@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // The ends of messages about what a Run waits for: the operator's about a missing
 // object, the start of the runner's (runner/config, runner/fetch), and of a request that
-// failed (denial.Describe). They are not true of a Run that has stopped waiting.
+// failed (apierr.Describe). They are not true of a Run that has stopped waiting.
 const (
 	continues = "; the Run continues "
 	byItself  = continues + "when it exists"
@@ -26,7 +26,7 @@ func patiently(w world, reason, message string) plan {
 	limit := w.limits().pending
 	left := limit - w.now.Sub(w.pendingSince())
 	if left <= 0 {
-		message, _, _ = strings.Cut(outcome.TrimUntil(message), continues)
+		message, _, _ = strings.Cut(runstatus.TrimDeadline(message), continues)
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, strings.TrimSuffix(message, tryAgain)))
 	}
 	return waiting(reason, untilPending(w, message), left)
@@ -39,5 +39,5 @@ func untilPending(w world, message string) string {
 	if !until.After(w.now) {
 		return message
 	}
-	return outcome.Until(message, until, limit, "limits.pending")
+	return runstatus.WithDeadline(message, until, limit, "limits.pending")
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -38,7 +38,7 @@ func waitsFor(w world) (reason, message string) {
 	case v1alpha1.ReasonAwaitingChild:
 		return p.State, awaited(w)
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
-		return p.State, answer.PendingMessage(w.run.Name, p.Pending, w.taken)
+		return p.State, decisions.PendingMessage(w.run.Name, p.Pending, w.taken)
 	}
 	return "", ""
 }
@@ -95,7 +95,7 @@ func toSay(w world, told task.Signals) []task.Decision {
 	before := told.Decisions
 	told.Decisions, told.Children = nil, nil
 	for _, d := range inTurn(w.decisions) {
-		v := answer.Judge(w.run, d)
+		v := decisions.Evaluate(w.run, d)
 		was := slices.IndexFunc(before, func(s task.Decision) bool { return s.Name == d.Name })
 		switch {
 		case v.Deliver:
@@ -130,13 +130,13 @@ func inTurn(all []v1alpha1.Decision) []*v1alpha1.Decision {
 // Decisions that a runner of this Run acted on. Decisions of an earlier Run of the same
 // name may still exist; those that the operator has not made the Run the owner of yet
 // could be deleted after they were acted on.
-func sorted(run *v1alpha1.Run, decisions []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
-	for i := range decisions {
-		d := &decisions[i]
-		if !answer.Protected(run, d) {
+func sorted(run *v1alpha1.Run, all []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
+	for i := range all {
+		d := &all[i]
+		if !decisions.IsProtected(run, d) {
 			continue
 		}
-		if !answer.Final(d) {
+		if !decisions.IsFinal(d) {
 			open = append(open, *d)
 			continue
 		}

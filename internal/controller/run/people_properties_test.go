@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
-	"github.com/deckhand-dev/deckhand/internal/condition"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -150,14 +150,14 @@ func (p *player) settle(t *testing.T) {
 	t.Helper()
 	for i := range p.decided {
 		d := &p.decided[i]
-		if answer.Final(d) {
+		if decisions.IsFinal(d) {
 			continue
 		}
-		v := answer.Judge(p.run, d)
+		v := decisions.Evaluate(p.run, d)
 		if v.Applied == metav1.ConditionFalse {
 			t.Fatalf("%s, good and made in time, is refused: %s", d.Name, v.Message)
 		}
-		d.Status.Conditions = condition.Merge(d.Status.Conditions, metav1.NewTime(p.now), 1, metav1.Condition{Type: v1alpha1.ConditionApplied, Status: v.Applied, Reason: "X", Message: v.Message})
+		d.Status.Conditions = statuspatch.MergeConditions(d.Status.Conditions, metav1.NewTime(p.now), 1, metav1.Condition{Type: v1alpha1.ConditionApplied, Status: v.Applied, Reason: "X", Message: v.Message})
 	}
 }
 
@@ -209,7 +209,7 @@ func (p *player) finish(t *testing.T, seed uint64) {
 		p.now = p.now.Add(10 * time.Second)
 	}
 	for _, d := range p.decided {
-		if n := len(slices.DeleteFunc(slices.Clone(p.acted), func(name string) bool { return name != d.Name })); n != 1 || !answer.Final(&d) {
+		if n := len(slices.DeleteFunc(slices.Clone(p.acted), func(name string) bool { return name != d.Name })); n != 1 || !decisions.IsFinal(&d) {
 			t.Errorf("seed %d: %s was acted on %d times, and ended as %v", seed, d.Name, n, d.Status.Conditions)
 		}
 	}

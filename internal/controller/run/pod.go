@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -118,7 +118,7 @@ func isForeign(key string) bool {
 		}
 	}
 	domain, _, _ := strings.Cut(key, "/")
-	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || outcome.IsRestoreMark(key)
+	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || runstatus.IsRestoreMark(key)
 }
 
 // annotations carry the task, and ask those who would inject or evict to leave

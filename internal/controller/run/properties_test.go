@@ -12,7 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -97,11 +97,11 @@ func TestEveryRunSettles(t *testing.T) {
 			}
 			live(t, seed, c)
 		}
-		settled := outcome.Of(c.run.Status)
+		settled := runstatus.OutcomeOf(c.run.Status)
 		for range 10 {
 			live(t, seed, c)
 		}
-		if is := outcome.Of(c.run.Status); is.Status != settled.Status || is.Reason != settled.Reason {
+		if is := runstatus.OutcomeOf(c.run.Status); is.Status != settled.Status || is.Reason != settled.Reason {
 			t.Fatalf("seed %d: a settled Run moved from %s to %s", seed, settled.Reason, is.Reason)
 		}
 	}
@@ -129,7 +129,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 	if live > 1 {
 		t.Fatalf("seed %d: %d live pods", seed, live)
 	}
-	is := outcome.Of(c.run.Status)
+	is := runstatus.OutcomeOf(c.run.Status)
 	if is.Status == metav1.ConditionTrue && c.world().committed() == nil {
 		t.Fatalf("seed %d: success without a committed result", seed)
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // An Agent may bound how many of its Runs are active. A Run's turn comes with its
@@ -40,7 +40,7 @@ func standingOf(run *v1alpha1.Run) standing {
 	case !run.DeletionTimestamp.IsZero(), run.Spec.DesiredState == v1alpha1.DesiredPaused, run.Spec.DesiredState == v1alpha1.DesiredStopped:
 		return standsAside
 	}
-	if _, is := outcome.Restored(run); is {
+	if _, is := runstatus.Restored(run); is {
 		return standsAside
 	}
 	return standsInLine

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -24,12 +24,12 @@ const (
 // down, slow or at odds with itself says nothing about the Run: that is an error
 // to try again, however long.
 func refused(w world, err error) (plan, bool) {
-	text := denial.Text(err)
+	text := apierr.Text(err)
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 	}
 	switch {
-	case !denial.Is(err):
+	case !apierr.IsRefusal(err):
 		return plan{}, false
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
@@ -37,7 +37,7 @@ func refused(w world, err error) (plan, bool) {
 		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text), true
 	case says("error looking up service account"):
 		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
-	case denial.IsOwnRights(err):
+	case apierr.IsMissingPermission(err):
 		return plan{}, false
 	case apierrors.IsForbidden(err), says("denied the request", "denied request"):
 		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text), true

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -46,7 +46,7 @@ func ending(w world, d delegation) (task.Child, bool) {
 	if d.child == nil || !isOver(d.child) {
 		return task.Child{}, false
 	}
-	is := outcome.Of(d.child.Status)
+	is := runstatus.OutcomeOf(d.child.Status)
 	c := task.Child{Request: d.ID, Run: d.child.Name, Reason: task.Reason(is.Reason), Message: is.Message}
 	p := d.child.Status.Progress
 	if p == nil {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // Runs of a workflow may have one workspace along a branch of it. The claim then
@@ -39,11 +39,11 @@ func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, no
 		return true, 0
 	case stored.RetainAlways:
 	case stored.RetainOnFailure:
-		if outcome.Of(run.Status).Status == metav1.ConditionTrue {
+		if runstatus.OutcomeOf(run.Status).Status == metav1.ConditionTrue {
 			return true, 0
 		}
 	}
-	left = retention(claim, defaultClaimRetention) - outcome.SinceCompletion(run, now)
+	left = retention(claim, defaultClaimRetention) - runstatus.SinceCompletion(run, now)
 	return left <= 0, max(left, 0)
 }
 

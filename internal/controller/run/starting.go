@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // pullGrace is how long an image may fail to be pulled: long enough for a
@@ -187,5 +187,5 @@ func pulling(w world, s *corev1.ContainerStatus, why string) plan {
 		limit = fmt.Sprintf("%s for pulling an image", grace)
 	}
 	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", s.Image, why)
-	return waiting(v1alpha1.ReasonImagePulling, outcome.Until(message, w.now.Add(left), grace, limit), left)
+	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, w.now.Add(left), grace, limit), left)
 }

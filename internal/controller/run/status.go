@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -33,16 +33,16 @@ func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
 
 // unchanged is a plan with the reason, message and outcome that stand already.
 func unchanged(run *v1alpha1.Run, p plan) plan {
-	return p.saying(outcome.Of(run.Status))
+	return p.saying(runstatus.OutcomeOf(run.Status))
 }
 
 // said is what a plan says of the Run.
-func (p plan) said() outcome.Outcome {
-	return outcome.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message, Problem: p.problem}
+func (p plan) said() runstatus.Outcome {
+	return runstatus.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message, Problem: p.problem}
 }
 
 // saying is a plan that says something else of the Run.
-func (p plan) saying(o outcome.Outcome) plan {
+func (p plan) saying(o runstatus.Outcome) plan {
 	p.outcome, p.reason, p.message = o.Status, o.Reason, o.Message
 	return p
 }
@@ -100,9 +100,9 @@ func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
 	return p
 }
 
-func reasonOf(run *v1alpha1.Run) string { return outcome.Of(run.Status).Reason }
+func reasonOf(run *v1alpha1.Run) string { return runstatus.OutcomeOf(run.Status).Reason }
 
-func messageOf(run *v1alpha1.Run) string { return outcome.Of(run.Status).Message }
+func messageOf(run *v1alpha1.Run) string { return runstatus.OutcomeOf(run.Status).Message }
 
 // warned is the message of a result with its warning, which is kept whole.
 func warned(r v1alpha1.Result) string {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -30,7 +30,7 @@ func TestConditions(t *testing.T) {
 			if tc.plan.reason != "" {
 				run.Status = statusOf(world{run: run, now: gen.Noon}, tc.plan, "")
 			}
-			if got := outcome.Of(run.Status).Status; got != tc.succeeded {
+			if got := runstatus.OutcomeOf(run.Status).Status; got != tc.succeeded {
 				t.Errorf("Succeeded is %s, want %s", got, tc.succeeded)
 			}
 			if got := meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFinished); got != tc.finished {

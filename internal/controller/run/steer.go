@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A course is what a child Run is told to do.
@@ -65,7 +65,7 @@ func (r *Reconciler) steer(ctx context.Context, courses []course) error {
 			"spec":     map[string]any{"desiredState": c.to},
 		})
 		err := r.client.Patch(ctx, c.child.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-		if outcome.IgnoreEnded(err) != nil {
+		if runstatus.IgnoreFinished(err) != nil {
 			return fmt.Errorf("patching Run %s: %w", c.child.Name, err)
 		}
 	}

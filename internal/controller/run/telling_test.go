@@ -11,7 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -80,7 +80,7 @@ func (p *telling) move() (wake time.Duration, moved bool) {
 	if did == "" && cmp.Equal(*before, p.run.Status) {
 		return plan.wake, false
 	}
-	p.tell("%-22s %s %s", did, outcome.Of(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
+	p.tell("%-22s %s %s", did, runstatus.OutcomeOf(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
 	return plan.wake, true
 }
 

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // leaveGrace is how long a runner may take to exit by itself once its result
@@ -24,7 +24,7 @@ func settled(w world) (plan, bool) {
 	if w.run.Status.CompletionTime == nil {
 		return plan{}, false
 	}
-	age := outcome.SinceCompletion(w.run, w.now)
+	age := runstatus.SinceCompletion(w.run, w.now)
 	var p plan
 	if age < leaveGrace {
 		p.wake = leaveGrace - age // for a pod that the cache shows late
@@ -37,7 +37,7 @@ func settled(w world) (plan, bool) {
 		}
 	}
 	p = freed(w, p)
-	if kept := outcome.Kept(w.run); kept != outcome.Of(w.run.Status) {
+	if kept := runstatus.OutcomeWithTTLNote(w.run); kept != runstatus.OutcomeOf(w.run.Status) {
 		p = p.saying(kept)
 	}
 	if left, goes := staysYet(w); goes && left > 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // Events are read only where nothing else says why a pod does not start: a pod
@@ -92,7 +92,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 			c.pod(1).Status.Conditions[0].Message = tc.scheduler
 			c.trouble = tc.trouble
 			c.step()
-			if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || outcome.TrimUntil(messageOf(c.run)) != tc.want {
+			if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || runstatus.TrimDeadline(messageOf(c.run)) != tc.want {
 				t.Errorf("the Run is %s: %s\nwant %s", reasonOf(c.run), messageOf(c.run), tc.want)
 			}
 		})

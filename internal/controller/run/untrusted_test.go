@@ -8,7 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -65,7 +65,7 @@ func checkVisible(t *testing.T, path string, before, after v1alpha1.RunStatus) {
 	for _, c := range after.Conditions {
 		messages = append(messages, c.Reason, c.Message)
 	}
-	for _, e := range outcome.Transitions(before, after) {
+	for _, e := range runstatus.Transitions(before, after) {
 		messages = append(messages, e.Reason, e.Note)
 		if e.Kind != corev1.EventTypeNormal && e.Kind != corev1.EventTypeWarning {
 			t.Errorf("%s: an event of type %q", path, e.Kind)

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // act does what the plan says and has no opinions. Where the cluster did not let
@@ -37,7 +37,7 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, error) {
 	}
 	err := errors.Join(failed...)
 	if err != nil {
-		p = p.waiting(denial.Describe(err), patience)
+		p = p.waiting(apierr.Describe(err), patience)
 	}
 	return p, err
 }
@@ -51,7 +51,7 @@ func (r *Reconciler) stop(ctx context.Context, run *v1alpha1.Run) error {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	if err := r.client.Patch(ctx, run.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return outcome.IgnoreEnded(fmt.Errorf("stopping Run %s: %w", run.Name, err))
+		return runstatus.IgnoreFinished(fmt.Errorf("stopping Run %s: %w", run.Name, err))
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (r *Reconciler) meet(ctx context.Context, w world, p plan) (plan, error) {
 
 // refused leaves the time open, to be tried again while it may.
 func refused(w world, p plan, err error) plan {
-	text := fmt.Sprintf("The cluster refused Run %s: %s", p.create.Name, denial.Describe(err))
+	text := fmt.Sprintf("The cluster refused Run %s: %s", p.create.Name, apierr.Describe(err))
 	return open(w, p).telling(telling{corev1.EventTypeWarning, eventRefused, "Create", text}).waiting(text, min(patience, w.left()+time.Second))
 }
 

@@ -16,9 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=schedules,verbs=get;list;watch
@@ -50,7 +48,7 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 		For(&v1alpha1.Schedule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(runEnded)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile moves one Schedule a single step: look, decide, act, report.
@@ -63,13 +61,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, s *v1alpha1.Schedule) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("observing Schedule: %w", err)
 	}
 	next, acted := r.act(ctx, seen, decide(seen))
-	if statuspatch.IsConflict(acted) {
+	if apierr.IsConflict(acted) {
 		return ctrl.Result{}, acted // what was seen is old
 	}
 	if err := r.report(ctx, seen, next); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(errors.Join(err, acted))
 	}
-	if acted != nil && !denial.Is(acted) {
+	if acted != nil && !apierr.IsRefusal(acted) {
 		return ctrl.Result{}, acted
 	}
 	return ctrl.Result{RequeueAfter: wakes(seen, next)}, nil

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // rules are the whole policy of a Schedule, most pressing first. The first that
@@ -194,7 +194,7 @@ func naming(runs []*v1alpha1.Run) string {
 	var names []string
 	for _, run := range runs[:min(len(runs), maxNamed)] {
 		name := run.Name
-		if why := outcome.Of(run.Status).Reason; why != "" && why != v1alpha1.ReasonRunning {
+		if why := runstatus.OutcomeOf(run.Status).Reason; why != "" && why != v1alpha1.ReasonRunning {
 			name += " (" + why + ")"
 		}
 		names = append(names, name)

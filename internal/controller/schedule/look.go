@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // look reads the Runs that a Schedule made. The cache may not show the last one
@@ -42,7 +42,7 @@ func isOf(s *v1alpha1.Schedule, run *v1alpha1.Run) bool {
 	if owner == nil || owner.UID != s.UID || owner.Kind != "Schedule" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 		return false
 	}
-	_, restored := outcome.Restored(run)
+	_, restored := runstatus.Restored(run)
 	return run.Labels[v1alpha1.LabelSchedule] == s.Name && !restored
 }
 

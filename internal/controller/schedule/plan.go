@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A plan is what is to be done about a Schedule, and what is to be said of it.
@@ -91,7 +91,7 @@ func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func runOf(s *v1alpha1.Schedule, t time.Time) *v1alpha1.Run {
 	labels := maps.Clone(s.Spec.RunTemplate.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool {
-		return outcome.Tracks(key) || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
+		return runstatus.IsTrackingKey(key) || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
 	})
 	if labels == nil {
 		labels = map[string]string{}

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
+	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
 // A refuser is an API server that refuses some writes for a Schedule.
 type refuser struct {
-	*denialtest.Server
+	*apierrtest.Server
 	t *testing.T
 }
 
@@ -59,7 +59,7 @@ func (r *refuser) ended() {
 	for i := range list.Items {
 		run, now := &list.Items[i], metav1.NewTime(r.Now)
 		run.Status.CompletionTime = &now
-		run.Status.Conditions = condition.Merge(nil, now, 1, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished})
+		run.Status.Conditions = statuspatch.MergeConditions(nil, now, 1, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished})
 		if err := r.Status().Update(r.t.Context(), run); err != nil {
 			r.t.Fatal(err)
 		}
@@ -74,10 +74,10 @@ func TestWhatIsRefusedStandsInTheConditionOfASchedule(t *testing.T) {
 		"stopping a Run": {"patch", func(r *refuser) { r.tomorrow(); r.tomorrow() }},
 		"deleting a Run": {"delete", func(r *refuser) { r.tomorrow(); r.tomorrow(); r.ended() }},
 	} {
-		for class, f := range denialtest.Failures() {
+		for class, f := range apierrtest.Failures() {
 			t.Run(what+": "+class, func(t *testing.T) {
 				s := nightly(policy(v1alpha1.ConcurrencyReplace), func(s *v1alpha1.Schedule) { *s.Spec.SuccessfulRunsHistoryLimit = 0 })
-				r := &refuser{denialtest.NewServer(t, []client.Object{s}), t}
+				r := &refuser{apierrtest.NewServer(t, []client.Object{s}), t}
 				w.before(r)
 				r.checkRefusal(w.verb, f)
 			})
@@ -93,7 +93,7 @@ type write struct {
 
 // checkRefusal has each request with a verb fail, and checks what the Schedule says
 // while they do and after.
-func (r *refuser) checkRefusal(verb string, f denialtest.Failure) {
+func (r *refuser) checkRefusal(verb string, f apierrtest.Failure) {
 	r.t.Helper()
 	n := r.RefuseAll(verb, "Run", f)
 	err := r.reconcile()

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -43,7 +42,7 @@ func statusOf(w world, p plan) v1alpha1.ScheduleStatus {
 		}
 	}
 	p.ready.Message = task.Cut(p.ready.Message, task.MaxMessage)
-	s.Conditions = condition.Merge(s.Conditions, metav1.NewTime(w.now), w.schedule.Generation, condition.OfReady(p.ready)...)
+	s.Conditions = statuspatch.MergeConditions(s.Conditions, metav1.NewTime(w.now), w.schedule.Generation, statuspatch.ReadyConditions(p.ready)...)
 	return s
 }
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden stories")
@@ -157,7 +157,7 @@ func ends(status metav1.ConditionStatus) func(*cluster) {
 			if r := &c.runs[i]; r.Status.CompletionTime == nil {
 				at := metav1.NewTime(c.now)
 				r.Status.CompletionTime = &at
-				r.Status.Conditions = condition.Merge(nil, at, 1, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: status, Reason: "Ended"})
+				r.Status.Conditions = statuspatch.MergeConditions(nil, at, 1, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: status, Reason: "Ended"})
 				return
 			}
 		}

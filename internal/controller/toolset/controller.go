@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
@@ -36,7 +35,7 @@ func New(c client.Client, now func() time.Time) *Reconciler {
 func Setup(mgr ctrl.Manager, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Toolset{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), New(mgr.GetClient(), now))))
+		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), New(mgr.GetClient(), now))))
 }
 
 // Reconcile reports on one Toolset. There is nothing to look at but itself, and
@@ -56,6 +55,6 @@ func decide(t *v1alpha1.Toolset) metav1.Condition {
 func statusOf(t *v1alpha1.Toolset, ready metav1.Condition, now metav1.Time) v1alpha1.ToolsetStatus {
 	return v1alpha1.ToolsetStatus{
 		ObservedGeneration: t.Generation,
-		Conditions:         condition.Merge(t.Status.Conditions, now, t.Generation, condition.OfReady(ready)...),
+		Conditions:         statuspatch.MergeConditions(t.Status.Conditions, now, t.Generation, statuspatch.ReadyConditions(ready)...),
 	}
 }

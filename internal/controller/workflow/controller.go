@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=workflows;agents;models;toolsets;runs,verbs=get;list;watch
@@ -31,7 +31,7 @@ type Reconciler struct {
 }
 
 // New is a Reconciler; Setup runs it. The client has the index
-// sweep.ByVersion.
+// gc.UnfinishedRunsByRevision.
 func New(c client.Client, now func() time.Time) *Reconciler {
 	return &Reconciler{client: c, now: now}
 }
@@ -47,9 +47,9 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.reachingAgent), changed).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.reachingModel), changed).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.reachingToolset), changed).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(workflowOfRun), builder.WithPredicates(sweep.RunFinished)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(sweep.WorkflowGone)).
-		Complete(conflict.Requeue(r))
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(workflowOfRun), builder.WithPredicates(gc.RunReleasedRevision)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.neededBy), builder.WithPredicates(gc.WorkflowRevisionDeleted)).
+		Complete(apierr.RequeueConflicts(r))
 }
 
 // Reconcile reports on one Workflow and removes what it left behind: look,
@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("observing Workflow: %w", err)
 	}
 	next := decide(seen)
-	removed := sweep.Remove(ctx, r.client, next.remove)
+	removed := gc.DeleteRevisions(ctx, r.client, next.remove)
 	if err := errors.Join(removed, r.report(ctx, seen, next.telling(removed))); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/condition"
-	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -49,14 +49,14 @@ const maxMessage = 4 << 10
 func (p plan) telling(err error) plan {
 	if err != nil && p.ready != nil {
 		ready := *p.ready
-		ready.Message = task.Cut(ready.Message+". "+denial.Describe(err), maxMessage)
+		ready.Message = task.Cut(ready.Message+". "+apierr.Describe(err), maxMessage)
 		p.ready = &ready
 	}
 	return p
 }
 
 func ready(nodes int32, v *workflow.Version, err error) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: condition.When(err == nil), Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("%d nodes", nodes)}
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: statuspatch.ConditionStatus(err == nil), Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("%d nodes", nodes)}
 	if nodes == 1 {
 		c.Message = "1 node"
 	}

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -37,7 +37,7 @@ func otherwise(w *v1alpha1.Workflow) { w.Spec.Nodes[0].Prompt = "Fix it otherwis
 // reaching is a Workflow with what it may reach: the Agent fixer.
 func reaching(w *v1alpha1.Workflow) world {
 	fixer := gen.Agent()
-	return world{workflow: w, now: gen.Noon, versions: sweep.Versions{Unused: map[string]bool{}}, objects: workflow.Objects{
+	return world{workflow: w, now: gen.Noon, versions: gc.Revisions{Unused: map[string]bool{}}, objects: workflow.Objects{
 		Workflows: map[string]*v1alpha1.Workflow{w.Name: w},
 		Agents:    map[string]*v1alpha1.Agent{"fixer": fixer},
 		Reach:     map[string]snapshot.Objects{"fixer": gen.Objects()},

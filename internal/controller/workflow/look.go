@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -17,7 +17,7 @@ import (
 type world struct {
 	workflow *v1alpha1.Workflow // nil: gone
 	objects  workflow.Objects   // what it may reach
-	versions sweep.Versions
+	versions gc.Revisions
 	now      time.Time
 }
 
@@ -37,6 +37,6 @@ func (r *Reconciler) look(ctx context.Context, key client.ObjectKey) (world, err
 		}
 	}
 	var err error
-	w.versions, err = sweep.Look(ctx, r.client, key.Namespace, client.MatchingLabels{v1alpha1.LabelWorkflow: snapshot.Label(key.Name)})
+	w.versions, err = gc.ListRevisions(ctx, r.client, key.Namespace, client.MatchingLabels{v1alpha1.LabelWorkflow: snapshot.Label(key.Name)})
 	return w, err
 }

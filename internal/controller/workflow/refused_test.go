@@ -11,18 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
+	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 )
 
 // A version that cannot be removed keeps no Workflow from being reported on.
 func TestAWorkflowSaysWhichVersionCannotBeRemoved(t *testing.T) {
-	for class, f := range denialtest.Failures() {
+	for class, f := range apierrtest.Failures() {
 		t.Run(class, func(t *testing.T) {
 			old := version(t, release(otherwise), time.Hour)
-			c := denialtest.NewServer(t, []client.Object{&old, gen.Agent(), gen.Model(), release()}, func(b *fake.ClientBuilder) {
-				b.WithIndex(&v1alpha1.Run{}, sweep.ByVersion, sweep.UnfinishedByVersion)
+			c := apierrtest.NewServer(t, []client.Object{&old, gen.Agent(), gen.Model(), release()}, func(b *fake.ClientBuilder) {
+				b.WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun)
 			})
 			c.RefuseAll("delete", "ConfigMap", f)
 			key := client.ObjectKeyFromObject(release())

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deckhand-dev/deckhand/internal/condition"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -17,6 +16,6 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
 	want := *w.workflow.Status.DeepCopy()
 	want.ObservedGeneration = w.workflow.Generation
 	want.Nodes = p.nodes
-	want.Conditions = condition.Merge(want.Conditions, metav1.NewTime(w.now), w.workflow.Generation, condition.OfReady(*p.ready)...)
+	want.Conditions = statuspatch.MergeConditions(want.Conditions, metav1.NewTime(w.now), w.workflow.Generation, statuspatch.ReadyConditions(*p.ready)...)
 	return statuspatch.Apply(ctx, r.client, w.workflow, w.workflow.Status, want)
 }

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/reach"
+	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
 // reachingWorkflow are the other Workflows that may reach one that changed.
 func (r *Reconciler) reachingWorkflow(ctx context.Context, changed client.Object) []reconcile.Request {
-	names, err := reach.ToWorkflow(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	names, err := refs.WorkflowsUsingWorkflow(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -24,19 +24,19 @@ func (r *Reconciler) reachingWorkflow(ctx context.Context, changed client.Object
 
 // reachingAgent are the Workflows that may reach an Agent that changed.
 func (r *Reconciler) reachingAgent(ctx context.Context, changed client.Object) []reconcile.Request {
-	agents, err := reach.ToAgent(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	agents, err := refs.AgentsUsingAgent(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	return r.reaching(ctx, changed, agents, err)
 }
 
 // reachingModel are the Workflows that may reach a Model that changed.
 func (r *Reconciler) reachingModel(ctx context.Context, changed client.Object) []reconcile.Request {
-	_, agents, err := reach.ToModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	_, agents, err := refs.UsersOfModel(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	return r.reaching(ctx, changed, agents, err)
 }
 
 // reachingToolset are the Workflows that may reach a Toolset that changed.
 func (r *Reconciler) reachingToolset(ctx context.Context, changed client.Object) []reconcile.Request {
-	agents, err := reach.ToToolset(ctx, r.client, changed.GetNamespace(), changed.GetName())
+	agents, err := refs.AgentsUsingToolset(ctx, r.client, changed.GetNamespace(), changed.GetName())
 	return r.reaching(ctx, changed, agents, err)
 }
 
@@ -45,7 +45,7 @@ func (r *Reconciler) reaching(ctx context.Context, changed client.Object, agents
 	if err != nil {
 		return nil // the cache is closing
 	}
-	names, err := reach.WorkflowsTo(ctx, r.client, changed.GetNamespace(), agents)
+	names, err := refs.WorkflowsUsingAgents(ctx, r.client, changed.GetNamespace(), agents)
 	if err != nil {
 		return nil // the same
 	}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/sweep"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -36,7 +36,7 @@ func cluster(t *testing.T, more ...client.Object) *Reconciler {
 			w.Name, w.Spec.Nodes = "other", []v1alpha1.Node{{Name: "a", Agent: "nobody", Prompt: "x"}}
 		}))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(&v1alpha1.Workflow{}).
-		WithIndex(&v1alpha1.Run{}, sweep.ByVersion, sweep.UnfinishedByVersion).Build()
+		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).Build()
 	return New(c, func() time.Time { return gen.Noon })
 }
 
@@ -114,13 +114,13 @@ func TestWhichVersionsAreUnused(t *testing.T) {
 	if got := names(r.neededBy(t.Context(), outer)); len(got) != 1 || got[0] != "nested" {
 		t.Errorf("when the version goes that needed it, %v are looked at", got)
 	}
-	if !sweep.WorkflowGone.Delete(event.DeleteEvent{Object: outer}) || sweep.WorkflowGone.Delete(event.DeleteEvent{Object: stored[0]}) || sweep.WorkflowGone.Create(event.CreateEvent{Object: outer}) {
+	if !gc.WorkflowRevisionDeleted.Delete(event.DeleteEvent{Object: outer}) || gc.WorkflowRevisionDeleted.Delete(event.DeleteEvent{Object: stored[0]}) || gc.WorkflowRevisionDeleted.Create(event.CreateEvent{Object: outer}) {
 		t.Error("other events than those of versions of Workflows that go are let through")
 	}
 	done := run.DeepCopy()
 	now := done.CreationTimestamp
 	done.Status.CompletionTime = &now
-	if !sweep.RunFinished.Update(event.UpdateEvent{ObjectOld: run, ObjectNew: done}) || sweep.RunFinished.Update(event.UpdateEvent{ObjectOld: done, ObjectNew: done}) || !sweep.RunFinished.Delete(event.DeleteEvent{Object: run}) {
+	if !gc.RunReleasedRevision.Update(event.UpdateEvent{ObjectOld: run, ObjectNew: done}) || gc.RunReleasedRevision.Update(event.UpdateEvent{ObjectOld: done, ObjectNew: done}) || !gc.RunReleasedRevision.Delete(event.DeleteEvent{Object: run}) {
 		t.Error("a Run that finishes is not let through, or one that has")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/revision"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -80,7 +80,7 @@ func (r *Reconciler) tell(ctx context.Context, o order) error {
 	}
 	told := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.child.Namespace, Name: o.child.Name}}
 	if err := r.client.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return outcome.IgnoreEnded(fmt.Errorf("telling Run %s to be %s: %w", o.child.Name, o.state, err))
+		return runstatus.IgnoreFinished(fmt.Errorf("telling Run %s to be %s: %w", o.child.Name, o.state, err))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // ofWorkflows lets the Runs of workflows through: those of agents have a
@@ -41,7 +41,7 @@ func stepOf(r *v1alpha1.Run) step {
 		deleted:    r.DeletionTimestamp != nil,
 		settled:    finished(r),
 		version:    r.Status.WorkflowRevision,
-		tracker:    outcome.Tracker(r),
+		tracker:    runstatus.TrackingKey(r),
 	}
 }
 
@@ -67,7 +67,7 @@ type material struct {
 
 func materialOf(c *v1alpha1.Run) material {
 	m := material{finished: finished(c)}
-	switch o := outcome.Of(c.Status); o.Reason {
+	switch o := runstatus.OutcomeOf(c.Status); o.Reason {
 	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonQueued:
 		m.waits, m.asked = o.Reason, o.Message
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -56,7 +56,7 @@ func placeOf(c *v1alpha1.Run) place {
 // is not: its work may have been done.
 func ours(c metav1.Object, parent *v1alpha1.Run) bool {
 	labels := c.GetLabels()
-	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && outcome.RestoreMark(c) == ""
+	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && runstatus.RestoreMark(c) == ""
 }
 
 // succeeded says whether a child did its work.
@@ -68,7 +68,7 @@ func succeeded(c *v1alpha1.Run) bool {
 // aside for it.
 func (t *turn) childOf(at place, p *purse) child {
 	n, in := t.program.Node(at.node), t.mind.inputs[at]
-	labels := outcome.Inherited(t.run.Labels)
+	labels := runstatus.InheritedLabels(t.run.Labels)
 	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = t.run.Name, at.node
 	switch {
 	case n.ForEach != nil:

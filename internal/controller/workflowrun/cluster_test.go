@@ -15,10 +15,10 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/internal/proof"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -109,7 +109,7 @@ func (c *cluster) world() world {
 	slices.SortFunc(w.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
 	missing, late := absent(w)
 	w.late = late || len(missing) > 0 && len(c.hidden) > 0
-	w.unproven = proof.Lacking(c.run, c.decided)
+	w.unproven = decisions.FirstMissing(c.run, c.decided)
 	return w
 }
 
@@ -214,7 +214,7 @@ func (c *cluster) child(name string) *v1alpha1.Run {
 }
 
 // become puts a child into a state. What others hold of it stays as it was.
-func (c *cluster) become(name string, o outcome.Outcome, mods ...func(*v1alpha1.RunProgress)) {
+func (c *cluster) become(name string, o runstatus.Outcome, mods ...func(*v1alpha1.RunProgress)) {
 	child := c.child(name).DeepCopy()
 	p := child.Status.Progress
 	if p == nil {
@@ -232,14 +232,14 @@ func (c *cluster) become(name string, o outcome.Outcome, mods ...func(*v1alpha1.
 
 func works(name string, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
 	return func(c *cluster) {
-		c.become(name, outcome.Outcome{Reason: v1alpha1.ReasonRunning, Message: "Attempt 1 is at work"}, mods...)
+		c.become(name, runstatus.Outcome{Reason: v1alpha1.ReasonRunning, Message: "Attempt 1 is at work"}, mods...)
 	}
 }
 
 // ends is a child that did its work: a worker with its number.
 func ends(name string, n int, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
 	return func(c *cluster) {
-		c.become(name, outcome.Outcome{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "The work is done"}, append([]func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) {
+		c.become(name, runstatus.Outcome{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "The work is done"}, append([]func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) {
 			p.Result = &v1alpha1.Result{Committed: true, Reason: v1alpha1.ReasonFinished, Text: fmt.Sprintf("I say %d", n), Output: fmt.Sprintf(`{"n":%d}`, n)}
 		}}, mods...)...)
 	}
@@ -247,7 +247,7 @@ func ends(name string, n int, mods ...func(*v1alpha1.RunProgress)) func(*cluster
 
 func fails(name, reason, message string, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
 	return func(c *cluster) {
-		c.become(name, outcome.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: message}, mods...)
+		c.become(name, runstatus.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: message}, mods...)
 	}
 }
 
@@ -261,7 +261,7 @@ func isStopped(name string) func(*cluster) {
 }
 
 func awaits(name, reason, message string) func(*cluster) {
-	return func(c *cluster) { c.become(name, outcome.Outcome{Reason: reason, Message: message}) }
+	return func(c *cluster) { c.become(name, runstatus.Outcome{Reason: reason, Message: message}) }
 }
 
 func isDeleted(name string) func(*cluster) {

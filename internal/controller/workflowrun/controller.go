@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/backlog"
-	"github.com/deckhand-dev/deckhand/internal/conflict"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -35,7 +35,7 @@ import (
 type Reconciler struct {
 	client   client.Client
 	live     client.Reader // the API server itself, not the cache
-	reporter outcome.Reporter
+	reporter runstatus.Updater
 	guard    guardian
 	versions *versions
 	now      func() time.Time
@@ -55,7 +55,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 	return &Reconciler{
 		client:   c,
 		live:     live,
-		reporter: outcome.Reporter{Client: c, Events: recorder},
+		reporter: runstatus.Updater{Client: c, Events: recorder},
 		guard:    o.Guard,
 		versions: &versions{},
 		now:      o.Now,
@@ -70,7 +70,7 @@ const byWorkflow = "unbegun-by-workflow"
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	outcome.Register()
+	runstatus.Register()
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byWorkflow, unbegunByWorkflow); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
@@ -81,9 +81,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofWorkflows)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
-		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, answer.BecameFinal, answer.BecameProtected))).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(conflict.Requeue(reconcile.AsReconciler(mgr.GetClient(), r)))
+		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile moves one Run a single step: look, decide, act, report. What the

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // rules are the whole policy of a workflow's Run, most pressing first. The first
@@ -56,7 +56,7 @@ func restored(w world) (plan, bool) {
 	if w.begun() {
 		return plan{}, false
 	}
-	o, is := outcome.Restored(w.run)
+	o, is := runstatus.Restored(w.run)
 	return plan{Outcome: o}, is
 }
 
@@ -147,7 +147,7 @@ func unreadable(w world) (plan, bool) {
 	if w.run.Spec.DesiredState == v1alpha1.DesiredStopped {
 		return failure(v1alpha1.ReasonStopped, toldStopped), true
 	}
-	message := outcome.Unreadable("Workflow", w.run.Spec.Workflow, w.unsupported)
+	message := runstatus.UnreadableRevision("Workflow", w.run.Spec.Workflow, w.unsupported)
 	if !w.unsupported.IsNewer() {
 		return failure(v1alpha1.ReasonRevisionUnsupported, message), true
 	}
@@ -167,7 +167,7 @@ func unresolved(w world) (plan, bool) {
 	if !until.After(w.now) {
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, w.obstacle)), true
 	}
-	return waiting(v1alpha1.ReasonPending, outcome.Until(w.obstacle, until, limit, "limits.pending"), until.Sub(w.now)), true
+	return waiting(v1alpha1.ReasonPending, runstatus.WithDeadline(w.obstacle, until, limit, "limits.pending"), until.Sub(w.now)), true
 }
 
 // pendingSince is since when the Run waits. What it waited while it was paused
@@ -175,7 +175,7 @@ func unresolved(w world) (plan, bool) {
 func pendingSince(w world) time.Time {
 	resumed := w.run.Status.Internal.ResumedAt
 	switch {
-	case outcome.Of(w.run.Status).Reason == v1alpha1.ReasonPaused:
+	case runstatus.OutcomeOf(w.run.Status).Reason == v1alpha1.ReasonPaused:
 		return w.now // it goes on with this step
 	case resumed != nil && resumed.After(w.run.CreationTimestamp.Time):
 		return resumed.Time

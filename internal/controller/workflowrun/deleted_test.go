@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 func (c *cluster) usage() v1alpha1.Usage { return c.run.Status.Progress.Usage }
@@ -30,7 +30,7 @@ nodes:
 			c.step()
 		}
 	}
-	if is := outcome.Of(c.run.Status); is.Reason != v1alpha1.ReasonTokenLimit {
+	if is := runstatus.OutcomeOf(c.run.Status); is.Reason != v1alpha1.ReasonTokenLimit {
 		t.Errorf("after %d iterations the Run is %+v", len(c.made), is)
 	}
 	if u := c.usage(); len(c.made) != 4 || u.TotalTokens != 1000 {
@@ -137,7 +137,7 @@ nodes:
 				ends("x-b", 1)(c)
 				c.step()
 			}
-			if is := outcome.Of(c.run.Status); is.Reason != tc.reason || !strings.Contains(is.Message, tc.message) {
+			if is := runstatus.OutcomeOf(c.run.Status); is.Reason != tc.reason || !strings.Contains(is.Message, tc.message) {
 				t.Errorf("the Run is %s: %s", is.Reason, is.Message)
 			}
 		})
@@ -177,7 +177,7 @@ nodes:
 				t.Errorf("told is %+v %+v, want %d of each", p.Counts, p.Usage, tc.want)
 			}
 			if tc.want > 1000 {
-				if is := outcome.Of(c.run.Status); is.Reason != v1alpha1.ReasonTokenLimit || c.made[place{"c", 0}] > 0 {
+				if is := runstatus.OutcomeOf(c.run.Status); is.Reason != v1alpha1.ReasonTokenLimit || c.made[place{"c", 0}] > 0 {
 					t.Errorf("and the Run is %+v", is)
 				}
 			} else if l := c.child("x-c").Spec.Limits; string(*l.Tokens) != fmt.Sprint(1000-tc.want) {
@@ -202,7 +202,7 @@ func TestNodesEndWithTheirRun(t *testing.T) {
 			c.step()
 			a, b := nodeStatus(c.run.Status.Nodes, "a"), nodeStatus(c.run.Status.Nodes, "b")
 			if a.State != v1alpha1.NodeFailed || a.Reason != v1alpha1.NodeReasonCancelled || a.FinishedAt == nil || b.State != v1alpha1.NodeNotReached {
-				t.Errorf("the Run is %+v, node a %+v and node b %+v", outcome.Of(c.run.Status), a, b)
+				t.Errorf("the Run is %+v, node a %+v and node b %+v", runstatus.OutcomeOf(c.run.Status), a, b)
 			}
 		})
 	}

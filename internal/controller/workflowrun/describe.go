@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // describe says how it stands with a Run that is active.
-func (t *turn) describe(next graph.Next, p *progress) outcome.Outcome {
-	say := func(reason, message string) outcome.Outcome {
-		return outcome.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
+func (t *turn) describe(next graph.Next, p *progress) runstatus.Outcome {
+	say := func(reason, message string) runstatus.Outcome {
+		return runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
 	}
 	at := t.standing(next)
 	switch {
@@ -25,7 +25,7 @@ func (t *turn) describe(next graph.Next, p *progress) outcome.Outcome {
 	case t.wantsPause() && t.end == "":
 		return say(v1alpha1.ReasonPaused, toldPaused)
 	case len(p.pending) > 0:
-		return say(v1alpha1.ReasonAwaitingApproval, answer.PendingMessage(t.run.Name, p.pending, answer.FinalNames(t.decisions)))
+		return say(v1alpha1.ReasonAwaitingApproval, decisions.PendingMessage(t.run.Name, p.pending, decisions.FinalNames(t.decisions)))
 	case p.result != nil:
 		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Ending with reason %s: %s", p.result.Reason, at))
 	}
@@ -84,7 +84,7 @@ func (t *turn) allWait(next graph.Next) (reason, message string) {
 			continue
 		}
 		works = true
-		o := outcome.Of(c.Status)
+		o := runstatus.OutcomeOf(c.Status)
 		switch o.Reason {
 		case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonQueued:
 		default:

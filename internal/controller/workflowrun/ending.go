@@ -8,7 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -62,7 +62,7 @@ func (t *turn) foreseen() *v1alpha1.Result {
 }
 
 // result is how the Run ended.
-func (t *turn) result(next graph.Next) (outcome.Outcome, *v1alpha1.Result) {
+func (t *turn) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 	r := v1alpha1.Result{Committed: true, Reason: next.Reason, Message: next.Message}
 	if next.Failed != "" {
 		r.Message = strings.TrimPrefix(r.Message, fmt.Sprintf("Node %s failed: %s. ", next.Failed, next.Nodes[next.Failed].Reason))
@@ -75,20 +75,20 @@ func (t *turn) result(next graph.Next) (outcome.Outcome, *v1alpha1.Result) {
 		r.Message = strings.TrimRight(task.Cut(f.Message, room), ". ") + between + r.Message
 	}
 	r.Message = task.Cut(r.Message, task.MaxMessage)
-	return outcome.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
+	return runstatus.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
 }
 
 // finished is how a Run ended whose nodes are all done: with its output, which may
 // still fail.
-func (t *turn) finished(r v1alpha1.Result) (outcome.Outcome, *v1alpha1.Result) {
+func (t *turn) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.Result) {
 	output, err := t.program.Output(t.mind.known())
 	if err != nil {
 		r.Reason = v1alpha1.ReasonInvalidOutput
 		r.Message = task.Cut(fmt.Sprintf("The output cannot be computed: %v%s%s", err, between, r.Message), task.MaxMessage)
-		return outcome.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
+		return runstatus.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
 	}
 	r.Reason, r.Output = v1alpha1.ReasonFinished, string(output)
-	return outcome.Outcome{Status: metav1.ConditionTrue, Reason: r.Reason, Message: r.Message}, &r
+	return runstatus.Outcome{Status: metav1.ConditionTrue, Reason: r.Reason, Message: r.Message}, &r
 }
 
 // between is what stands between why a Run ended and its numbers.

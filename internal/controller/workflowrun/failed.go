@@ -9,9 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -22,14 +21,14 @@ const refusedInterval = 15 * time.Second
 // again after a while; a failure that may pass is an error, so that the queue backs
 // off. A conflict says nothing: what was seen is old.
 func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
-	if statuspatch.IsConflict(err) || ctx.Err() != nil {
+	if apierr.IsConflict(err) || ctx.Err() != nil {
 		return ctrl.Result{}, err
 	}
 	next := failurePlan(w, p, err)
 	if reported := r.report(ctx, w, next); reported != nil {
 		return ctrl.Result{}, errors.Join(err, reported)
 	}
-	if !denial.Is(err) {
+	if !apierr.IsRefusal(err) {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: next.wake}, nil
@@ -37,7 +36,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err err
 
 // reportUnobserved reports that the API server refuses to show what a Run depends on.
 func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
-	if !denial.Is(err) {
+	if !apierr.IsRefusal(err) {
 		return ctrl.Result{}, err
 	}
 	return r.reportFailure(ctx, w, plan{}, err)
@@ -46,15 +45,15 @@ func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (
 // failurePlan is the plan that reports why another one could not be carried out. None of
 // what that was to record is recorded, unless it ends the Run: it is decided again.
 func failurePlan(w world, p plan, err error) plan {
-	text := task.Cut(denial.Describe(err), outcome.MaxCause)
-	next := plan{Outcome: outcome.Of(w.run.Status), wake: sooner(p.wake, refusedInterval)}
+	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
+	next := plan{Outcome: runstatus.OutcomeOf(w.run.Status), wake: sooner(p.wake, refusedInterval)}
 	switch {
 	case !active(w):
 		next.Problem = text
 	case p.Settles():
 		next.Outcome, next.progress = p.Outcome, p.progress
 		next.Problem = text
-	case !w.begun() && denial.Is(err):
+	case !w.begun() && apierr.IsRefusal(err):
 		return cannotBegin(w, next, text)
 	default:
 		next.Message = text
@@ -69,6 +68,6 @@ func cannotBegin(w world, p plan, text string) plan {
 	if !until.After(w.now) {
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending): %s. Then create a new Run", limit, text))
 	}
-	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, outcome.Until(text, until, limit, "limits.pending"), sooner(p.wake, until.Sub(w.now))
+	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, runstatus.WithDeadline(text, until, limit, "limits.pending"), sooner(p.wake, until.Sub(w.now))
 	return p
 }

@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial/denialtest"
+	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A refuser is a Reconciler on an API server that refuses some writes.
 type refuser struct {
-	*denialtest.Server
+	*apierrtest.Server
 	t          *testing.T
 	reconciler *Reconciler
 }
@@ -29,7 +29,7 @@ func newRefuser(t *testing.T) *refuser {
 	t.Helper()
 	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name = "writer" })
 	release := written(t, "release", "nodes:\n- name: a\n  agent: writer\n  prompt: Write it.\n")
-	s := &refuser{t: t, Server: denialtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
+	s := &refuser{t: t, Server: apierrtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
 	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{Guard: unguardedNever{}, Now: func() time.Time { return s.Now }})
 	return s
 }
@@ -76,7 +76,7 @@ func saysOf(run *v1alpha1.Run) string {
 			return c.Message
 		}
 	}
-	return outcome.Of(run.Status).Message
+	return runstatus.OutcomeOf(run.Status).Message
 }
 
 // A write is a kind of request, and what brings the operator to send it.
@@ -103,7 +103,7 @@ var writes = map[string]write{
 // conditions after one pass, and does not change while it lasts.
 func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 	for what, w := range writes {
-		for class, f := range denialtest.Failures() {
+		for class, f := range apierrtest.Failures() {
 			t.Run(what+": "+class, func(t *testing.T) {
 				s := newRefuser(t)
 				w.before(s)
@@ -114,8 +114,8 @@ func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 }
 
 // subject is the Run.
-func (s *refuser) subject() denialtest.Subject {
-	return denialtest.Subject{
+func (s *refuser) subject() apierrtest.Subject {
+	return apierrtest.Subject{
 		Reconcile: s.reconcile,
 		Says:      func() string { return saysOf(s.get()) },
 		Version:   func() string { return s.get().ResourceVersion },
@@ -127,12 +127,12 @@ func (s *refuser) subject() denialtest.Subject {
 func TestARefusalEndsWithLimitsPending(t *testing.T) {
 	s := newRefuser(t)
 	s.Refuse = func(verb, kind, name string) error {
-		return denialtest.Failures()["the operator lacks the right"].Err(verb, kind, name, 1)
+		return apierrtest.Failures()["the operator lacks the right"].Err(verb, kind, name, 1)
 	}
 	s.reconcileAll(1)
 	s.Now = s.Now.Add(time.Hour)
 	s.reconcileAll(1)
-	if is := outcome.Of(s.get().Status); is.Reason != v1alpha1.ReasonPendingTimeout || !strings.Contains(is.Message, "ConfigMap") {
+	if is := runstatus.OutcomeOf(s.get().Status); is.Reason != v1alpha1.ReasonPendingTimeout || !strings.Contains(is.Message, "ConfigMap") {
 		t.Errorf("the Run ends %s: %s", is.Reason, is.Message)
 	}
 }

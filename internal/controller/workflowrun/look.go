@@ -14,7 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
-	"github.com/deckhand-dev/deckhand/internal/proof"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
@@ -54,10 +54,10 @@ func (r *Reconciler) look(ctx context.Context, parent *v1alpha1.Run) (world, err
 	if w.late, err = r.late(ctx, w); err != nil {
 		return w, err
 	}
-	if w.decisions, err = proof.Decisions(ctx, r.client, parent); err != nil {
+	if w.decisions, err = decisions.List(ctx, r.client, parent); err != nil {
 		return w, err
 	}
-	w.unproven, err = proof.Missing(ctx, r.live, w.run, w.decisions)
+	w.unproven, err = decisions.FindMissing(ctx, r.live, w.run, w.decisions)
 	return w, err
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -276,7 +276,7 @@ func (m *mind) why(node string, s graph.Status) string {
 		}
 	}
 	for _, c := range m.children {
-		if o := outcome.Of(c.Status); placeOf(c).node == node && finished(c) && !succeeded(c) && nodeReason(c) == s.Reason {
+		if o := runstatus.OutcomeOf(c.Status); placeOf(c).node == node && finished(c) && !succeeded(c) && nodeReason(c) == s.Reason {
 			return fmt.Sprintf("Run %s: %s", c.Name, o.Message)
 		}
 	}

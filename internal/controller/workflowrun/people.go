@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/answer"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/internal/schema"
@@ -62,10 +62,10 @@ func heard(w world, id string) *v1alpha1.DecidedRequest {
 	}
 	for i := range w.decisions {
 		d := &w.decisions[i]
-		if answer.Final(d) || !answer.Protected(w.run, d) || asked.ExpiresAt != nil && !d.CreationTimestamp.Before(asked.ExpiresAt) {
+		if decisions.IsFinal(d) || !decisions.IsProtected(w.run, d) || asked.ExpiresAt != nil && !d.CreationTimestamp.Before(asked.ExpiresAt) {
 			continue
 		}
-		if v := answer.Judge(w.run, d); v.Deliver && v.Request == id {
+		if v := decisions.Evaluate(w.run, d); v.Deliver && v.Request == id {
 			return &v1alpha1.DecidedRequest{Name: d.Name, Request: id, Type: d.Spec.Type, Digest: asked.Digest}
 		}
 	}

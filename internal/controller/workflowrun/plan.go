@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -15,7 +15,7 @@ import (
 // A plan is what to do next, as data, and what to say of the Run. One without a
 // reason leaves what is said as it is.
 type plan struct {
-	outcome.Outcome
+	runstatus.Outcome
 
 	freeze *workflow.Version             // store this version, and begin with it
 	tell   []order                       // tell these children
@@ -58,10 +58,10 @@ type refusal struct {
 
 // waiting is a plan that does nothing but say why.
 func waiting(reason, message string, wake time.Duration) plan {
-	return plan{Outcome: outcome.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: message}, wake: wake}
+	return plan{Outcome: runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: message}, wake: wake}
 }
 
 // failure makes the Run final without success.
 func failure(reason, message string) plan {
-	return plan{Outcome: outcome.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: task.Cut(message, task.MaxMessage)}}
+	return plan{Outcome: runstatus.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: task.Cut(message, task.MaxMessage)}}
 }

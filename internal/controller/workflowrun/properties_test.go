@@ -11,7 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -206,8 +206,8 @@ func (c *trial) holds() {
 			c.t.Fatalf("seed %d: %d used and %d set aside of %d", c.seed, p.used[byTokens], p.aside[byTokens], p.limit[byTokens])
 		}
 	}
-	if (c.run.Status.CompletionTime != nil) != outcome.Of(c.run.Status).Settles() {
-		c.t.Fatalf("seed %d: completionTime is %v, Succeeded %s", c.seed, c.run.Status.CompletionTime, outcome.Of(c.run.Status).Status)
+	if (c.run.Status.CompletionTime != nil) != runstatus.OutcomeOf(c.run.Status).Settles() {
+		c.t.Fatalf("seed %d: completionTime is %v, Succeeded %s", c.seed, c.run.Status.CompletionTime, runstatus.OutcomeOf(c.run.Status).Status)
 	}
 }
 
@@ -257,14 +257,14 @@ func live(t *testing.T, v *workflow.Version, seed uint64) {
 	c.old = c.run.DeepCopy()
 	for i := 0; c.run.Status.CompletionTime == nil; i++ {
 		if i == 5000 {
-			t.Fatalf("seed %d: the Run does not end: %+v\n%+v", seed, outcome.Of(c.run.Status), c.run.Status.Nodes)
+			t.Fatalf("seed %d: the Run does not end: %+v\n%+v", seed, runstatus.OutcomeOf(c.run.Status), c.run.Status.Nodes)
 		}
 		c.befall()
 		wake := c.live()
 		c.holds()
 		c.now = c.now.Add(min(max(wake, time.Second), 10*time.Minute))
 	}
-	settled := outcome.Of(c.run.Status)
+	settled := runstatus.OutcomeOf(c.run.Status)
 	if c.run.Status.Progress != nil {
 		c.adds()
 	}
@@ -272,7 +272,7 @@ func live(t *testing.T, v *workflow.Version, seed uint64) {
 		c.hidden = map[string]bool{}
 		c.step()
 	}
-	if is := outcome.Of(c.run.Status); is != settled {
+	if is := runstatus.OutcomeOf(c.run.Status); is != settled {
 		t.Fatalf("seed %d: a finished Run moved from %+v to %+v", seed, settled, is)
 	}
 	for name, child := range c.children {

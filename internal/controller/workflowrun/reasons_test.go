@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // The schema refuses a status with a reason that it does not know, for example of a
@@ -19,7 +19,7 @@ func TestUnknownReasonOfAChildRunIsFailed(t *testing.T) {
 	if a.State != v1alpha1.NodeFailed || a.Reason != v1alpha1.NodeReasonFailed {
 		t.Errorf("node a is %+v", a)
 	}
-	if is := outcome.Of(c.run.Status); is.Reason != v1alpha1.ReasonNodeFailed || !strings.Contains(is.Message, "The moon is full") {
+	if is := runstatus.OutcomeOf(c.run.Status); is.Reason != v1alpha1.ReasonNodeFailed || !strings.Contains(is.Message, "The moon is full") {
 		t.Errorf("the Run is %+v", is)
 	}
 }

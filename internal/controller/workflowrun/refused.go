@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/denial"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 )
 
 var errMoved = errors.New("it has changed since it was read")
@@ -30,12 +30,12 @@ func refused(err error) (refusal, bool) {
 	if taken, is := errors.AsType[*takenError](err); is {
 		return refusal{v1alpha1.NodeReasonRefused, taken.Error()}, true
 	}
-	text := denial.Text(err)
+	text := apierr.Text(err)
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 	}
 	switch {
-	case !denial.Is(err), denial.IsOwnRights(err), apierrors.IsNotFound(err):
+	case !apierr.IsRefusal(err), apierr.IsMissingPermission(err), apierrors.IsNotFound(err):
 		return refusal{}, false // it says nothing about the node: the Run waits
 	case says("exceeded quota", "failed quota"):
 		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run. Raise it, or wait until other Runs end: " + text}, true

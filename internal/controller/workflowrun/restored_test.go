@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A backup that is restored with its status, or a label that is set later, stops no Run
@@ -16,7 +16,7 @@ func TestAMarkOfABackupToolStopsNoRunThatHasBegun(t *testing.T) {
 	}
 	c.run.Labels = map[string]string{"velero.io/restore-name": "nightly"}
 	c.step()
-	if is := outcome.Of(c.run.Status); is.Settles() || is.Reason == v1alpha1.ReasonRestored {
+	if is := runstatus.OutcomeOf(c.run.Status); is.Settles() || is.Reason == v1alpha1.ReasonRestored {
 		t.Errorf("the Run is %s: %s", is.Reason, is.Message)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -17,7 +17,7 @@ import (
 func statusOf(w world, p plan) v1alpha1.RunStatus {
 	s := *w.run.Status.DeepCopy()
 	if p.Reason == "" {
-		p.Outcome = outcome.Of(w.run.Status)
+		p.Outcome = runstatus.OutcomeOf(w.run.Status)
 	}
 	if p.freeze != nil {
 		now := metav1.NewTime(w.now)

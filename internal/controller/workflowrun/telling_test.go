@@ -12,7 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -105,7 +105,7 @@ func (p *telling) move() {
 	if did == "" && cmp.Equal(*before, p.run.Status) {
 		return
 	}
-	o := outcome.Of(p.run.Status)
+	o := runstatus.OutcomeOf(p.run.Status)
 	p.tell("%s", strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", did, o.Status, o.Reason, o.Message)))
 	for _, n := range p.run.Status.Nodes {
 		if had := nodeStatus(before.Nodes, n.Name); had == nil && n.State != v1alpha1.NodeWaiting || had != nil && told(*had) != told(n) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // settled tidies up after a finished Run: it stops children that still work, gives
@@ -16,14 +16,14 @@ func settled(w world) (plan, bool) {
 		return plan{}, false
 	}
 	var p plan
-	if kept := outcome.Kept(w.run); kept != outcome.Of(w.run.Status) {
+	if kept := runstatus.OutcomeWithTTLNote(w.run); kept != runstatus.OutcomeOf(w.run.Status) {
 		p.Outcome = kept
 	}
 	for _, c := range w.children {
 		p.tell = stopping(p.tell, c)
 	}
 	p = freed(w, p)
-	left, goes := outcome.Expires(w.run, w.now)
+	left, goes := runstatus.TTLRemaining(w.run, w.now)
 	switch {
 	case !goes:
 	case w.above:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A turn is one look at the graph.
@@ -107,7 +107,7 @@ func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 // nodeReason returns the reason of a node whose child Run failed. The schema refuses
 // reasons that are not in the list.
 func nodeReason(c *v1alpha1.Run) string {
-	reason := outcome.Of(c.Status).Reason
+	reason := runstatus.OutcomeOf(c.Status).Reason
 	if slices.Contains(v1alpha1.NodeReasons, reason) {
 		return reason
 	}

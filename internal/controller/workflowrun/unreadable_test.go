@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/outcome"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // A Run whose revision this operator does not understand waits for an operator that
@@ -37,7 +37,7 @@ func TestARunWaitsForAnOperatorThatReadsItsRevision(t *testing.T) {
 			c.version, c.unsupported = nil, &stored.UnsupportedError{What: "stored revision", Version: tc.version, Oldest: 1, Newest: 1}
 			wants(tc.desired)(c)
 			c.step()
-			got := outcome.Of(c.run.Status)
+			got := runstatus.OutcomeOf(c.run.Status)
 			if got.Status != tc.status || got.Reason != tc.reason || got.Message != tc.message {
 				t.Errorf("the Run is %s %s: %s", got.Status, got.Reason, got.Message)
 			}
@@ -49,7 +49,7 @@ func TestARunWaitsForAnOperatorThatReadsItsRevision(t *testing.T) {
 			}
 			c.version, c.unsupported = was, nil
 			c.step()
-			if got := outcome.Of(c.run.Status); got.Reason != v1alpha1.ReasonRunning {
+			if got := runstatus.OutcomeOf(c.run.Status); got.Reason != v1alpha1.ReasonRunning {
 				t.Errorf("after the upgrade the Run is %s: %s", got.Reason, got.Message)
 			}
 		})

@@ -1,0 +1,165 @@
+package apierr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Describe returns what a condition says of a request that failed: what was tried,
+// what the API server answered and what to do. The text of a failure that lasts
+// stays the same, so that the condition does not change with each attempt: it has
+// no times, request ids, addresses or numbers of what is used of a quota.
+func Describe(err error) string {
+	if err == nil {
+		return ""
+	}
+	if !IsRefusal(err) {
+		return upperFirst(tried(err)+transient(err)) + ". The operator tries again"
+	}
+	return upperFirst(Text(err)) + ". " + remedy(err)
+}
+
+// unstable is what differs between two answers to the same request.
+var unstable = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`, used: \S+, limited: `), ", limited: "},
+	{regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`), "…"},
+	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?`), "…"},
+	{regexp.MustCompile(`(?i)(request[-_ ]?id[:= ]+"?)[\w-]+`), "${1}…"},
+}
+
+// Text returns an error as text without what differs between two answers of the API
+// server to the same request.
+func Text(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // of errors that are joined
+	for _, u := range unstable {
+		text = u.pattern.ReplaceAllString(text, u.instead)
+	}
+	return text
+}
+
+// ownRights matches what an authorizer says of a user who lacks a right.
+var ownRights = regexp.MustCompile(`cannot [a-z]+ resource`)
+
+// IsMissingPermission reports whether the operator itself lacks the right to do what it
+// tried.
+func IsMissingPermission(err error) bool {
+	return apierrors.IsForbidden(err) && ownRights.MatchString(err.Error())
+}
+
+// remedy says what to do about an answer that the same request will get again.
+func remedy(err error) string {
+	text := err.Error()
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return "The namespace is being deleted: create the object in another one"
+	case IsMissingPermission(err):
+		return "Grant the operator this right (the chart has all that it needs), or ask your cluster administrator"
+	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
+		return "Raise the ResourceQuota, or delete what is not needed any more"
+	case apierrors.IsForbidden(err), strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"):
+		return "Change the policy or webhook that refuses it, or ask your cluster administrator"
+	case apierrors.IsInvalid(err):
+		return "Correct the field that is named"
+	}
+	return "Ask your cluster administrator"
+}
+
+// tried is the text before the innermost cause: what was tried.
+func tried(err error) string {
+	for cause := err; ; {
+		next := inner(cause)
+		if next != nil && !final(cause) {
+			cause = next
+			continue
+		}
+		before, _, _ := strings.Cut(Text(err), Text(cause))
+		return before
+	}
+}
+
+// inner is the error that another wraps; of several the first.
+func inner(err error) error {
+	if many, is := err.(interface{ Unwrap() []error }); is {
+		if all := many.Unwrap(); len(all) > 0 {
+			return all[0]
+		}
+		return nil
+	}
+	return errors.Unwrap(err)
+}
+
+// final reports whether an error is a cause as the client reports it.
+func final(err error) bool {
+	switch err.(type) { //nolint:errorlint // one level is asked for
+	case *apierrors.StatusError, *url.Error, net.Error:
+		return true
+	}
+	return false
+}
+
+var uncalled = regexp.MustCompile(`failed calling webhook "[^"]*"`)
+
+// transient names the class of a failure that may pass by itself.
+func transient(err error) string {
+	if hook := uncalled.FindString(err.Error()); hook != "" {
+		return "the API server " + hook
+	}
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "the API server does not accept the operator's credentials"
+	case apierrors.IsTooManyRequests(err):
+		return "the API server has too many requests"
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return "the API server did not answer in time"
+	case apierrors.IsAlreadyExists(err):
+		return "an object of this name exists already"
+	case apierrors.IsConflict(err):
+		return "the object was changed or deleted by another client at the same time"
+	}
+	if status, is := errors.AsType[*apierrors.StatusError](err); is {
+		return answered(status.ErrStatus.Code)
+	}
+	if isNetwork(err) {
+		return "the API server cannot be reached"
+	}
+	return "an internal error, which the operator's log shows"
+}
+
+// answered describes an answer of the API server by its code alone: its text may
+// contain addresses and times.
+func answered(code int32) string {
+	if code == http.StatusInternalServerError {
+		return "the API server had an internal error"
+	}
+	return fmt.Sprintf("the API server answered with code %d", code)
+}
+
+// isNetwork reports whether a request got no answer.
+func isNetwork(err error) bool {
+	_, isURL := errors.AsType[*url.Error](err)
+	_, isNet := errors.AsType[net.Error](err)
+	return isURL || isNet || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func upperFirst(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}

@@ -1,0 +1,281 @@
+package decisions
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An Outcome is what becomes of a Decision: Unknown while it is on its way.
+type Outcome struct {
+	Applied metav1.ConditionStatus
+	Message string
+	// Deliver is set where the runner waits for it; Request is then what it
+	// answers, said or not.
+	Deliver bool
+	Request string
+}
+
+func waiting(format string, args ...any) Outcome {
+	return Outcome{Applied: metav1.ConditionUnknown, Message: fmt.Sprintf(format, args...)}
+}
+
+func refused(format string, args ...any) Outcome {
+	return Outcome{Applied: metav1.ConditionFalse, Message: fmt.Sprintf(format, args...)}
+}
+
+// IsFinal says whether it is known for good what became of a Decision.
+func IsFinal(d *v1alpha1.Decision) bool {
+	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
+	return c != nil && c.Status != metav1.ConditionUnknown
+}
+
+// OwnerUID is the Run that a Decision was found to be for; empty: none yet. Another
+// Run may have its name by now.
+func OwnerUID(d *v1alpha1.Decision) types.UID {
+	for _, o := range d.OwnerReferences {
+		if strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/") && o.Kind == "Run" && o.Name == d.Spec.Run {
+			return o.UID
+		}
+	}
+	return ""
+}
+
+// IsProtected reports whether a Decision is for this Run and belongs to it. An admission
+// policy keeps such a Decision from being deleted before the Run, so it can be acted
+// on: the record of what was decided stays.
+func IsProtected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
+	return d.Spec.Run == run.Name && OwnerUID(d) == run.UID
+}
+
+// Evaluate says what becomes of a Decision on a Run; nil: there is none of that
+// name.
+func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
+	if run == nil || !run.DeletionTimestamp.IsZero() {
+		return refused("Run %q not found in namespace %s. Correct spec.run", d.Spec.Run, d.Namespace)
+	}
+	if uid := OwnerUID(d); uid != "" && uid != run.UID {
+		return refused("The Decision is for an earlier Run %s, which was deleted", run.Name)
+	}
+	if v, acted := actedOn(run, d); acted {
+		return v
+	}
+	if run.Status.CompletionTime != nil {
+		return refused("Run %s has finished and takes no more decisions. Create another Run", run.Name)
+	}
+	if run.Spec.Workflow != "" {
+		return toWorkflow(run, d)
+	}
+	if d.Spec.Type == v1alpha1.DecisionMessage {
+		if !reported(run) {
+			return waiting("Waiting for the runner of Run %s to report", run.Name)
+		}
+		return onItsWay("")
+	}
+	return toRequests(run, d)
+}
+
+// toRequests judges a Decision that answers what the Run asks. Where the journal
+// died with the pod the next attempt may ask something else under the same id, so
+// what was said to one that is gone is not for it.
+func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
+	switch {
+	case durable(run) && run.Status.Progress != nil:
+	case !reported(run):
+		return refused("Run %s has no open request: its runner has not reported yet. To send the agent a message, use the type Message", run.Name)
+	case d.CreationTimestamp.Before(&run.Status.Attempt.StartedAt):
+		return refused("The Decision was made before attempt %d of Run %s began: requests of earlier attempts are not open any more; %s", run.Status.Attempt.Number, run.Name, asks(run))
+	}
+	if d.Spec.Request == "" {
+		return toTheOnly(run, d)
+	}
+	for _, p := range run.Status.Progress.Pending {
+		if p.ID == d.Spec.Request {
+			return toRequest(run, p, d)
+		}
+	}
+	if goesOn(run) {
+		return waiting("Waiting for Run %s to make request %s again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes; %s", run.Name, d.Spec.Request, run.Status.Attempt.Number, asks(run))
+	}
+	if durable(run) && full(run.Status.Progress.Pending) {
+		return waiting("Waiting for Run %s to show request %s: it has more requests than its status lists; %s", run.Name, d.Spec.Request, asks(run))
+	}
+	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, asks(run))
+}
+
+// durable says whether requests of a Run keep their ids over all its attempts.
+func durable(run *v1alpha1.Run) bool {
+	return run.Status.Attempt != nil && run.Status.Attempt.VolumeClaim != ""
+}
+
+// goesOn says whether the current attempt takes up where one before it stood, so
+// that it may ask again what it has not asked yet. Who may decide that, and on
+// what, is known when it does, so nothing is told to it before.
+func goesOn(run *v1alpha1.Run) bool {
+	return durable(run) && run.Status.Attempt.Number > 1 && !released(run)
+}
+
+// full says whether there may be more requests than a status has room for.
+func full(pending []v1alpha1.PendingRequest) bool {
+	size := 0
+	for _, p := range pending {
+		size += len(p.Question) + len(p.Args) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
+	}
+	return len(pending) == task.MaxPending || size > task.MaxAsked/2
+}
+
+// released says whether the runner of the current attempt left to wait: it had
+// asked all that there is. One that left because the Run was paused may not have.
+func released(run *v1alpha1.Run) bool {
+	p := run.Status.Progress
+	return reported(run) && p.Result != nil && !p.Result.Committed && p.Result.Reason == string(task.ReasonWaiting)
+}
+
+func onItsWay(request string) Outcome {
+	return Outcome{Applied: metav1.ConditionUnknown, Message: underway, Deliver: true, Request: request}
+}
+
+const underway = "On its way to the runner"
+
+// told says whether a Decision has been on its way before. One that names no
+// request was then clear enough, whatever else is asked since.
+func told(d *v1alpha1.Decision) bool {
+	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
+	return c != nil && c.Status == metav1.ConditionUnknown && c.Message == underway
+}
+
+// actedOn is what the runner says that it did with a Decision.
+func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
+	if run.Status.Progress == nil {
+		return Outcome{}, false
+	}
+	for _, done := range run.Status.Progress.Decided {
+		switch {
+		case done.Name != d.Name:
+		case done.Refused != "":
+			return refused("The runner refused it: %s", untrusted.Quote(done.Refused, task.MaxRefused)), true
+		case run.Spec.Workflow != "":
+			return Outcome{Applied: metav1.ConditionTrue, Message: fmt.Sprintf("Run %s acted on it", run.Name)}, true
+		default:
+			return Outcome{Applied: metav1.ConditionTrue, Message: "The runner acted on it"}, true
+		}
+	}
+	return Outcome{}, false
+}
+
+// reported says whether what the Run asks is known: an attempt that has not
+// reported may ask anything.
+func reported(run *v1alpha1.Run) bool {
+	a, p := run.Status.Attempt, run.Status.Progress
+	return a != nil && p != nil && p.Attempt == a.Number
+}
+
+// toTheOnly judges a Decision that names no request.
+func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
+	var found []v1alpha1.PendingRequest
+	var ids []string
+	for _, p := range run.Status.Progress.Pending {
+		if slices.Contains(fitting[p.Kind], d.Spec.Type) {
+			found, ids = append(found, p), append(ids, p.ID)
+		}
+	}
+	switch {
+	case len(ids) == 1:
+		return toRequest(run, found[0], d)
+	case len(ids) > 1 && told(d):
+		return Outcome{Applied: metav1.ConditionUnknown, Message: underway}
+	case len(ids) == 0 && goesOn(run):
+		return waiting("Waiting for Run %s to make its requests again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes", run.Name, run.Status.Attempt.Number)
+	case len(ids) == 0:
+		return refused("Run %s has no open request for the type %s. To send the agent a message, use the type Message", run.Name, d.Spec.Type)
+	default:
+		return refused("Run %s waits for more than one %s: name one in spec.request (%s)", run.Name, d.Spec.Type, strings.Join(ids, ", "))
+	}
+}
+
+// fitting are the types that answer a kind of request.
+var fitting = map[string][]v1alpha1.DecisionType{
+	task.PendingApproval: {v1alpha1.DecisionApprove, v1alpha1.DecisionDeny},
+	task.PendingQuestion: {v1alpha1.DecisionAnswer},
+	task.PendingLimit:    {v1alpha1.DecisionGrant},
+}
+
+// toRequest judges a Decision about one request: who made it, on what, and
+// whether it is an answer at all.
+func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Outcome {
+	want, known := fitting[p.Kind]
+	switch {
+	case p.Kind == task.PendingDelegation:
+		return refused("Request %s is for a child Run of Agent %s, which the operator creates: it needs no Decision. See kubectl get runs -l %s=%s", p.ID, untrusted.Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
+	case known && !slices.Contains(want, d.Spec.Type):
+		return refused("Request %s is of kind %s: use the type %s, not %s", p.ID, p.Kind, either(want), d.Spec.Type)
+	case d.Spec.Type == v1alpha1.DecisionApprove && !IsApproval(run, d, p.ID, p.Digest):
+		return refused("%s", mismatch(p, d))
+	case len(p.Approvers.Names()) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Approvers.Names(), g) }):
+		return refused("Request %s can be decided only by members of %s: set spec.groups to one of these groups that you are a member of", p.ID, groupList(p))
+	}
+	if problem := misfit(p, d); problem != "" {
+		return refused("%s", problem)
+	}
+	return onItsWay(p.ID)
+}
+
+// misfit says what is wrong with the value of a Decision on a request; empty:
+// nothing.
+func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
+	approves := d.Spec.Type == v1alpha1.DecisionApprove
+	switch {
+	case !approves && d.Spec.Type != v1alpha1.DecisionAnswer:
+		return ""
+	case p.Schema == "" && approves && d.Spec.Value != "":
+		return fmt.Sprintf("%s takes no value with an Approve: remove spec.value", p.ID)
+	case p.Schema == "":
+		return ""
+	case d.Spec.Value == "":
+		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, schemaOf(p))
+	}
+	if err := schema.Validate(json.RawMessage(p.Schema), schema.Fill(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value))); err != nil {
+		return fmt.Sprintf("The value does not fit what %s asks for: %s. It must be JSON for the schema %s", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2), schemaOf(p))
+	}
+	return ""
+}
+
+// schemaOf quotes the schema of the answer to a request.
+func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schema, task.MaxArgs/2) }
+
+// groupList names the groups whose members may decide a request.
+func groupList(p v1alpha1.PendingRequest) string {
+	return untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxArgs/2)
+}
+
+func either(kinds []v1alpha1.DecisionType) string {
+	var out []string
+	for _, t := range kinds {
+		out = append(out, string(t))
+	}
+	return strings.Join(out, " or ")
+}
+
+// asks are the requests that a Run has, for people.
+func asks(run *v1alpha1.Run) string {
+	var ids []string
+	if run.Status.Progress != nil {
+		for _, p := range forPeople(run.Status.Progress.Pending) {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return "it has no open request"
+	}
+	return "it waits for " + strings.Join(ids, ", ")
+}

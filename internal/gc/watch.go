@@ -1,0 +1,47 @@
+package gc
+
+import (
+	"cmp"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// UnfinishedRunsByRevision indexes unfinished Runs by the version, of an Agent or a Workflow,
+// that they started with or, as children, are to start with.
+const UnfinishedRunsByRevision = "unfinished-by-version"
+
+// IndexUnfinishedRun is the index UnfinishedRunsByRevision.
+func IndexUnfinishedRun(o client.Object) []string {
+	run, is := o.(*v1alpha1.Run)
+	if !is || run.Status.CompletionTime != nil {
+		return nil
+	}
+	version := cmp.Or(run.Status.WorkflowRevision, run.Annotations[v1alpha1.AnnotationRevisionHash])
+	if run.Status.Attempt != nil {
+		version = run.Status.Attempt.AgentRevision
+	}
+	if version == "" {
+		return nil
+	}
+	return []string{version}
+}
+
+// RunReleasedRevision lets Runs through that stop needing their version.
+var RunReleasedRevision = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return len(IndexUnfinishedRun(e.ObjectOld)) > 0 && len(IndexUnfinishedRun(e.ObjectNew)) == 0
+	},
+	DeleteFunc: func(e event.DeleteEvent) bool { return len(IndexUnfinishedRun(e.Object)) > 0 },
+}
+
+// WorkflowRevisionDeleted lets versions of Workflows through that are deleted.
+var WorkflowRevisionDeleted = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetLabels()[v1alpha1.LabelWorkflow] != "" },
+}

@@ -1,0 +1,85 @@
+// Package policycheck checks that the admission policies are installed that make runners
+// safe. Without them a runner could write to other Runs, a user who may patch pods could
+// send signals to a runner, a Decision could carry the name of another user, a user could
+// create a Run that passes for the child of another, and the input of a Run could change
+// after a user approved its calls. No runner is started while one is missing.
+package policycheck
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// interval is how often the Checker gets the policies.
+const interval = 15 * time.Second
+
+// A Checker gets the admission policies at an interval and knows which are missing.
+type Checker struct {
+	reader  client.Reader
+	names   []string
+	log     logr.Logger
+	missing atomic.Pointer[string]
+}
+
+// New returns a Checker of the policies of a release, whose names begin with prefix.
+func New(reader client.Reader, prefix string, log logr.Logger) *Checker {
+	c := &Checker{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-input"}, log: log}
+	unknown := "word of its admission policies"
+	c.missing.Store(&unknown)
+	return c
+}
+
+// Missing returns the policies that are missing, for a message. It is empty if none is, or
+// if the operator may not get them.
+func (c *Checker) Missing() string { return *c.missing.Load() }
+
+// Start checks the policies at an interval until the context ends.
+func (c *Checker) Start(ctx context.Context) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		c.Check(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// NeedLeaderElection returns false: a standby operator checks the policies too.
+func (*Checker) NeedLeaderElection() bool { return false }
+
+// Check gets the policies once.
+func (c *Checker) Check(ctx context.Context) {
+	var lacks []string
+	for _, name := range c.names {
+		key := client.ObjectKey{Name: name}
+		for _, object := range []client.Object{
+			&admissionregistrationv1.ValidatingAdmissionPolicy{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		} {
+			switch err := c.reader.Get(ctx, key, object); {
+			case apierrors.IsNotFound(err):
+				lacks = append(lacks, fmt.Sprintf("%s %s", reflect.TypeOf(object).Elem().Name(), name))
+			case apierrors.IsForbidden(err):
+				c.log.V(1).Info("Not allowed to get an admission policy; assuming that it is installed", "policy", name)
+			case err != nil:
+				return // unknown: keep the last result
+			}
+		}
+	}
+	missing := strings.Join(lacks, ", ")
+	if was := c.missing.Swap(&missing); *was != missing && missing != "" {
+		c.log.Info("Starting no runners: admission policies are missing", "missing", missing)
+	}
+}

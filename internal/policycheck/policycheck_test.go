@@ -1,0 +1,74 @@
+package policycheck_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/internal/policycheck"
+)
+
+// A reader answers every Get with what a test says.
+type reader struct {
+	client.Reader
+	answer func(name string, o client.Object) error
+}
+
+func (r reader) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	return r.answer(key.Name, o)
+}
+
+func TestEveryPolicyIsChecked(t *testing.T) {
+	files, err := filepath.Glob("../../charts/deckhand/files/policy/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding the policies: %v", err)
+	}
+	for _, file := range files {
+		want := "ours-" + strings.TrimSuffix(filepath.Base(file), ".yaml")
+		looked := false
+		c := policycheck.New(reader{answer: func(name string, _ client.Object) error {
+			looked = looked || name == want
+			return nil
+		}}, "ours", logr.Discard())
+		if c.Check(t.Context()); !looked {
+			t.Errorf("%s is not looked for", want)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "p")
+	cases := map[string]struct {
+		answer func(string, client.Object) error
+		want   string
+	}{
+		"all is there": {func(string, client.Object) error { return nil }, ""},
+		"a binding is missing": {func(name string, o client.Object) error {
+			if _, is := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); is && name == "ours-runner-pods" {
+				return notFound
+			}
+			return nil
+		}, "ValidatingAdmissionPolicyBinding ours-runner-pods"},
+		"it may not look, so it trusts": {func(string, client.Object) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "p", nil)
+		}, ""},
+		"the server is down, so what was known stands": {func(string, client.Object) error { return errors.New("down") }, "word of its admission policies"}, //nolint:err113 // a fault
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := policycheck.New(reader{answer: tc.answer}, "ours", logr.Discard())
+			c.Check(t.Context())
+			if got := c.Missing(); got != tc.want {
+				t.Errorf("Missing() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package refs
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// InWorkflow are the Agents and the Workflows that the nodes of a Workflow name,
+// each once, in their order.
+func InWorkflow(spec v1alpha1.WorkflowSpec) (agents, workflows []string) {
+	for _, n := range slices.Concat(spec.Nodes, spec.Finally) {
+		if name := string(n.Agent); name != "" && !slices.Contains(agents, name) {
+			agents = append(agents, name)
+		}
+		if name := string(n.Workflow); name != "" && !slices.Contains(workflows, name) {
+			workflows = append(workflows, name)
+		}
+	}
+	return agents, workflows
+}
+
+// WorkflowsUsingWorkflow are the names of the Workflows that may reach one, itself included.
+func WorkflowsUsingWorkflow(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
+	all, err := workflowsOf(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return back(workflowEdges(all), name), nil
+}
+
+// WorkflowsUsingAgents are the names of the Workflows that may reach one of some Agents:
+// one that changed, say, with those that ToAgent finds.
+func WorkflowsUsingAgents(ctx context.Context, c client.Reader, namespace string, agents []string) ([]string, error) {
+	all, err := workflowsOf(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var users []string
+	for i := range all {
+		named, _ := InWorkflow(all[i].Spec)
+		if slices.ContainsFunc(named, func(n string) bool { return slices.Contains(agents, n) }) {
+			users = append(users, all[i].Name)
+		}
+	}
+	return back(workflowEdges(all), users...), nil
+}
+
+func workflowsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.Workflow, error) {
+	var list v1alpha1.WorkflowList
+	err := c.List(ctx, &list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// workflowEdges are, by the name of a Workflow, those that name it.
+func workflowEdges(all []v1alpha1.Workflow) map[string][]string {
+	edges := map[string][]string{}
+	for i := range all {
+		_, named := InWorkflow(all[i].Spec)
+		for _, to := range named {
+			edges[to] = append(edges[to], all[i].Name)
+		}
+	}
+	return edges
+}

@@ -1,0 +1,68 @@
+// Package serviceaccount creates the ServiceAccount and the RoleBinding of runners, one
+// of each in a namespace when its first Run needs them. All Runs share them: the token,
+// which is bound to a pod, and an admission policy separate the runner of one Run from
+// that of another, not RBAC.
+package serviceaccount
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// A Provisioner creates the ServiceAccount and the RoleBinding of runners.
+type Provisioner struct {
+	client client.Client
+	role   string
+}
+
+// New returns a Provisioner that binds runners to the ClusterRole role.
+func New(c client.Client, role string) *Provisioner {
+	return &Provisioner{client: c, role: role}
+}
+
+// Ensure creates what is missing in a namespace. A nil Provisioner creates nothing: the
+// chart has created it.
+func (p *Provisioner) Ensure(ctx context.Context, namespace string) error {
+	if p == nil {
+		return nil
+	}
+	meta := metav1.ObjectMeta{
+		Namespace: namespace,
+		Name:      v1alpha1.RunnerServiceAccount,
+		Labels:    map[string]string{"app.kubernetes.io/managed-by": "deckhand"},
+	}
+	no := false
+	account := &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: &no}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: p.role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: v1alpha1.RunnerServiceAccount}},
+	}
+	if err := p.ensure(ctx, account, "ServiceAccount"); err != nil {
+		return err
+	}
+	return p.ensure(ctx, binding, "RoleBinding")
+}
+
+func (p *Provisioner) ensure(ctx context.Context, want client.Object, kind string) error {
+	had := want.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a deep copy has the type of its original
+	err := p.client.Get(ctx, client.ObjectKeyFromObject(want), had)
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("getting %s %s: %w", kind, want.GetName(), err)
+	}
+	if err := p.client.Create(ctx, want); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %s %s: %w", kind, want.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package statuspatch
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// MergeConditions is had with each of want in its place, sorted by type. A condition
+// whose status stays keeps its time, unless that is the epoch which the schema
+// puts there before any controller has looked.
+func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, want ...metav1.Condition) []metav1.Condition {
+	merged := slices.Clone(had)
+	for _, c := range want {
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = now
+		if old := meta.FindStatusCondition(merged, c.Type); old != nil && old.LastTransitionTime.Unix() == 0 {
+			meta.RemoveStatusCondition(&merged, c.Type)
+		}
+		meta.SetStatusCondition(&merged, c)
+	}
+	slices.SortFunc(merged, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return merged
+}
+
+// ReadyConditions returns Ready with the conditions Reconciling and Stalled, from which kstatus
+// (Flux, helm --wait, Argo CD) tells an object that may become ready without a change
+// from one whose own spec must change.
+func ReadyConditions(ready metav1.Condition) []metav1.Condition {
+	waits := ready.Status == metav1.ConditionUnknown || slices.Contains(v1alpha1.WaitingReasons, ready.Reason)
+	return WithProgress(ready, waits)
+}
+
+// WithProgress returns a condition with Reconciling, which is True if it waits, and Stalled, which
+// is True if it is False and does not wait.
+func WithProgress(c metav1.Condition, waits bool) []metav1.Condition {
+	waits = waits && c.Status != metav1.ConditionTrue
+	return []metav1.Condition{
+		c,
+		{Type: v1alpha1.ConditionReconciling, Status: ConditionStatus(waits), Reason: c.Reason},
+		{Type: v1alpha1.ConditionStalled, Status: ConditionStatus(!waits && c.Status == metav1.ConditionFalse), Reason: c.Reason},
+	}
+}
+
+// ConditionStatus is a condition's status where something holds or does not.
+func ConditionStatus(holds bool) metav1.ConditionStatus {
+	return map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[holds]
+}

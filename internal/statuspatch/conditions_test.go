@@ -1,0 +1,64 @@
+package statuspatch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+)
+
+func TestMerge(t *testing.T) {
+	epoch, morning, noon := metav1.Unix(0, 0), metav1.NewTime(time.Date(2030, 1, 1, 8, 0, 0, 0, time.UTC)), metav1.NewTime(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	is := func(status metav1.ConditionStatus, at metav1.Time) metav1.Condition {
+		return metav1.Condition{Type: "Ready", Status: status, Reason: "R", LastTransitionTime: at}
+	}
+	cases := map[string]struct {
+		had, want metav1.Condition
+		then      metav1.Time
+	}{
+		"a status that stays keeps its time":       {is("True", morning), is("True", noon), morning},
+		"a status that flips gets a new one":       {is("False", morning), is("True", noon), noon},
+		"the epoch of the schema gives way anyway": {is("Unknown", epoch), is("Unknown", noon), noon},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := statuspatch.MergeConditions([]metav1.Condition{tc.had}, noon, 3, tc.want)
+			want := []metav1.Condition{{Type: "Ready", Status: tc.want.Status, Reason: "R", LastTransitionTime: tc.then, ObservedGeneration: 3}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("Merge() -want +got:\n%s", diff)
+			}
+		})
+	}
+	sorted := statuspatch.MergeConditions(nil, noon, 1, metav1.Condition{Type: "B", Status: "True"}, metav1.Condition{Type: "A", Status: "True"})
+	if sorted[0].Type != "A" {
+		t.Error("conditions are not sorted")
+	}
+}
+
+func TestOfReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status              metav1.ConditionStatus
+		reason              string
+		reconciling, stalls metav1.ConditionStatus
+	}{
+		"an object that is ready":               {metav1.ConditionTrue, v1alpha1.ReasonReady, "False", "False"},
+		"one that was not observed":             {metav1.ConditionUnknown, v1alpha1.ReasonPending, "True", "False"},
+		"one that names what does not exist":    {metav1.ConditionFalse, v1alpha1.ReasonModelNotFound, "True", "False"},
+		"one whose own spec must change":        {metav1.ConditionFalse, v1alpha1.ReasonPolicyInvalid, "False", "True"},
+		"a reason of waiting, but of one ready": {metav1.ConditionTrue, v1alpha1.ReasonModelNotFound, "False", "False"},
+	} {
+		got := statuspatch.ReadyConditions(metav1.Condition{Type: v1alpha1.ConditionReady, Status: tc.status, Reason: tc.reason, Message: "m"})
+		want := []metav1.Condition{
+			{Type: "Ready", Status: tc.status, Reason: tc.reason, Message: "m"},
+			{Type: "Reconciling", Status: tc.reconciling, Reason: tc.reason},
+			{Type: "Stalled", Status: tc.stalls, Reason: tc.reason},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
