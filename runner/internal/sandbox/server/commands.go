@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
@@ -36,17 +37,24 @@ func (c *command) tell(why sandbox.Cause) {
 		return
 	}
 	c.told = true
-	c.server.Within(time.Second)
-	_ = c.server.Send(frame.Kill, []byte(why)) // a supervisor that is gone is buried anyway
+	_ = c.server.SetWriteDeadline(clock.Now().Add(time.Second)) // fails only on a connection that fails anyway
+	_ = c.server.Send(frame.Kill, []byte(why))                  // a supervisor that is gone is buried anyway
 }
 
-// attend helps a supervisor whose command forks faster than it can kill.
+// attend helps a supervisor whose command forks faster than it can kill, and
+// answers why a command was killed: if the server did it, tell has sent the cause
+// before this answer.
 func (c *command) attend(all *commands) {
 	for {
-		if _, err := c.server.Expect(frame.Kill); err != nil {
+		f, err := c.server.Receive()
+		switch {
+		case err == nil && f.Kind == frame.Kill:
+			all.sweep(c)
+		case err == nil && f.Kind == frame.AskCause:
+			_ = c.server.Send(frame.Kill, []byte(sandbox.Exited)) // a supervisor that ended needs no answer
+		default:
 			return
 		}
-		all.sweep(c)
 	}
 }
 

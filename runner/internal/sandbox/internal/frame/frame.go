@@ -22,6 +22,9 @@ const (
 	StdinClose Kind = 'I'
 	Kill       Kind = 'k'
 
+	// A supervisor, to its server.
+	AskCause Kind = 'y' // why was the command killed: answered by a Kill with the cause
+
 	// The sandbox.
 	Welcome     Kind = 'w' // the session is open
 	Memory      Kind = 'm' // of a session: one byte, whether memory is nearly used up
@@ -87,7 +90,7 @@ func noEOF(err error) error {
 // known are the kinds that there are.
 func (k Kind) known() bool {
 	switch k {
-	case Session, Start, Describe, Stdin, StdinClose, Kill,
+	case Session, Start, Describe, Stdin, StdinClose, Kill, AskCause,
 		Welcome, Memory, Started, Refused, Credit, Stdout, Stderr, Control, Exit, Description:
 		return true
 	}

@@ -22,8 +22,8 @@ const (
 	grace = 500 * time.Millisecond
 	// struggle is how long it kills alone before it asks the server for help.
 	struggle = 200 * time.Millisecond
-	// hearing is how long what the server has said may take to be heard.
-	hearing = 50 * time.Millisecond
+	// causeTimeout is how long the server may take to say why a command was killed.
+	causeTimeout = 10 * time.Second
 )
 
 // finish waits for the end of the command, or ends it, and everything with it.
@@ -31,7 +31,7 @@ func (s *supervisor) finish() stop {
 	why := stop{cause: sandbox.Exited}
 	select {
 	case <-s.ended:
-		why = s.murdered(why)
+		why = s.killCause(why)
 	case why = <-s.stops:
 		if why.gentle {
 			proc.Signal(os.Getpid(), syscall.SIGTERM)
@@ -47,13 +47,15 @@ func (s *supervisor) finish() stop {
 	return why
 }
 
-// murdered asks who killed the command: the server says so first, but may be
-// heard later.
-func (s *supervisor) murdered(why stop) stop {
+// killCause asks the server whether it killed the command. The server sends the
+// cause before it kills, and its answer after that, so what arrives first is the
+// cause however busy the machine is.
+func (s *supervisor) killCause(why stop) stop {
 	if !s.status.Signaled() || s.status.Signal() != syscall.SIGKILL {
 		return why
 	}
-	late := time.NewTimer(hearing)
+	_ = s.server.Send(frame.AskCause, nil) // if the server is gone, obey stops the command
+	late := time.NewTimer(causeTimeout)
 	defer late.Stop()
 	select {
 	case why = <-s.stops:
