@@ -81,7 +81,11 @@ func signal(t testing.TB, file string, s task.Signals) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, string(data), file)
+	// Renamed, as the kubelet does it: the runner may read the file at any time.
+	if err := os.Rename(write(t, string(data), file+".new"), file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // wants compares a session to what is wanted of it.

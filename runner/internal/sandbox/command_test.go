@@ -23,6 +23,7 @@ import (
 var exited = sandbox.Exit{Cause: sandbox.Exited}
 
 func TestCommands(t *testing.T) {
+	const timeout = 2 * time.Second // a shell has to start in it
 	c, s := sandboxtest.New(t)
 	for name, tc := range map[string]struct {
 		command sandbox.Command
@@ -57,11 +58,11 @@ func TestCommands(t *testing.T) {
 			outcome{stdout: "done\n", exit: exited},
 		},
 		"a time limit ends what ignores it": {
-			limited(`trap "" TERM; echo on; while :; do sleep 1000; done`, sandbox.Limits{Timeout: 50 * time.Millisecond}),
+			limited(`trap "" TERM; echo on; while :; do sleep 1000; done`, sandbox.Limits{Timeout: timeout}),
 			outcome{stdout: "on\n", exit: sandbox.Exit{Code: -1, Signal: "SIGKILL", Cause: sandbox.TimedOut}},
 		},
 		"a time limit lets it put its things in order": {
-			limited(`trap "echo bye; exit 7" TERM; echo on; while :; do :; done`, sandbox.Limits{Timeout: 500 * time.Millisecond}),
+			limited(`trap "echo bye; exit 7" TERM; echo on; while :; do :; done`, sandbox.Limits{Timeout: timeout}),
 			outcome{stdout: "on\nbye\n", exit: sandbox.Exit{Code: 7, Cause: sandbox.TimedOut}},
 		},
 		"a program is told to be nicer than who watches": {sh("nice"), outcome{stdout: "10\n", exit: exited}},
@@ -71,6 +72,7 @@ func TestCommands(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			got := run(t, c, tc.command)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(outcome{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -70,6 +70,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 // A comet is one process at a time, which has forked and ended before anybody
 // can look at it, and leaves its session each time.
 const comet = `import os
+print("on", flush=True)
 while 1:
     if os.fork(): os._exit(0)
     os.setsid()
@@ -78,8 +79,10 @@ while 1:
 func TestACometIsEnded(t *testing.T) {
 	c := contained(t)
 	alone(t, c, 0)
-	script := sh("python3 -c '" + comet + "' & sleep 0.2; echo on")
-	if got := run(t, c, script); got.stdout != "on\n" || got.exit.Cause != sandbox.Exited {
+	p := begin(t, c, sh("python3 -c '"+comet+"' & read end"))
+	says(t, p, "on\n")
+	io.WriteString(p.Stdin(), "\n")
+	if got := collect(t, p); got.stdout != "" || got.exit.Cause != sandbox.Exited {
 		t.Errorf("%+v", got)
 	}
 	alone(t, c, 0)
@@ -88,15 +91,14 @@ func TestACometIsEnded(t *testing.T) {
 func TestWhoKillsEverythingKillsOnlyCommands(t *testing.T) {
 	c := contained(t)
 	alone(t, c, 0)
-	run(t, c, sh("sleep 0.2; kill -STOP -1; kill -KILL -1")) // its supervisor as well, and those of others
+	released(t, c, "kill -STOP -1; kill -KILL -1") // its supervisor as well, and those of others
 	if got := run(t, c, sh("echo again")); got.stdout != "again\n" {
 		t.Errorf("%+v", got)
 	}
-	p := begin(t, c, sandbox.Command{Args: []string{"sh", "-c", "sleep 0.2; kill -STOP $PPID; sleep 1000"}})
-	if got := collect(t, p); got.exit.Signal != "SIGKILL" {
+	if got := released(t, c, "kill -STOP $PPID; sleep 1000"); got.exit.Signal != "SIGKILL" {
 		t.Errorf("who stopped its supervisor ended with %+v", got)
 	}
-	run(t, c, sh("sleep 0.2; (setsid sh -c 'kill -KILL $1; sleep 1000' sh $PPID &) ; sleep 1000"))
+	released(t, c, "(setsid sh -c 'kill -KILL $1; sleep 1000' sh $PPID &) ; sleep 1000")
 	alone(t, c, 0)
 }
 

@@ -5,6 +5,7 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,9 +20,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/sandboxtest"
 )
 
+// mark makes a word unique to this test process: others may run on this machine.
+func mark(word string) string { return fmt.Sprintf("%s-%d-", word, os.Getpid()) }
+
 // marked are the processes of this machine with a word in their arguments.
 func marked(t *testing.T, word string) []int {
 	t.Helper()
+	word = mark(word)
 	dirs, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +58,7 @@ func gone(t *testing.T, word string) {
 // stubborn is a script whose processes ignore every polite signal, leave their
 // group and session, and hold the pipes; each has the word in its arguments.
 func stubborn(word string) string {
+	word = mark(word)
 	sleeper := `trap "" TERM HUP INT; while :; do sleep 1000; done # ` + word
 	return `trap "" TERM HUP INT; setsid sh -c '` + sleeper + `' & (setsid sh -c '` + sleeper + `' &); echo on; while :; do sleep 1000; done # ` + word
 }
@@ -117,7 +123,7 @@ func resident(t *testing.T, pid int) int64 {
 
 func TestWhoTakesNoOutputHoldsOnlyItsOwnProgramUp(t *testing.T) {
 	c, _ := sandboxtest.New(t)
-	p := begin(t, c, sandbox.Command{Args: []string{"yes", "held-Xup"}})
+	p := begin(t, c, sandbox.Command{Args: []string{"yes", mark("held-Xup")}})
 	if got := run(t, c, sh("echo free")); got.stdout != "free\n" {
 		t.Errorf("%+v", got)
 	}

@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -35,6 +36,15 @@ func begin(t *testing.T, s sandbox.Sandbox, c sandbox.Command) sandbox.Process {
 // sh is a command for the shell.
 func sh(script string) sandbox.Command {
 	return sandbox.Command{ID: "call-1", Args: []string{"sh", "-c", script}}
+}
+
+// released runs a script in the shell that begins when its start is known: what
+// it does then, for example to its supervisor, cannot prevent the answer.
+func released(t *testing.T, s sandbox.Sandbox, script string) outcome {
+	t.Helper()
+	p := begin(t, s, sh("read go; "+script))
+	io.WriteString(p.Stdin(), "\n")
+	return collect(t, p)
 }
 
 // limited is a command for the shell with limits.

@@ -257,7 +257,7 @@ func TestAServerThatComesUpLate(t *testing.T) {
 func TestAServerThatIsGoneAndComesBack(t *testing.T) {
 	p := &peer{}
 	s, web := reachable(t, p, func(o *Options) {
-		o.ConnectTimeout = time.Second
+		o.ConnectTimeout = 3 * time.Second // of which the first call uses all
 		o.Client.Transport.(*http.Transport).DisableKeepAlives = true
 	})
 	addr := web.Listener.Addr().String()
@@ -283,7 +283,7 @@ func TestWhereAToolsetMayNotLead(t *testing.T) {
 		"http://user:secret@api.example/mcp": "put them into a Secret",
 		"ftp://api.example/mcp":              "http or https URL",
 	} {
-		_, err := Connect(t.Context(), Options{Toolset: remoteAt(url), ConnectTimeout: 100 * time.Millisecond})
+		_, err := Connect(t.Context(), Options{Toolset: remoteAt(url), ConnectTimeout: 10 * time.Second})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}

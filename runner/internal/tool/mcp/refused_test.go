@@ -171,7 +171,7 @@ func TestTheOldTransportIsNamed(t *testing.T) {
 func TestAServerThatIsNoneIsNotTakenForTheOldTransport(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), ConnectTimeout: time.Second})
+	_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), ConnectTimeout: 5 * time.Second})
 	if err == nil || strings.Contains(err.Error(), "2024-11-05") {
 		t.Errorf("got %v", err)
 	}

@@ -184,7 +184,7 @@ func TestEveryPythonFrom38On(t *testing.T) {
 			if got := k.run("1/0"); !strings.HasPrefix(got, "Traceback (most recent call last):\n  File \"<call 2>\", line 1, in <module>\n    1/0\n") {
 				t.Errorf("got %s", got)
 			}
-			got = k.call(map[string]any{"code": "while True: pass", "timeout_seconds": 0.2})
+			got = k.call(map[string]any{"code": "while True: pass", "timeout_seconds": 1})
 			if !strings.HasSuffix(got, "the variables are kept") || k.run("len(x) > 3") != "True\n" {
 				t.Errorf("got %s", got)
 			}
@@ -269,32 +269,39 @@ func TestBadArguments(t *testing.T) {
 func TestHowCodeEnds(t *testing.T) {
 	const (
 		lost = "; its variables are lost, the next call has a new one"
-		kept = "interrupted: timed out after 0.3s; the variables are kept"
-		gone = "killed: timed out after 0.3s and did not stop when it was interrupted; the variables are lost, the next call has a new interpreter"
+		kept = "interrupted: timed out after 2s; the variables are kept"
+		gone = "killed: timed out after 2s and did not stop when it was interrupted; the variables are lost, the next call has a new interpreter"
 	)
-	cases := map[string]struct{ code, want, after string }{
-		"it exits":                     {"import os\nprint('x')\nos._exit(3)", "x\nthe interpreter ended (exit code: 3)" + lost, "none"},
-		"it crashes":                   {"import os, signal\nprint('x')\nos.kill(os.getpid(), signal.SIGSEGV)", "x\nthe interpreter ended (killed: SIGSEGV)" + lost, "none"},
-		"it never ends":                {"print('x')\nwhile True: pass", "x\nTraceback (most recent call last):\n  File \"<call 2>\", line 2, in <module>\n    while True: pass\nKeyboardInterrupt\n" + kept, "1"},
-		"it sleeps":                    {"import time\ntime.sleep(1000)", "Traceback (most recent call last):\n  File \"<call 2>\", line 2, in <module>\n    time.sleep(1000)\nKeyboardInterrupt\n" + kept, "1"},
-		"it catches everything":        {"import time\nprint('x')\nwhile True:\n  try:\n    while True: time.sleep(1000)\n  except BaseException: pass", "x\n" + gone, "none"},
-		"it waits for a child":         {"import subprocess\nsubprocess.run(['sleep', '1000'])", "", "1"},
-		"it catches it and ends":       {"import time\ntry:\n  while True: time.sleep(1000)\nexcept KeyboardInterrupt: print('stopped')", "stopped\n", "1"},
-		"it writes to where we speak":  {"import os, time\nos.write(101, b'\\xff' * 8)\ntime.sleep(1000)", "the interpreter ended (the interpreter's control channel carries what is no answer; the code wrote to it)" + lost, "none"},
-		"it closes everything":         {"import os\nos.closerange(3, 1000)", "", "none"},
-		"it closes stdout and stderr":  {"import os\nos.close(1); os.close(2)", "(no output)", "quiet"},
-		"it holds on below Python":     {"import time\nx = 2\nlen(str(7 ** 9999999)) if hasattr(time, 'x') else time.sleep(1000)", "", "1"},
-		"it ends all children and us":  {"import os, signal\nos.killpg(0, signal.SIGKILL)", "the interpreter ended (killed: SIGKILL)" + lost, "none"},
-		"it raises KeyboardInterrupt":  {"raise KeyboardInterrupt", "Traceback (most recent call last):\n  File \"<call 2>\", line 1, in <module>\n    raise KeyboardInterrupt\nKeyboardInterrupt\n", "1"},
-		"it recurses without end":      {"def f(): f()\ntry: f()\nexcept RecursionError: print('deep')", "deep\n", "1"},
-		"it sets a handler of its own": {"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", gone, "none"},
+	cases := map[string]struct {
+		code, want, after string
+		timesOut          bool
+	}{
+		"it exits":                     {"import os\nprint('x')\nos._exit(3)", "x\nthe interpreter ended (exit code: 3)" + lost, "none", false},
+		"it crashes":                   {"import os, signal\nprint('x')\nos.kill(os.getpid(), signal.SIGSEGV)", "x\nthe interpreter ended (killed: SIGSEGV)" + lost, "none", false},
+		"it never ends":                {"print('x')\nwhile True: pass", "x\nTraceback (most recent call last):\n  File \"<call 2>\", line 2, in <module>\n    while True: pass\nKeyboardInterrupt\n" + kept, "1", true},
+		"it sleeps":                    {"import time\ntime.sleep(1000)", "Traceback (most recent call last):\n  File \"<call 2>\", line 2, in <module>\n    time.sleep(1000)\nKeyboardInterrupt\n" + kept, "1", true},
+		"it catches everything":        {"import time\nprint('x')\nwhile True:\n  try:\n    while True: time.sleep(1000)\n  except BaseException: pass", "x\n" + gone, "none", true},
+		"it waits for a child":         {"import subprocess\nsubprocess.run(['sleep', '1000'])", "", "1", true},
+		"it catches it and ends":       {"import time\ntry:\n  while True: time.sleep(1000)\nexcept KeyboardInterrupt: print('stopped')", "stopped\n", "1", true},
+		"it writes to where we speak":  {"import os, time\nos.write(101, b'\\xff' * 8)\ntime.sleep(1000)", "the interpreter ended (the interpreter's control channel carries what is no answer; the code wrote to it)" + lost, "none", false},
+		"it closes everything":         {"import os\nos.closerange(3, 1000)", "", "none", false},
+		"it closes stdout and stderr":  {"import os\nos.close(1); os.close(2)", "(no output)", "quiet", false},
+		"it holds on below Python":     {"import os\nos.system('sleep 3')", "", "1", true},
+		"it ends all children and us":  {"import os, signal\nos.killpg(0, signal.SIGKILL)", "the interpreter ended (killed: SIGKILL)" + lost, "none", false},
+		"it raises KeyboardInterrupt":  {"raise KeyboardInterrupt", "Traceback (most recent call last):\n  File \"<call 2>\", line 1, in <module>\n    raise KeyboardInterrupt\nKeyboardInterrupt\n", "1", false},
+		"it recurses without end":      {"def f(): f()\ntry: f()\nexcept RecursionError: print('deep')", "deep\n", "1", false},
+		"it sets a handler of its own": {"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", gone, "none", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, python.Options{})
 			k.run("before = 1")
-			got := k.call(map[string]any{"code": tc.code, "timeout_seconds": 0.3})
+			timeout := 60
+			if tc.timesOut {
+				timeout = 2 // the code has to begin in it
+			}
+			got := k.call(map[string]any{"code": tc.code, "timeout_seconds": timeout})
 			if diff := cmp.Diff(tc.want, got); diff != "" && tc.want != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -306,14 +313,21 @@ func TestHowCodeEnds(t *testing.T) {
 	}
 }
 
+// meanwhile lets a thread of the first session go on, by a file, and waits until
+// code is true in another session.
+func (k *kit) meanwhile(code string) {
+	k.Helper()
+	k.call(map[string]any{"session": "other", "code": "import os, time\nopen('go', 'w').close()\nwhile not (" + code + "): time.sleep(0.01)\ntime.sleep(0.5)"})
+}
+
+const whenLetGo = "import os, threading, time\ndef f():\n  while not os.path.exists('go'): time.sleep(0.01)\n  "
+
 func TestWhatIsPrintedBetweenCalls(t *testing.T) {
 	k := newKit(t, python.Options{})
-	k.run("import threading\ngo = threading.Event()\nsaid = threading.Event()\ndef f():\n  go.wait(); print('late'); said.set()\nt = threading.Thread(target=f); t.start()")
-	k.run("threading.Timer(0.05, go.set).start()")
-	// Another interpreter lets some time pass.
-	k.call(map[string]any{"session": "other", "code": "import time; time.sleep(0.5)"})
-	want := "[Printed since the last call:]\nlate\n[Printed by this call:]\nTrue\n"
-	if got := k.run("said.wait()"); got != want {
+	k.run(whenLetGo + "print('late', flush=True)\n  open('said', 'w').close()\nt = threading.Thread(target=f)\nt.start()")
+	k.meanwhile("os.path.exists('said')")
+	want := "[Printed since the last call:]\nlate\n[Printed by this call:]\n1\n"
+	if got := k.run("1"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := k.run("1"); got != "1\n" {
@@ -323,8 +337,8 @@ func TestWhatIsPrintedBetweenCalls(t *testing.T) {
 
 func TestAnInterpreterThatEndedBetweenCalls(t *testing.T) {
 	k := newKit(t, python.Options{})
-	k.run("x = 1\nimport os, threading\nthreading.Timer(0.05, lambda: os._exit(7)).start()")
-	k.call(map[string]any{"session": "other", "code": "import time; time.sleep(0.5)"})
+	k.run("x = 1\n" + whenLetGo + "os._exit(7)\nopen('pid', 'w').write(str(os.getpid()))\nthreading.Thread(target=f).start()")
+	k.meanwhile("not os.path.exists('/proc/' + open('pid').read())")
 	want := "[This is a new interpreter, without the variables of the last one: exit code: 7.]\nFalse\n"
 	if got := k.run("'x' in globals()"); got != want {
 		t.Errorf("got %q, want %q", got, want)

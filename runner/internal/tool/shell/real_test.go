@@ -37,7 +37,7 @@ func program(tb testing.TB, sb sandbox.Sandbox) string {
 }
 
 func TestInARealSandbox(t *testing.T) {
-	const killed = "\n[Set timeout_seconds, up to 21600, or background for what takes longer.]\nkilled: timed out after 1s"
+	const killed = "\n[Set timeout_seconds, up to 21600, or background for what takes longer.]\nkilled: timed out after 2s"
 	k, server := realKit(t, shell.Options{})
 	for _, tc := range []struct{ command, want string }{
 		{"mkdir d && cd d && echo hi; exit 3", "hi\n[The working directory is /workspace/d now.]\nexit code: 3"},
@@ -50,16 +50,16 @@ func TestInARealSandbox(t *testing.T) {
 		{"kill -SEGV $$", "(no output)\nkilled: SIGSEGV"},
 		{"cd ..; rmdir d; pwd", "/workspace\n[The working directory is /workspace now.]\nexit code: 0"},
 	} {
-		if diff := cmp.Diff(tc.want, k.call(shell.Name, map[string]any{"command": tc.command, "timeout_seconds": 1 + seconds(tc.want)})); diff != "" {
+		if diff := cmp.Diff(tc.want, k.call(shell.Name, map[string]any{"command": tc.command, "timeout_seconds": seconds(tc.want)})); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tc.command, diff)
 		}
 	}
 }
 
-// seconds is what a command gets beyond the one that those get which use it up.
+// seconds is how long a command may take: one that times out has to start in it.
 func seconds(want string) int {
 	if strings.Contains(want, "timed out") {
-		return 0
+		return 2
 	}
 	return 60
 }
@@ -87,7 +87,7 @@ func TestTheRunnerGoesAway(t *testing.T) {
 	state := t.TempDir()
 	k, server := realKit(t, shell.Options{State: state})
 	k.run("mkdir a; cd a")
-	k.background("echo $$ > pid; sleep 1000")
+	k.begin("echo $$ > pid; echo written; sleep 1000", "written")
 	left := t.TempDir() // a runner that is gone writes nothing more; this one goes on
 	if err := os.CopyFS(left, os.DirFS(state)); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestTheRunnerGoesAway(t *testing.T) {
 	t.Cleanup(func() { _ = next.Close() })
 	k.box = next
 	k.over(shell.Options{State: left})
-	if diff := cmp.Diff([]string{"background command job-1 (echo $$ > pid; sleep 1000)"}, k.shells.Lost()); diff != "" {
+	if diff := cmp.Diff([]string{"background command job-1 (echo $$ > pid; echo written; sleep 1000)"}, k.shells.Lost()); diff != "" {
 		t.Errorf("Lost() -want +got:\n%s", diff)
 	}
 	if got, want := k.run("kill -0 $(cat pid) 2>/dev/null || echo gone; pwd"), "gone\n/workspace/a\nexit code: 0"; got != want {

@@ -324,8 +324,8 @@ func TestMoreThanTheFileTakes(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	k := newKit(t, shell.Options{MaxTimeout: 1000e9}, "/bin/sh")
-	got := k.call(shell.Name, map[string]any{"command": "echo begun; trap '' TERM; sleep 1000", "timeout_seconds": 0.5})
-	want := "begun\n[Set timeout_seconds, up to 1000, or background for what takes longer.]\nkilled: timed out after 0.5s"
+	got := k.call(shell.Name, map[string]any{"command": "echo begun; trap '' TERM; sleep 1000", "timeout_seconds": 1.5})
+	want := "begun\n[Set timeout_seconds, up to 1000, or background for what takes longer.]\nkilled: timed out after 1.5s"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -376,11 +376,12 @@ func TestWhatWasPrintedIsKeptForAfterACrash(t *testing.T) {
 	var seen string
 	tl, _ := k.tools.Find(shell.Name)
 	_, err := tl.Call(t.Context(), tool.Call{
-		ID: "s1c0/../x", Args: json.RawMessage(`{"command":"echo begun; sleep 0.2; echo more"}`),
+		ID: "s1c0/../x", Args: json.RawMessage(`{"command":"echo begun; while [ ! -e go ]; do sleep 0.02; done; echo more"}`),
 		Emit: func(text string) {
 			if text == "begun\n" {
 				seen = output.Captured(state, "s1c0/../x")
 			}
+			_ = os.WriteFile(filepath.Join(k.root, "go"), nil, 0o600)
 		},
 	})
 	if err != nil || seen != "begun\n" {
