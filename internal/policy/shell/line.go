@@ -44,7 +44,7 @@ type skipped struct {
 
 // Read parses a command line. The Line is opaque if that fails.
 func Read(line string, dialect Dialect) *Line {
-	r := &reader{dialect: dialect}
+	r := &reader{findings: &findings{}, dialect: dialect}
 	switch {
 	case len(line) > MaxLine:
 		r.skip(line, fmt.Sprintf("the line is longer than %d KiB", MaxLine>>10))
@@ -77,45 +77,40 @@ const (
 	maxExcerpt = 60 // characters of the line in a reason
 )
 
+// findings are what was found in a line, with a bound of the work for it.
+type findings struct {
+	line  Line
+	steps int
+}
+
+// step counts words before they are visited, and reports whether the bound allows
+// it.
+func (f *findings) step(words int) bool {
+	f.steps += 1 + words
+	return !f.exhausted()
+}
+
+func (f *findings) exhausted() bool { return f.steps > maxSteps }
+
 // markOpaque records why the line is opaque.
-func (r *reader) markOpaque(reason string) {
-	if len(r.line.reasons) < maxReasons && !slices.Contains(r.line.reasons, reason) {
-		r.line.reasons = append(r.line.reasons, reason)
+func (f *findings) markOpaque(reason string) {
+	if len(f.line.reasons) < maxReasons && !slices.Contains(f.line.reasons, reason) {
+		f.line.reasons = append(f.line.reasons, reason)
 	}
 }
 
 // skip makes the line opaque because a part of it is not followed.
-func (r *reader) skip(text, reason string) {
-	r.skipPart(skipped{text: text}, reason)
+func (f *findings) skip(text, reason string) {
+	f.skipPart(skipped{text: text}, reason)
 }
 
 // skipPart records a part as skipped, once: many comments may skip the same script.
 // When the bound of steps is reached, Read skips the complete line.
-func (r *reader) skipPart(part skipped, reason string) {
-	r.markOpaque(reason)
-	if !slices.Contains(r.line.skipped, part) && r.step(len(part.text)/8) {
-		r.line.skipped = append(r.line.skipped, part)
+func (f *findings) skipPart(part skipped, reason string) {
+	f.markOpaque(reason)
+	if !slices.Contains(f.line.skipped, part) && f.step(len(part.text)/8) {
+		f.line.skipped = append(f.line.skipped, part)
 	}
-}
-
-// skipWords makes the line opaque because words are not followed. A word that
-// looks like a command line is parsed as one.
-func (r *reader) skipWords(words []word, reason string) {
-	r.markOpaque(reason)
-	if !r.step(len(words)) {
-		return
-	}
-	var text strings.Builder
-	var part skipped
-	for _, w := range words {
-		text.WriteString(w.text + " ")
-		part.open = part.open || !w.known
-		if w.known && strings.ContainsAny(w.text, " \t\n;|&$`<>") {
-			r.script(w.text)
-		}
-	}
-	part.text = text.String()
-	r.skipPart(part, reason)
 }
 
 // excerpt bounds what a reason repeats of the line.

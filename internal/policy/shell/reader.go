@@ -18,23 +18,14 @@ const (
 	maxSteps  = 1 << 17 // words that are visited, some of them again
 )
 
-// A reader collects the commands of a line.
+// A reader collects the commands of a line, and of the lines that are words of
+// its commands.
 type reader struct {
-	line    Line
+	*findings
+
 	dialect Dialect
-	text    string // the script that is being walked
 	nested  int
-	steps   int
 }
-
-// step counts words before they are visited, and reports whether the bound allows
-// it.
-func (r *reader) step(words int) bool {
-	r.steps += 1 + words
-	return !r.exhausted()
-}
-
-func (r *reader) exhausted() bool { return r.steps > maxSteps }
 
 // script parses a command line, or one that is a word of another.
 func (r *reader) script(text string) {
@@ -48,29 +39,29 @@ func (r *reader) script(text string) {
 	r.nested++
 	defer func() { r.nested-- }()
 	if r.dialect == POSIX {
-		r.both(text)
+		r.bothDialects(text)
 		return
 	}
 	file, err := parse(text, syntax.LangBash)
 	if err == nil {
-		r.walk(file, text)
+		walk(r, file, text)
 		return
 	}
 	r.skip(text, fmt.Sprintf("it cannot be parsed as a command line: %q", excerpt(text)))
 	if file, err := parse(text, syntax.LangPOSIX); err == nil {
-		r.walk(file, text)
+		walk(r, file, text)
 	}
 }
 
-// both parses a line as bash and as a plain sh, because sh may be either.
-func (r *reader) both(text string) {
+// bothDialects parses a line as bash and as a plain sh, because sh may be either.
+func (r *reader) bothDialects(text string) {
 	plain, plainErr := parse(strings.ReplaceAll(text, "&>", "& >"), syntax.LangPOSIX) // only bash has &>
 	if plainErr == nil {
-		r.walk(plain, text)
+		walk(r, plain, text)
 	}
 	bash, bashErr := parse(text, syntax.LangBash)
 	if bashErr == nil {
-		r.walk(bash, text)
+		walk(r, bash, text)
 	}
 	if bashErr != nil || plainErr != nil && unlikeSh(text) {
 		r.skip(text, fmt.Sprintf("shells parse this differently, or not at all: %q", excerpt(text)))
@@ -80,6 +71,26 @@ func (r *reader) both(text string) {
 // unlikeSh reports whether a plain sh may find commands where bash finds none.
 func unlikeSh(text string) bool {
 	return strings.Contains(text, "[[") || strings.Contains(text, "((") || strings.Contains(text, "$'")
+}
+
+// skipWords makes the line opaque because words are not followed. A word that
+// looks like a command line is parsed as one.
+func (r *reader) skipWords(words []word, reason string) {
+	r.markOpaque(reason)
+	if !r.step(len(words)) {
+		return
+	}
+	var text strings.Builder
+	var part skipped
+	for _, w := range words {
+		text.WriteString(w.text + " ")
+		part.open = part.open || !w.known
+		if w.known && strings.ContainsAny(w.text, " \t\n;|&$`<>") {
+			r.script(w.text)
+		}
+	}
+	part.text = text.String()
+	r.skipPart(part, reason)
 }
 
 var errDeep = errors.New("nested too deep")

@@ -7,11 +7,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// A treeWalker visits the nodes of one syntax tree.
+type treeWalker struct {
+	*reader
+
+	text string // what was parsed
+}
+
 // walk visits all nodes of a syntax tree.
-func (r *reader) walk(file *syntax.File, text string) {
+func walk(r *reader, file *syntax.File, text string) {
+	t := &treeWalker{reader: r, text: text}
 	depth, tooDeep := 0, false
-	defer func(outer string) { r.text = outer }(r.text)
-	r.text = text
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n == nil {
 			depth--
@@ -22,40 +28,40 @@ func (r *reader) walk(file *syntax.File, text string) {
 			return false
 		}
 		depth++
-		r.visit(n)
-		r.visitDifferences(n)
+		t.visit(n)
+		t.visitDifferences(n)
 		return true
 	})
-	r.visitText(text)
+	t.visitText()
 	if tooDeep {
 		r.skip(text, "the line is nested too deep")
 	}
 }
 
 // visit visits one node of a syntax tree, without the nodes below it.
-func (r *reader) visit(n syntax.Node) {
+func (t *treeWalker) visit(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.Stmt:
-		r.shellInput(n)
+		t.shellInput(n)
 	case *syntax.CallExpr:
-		r.run(readWords(n.Args))
+		t.run(readWords(n.Args))
 	case *syntax.DeclClause:
-		r.declaration(n)
+		t.declaration(n)
 	case *syntax.Assign:
-		r.assignment(n)
+		t.assignment(n)
 	case *syntax.ParamExp:
-		r.expansion(n)
+		t.expansion(n)
 	case *syntax.FuncDecl:
-		r.markOpaque("a function may replace a program")
+		t.markOpaque("a function may replace a program")
 	case *syntax.WordIter:
-		r.changedVariable(n.Name.Value)
+		t.changedVariable(n.Name.Value)
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.LetClause:
-		r.quotedCommands(n)
+		t.quotedCommands(n)
 	}
 }
 
 // shellInput parses the here-document of a shell.
-func (r *reader) shellInput(s *syntax.Stmt) {
+func (t *treeWalker) shellInput(s *syntax.Stmt) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(s.Redirs) == 0 {
 		return
@@ -69,59 +75,59 @@ func (r *reader) shellInput(s *syntax.Stmt) {
 			text = redirect.Word
 		}
 		if w := readWord(text); w.known {
-			r.script(w.text)
+			t.script(w.text)
 		}
 	}
 }
 
 // assignment visits a variable that is set, before a command or by itself.
-func (r *reader) assignment(n *syntax.Assign) {
+func (t *treeWalker) assignment(n *syntax.Assign) {
 	if n.Name != nil && !n.Naked {
 		value := readWord(n.Value)
 		if n.Array != nil {
 			value = anything
 		}
-		r.setVariable(n.Name.Value, value)
+		t.setVariable(n.Name.Value, value)
 	}
-	r.quotedCommands(n)
+	t.quotedCommands(n)
 }
 
 // declaration visits export, declare and the like.
-func (r *reader) declaration(n *syntax.DeclClause) {
+func (t *treeWalker) declaration(n *syntax.DeclClause) {
 	reference := n.Variant.Value == "nameref"
 	for _, a := range n.Args {
 		if !a.Naked {
 			continue
 		}
 		if a.Name != nil {
-			r.changedVariable(a.Name.Value)
+			t.changedVariable(a.Name.Value)
 			continue
 		}
 		w := readWord(a.Value)
 		if !w.known && !w.isOption() {
-			r.markOpaque("variables whose names are only known when it runs: " + n.Variant.Value + " " + w.show())
+			t.markOpaque("variables whose names are only known when it runs: " + n.Variant.Value + " " + w.show())
 		}
 		reference = reference || w.isOption() && strings.Contains(w.text, "n") && n.Variant.Value != "export"
 	}
 	if reference {
-		r.markOpaque("a variable that refers to another: " + n.Variant.Value + " -n")
+		t.markOpaque("a variable that refers to another: " + n.Variant.Value + " -n")
 	}
 }
 
 // expansion visits expansions that do more than give a value.
-func (r *reader) expansion(n *syntax.ParamExp) {
+func (t *treeWalker) expansion(n *syntax.ParamExp) {
 	if n.Exp == nil {
 		return
 	}
 	switch n.Exp.Op {
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if n.Param != nil {
-			r.setVariable(n.Param.Value, readWord(n.Exp.Word))
-			r.quotedCommands(n)
+			t.setVariable(n.Param.Value, readWord(n.Exp.Word))
+			t.quotedCommands(n)
 		}
 	case syntax.OtherParamOps:
 		if strings.HasPrefix(readWord(n.Exp.Word).text, "P") || n.Exp.Word == nil {
-			r.markOpaque("the value of a variable is expanded as a prompt, which runs commands in it")
+			t.markOpaque("the value of a variable is expanded as a prompt, which runs commands in it")
 		}
 	default: // only gives a value
 	}
@@ -129,7 +135,7 @@ func (r *reader) expansion(n *syntax.ParamExp) {
 
 // quotedCommands finds commands in quotes in places that bash may expand again:
 // subscripts are evaluated twice.
-func (r *reader) quotedCommands(n syntax.Node) {
+func (t *treeWalker) quotedCommands(n syntax.Node) {
 	found := false
 	syntax.Walk(n, func(part syntax.Node) bool {
 		switch part := part.(type) {
@@ -144,7 +150,7 @@ func (r *reader) quotedCommands(n syntax.Node) {
 		return !found
 	})
 	if found {
-		r.markOpaque("a quoted command, which bash may run when it evaluates the variable")
+		t.markOpaque("a quoted command, which bash may run when it evaluates the variable")
 	}
 }
 
