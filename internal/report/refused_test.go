@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// sealing is the refusal of whoever writes behind a committed result.
-func sealing() reply {
+// committing is the refusal of whoever writes behind a committed result.
+func committing() reply {
 	return says(http.StatusForbidden, "fenced: the result of this attempt is committed")
 }
 
@@ -97,9 +97,9 @@ func TestALostAnswerToTheResultIsNoFence(t *testing.T) {
 		answers []reply
 		fenced  bool
 	}{
-		"a gateway that gave up":              {[]reply{ok(), says(http.StatusGatewayTimeout, ""), sealing()}, false},
-		"a connection that broke":             {[]reply{ok(), {err: errors.New("reset")}, sealing()}, false},
-		"a result that was never sent by us":  {[]reply{ok(), sealing()}, true},
+		"a gateway that gave up":              {[]reply{ok(), says(http.StatusGatewayTimeout, ""), committing()}, false},
+		"a connection that broke":             {[]reply{ok(), {err: errors.New("reset")}, committing()}, false},
+		"a result that was never sent by us":  {[]reply{ok(), committing()}, true},
 		"a refusal that is about another pod": {[]reply{ok(), says(http.StatusGatewayTimeout, ""), says(http.StatusForbidden, "fenced: not the current attempt")}, true},
 	}
 	for name, tc := range cases {

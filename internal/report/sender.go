@@ -11,14 +11,14 @@ import (
 
 // A sender makes one try after the other and remembers what they taught.
 type sender struct {
-	opts     Options
-	sequence int64
-	began    time.Time
-	since    time.Time // of the first that was accepted
-	next     time.Time // before this, only what somebody waits for is written
-	unknown  time.Time // since when nothing is said but that the token is refused
-	sealing  bool      // a committed result is sent, and its answer is not known
-	less     int       // how much is left out, because the schema refused it
+	opts              Options
+	sequence          int64
+	began             time.Time
+	since             time.Time // of the first that was accepted
+	next              time.Time // before this, only what somebody waits for is written
+	unauthorizedSince time.Time // since when nothing is said but that the token is refused
+	committing        bool      // a committed result is sent, and its answer is not known
+	reduction         int       // how much is left out, because the schema refused it
 }
 
 // try sends p once. The pause is 0 when it was accepted, else how long to wait
@@ -26,46 +26,46 @@ type sender struct {
 func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error) {
 	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
 	p.Sequence = s.sequence
-	ans, err := s.opts.Target.patch(ctx, shrink(p, s.less))
+	ans, err := s.opts.Target.patch(ctx, shrink(p, s.reduction))
 	pause, end := firstPause, error(nil)
 	if err == nil {
-		pause, end = s.learn(ans)
+		pause, end = s.handleAnswer(ans)
 	} else {
 		s.opts.Log.Warn("Reporting progress failed; trying again", "error", err)
-		s.unknown = time.Time{}
+		s.unauthorizedSince = time.Time{}
 	}
-	s.sealing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
+	s.committing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
 	if pause > 0 && s.since.IsZero() && s.opts.Now().Sub(s.began) >= maxFirst {
 		return 0, neverAccepted(ans, err)
 	}
 	return pause, end
 }
 
-// learn is what an answer means for the next try.
-func (s *sender) learn(ans answer) (time.Duration, error) {
-	verdict := judge(ans.status, ans.body)
-	if verdict != unknown {
-		s.unknown = time.Time{}
+// handleAnswer is what an answer means for the next try.
+func (s *sender) handleAnswer(ans answer) (time.Duration, error) {
+	outcome := classify(ans.status, ans.body)
+	if outcome != unauthorized {
+		s.unauthorizedSince = time.Time{}
 	}
 	switch {
-	case verdict == accepted, s.sealing && sealed(ans.body):
+	case outcome == accepted, s.committing && isAlreadyCommitted(ans.body):
 		s.accepted()
 		return 0, nil
-	case verdict == fenced, verdict == unknown && s.staysUnknown():
+	case outcome == fenced, outcome == unauthorized && s.unauthorizedTooLong():
 		return s.fenced(ans)
-	case verdict == invalid:
-		return s.shrunk(ans)
+	case outcome == invalid:
+		return s.sendLess(ans)
 	}
 	return max(ans.retryAfter, firstPause), nil
 }
 
-// staysUnknown says whether the token was refused for too long.
-func (s *sender) staysUnknown() bool {
+// unauthorizedTooLong says whether the token was refused for too long.
+func (s *sender) unauthorizedTooLong() bool {
 	now := s.opts.Now()
-	if s.unknown.IsZero() {
-		s.unknown = now
+	if s.unauthorizedSince.IsZero() {
+		s.unauthorizedSince = now
 	}
-	return now.Sub(s.unknown) >= maxUnknown
+	return now.Sub(s.unauthorizedSince) >= maxUnauthorized
 }
 
 // neverAccepted ends an attempt that nobody has come to know.
@@ -81,15 +81,15 @@ func neverAccepted(ans answer, err error) error {
 // accepted plans the next write that nobody waits for.
 func (s *sender) accepted() {
 	now := s.opts.Now()
-	s.less = 0 // another report may fit
+	s.reduction = 0 // another report may fit
 	if s.since.IsZero() {
 		s.since = now
 	}
-	if now.Sub(s.since) < eagerFor {
-		s.next = now.Add(eager)
+	if now.Sub(s.since) < youngFor {
+		s.next = now.Add(youngInterval)
 		return
 	}
-	s.next = now.Add(s.opts.Jitter(usual))
+	s.next = now.Add(s.opts.Jitter(normalInterval))
 }
 
 // fenced ends the attempt, if it ever counted. If it did not, it may yet.
@@ -97,21 +97,21 @@ func (s *sender) fenced(ans answer) (time.Duration, error) {
 	if s.since.IsZero() {
 		return firstPause, nil
 	}
-	return 0, task.End(task.ReasonFenced, "%s", whyFenced(ans))
+	return 0, task.End(task.ReasonFenced, "%s", fencedReason(ans))
 }
 
-// shrunk leaves more out the next time. There is an end to that.
-func (s *sender) shrunk(ans answer) (time.Duration, error) {
+// sendLess leaves more out the next time. There is an end to that.
+func (s *sender) sendLess(ans answer) (time.Duration, error) {
 	s.opts.Log.Error("The API server refuses our report; leaving more out", "status", ans.status, "answer", task.Cut(ans.body, task.MaxMessage))
-	if s.less == leastProgress {
+	if s.reduction == maxReduction {
 		return 0, task.End(task.ReasonRunnerFailed, "The API server refuses what the runner reports: %s", task.Cut(ans.message(), task.MaxMessage/2))
 	}
-	s.less++
+	s.reduction++
 	return firstPause, nil
 }
 
-// leastProgress is when there is nothing more to leave out.
-const leastProgress = 3
+// maxReduction is when there is nothing more to leave out.
+const maxReduction = 3
 
 // shrink leaves out of p what can be done without, the more the higher level.
 func shrink(p task.Progress, level int) task.Progress {
@@ -119,14 +119,14 @@ func shrink(p task.Progress, level int) task.Progress {
 		p.Recent, p.Step = nil, nil
 	}
 	if level >= 2 && p.Result != nil {
-		less := *p.Result
-		less.Files = nil
-		if level >= leastProgress {
-			less.Text, less.Message = "", task.Cut(less.Message, task.MaxSummary)
+		result := *p.Result
+		result.Files = nil
+		if level >= maxReduction {
+			result.Text, result.Message = "", task.Cut(result.Message, task.MaxSummary)
 		}
-		p.Result = &less
+		p.Result = &result
 	}
-	if level >= leastProgress {
+	if level >= maxReduction {
 		p.Model = ""
 	}
 	return p

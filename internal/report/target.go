@@ -104,7 +104,7 @@ func (t Target) patch(ctx context.Context, p task.Progress) (answer, error) {
 	}
 	defer resp.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil && judge(resp.StatusCode, "") != accepted {
+	if err != nil && classify(resp.StatusCode, "") != accepted {
 		return answer{}, fmt.Errorf("reading the answer of the API server: %w", err)
 	}
 	return answer{status: resp.StatusCode, body: string(said), retryAfter: retryAfter(resp.Header)}, nil

@@ -13,19 +13,19 @@ import (
 
 // The cadence of writes that nobody waits for.
 const (
-	eager      = time.Second      // at most one, while a Run is young
-	eagerFor   = 10 * time.Second // how long it is young
-	usual      = 10 * time.Second // at most one later
-	firstPause = 50 * time.Millisecond
-	shortPause = time.Second      // longest, while somebody waits
-	longPause  = 10 * time.Second // longest, while nobody does
+	youngInterval  = time.Second      // at most one, while a Run is young
+	youngFor       = 10 * time.Second // how long it is young
+	normalInterval = 10 * time.Second // at most one later
+	firstPause     = 50 * time.Millisecond
+	shortPause     = time.Second      // longest, while somebody waits
+	longPause      = 10 * time.Second // longest, while nobody does
 )
 
 const (
-	// maxUnknown is how long a token may be refused, and nothing else be said,
+	// maxUnauthorized is how long a token may be refused, and nothing else be said,
 	// after it was accepted once. The token of a pod that is gone is refused for
 	// ever; an API server that starts may refuse any for a while.
-	maxUnknown = time.Minute
+	maxUnauthorized = time.Minute
 	// maxFirst is how long the first report may be refused. By then the operator
 	// would have recorded the pod, if it were ever to count.
 	maxFirst = 5 * time.Minute
@@ -55,13 +55,13 @@ type Writer struct {
 	version int // of latest; rises with each that differs
 	acked   int // the version that was accepted last
 	waiters []waiter
-	dead    error // set once nothing more will be written
+	ended   error // set once nothing more will be written
 }
 
 // A waiter waits until a version is accepted.
 type waiter struct {
 	version int
-	came    chan error
+	result  chan error
 }
 
 // New starts a Writer; Close stops it.
@@ -85,25 +85,25 @@ func (w *Writer) Report(now func() task.Progress) {
 	w.mu.Lock()
 	w.put(now())
 	w.mu.Unlock()
-	w.nudge()
+	w.notify()
 }
 
 // Commit writes what now says at once and returns when it, or something later,
 // is accepted. It is tried again until then, until the context ends, or until
 // another attempt has taken over.
 func (w *Writer) Commit(ctx context.Context, now func() task.Progress) error {
-	came := make(chan error, 1)
+	result := make(chan error, 1)
 	w.mu.Lock()
-	if w.dead != nil {
+	if w.ended != nil {
 		defer w.mu.Unlock()
-		return w.dead
+		return w.ended
 	}
 	w.put(now())
-	w.waiters = append(w.waiters, waiter{version: w.version, came: came})
+	w.waiters = append(w.waiters, waiter{version: w.version, result: result})
 	w.mu.Unlock()
-	w.nudge()
+	w.notify()
 	select {
-	case err := <-came:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("reporting progress: %w", context.Cause(ctx))
@@ -121,7 +121,7 @@ func (w *Writer) put(p task.Progress) {
 	}
 }
 
-func (w *Writer) nudge() {
+func (w *Writer) notify() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -231,7 +231,7 @@ func (w *Writer) accept(version int) {
 	var still []waiter
 	for _, x := range w.waiters {
 		if x.version <= version {
-			x.came <- nil
+			x.result <- nil
 		} else {
 			still = append(still, x)
 		}
@@ -242,12 +242,12 @@ func (w *Writer) accept(version int) {
 // end tells all who wait that nothing more will be written.
 func (w *Writer) end(err error) {
 	w.mu.Lock()
-	w.dead = err
+	w.ended = err
 	waiters := w.waiters
 	w.waiters = nil
 	w.mu.Unlock()
 	for _, x := range waiters {
-		x.came <- err
+		x.result <- err
 	}
 	if end, ok := asEnd(err); ok && w.opts.Ended != nil {
 		w.opts.Ended(end)

@@ -366,7 +366,7 @@ func TestTheRequest(t *testing.T) {
 		Token: func() (string, error) { return token, nil }, Client: api.Client(),
 	}
 	for _, token = range []string{"first", "second"} {
-		if ans, err := target.patch(t.Context(), step(1)); err != nil || judge(ans.status, ans.body) != accepted {
+		if ans, err := target.patch(t.Context(), step(1)); err != nil || classify(ans.status, ans.body) != accepted {
 			t.Fatalf("patch: %v %v", ans, err)
 		}
 		if got.Header.Get("Authorization") != "Bearer "+token {

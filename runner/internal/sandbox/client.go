@@ -14,22 +14,22 @@ import (
 
 // How long the far end has for what is its part.
 const (
-	patience  = 30 * time.Second       // to come up, as after a restart
-	pause     = 100 * time.Millisecond // between two tries
-	handshake = 10 * time.Second       // to answer on a new connection
-	starting  = 30 * time.Second       // to start a program
-	probing   = 30 * time.Second       // to try its confinement and describe itself
-	parting   = 5 * time.Second        // to end a program that was killed
-	settling  = 2 * time.Second        // between the ends of a process and of the session it went with
+	connectTimeout   = 30 * time.Second       // to come up, as after a restart
+	retryPause       = 100 * time.Millisecond // between two tries
+	handshakeTimeout = 10 * time.Second       // to answer on a new connection
+	startTimeout     = 30 * time.Second       // to start a program
+	describeTimeout  = 30 * time.Second       // to try its confinement and describe itself
+	killTimeout      = 5 * time.Second        // to end a program that was killed
+	lossTimeout      = 2 * time.Second        // between the ends of a process and of the session it went with
 )
 
 // A Client is a Sandbox behind a socket. Everything that it started ends with
 // it: with Close, and with the process that it is in.
 type Client struct {
-	socket   string
-	patience time.Duration
+	socket         string
+	connectTimeout time.Duration
 
-	opening chan struct{} // holds one token while a session is being opened
+	openToken chan struct{} // holds one token while a session is being opened
 
 	mu      sync.Mutex
 	session *session // nil: none was opened
@@ -41,7 +41,7 @@ var _ Sandbox = (*Client)(nil)
 // Dial makes a client of the sandbox behind a unix socket. It connects when
 // there is something to do, and again when the sandbox was restarted.
 func Dial(socket string) *Client {
-	return &Client{socket: socket, patience: patience, opening: make(chan struct{}, 1)}
+	return &Client{socket: socket, connectTimeout: connectTimeout, openToken: make(chan struct{}, 1)}
 }
 
 // A session is the connection that all processes live by.
@@ -51,16 +51,16 @@ type session struct {
 	memory atomic.Bool   // memory was nearly used up when last heard of
 }
 
-// lost is what is said to a model after the end of a session.
-func (s *session) lost() string {
+// lossDetail is what is said to a model after the end of a session.
+func (s *session) lossDetail() string {
 	if s.memory.Load() {
 		return lostMemory
 	}
 	return lostRestarted
 }
 
-// attend reads what a session says, until its end.
-func (s *session) attend() {
+// receive reads what a session says, until its end.
+func (s *session) receive() {
 	defer close(s.done)
 	defer s.conn.Close()
 	for {
@@ -86,8 +86,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// live is the session that is open; nil: none is.
-func (c *Client) live() (*session, error) {
+// current is the session that is open; nil: none is.
+func (c *Client) current() (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -108,49 +108,49 @@ func (c *Client) live() (*session, error) {
 // sandbox that is not there.
 func (c *Client) open(ctx context.Context) (*session, error) {
 	select {
-	case c.opening <- struct{}{}:
-		defer func() { <-c.opening }()
+	case c.openToken <- struct{}{}:
+		defer func() { <-c.openToken }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, ErrUnavailable)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.connectTimeout, ErrUnavailable)
 	defer cancel()
 	for {
-		s, err := c.live()
+		s, err := c.current()
 		if s != nil || err != nil {
 			return s, err
 		}
-		s, err = c.enter(ctx)
+		s, err = c.openOnce(ctx)
 		if err == nil {
-			return s, c.keep(s)
+			return s, c.setSession(s)
 		}
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("opening a session at %s: %w (%w)", c.socket, context.Cause(ctx), err)
-		case <-time.After(pause):
+		case <-time.After(retryPause):
 		}
 	}
 }
 
-// keep makes a session the one of the client.
-func (c *Client) keep(s *session) error {
+// setSession makes a session the one of the client.
+func (c *Client) setSession(s *session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		_ = s.conn.Close() // attend sees it
+		_ = s.conn.Close() // receive sees it
 		return net.ErrClosed
 	}
 	c.session = s
 	return nil
 }
 
-// enter opens a session, once.
-func (c *Client) enter(ctx context.Context) (*session, error) {
+// openOnce opens a session, once.
+func (c *Client) openOnce(ctx context.Context) (*session, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conn.Within(handshake)
+	conn.SetTimeout(handshakeTimeout)
 	if err = conn.Send(frame.Session, nil); err == nil {
 		_, err = conn.Expect(frame.Welcome)
 	}
@@ -158,23 +158,23 @@ func (c *Client) enter(ctx context.Context) (*session, error) {
 		_ = conn.Close() // it is of no use
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
-	conn.Within(0)
+	conn.SetTimeout(0)
 	s := &session{conn: conn, done: make(chan struct{})}
-	go s.attend()
+	go s.receive()
 	return s, nil
 }
 
 func (c *Client) connect(ctx context.Context) (*frame.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: handshake}).DialContext(ctx, "unix", c.socket)
+	conn, err := (&net.Dialer{Timeout: handshakeTimeout}).DialContext(ctx, "unix", c.socket)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	return frame.New(conn), nil
 }
 
-// call opens a session and a connection beside it. A sandbox that goes away
+// dialInSession opens a session and a connection beside it. A sandbox that goes away
 // between the two is awaited again, once: nothing was asked of it.
-func (c *Client) call(ctx context.Context) (*frame.Conn, *session, error) {
+func (c *Client) dialInSession(ctx context.Context) (*frame.Conn, *session, error) {
 	var failed error
 	for range 2 {
 		s, err := c.open(ctx)
@@ -188,7 +188,7 @@ func (c *Client) call(ctx context.Context) (*frame.Conn, *session, error) {
 		failed = err
 		select {
 		case <-s.done:
-		case <-time.After(pause):
+		case <-time.After(retryPause):
 		}
 	}
 	return nil, nil, fmt.Errorf("%w: %w", ErrUnavailable, failed)

@@ -206,12 +206,12 @@ func TestADescriptionOutOfBounds(t *testing.T) {
 
 func TestASandboxThatDoesNotComeUp(t *testing.T) {
 	c := Dial("/nonexistent/s")
-	c.patience = 10 * time.Millisecond
-	for _, call := range []func() error{
+	c.connectTimeout = 10 * time.Millisecond
+	for _, dialInSession := range []func() error{
 		func() error { _, err := c.Start(t.Context(), Command{Args: []string{"x"}}); return err },
 		func() error { _, err := c.Describe(t.Context()); return err },
 	} {
-		if err := call(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "/nonexistent/s") {
+		if err := dialInSession(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "/nonexistent/s") {
 			t.Errorf("%v", err)
 		}
 	}

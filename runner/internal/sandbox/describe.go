@@ -18,13 +18,13 @@ const (
 // Describe says what the sandbox is. It waits until the sandbox has tried its
 // confinement, which takes about a second after its start.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
-	conn, _, err := c.call(ctx)
+	conn, _, err := c.dialInSession(ctx)
 	if err != nil {
 		return Description{}, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	conn.Within(probing)
+	conn.SetTimeout(describeTimeout)
 	d, err := describe(conn)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

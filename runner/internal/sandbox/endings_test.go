@@ -108,7 +108,7 @@ func TestOutputWithoutEndIsReadAndDropped(t *testing.T) {
 
 func resident(t *testing.T, pid int) int64 {
 	t.Helper()
-	table, err := proc.Look()
+	table, err := proc.ReadTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestASandboxThatIsRestarted(t *testing.T) {
 	gone(t, "lXst") // in a pod the kernel does it; here the supervisor
 	began := make(chan outcome)
 	go func() { began <- run(t, c, sh("echo back")) }() // finds no sandbox at first
-	s.Again(t)                                          // in place of the socket that was left
+	s.Restart(t)                                        // in place of the socket that was left
 	if got := <-began; got.stdout != "back\n" {
 		t.Errorf("after the restart: %+v", got)
 	}

@@ -63,9 +63,9 @@ func (e *LostError) Error() string { return e.Detail }
 
 // What a model reads when the sandbox went away.
 const (
-	lostRestarted = "the sandbox was restarted; background jobs, interpreters and working directory are lost"
-	killed        = "something in the sandbox killed what watched over the command as it started; the command has ended and may have done something"
-	lostMemory    = "the sandbox ran out of memory and was restarted; background jobs, interpreters and working directory are lost"
+	lostRestarted  = "the sandbox was restarted; background jobs, interpreters and working directory are lost"
+	lostSupervisor = "something in the sandbox killed what watched over the command as it started; the command has ended and may have done something"
+	lostMemory     = "the sandbox ran out of memory and was restarted; background jobs, interpreters and working directory are lost"
 )
 
 // detail says for a model what a cause means.

@@ -11,9 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// overdue is how long after its time limit a command ends here, whatever the
+// timeoutMargin is how long after its time limit a command ends here, whatever the
 // sandbox says.
-const overdue = 10 * time.Second
+const timeoutMargin = 10 * time.Second
 
 // A process is the runner's end of a command.
 type process struct {
@@ -22,11 +22,11 @@ type process struct {
 	limits  Limits
 	stdin   *stdin
 
-	out    chan Chunk
-	passed int64 // bytes of stdout and stderr; of the pump alone
-	drop   int64
+	out     chan Chunk
+	passed  int64 // bytes of stdout and stderr; of the pump alone
+	dropped int64
 
-	parting   sync.Once
+	killOnce  sync.Once
 	abandoned chan struct{} // closed when nobody waits for output anymore
 
 	mu    sync.Mutex
@@ -42,7 +42,7 @@ func newProcess(conn *frame.Conn, s *session, l Limits) *process {
 		conn: conn, session: s, limits: l,
 		out: make(chan Chunk, 4), abandoned: make(chan struct{}), done: make(chan struct{}),
 	}
-	p.stdin = &stdin{conn: conn, window: frame.Window, more: make(chan struct{}, 1), done: p.done}
+	p.stdin = &stdin{conn: conn, window: frame.Window, grown: make(chan struct{}, 1), done: p.done}
 	return p
 }
 
@@ -51,7 +51,7 @@ func newProcess(conn *frame.Conn, s *session, l Limits) *process {
 func (p *process) watch(ctx context.Context) {
 	var late <-chan time.Time
 	if p.limits.Timeout > 0 {
-		timer := time.NewTimer(p.limits.Timeout + overdue)
+		timer := time.NewTimer(p.limits.Timeout + timeoutMargin)
 		defer timer.Stop()
 		late = timer.C
 	}
@@ -89,21 +89,21 @@ func (p *process) Kill() error {
 // end asks for the end of a process, and makes sure of it: a sandbox that does
 // not answer loses the connection, with which every process ends.
 func (p *process) end(why Cause) {
-	p.parting.Do(func() {
+	p.killOnce.Do(func() {
 		p.mu.Lock()
 		p.ended = why
 		p.mu.Unlock()
-		go p.part()
+		go p.killOrDisconnect()
 	})
 }
 
-func (p *process) part() {
+func (p *process) killOrDisconnect() {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		_ = p.conn.Send(frame.Kill, nil) // without a connection it is dead already
 	}()
-	late := time.NewTimer(parting)
+	late := time.NewTimer(killTimeout)
 	defer late.Stop()
 	select {
 	case <-p.done:
@@ -114,31 +114,31 @@ func (p *process) part() {
 	<-asked
 }
 
-// pump reads what is said of the process, until its end.
-func (p *process) pump() {
+// receive reads what is said of the process, until its end.
+func (p *process) receive() {
 	defer p.conn.Close()
 	defer close(p.out)
 	defer close(p.done)
 	for {
 		f, err := p.conn.Receive()
 		if err == nil && f.Kind == frame.Exit {
-			p.exit, err = p.farewell(f)
+			p.exit, err = p.readExit(f)
 			if err == nil {
 				return
 			}
 		}
 		if err == nil {
-			err = p.take(f)
+			err = p.handleFrame(f)
 		}
 		if err != nil {
-			p.exit, p.err = p.broken(err)
+			p.exit, p.err = p.connectionLost(err)
 			return
 		}
 	}
 }
 
-// take deals with one frame.
-func (p *process) take(f frame.Frame) error {
+// handleFrame deals with one frame.
+func (p *process) handleFrame(f frame.Frame) error {
 	switch f.Kind {
 	case frame.Stdout:
 		p.deliver(Stdout, f.Data)
@@ -163,7 +163,7 @@ func (p *process) take(f frame.Frame) error {
 func (p *process) deliver(from Stream, data []byte) {
 	if from != Control && p.limits.Output > 0 {
 		room := int(min(p.limits.Output-p.passed, int64(len(data))))
-		p.drop += int64(len(data) - room)
+		p.dropped += int64(len(data) - room)
 		p.passed += int64(room)
 		data = data[:room]
 	}
@@ -176,8 +176,8 @@ func (p *process) deliver(from Stream, data []byte) {
 	}
 }
 
-// farewell reads how the process ended.
-func (p *process) farewell(f frame.Frame) (Exit, error) {
+// readExit reads how the process ended.
+func (p *process) readExit(f frame.Frame) (Exit, error) {
 	var e Exit
 	if err := p.conn.Message(f, &e); err != nil {
 		return e, err //nolint:wrapcheck // broken wraps it
@@ -191,14 +191,14 @@ func (p *process) farewell(f frame.Frame) (Exit, error) {
 		return e, fmt.Errorf("%w: %d bytes dropped", frame.ErrProtocol, e.Dropped)
 	}
 	e.Signal = e.Signal[:min(len(e.Signal), 32)]
-	e.Dropped += p.drop
+	e.Dropped += p.dropped
 	e.Detail = detail(e.Cause)
 	return e, nil
 }
 
-// broken says what it means that the connection ended without a farewell.
-func (p *process) broken(err error) (Exit, error) {
-	lost := Exit{Code: -1, Cause: SandboxLost, Dropped: p.drop, Detail: detail(SandboxLost)}
+// connectionLost says what it means that the connection ended without a farewell.
+func (p *process) connectionLost(err error) (Exit, error) {
+	lost := Exit{Code: -1, Cause: SandboxLost, Dropped: p.dropped, Detail: detail(SandboxLost)}
 	p.mu.Lock()
 	ended := p.ended
 	p.mu.Unlock()
@@ -206,17 +206,17 @@ func (p *process) broken(err error) (Exit, error) {
 	case errors.Is(err, frame.ErrProtocol):
 		return lost, fmt.Errorf("following a command: %w", err)
 	case ended != "":
-		return Exit{Code: -1, Signal: "SIGKILL", Cause: ended, Dropped: p.drop, Detail: detail(ended)}, nil
+		return Exit{Code: -1, Signal: "SIGKILL", Cause: ended, Dropped: p.dropped, Detail: detail(ended)}, nil
 	}
 	// Something in the sandbox may have killed the supervisor, with which the
 	// command ends. When the sandbox itself went away, so does the session.
-	alive := time.NewTimer(settling)
+	alive := time.NewTimer(lossTimeout)
 	defer alive.Stop()
 	select {
 	case <-p.session.done:
-		lost.Detail = p.session.lost()
+		lost.Detail = p.session.lossDetail()
 		return lost, nil
 	case <-alive.C:
-		return Exit{Code: -1, Signal: "SIGKILL", Cause: Exited, Dropped: p.drop}, nil
+		return Exit{Code: -1, Signal: "SIGKILL", Cause: Exited, Dropped: p.dropped}, nil
 	}
 }

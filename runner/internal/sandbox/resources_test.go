@@ -110,7 +110,7 @@ func TestASandboxThatCannotAcceptEndsAndStartsAgain(t *testing.T) {
 	if got := run(t, c, sh("echo before")); got.stdout != "before\n" {
 		t.Fatalf("%+v", got)
 	}
-	limit := exec.CommandContext(t.Context(), "prlimit", "--pid", fmt.Sprint(s.First()), "--nofile=0:0")
+	limit := exec.CommandContext(t.Context(), "prlimit", "--pid", fmt.Sprint(s.FirstPID()), "--nofile=0:0")
 	limit.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}} // as one of its own user could
 	if out, err := limit.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -119,10 +119,10 @@ func TestASandboxThatCannotAcceptEndsAndStartsAgain(t *testing.T) {
 	if err == nil {
 		collect(t, p)
 	}
-	if log := s.Ended(t); !strings.Contains(log, "too many open files") || !strings.Contains(log, "ends so that") {
+	if log := s.WaitEnded(t); !strings.Contains(log, "too many open files") || !strings.Contains(log, "ends so that") {
 		t.Errorf("the log says %q", log)
 	}
-	s.Again(t)
+	s.Restart(t)
 	again := sandbox.Dial(s.Socket)
 	defer again.Close()
 	if got := run(t, again, sh("echo again")); got.stdout != "again\n" {

@@ -16,29 +16,29 @@ func (c *Client) Start(ctx context.Context, cmd Command) (Process, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
-	conn, s, err := c.call(ctx)
+	conn, s, err := c.dialInSession(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	conn.Within(starting)
-	if err := begin(conn, cmd); err != nil {
+	conn.SetTimeout(startTimeout)
+	if err := requestStart(conn, cmd); err != nil {
 		stop()
 		_ = conn.Close() // whatever was started ends with it
-		return nil, unstarted(ctx, s, err)
+		return nil, startError(ctx, s, err)
 	}
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
-	conn.Within(0)
+	conn.SetTimeout(0)
 	p := newProcess(conn, s, cmd.Limits)
-	go p.pump()
+	go p.receive()
 	go p.watch(ctx)
 	return p, nil
 }
 
-// begin asks for a program and waits until it runs.
-func begin(conn *frame.Conn, cmd Command) error {
+// requestStart asks for a program and waits until it runs.
+func requestStart(conn *frame.Conn, cmd Command) error {
 	if err := conn.SendMessage(frame.Start, cmd); err != nil {
 		return err //nolint:wrapcheck // unstarted says what it means
 	}
@@ -59,8 +59,8 @@ func begin(conn *frame.Conn, cmd Command) error {
 	return fmt.Errorf("%w: %q where a program should start", frame.ErrProtocol, f.Kind)
 }
 
-// unstarted says why there is no process.
-func unstarted(ctx context.Context, s *session, err error) error {
+// startError says why there is no process.
+func startError(ctx context.Context, s *session, err error) error {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused
 	}
@@ -70,12 +70,12 @@ func unstarted(ctx context.Context, s *session, err error) error {
 	if errors.Is(err, frame.ErrProtocol) {
 		return fmt.Errorf("starting a command: %w", err)
 	}
-	alive := time.NewTimer(settling)
+	alive := time.NewTimer(lossTimeout)
 	defer alive.Stop()
 	select {
 	case <-s.done:
-		return &LostError{Detail: s.lost()}
+		return &LostError{Detail: s.lossDetail()}
 	case <-alive.C:
-		return &LostError{Detail: killed}
+		return &LostError{Detail: lostSupervisor}
 	}
 }

@@ -14,9 +14,9 @@ const maxStdin = 32 << 10
 
 // A stdin sends what a program reads, no more than a window ahead of it.
 type stdin struct {
-	conn *frame.Conn
-	done <-chan struct{} // closed when the process ended
-	more chan struct{}   // told when the window grew
+	conn  *frame.Conn
+	done  <-chan struct{} // closed when the process ended
+	grown chan struct{}   // told when the window grew
 
 	writing sync.Mutex // one at a time, in order
 	mu      sync.Mutex
@@ -51,7 +51,7 @@ func (s *stdin) Close() error {
 	if again {
 		return nil
 	}
-	s.tell()
+	s.wakeWriter()
 	select {
 	case <-s.done: // a program that ended reads no more
 		return nil
@@ -78,7 +78,7 @@ func (s *stdin) reserve(want int) (int, error) {
 			return n, nil
 		}
 		select {
-		case <-s.more:
+		case <-s.grown:
 		case <-s.done:
 			return 0, io.ErrClosedPipe
 		}
@@ -92,14 +92,14 @@ func (s *stdin) credit(n int) error {
 	if s.window += n; s.window > frame.Window {
 		return fmt.Errorf("%w: more stdin arrived than was sent", frame.ErrProtocol)
 	}
-	s.tell()
+	s.wakeWriter()
 	return nil
 }
 
-// tell wakes who waits for the window.
-func (s *stdin) tell() {
+// wakeWriter wakes who waits for the window.
+func (s *stdin) wakeWriter() {
 	select {
-	case s.more <- struct{}{}:
+	case s.grown <- struct{}{}:
 	default:
 	}
 }

@@ -76,7 +76,7 @@ func shown(name string) bool {
 }
 
 // A round goes once through a workspace.
-type round struct {
+type fileWalk struct {
 	root  *os.Root
 	visit func(string, fs.FileInfo)
 	names int
@@ -86,12 +86,12 @@ type round struct {
 // goes meanwhile, is passed over. It says whether that was all, or more than is
 // looked at.
 func eachFile(ctx context.Context, root *os.Root, visit func(string, fs.FileInfo)) (whole bool, err error) {
-	r := &round{root: root, visit: visit}
+	r := &fileWalk{root: root, visit: visit}
 	err = r.directory(ctx, ".")
 	return r.names < maxNames, err
 }
 
-func (r *round) directory(ctx context.Context, dir string) error {
+func (r *fileWalk) directory(ctx context.Context, dir string) error {
 	if strings.Count(dir, "/") > maxDepth {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *round) directory(ctx context.Context, dir string) error {
 	return ctx.Err()
 }
 
-func (r *round) entry(ctx context.Context, name string) error {
+func (r *fileWalk) entry(ctx context.Context, name string) error {
 	info, err := r.root.Lstat(name)
 	switch {
 	case ctx.Err() != nil:

@@ -25,7 +25,7 @@ func Fetch(ctx context.Context, o Options) error {
 		return fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer root.Close()
-	release, err := hold(ctx, in(o.origin(), fetchLock), func() { o.log("Waiting for another Run that prepares the workspace") })
+	release, err := lock(ctx, in(o.origin(), fetchLock), func() { o.log("Waiting for another Run that prepares the workspace") })
 	if err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func fill(ctx context.Context, o Options, root *os.Root, f fetched) error {
 			return err
 		}
 	}
-	if err := bringUp(o, root); err != nil {
+	if err := moveStaged(o, root); err != nil {
 		return err
 	}
 	if _, err := Begin(ctx, root, o.State); err != nil {
 		return err
 	}
-	return settle(o, f)
+	return recordDone(o, f)
 }
 
 // Fetched says whether Fetch has no repository to reach any more: what is in it
@@ -75,7 +75,7 @@ func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, e
 	if err := os.RemoveAll(in(o.origin(), cloneDir)); err != nil {
 		return f, fmt.Errorf("removing what an earlier attempt left half done: %w", err)
 	}
-	if err := restage(root); err != nil {
+	if err := clearStaging(root); err != nil {
 		return f, err
 	}
 	if o.Git != nil {
@@ -88,7 +88,7 @@ func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, e
 		return f, err
 	}
 	f.Placed = append(f.Placed, placed...)
-	if _, err := movable(root); err != nil {
+	if _, err := stagedEntries(root); err != nil {
 		return f, err
 	}
 	if err := flush(o.Workspace); err != nil {
@@ -97,8 +97,8 @@ func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, e
 	return f, save(o.origin(), fetchedFile, f)
 }
 
-// restage makes the directory where things are put together, with nothing in it.
-func restage(root *os.Root) error {
+// clearStaging makes the directory where things are put together, with nothing in it.
+func clearStaging(root *os.Root) error {
 	if err := root.RemoveAll(stagingDir); err != nil {
 		return fmt.Errorf("removing what an earlier attempt left half done: %w", err)
 	}
@@ -146,8 +146,8 @@ func clone(ctx context.Context, o Options, root *os.Root, f *fetched) error {
 	return nil
 }
 
-// bringUp moves what is staged into place, and has it on the disk.
-func bringUp(o Options, root *os.Root) error {
+// moveStaged moves what is staged into place, and has it on the disk.
+func moveStaged(o Options, root *os.Root) error {
 	if err := move(root); err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func bringUp(o Options, root *os.Root) error {
 	return nil
 }
 
-// settle records that everything is in place.
-func settle(o Options, f fetched) error {
+// recordDone records that everything is in place.
+func recordDone(o Options, f fetched) error {
 	f.Stage = stageDone
 	return save(o.origin(), fetchedFile, f)
 }
@@ -166,7 +166,7 @@ func settle(o Options, f fetched) error {
 // move brings the staged files up, each by a rename. It goes on where an earlier
 // one was cut off, and does not begin where a name is not its own.
 func move(root *os.Root) error {
-	staged, err := movable(root)
+	staged, err := stagedEntries(root)
 	if errors.Is(err, fs.ErrNotExist) { // all are there
 		return nil
 	}
@@ -184,8 +184,8 @@ func move(root *os.Root) error {
 	return nil
 }
 
-// movable is what is staged, whose names are all free.
-func movable(root *os.Root) ([]fs.DirEntry, error) {
+// stagedEntries is what is staged, whose names are all free.
+func stagedEntries(root *os.Root) ([]fs.DirEntry, error) {
 	staged, err := fs.ReadDir(root.FS(), stagingDir)
 	if err != nil {
 		return nil, fmt.Errorf("reading what was fetched: %w", err)

@@ -49,7 +49,7 @@ func Begin(ctx context.Context, root *os.Root, state string) (Manifest, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return m, err
 	}
-	if m, err = survey(ctx, root); err != nil {
+	if m, err = listFiles(ctx, root); err != nil {
 		return m, err
 	}
 	if err := os.MkdirAll(in(state, ""), 0o700); err != nil {
@@ -58,7 +58,7 @@ func Begin(ctx context.Context, root *os.Root, state string) (Manifest, error) {
 	return m, m.save(in(state, manifestFile))
 }
 
-func survey(ctx context.Context, root *os.Root) (Manifest, error) {
+func listFiles(ctx context.Context, root *os.Root) (Manifest, error) {
 	m := Manifest{files: map[string]stamp{}}
 	whole, err := eachFile(ctx, root, func(name string, info fs.FileInfo) {
 		if info.ModTime().After(m.newest) {

@@ -18,7 +18,7 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 	if err := p.prepare(); err != nil {
 		return Published{}, err
 	}
-	release, err := hold(ctx, in(o.origin(), publishLock), func() {})
+	release, err := lock(ctx, in(o.origin(), publishLock), func() {})
 	if err != nil {
 		return Published{}, err
 	}
@@ -32,7 +32,7 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 	if err := p.compare(ctx); err != nil {
 		return Published{}, err
 	}
-	if p.files == 0 && len(p.had.Commits) == 0 {
+	if p.files == 0 && len(p.earlier.Commits) == 0 {
 		return Published{Unchanged: true}, nil
 	}
 	if err := p.remote.Push(ctx, store, o.Branch, p.next); err != nil {
@@ -46,11 +46,11 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 
 // A publishing is one Publish.
 type publishing struct {
-	o      PublishOptions
-	from   fetched
-	had    published
-	remote *git.Remote
-	store  *git.Store
+	o       PublishOptions
+	from    fetched
+	earlier published
+	remote  *git.Remote
+	store   *git.Store
 
 	tree   string // of the workspace
 	files  int    // that differ from what was fetched
@@ -75,19 +75,19 @@ func (p *publishing) prepare() error {
 	if p.remote = remote; remote.URL() != p.from.URL {
 		return git.Refused("The work was fetched from %s and is not published to %s: set the URL back, or start another Run.", p.from.URL, remote.URL())
 	}
-	return load(p.o.State, publishedFile, &p.had)
+	return load(p.o.State, publishedFile, &p.earlier)
 }
 
 // compare makes the tree of the workspace.
 func (p *publishing) compare(ctx context.Context) error {
 	limits := git.Limits{Bytes: cmp.Or(p.o.MaxBytes, DefaultMaxBytes), Files: cmp.Or(p.o.MaxFiles, DefaultMaxFiles)}
-	release, err := hold(ctx, in(p.o.origin(), fetchLock), func() {})
+	release, err := lock(ctx, in(p.o.origin(), fetchLock), func() {})
 	if err != nil {
 		return err
 	}
 	defer release()
 	if p.o.Origin != "" {
-		sweep(p.o.Workspace) // what another Run left that died when it began
+		removeStaging(p.o.Workspace) // what another Run left that died when it began
 	}
 	tree, err := p.store.Snapshot(ctx, p.o.Workspace, git.Basis{Commit: p.from.Head.Commit, Placed: p.from.Placed}, limits)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *publishing) next(tip string) (string, error) {
 	switch {
 	case tip == "" && p.files == 0:
 		return "", nil
-	case tip != "" && !slices.Contains(p.had.Commits, tip):
+	case tip != "" && !slices.Contains(p.earlier.Commits, tip):
 		return "", git.Refused("The branch %q is there already, at %s, which this Run did not publish: delete the branch, or start a Run of another name.", p.o.Branch, tip)
 	case tip != "":
 		parent = tip
@@ -126,19 +126,19 @@ func (p *publishing) next(tip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.commit, p.intend()
+	return p.commit, p.recordCommit()
 }
 
-// intend records the commit before it is sent: whether the server took it may
+// recordCommit records the commit before it is sent: whether the server took it may
 // never be heard.
-func (p *publishing) intend() error {
-	if slices.Contains(p.had.Commits, p.commit) {
+func (p *publishing) recordCommit() error {
+	if slices.Contains(p.earlier.Commits, p.commit) {
 		return nil
 	}
-	p.had.Version = 1
-	p.had.Commits = append(p.had.Commits, p.commit)
-	p.had.Commits = p.had.Commits[max(len(p.had.Commits)-maxCommits, 0):]
-	if err := save(p.o.State, publishedFile, p.had); err != nil {
+	p.earlier.Version = 1
+	p.earlier.Commits = append(p.earlier.Commits, p.commit)
+	p.earlier.Commits = p.earlier.Commits[max(len(p.earlier.Commits)-maxCommits, 0):]
+	if err := save(p.o.State, publishedFile, p.earlier); err != nil {
 		return fmt.Errorf("recording what is published: %w", err)
 	}
 	return nil

@@ -27,8 +27,8 @@ func share(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	if err != nil {
 		return err
 	}
-	if err := lay(ctx, o, root, f); err != nil {
-		sweep(root)
+	if err := placeFiles(ctx, o, root, f); err != nil {
+		removeStaging(root)
 		return err
 	}
 	if _, err := Begin(ctx, root, o.State); err != nil {
@@ -53,21 +53,21 @@ func shared(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, 
 		return f, f.same(o)
 	}
 	if f, err = stage(ctx, o, root, f); err != nil {
-		sweep(root)
+		removeStaging(root)
 		return f, err
 	}
 	return finish(o, root, f)
 }
 
-// sweep removes what was being put together, from where others work.
-func sweep(root *os.Root) { _ = root.RemoveAll(stagingDir) } // what cannot be removed is no reason to stop
+// removeStaging removes what was being put together, from where others work.
+func removeStaging(root *os.Root) { _ = root.RemoveAll(stagingDir) } // what cannot be removed is no reason to stop
 
 func finish(o Options, root *os.Root, f fetched) (fetched, error) {
-	if err := bringUp(o, root); err != nil {
+	if err := moveStaged(o, root); err != nil {
 		return f, err
 	}
 	f.Stage = stageDone
-	return f, settle(o, f)
+	return f, recordDone(o, f)
 }
 
 // same says that the repository which is there is the one that was asked for, or
@@ -94,27 +94,27 @@ func revision(name string) string {
 	return name
 }
 
-// lay puts the files that this Run brings where there is nothing yet. What is
+// placeFiles puts the files that this Run brings where there is nothing yet. What is
 // there may be the work of another, and stays.
-func lay(ctx context.Context, o Options, root *os.Root, f fetched) error {
+func placeFiles(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	if len(o.Files) == 0 {
 		return nil
 	}
-	if err := restage(root); err != nil {
+	if err := clearStaging(root); err != nil {
 		return err
 	}
 	placed, err := copyAll(ctx, o, root)
 	if err != nil {
 		return err
 	}
-	free := unoccupied(root, placed)
+	free := freePaths(root, placed)
 	// They are known to be no work before anybody can see them.
 	f.Version, f.Stage, f.Placed = 1, stageDone, append(f.Placed, free...)
 	if err := errors.Join(flush(o.Workspace), save(o.origin(), fetchedFile, f)); err != nil {
 		return fmt.Errorf("recording the files of the workspace: %w", err)
 	}
 	for _, p := range free {
-		if err := raise(root, p.Path); err != nil {
+		if err := moveOne(root, p.Path); err != nil {
 			return fmt.Errorf("moving %s into place: %w", p.Path, err)
 		}
 	}
@@ -124,25 +124,25 @@ func lay(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	return flush(o.Workspace)
 }
 
-// unoccupied are those whose names are free, each once, and where everything above
+// freePaths are those whose names are free, each once, and where everything above
 // them is a directory, as far as it is there.
-func unoccupied(root *os.Root, placed []git.Placed) []git.Placed {
+func freePaths(root *os.Root, placed []git.Placed) []git.Placed {
 	last := map[string]int{} // a later ConfigMap has put its own in the place of an earlier one's
 	for i, p := range placed {
 		last[p.Path] = i
 	}
 	var free []git.Placed
 	for i, p := range placed {
-		if _, err := root.Lstat(p.Path); last[p.Path] == i && errors.Is(err, fs.ErrNotExist) && passable(root, path.Dir(p.Path)) {
+		if _, err := root.Lstat(p.Path); last[p.Path] == i && errors.Is(err, fs.ErrNotExist) && isDirPath(root, path.Dir(p.Path)) {
 			free = append(free, p)
 		}
 	}
 	return free
 }
 
-// passable says whether a path is of directories, as far as it is there. A link is
+// isDirPath says whether a path is of directories, as far as it is there. A link is
 // none: it could lead anywhere in the workspace.
-func passable(root *os.Root, dir string) bool {
+func isDirPath(root *os.Root, dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
 			return false
@@ -151,22 +151,22 @@ func passable(root *os.Root, dir string) bool {
 	return true
 }
 
-// raise brings one staged file up.
-func raise(root *os.Root, at string) error {
+// moveOne brings one staged file up.
+func moveOne(root *os.Root, at string) error {
 	if dir := path.Dir(at); dir != "." {
-		if err := raiseDir(root, dir); err != nil {
+		if err := makeDirs(root, dir); err != nil {
 			return err
 		}
 	}
 	return root.Rename(path.Join(stagingDir, at), at)
 }
 
-// raiseDir makes a directory and those above it, where they are not there.
-func raiseDir(root *os.Root, dir string) error {
+// makeDirs makes a directory and those above it, where they are not there.
+func makeDirs(root *os.Root, dir string) error {
 	if dir == "." {
 		return nil
 	}
-	if err := raiseDir(root, path.Dir(dir)); err != nil {
+	if err := makeDirs(root, path.Dir(dir)); err != nil {
 		return err
 	}
 	if err := git.MakeDir(root, dir); err != nil && !errors.Is(err, fs.ErrExist) {

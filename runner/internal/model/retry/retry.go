@@ -33,9 +33,9 @@ const maxRetries = 100
 // may be a proxy's failure; more mean that the endpoint is wrong.
 const maxGarbled = 2
 
-// keyPause is how long to wait for a credential that is not there. A kubelet
+// credentialWait is how long to wait for a credential that is not there. A kubelet
 // takes up to a minute and a half to bring a Secret that changed.
-const keyPause = 25 * time.Second
+const credentialWait = 25 * time.Second
 
 // Options say how often and how long to wait. The zero value is the default.
 type Options struct {
@@ -85,7 +85,7 @@ type retrier struct {
 // tries are used up.
 func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		a := asking{retrier: r, yield: yield}
+		a := call{retrier: r, yield: yield}
 		if err := a.run(ctx, req); err != nil {
 			yield(model.Delta{}, err)
 		}
@@ -95,7 +95,7 @@ func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 // wait is how long to wait after the try numbered from 0, and whether there is
 // another at all.
 func (r *retrier) wait(err error, try int) (time.Duration, bool) {
-	asked, final := hint(err)
+	asked, final := retryAdvice(err)
 	again := model.Transient(err) || isGarbled(err) && try < maxGarbled
 	switch {
 	case final || try == r.Retries || asked > r.MaxWait || !again:
@@ -132,8 +132,8 @@ func isGarbled(err error) bool {
 	return ok && !garbled.Final
 }
 
-// hint is what the provider said about trying again.
-func hint(err error) (after time.Duration, final bool) {
+// retryAdvice is what the provider said about trying again.
+func retryAdvice(err error) (after time.Duration, final bool) {
 	var limited *model.RateLimitedError
 	var unavailable *model.UnavailableError
 	var unreadable *model.NoCredentialError
@@ -143,29 +143,29 @@ func hint(err error) (after time.Duration, final bool) {
 	case errors.As(err, &unavailable):
 		return unavailable.RetryAfter, unavailable.Final
 	case errors.As(err, &unreadable):
-		return keyPause, false
+		return credentialWait, false
 	}
 	return 0, false
 }
 
 // An asking is one answer, in as many tries as it takes.
-type asking struct {
+type call struct {
 	*retrier
-	yield func(model.Delta, error) bool
-	spent step.Usage // by the tries before
-	used  step.Usage // by this one
-	left  bool       // nobody listens any more
+	yield   func(model.Delta, error) bool
+	spent   step.Usage // by the tries before
+	used    step.Usage // by this one
+	stopped bool       // nobody listens any more
 }
 
 // run makes the tries and returns the error of the last.
-func (a *asking) run(ctx context.Context, req *model.Request) error {
+func (a *call) run(ctx context.Context, req *model.Request) error {
 	for try := 0; ; try++ {
 		err := a.try(a.model.Stream(ctx, req))
 		wait, again := a.wait(err, try)
 		if !again {
 			return err
 		}
-		if a.void(err, wait); a.left {
+		if a.reset(err, wait); a.stopped {
 			return nil
 		}
 		if err := a.Sleep(ctx, wait); err != nil {
@@ -176,7 +176,7 @@ func (a *asking) run(ctx context.Context, req *model.Request) error {
 
 // try passes on what one try streams and returns the error that ended it; none
 // if nobody listens any more.
-func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
+func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 	for d, err := range stream {
 		if err != nil {
 			return err
@@ -193,9 +193,9 @@ func (a *asking) try(stream iter.Seq2[model.Delta, error]) error {
 	return nil
 }
 
-// void makes what this try streamed count for nothing, but for its cost, and tells
+// reset makes what this try streamed count for nothing, but for its cost, and tells
 // why the model is asked again and when.
-func (a *asking) void(because error, wait time.Duration) {
+func (a *call) reset(because error, wait time.Duration) {
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}
 	again := model.Delta{Reset: true, Because: because.Error()}
@@ -206,7 +206,7 @@ func (a *asking) void(because error, wait time.Duration) {
 		spent := a.spent
 		again.Usage = &spent
 	}
-	a.left = !a.yield(again, nil)
+	a.stopped = !a.yield(again, nil)
 }
 
 // sleep waits for real.

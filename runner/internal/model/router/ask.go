@@ -9,34 +9,34 @@ import (
 )
 
 // An asking is one answer, from as many targets as it takes.
-type asking struct {
+type call struct {
 	*Router
-	req   *model.Request
-	yield func(model.Delta, error) bool
-	spent step.Usage // by the targets before
-	used  step.Usage // by this one
-	left  bool       // nobody listens any more
+	req     *model.Request
+	yield   func(model.Delta, error) bool
+	spent   step.Usage // by the targets before
+	used    step.Usage // by this one
+	stopped bool       // nobody listens any more
 }
 
 // run asks each target at most once, beginning with the one that is first now
 // and going round: a fallback that fails while the router stays with it is no
 // reason not to try the preferred one early.
-func (a *asking) run(ctx context.Context) error {
+func (a *call) run(ctx context.Context) error {
 	first := a.first()
 	for i := range a.targets {
 		at := (first + i) % len(a.targets)
 		t := &a.targets[at]
 		err := a.try(ctx, t)
 		switch {
-		case err == nil || a.left:
+		case err == nil || a.stopped:
 			return nil
 		case !model.Transient(err):
-			return t.named(err)
+			return t.sourceError(err)
 		case i == len(a.targets)-1:
-			a.stay(0) // all failed: the next request begins afresh
-			return t.named(err)
+			a.prefer(0) // all failed: the next request begins afresh
+			return t.sourceError(err)
 		}
-		if err := a.change((at+1)%len(a.targets), t.named(err)); err != nil || a.left {
+		if err := a.switchTo((at+1)%len(a.targets), t.sourceError(err)); err != nil || a.stopped {
 			return err
 		}
 	}
@@ -44,8 +44,8 @@ func (a *asking) run(ctx context.Context) error {
 }
 
 // try passes on what a target streams and returns the error that ended it.
-func (a *asking) try(ctx context.Context, t *Target) error {
-	if a.left = !a.yield(model.Delta{Model: t.Name}, nil); a.left {
+func (a *call) try(ctx context.Context, t *Target) error {
+	if a.stopped = !a.yield(model.Delta{Model: t.Name}, nil); a.stopped {
 		return nil
 	}
 	for d, err := range t.Model.Stream(ctx, t.request(a.req)) {
@@ -59,21 +59,21 @@ func (a *asking) try(ctx context.Context, t *Target) error {
 			sum := a.spent.Plus(a.used)
 			d.Usage = &sum
 		}
-		if a.left = !a.yield(d, nil); a.left {
+		if a.stopped = !a.yield(d, nil); a.stopped {
 			return nil
 		}
 	}
 	return nil
 }
 
-// change goes on with another target, if the request fits it: what was streamed
+// switchTo goes on with another target, if the request fits it: what was streamed
 // counts for nothing, but for its cost.
-func (a *asking) change(at int, because error) error {
-	a.stay(at)
+func (a *call) switchTo(at int, because error) error {
+	a.prefer(at)
 	next := &a.targets[at]
-	if err := next.measure(a.req); err != nil {
+	if err := next.checkSize(a.req); err != nil {
 		err.Message += fmt.Sprintf(" (asked because %v)", because)
-		return next.named(err)
+		return next.sourceError(err)
 	}
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}
@@ -82,13 +82,13 @@ func (a *asking) change(at int, because error) error {
 		spent := a.spent
 		d.Usage = &spent
 	}
-	a.left = !a.yield(d, nil)
+	a.stopped = !a.yield(d, nil)
 	return nil
 }
 
-// measure says whether a request fits the window. Nobody counted it for this
+// checkSize says whether a request fits the window. Nobody counted it for this
 // Model yet, so it is an estimate.
-func (t *Target) measure(req *model.Request) *model.ContextTooLongError {
+func (t *Target) checkSize(req *model.Request) *model.ContextTooLongError {
 	if t.Window <= 0 {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // parameters where the request has none. The request itself stays as it is.
 func (t *Target) request(req *model.Request) *model.Request {
 	own := *req
-	own.Params = over(req.Params, t.Params)
+	own.Params = mergeParams(req.Params, t.Params)
 	own.Steps = t.readable(req.Steps)
 	return &own
 }
@@ -24,13 +24,13 @@ func (t *Target) readable(steps []step.Step) []step.Step {
 	var own []step.Step
 	for i, s := range steps {
 		foreign := s.Model != "" && s.Model != t.Name
-		if !foreign || !slices.ContainsFunc(s.Parts, private) {
+		if !foreign || !slices.ContainsFunc(s.Parts, isPrivate) {
 			continue
 		}
 		if own == nil {
 			own = slices.Clone(steps)
 		}
-		own[i].Parts = public(s.Parts)
+		own[i].Parts = publicParts(s.Parts)
 	}
 	if own == nil {
 		return steps
@@ -38,18 +38,18 @@ func (t *Target) readable(steps []step.Step) []step.Step {
 	return own
 }
 
-// private reports whether only who wrote a part can read it.
-func private(p step.Part) bool {
+// isPrivate reports whether only who wrote a part can read it.
+func isPrivate(p step.Part) bool {
 	return p.Kind == step.PartThinking || p.Kind == step.PartOpaque
 }
 
-// public are the parts that everybody can read. What people were told of an
+// publicParts are the parts that everybody can read. What people were told of an
 // opaque part is all that is left of it.
-func public(parts []step.Part) []step.Part {
+func publicParts(parts []step.Part) []step.Part {
 	var list []step.Part
 	for _, p := range parts {
 		switch {
-		case !private(p):
+		case !isPrivate(p):
 			list = append(list, p)
 		case p.Kind == step.PartOpaque && p.Text != "":
 			list = append(list, step.Part{Kind: step.PartText, Text: p.Text})
@@ -58,20 +58,20 @@ func public(parts []step.Part) []step.Part {
 	return list
 }
 
-// over are parameters p, and those of under where p has none.
-func over(p, under model.Params) model.Params {
+// mergeParams are parameters p, and those of under where p has none.
+func mergeParams(p, under model.Params) model.Params {
 	p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, under.MaxOutputTokens)
 	p.Temperature = cmp.Or(p.Temperature, under.Temperature)
 	p.TopP = cmp.Or(p.TopP, under.TopP)
 	p.Reasoning = cmp.Or(p.Reasoning, under.Reasoning)
-	p.Extra = overJSON(p.Extra, under.Extra)
+	p.Extra = mergeJSON(p.Extra, under.Extra)
 	return p
 }
 
-// overJSON lays one JSON object over another, at every depth. A null stays: it
+// mergeJSON lays one JSON object over another, at every depth. A null stays: it
 // removes a field of the request. What is no object is left for the adapter to
 // refuse, which names it.
-func overJSON(top, under json.RawMessage) json.RawMessage {
+func mergeJSON(top, under json.RawMessage) json.RawMessage {
 	switch {
 	case len(top) == 0:
 		return under
@@ -83,7 +83,7 @@ func overJSON(top, under json.RawMessage) json.RawMessage {
 		return top
 	}
 	for key, value := range a {
-		b[key] = overJSON(value, b[key])
+		b[key] = mergeJSON(value, b[key])
 	}
 	merged, err := json.Marshal(b)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *Router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 			yield(model.Delta{}, errors.New("there is no Model to ask"))
 			return
 		}
-		a := asking{Router: r, req: req, yield: yield}
+		a := call{Router: r, req: req, yield: yield}
 		if err := a.run(ctx); err != nil {
 			yield(model.Delta{}, err)
 		}
@@ -92,14 +92,14 @@ func (r *Router) first() int {
 	return r.at
 }
 
-// stay makes a target the first to be asked for a while.
-func (r *Router) stay(at int) {
+// prefer makes a target the first to be asked for a while.
+func (r *Router) prefer(at int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at, r.until = at, r.now().Add(r.cooldown)
 }
 
-// named is an error of the target.
-func (t *Target) named(err error) error {
+// sourceError is an error of the target.
+func (t *Target) sourceError(err error) error {
 	return &model.SourceError{Model: t.Name, Credential: t.Credential, Err: err}
 }

@@ -320,8 +320,8 @@ func TestARequestThatDoesNotFitTheFallbackIsToBeCompactedFirst(t *testing.T) {
 
 	resp, err := model.Collect(r.Stream(t.Context(), &big), nil)
 	tooLong, ok := errors.AsType[*model.ContextTooLongError](err)
-	source, named := errors.AsType[*model.SourceError](err)
-	if !ok || tooLong.Window != 1000 || !named || source.Model != "b" || len(b.asked) != 0 {
+	source, sourceError := errors.AsType[*model.SourceError](err)
+	if !ok || tooLong.Window != 1000 || !sourceError || source.Model != "b" || len(b.asked) != 0 {
 		t.Fatalf("got %v after asking b %d times", err, len(b.asked))
 	}
 	if !strings.Contains(err.Error(), "Model a: "+cut.Error()) || resp.Usage.InputTokens != 3 {

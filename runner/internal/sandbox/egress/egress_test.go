@@ -21,13 +21,13 @@ import (
 )
 
 // A world is a proxy between a program and hosts that this test makes up.
-type world struct {
+type fixture struct {
 	client *http.Client
 	socket string
 
 	mu     sync.Mutex
 	dialed []string
-	told   []string
+	logged []string
 }
 
 // names are where names lead in the world.
@@ -43,7 +43,7 @@ var names = map[string][]string{
 	"translated.example": {"64:ff9b::10.0.0.1"},
 }
 
-func (*world) resolve(_ context.Context, name string) ([]netip.Addr, error) {
+func (*fixture) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 	var all []netip.Addr
 	for _, a := range names[name] {
 		all = append(all, netip.MustParseAddr(a))
@@ -55,14 +55,14 @@ func (*world) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 }
 
 // start serves a proxy whose every host is one server.
-func start(t *testing.T, server string, hosts ...string) *world {
+func start(t *testing.T, server string, hosts ...string) *fixture {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "egress") //nolint:usetesting // the name of a socket has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	w := &world{socket: filepath.Join(dir, "proxy.sock")}
+	w := &fixture{socket: filepath.Join(dir, "proxy.sock")}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	o := Options{
@@ -70,7 +70,7 @@ func start(t *testing.T, server string, hosts ...string) *world {
 		Log: func(host string, allowed bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.told = append(w.told, fmt.Sprint(host, " ", allowed))
+			w.logged = append(w.logged, fmt.Sprint(host, " ", allowed))
 		},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			w.mu.Lock()
@@ -107,7 +107,7 @@ func start(t *testing.T, server string, hosts ...string) *world {
 }
 
 // get asks the world for a URL over the proxy.
-func (w *world) get(t *testing.T, address string) (int, string) {
+func (w *fixture) get(t *testing.T, address string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *world) get(t *testing.T, address string) (int, string) {
 }
 
 // tunnel asks for a tunnel by hand.
-func (w *world) tunnel(t *testing.T, to string) (conn net.Conn, status int, text string) {
+func (w *fixture) tunnel(t *testing.T, to string) (conn net.Conn, status int, text string) {
 	t.Helper()
 	conn = w.dial(t)
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
@@ -135,7 +135,7 @@ func (w *world) tunnel(t *testing.T, to string) (conn net.Conn, status int, text
 }
 
 // dial connects to the proxy.
-func (w *world) dial(t *testing.T) net.Conn {
+func (w *fixture) dial(t *testing.T) net.Conn {
 	t.Helper()
 	conn, err := w.client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
 	if err != nil {
@@ -257,7 +257,7 @@ func TestEachHostIsToldOnce(t *testing.T) {
 	for _, to := range []string{"good.example", "GOOD.example", "evil.example", "good.example", "evil.example"} {
 		w.get(t, "http://"+to+"/")
 	}
-	if diff := cmp.Diff([]string{"good.example true", "evil.example false"}, w.told); diff != "" {
+	if diff := cmp.Diff([]string{"good.example true", "evil.example false"}, w.logged); diff != "" {
 		t.Errorf("told, -want +got:\n%s", diff)
 	}
 }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxTold bounds the memory of which hosts were told.
-	maxTold = 1024
+	// maxLogged bounds the memory of which hosts were told.
+	maxLogged = 1024
 	// maxAddresses is how many addresses of one name are tried.
 	maxAddresses = 4
 )
@@ -31,8 +31,8 @@ type proxy struct {
 	hosts   []host
 	forward *httputil.ReverseProxy
 
-	mu   sync.Mutex
-	told map[string]bool
+	mu     sync.Mutex
+	logged map[string]bool
 }
 
 func newProxy(o Options) (*proxy, error) {
@@ -44,20 +44,20 @@ func newProxy(o Options) (*proxy, error) {
 		o.Resolve = resolve
 	}
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: reachTime}).DialContext
+		o.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
-	p := &proxy{Options: o, hosts: hosts, told: map[string]bool{}}
+	p := &proxy{Options: o, hosts: hosts, logged: map[string]bool{}}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host },
 		FlushInterval: -1, // what streams goes on streaming
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, err) },
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { writeError(w, err) },
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Transport: &http.Transport{
-			DialContext:            func(ctx context.Context, _, to string) (net.Conn, error) { return p.reach(ctx, to) },
+			DialContext:            func(ctx context.Context, _, to string) (net.Conn, error) { return p.dialAllowed(ctx, to) },
 			DisableKeepAlives:      true, // nothing is left over from one host to the next
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeaders,
-			ResponseHeaderTimeout:  answerTime,
+			ResponseHeaderTimeout:  responseTimeout,
 		},
 	}
 	return p, nil
@@ -84,8 +84,8 @@ type refusal struct{ text string }
 
 func (e *refusal) Error() string { return e.text }
 
-// refuse says why there is no connection.
-func refuse(w http.ResponseWriter, err error) {
+// writeError says why there is no connection.
+func writeError(w http.ResponseWriter, err error) {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		http.Error(w, no.text, http.StatusForbidden)
 		return
@@ -93,8 +93,8 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, "the host was not reached: "+err.Error(), http.StatusBadGateway)
 }
 
-// reach connects to a host of the list at a public address.
-func (p *proxy) reach(ctx context.Context, to string) (net.Conn, error) {
+// dialAllowed connects to a host of the list at a public address.
+func (p *proxy) dialAllowed(ctx context.Context, to string) (net.Conn, error) {
 	named, port, err := net.SplitHostPort(to)
 	if err != nil || !isPort(port) {
 		return nil, &refusal{fmt.Sprintf("%.300q is no host and port", to)}
@@ -104,7 +104,7 @@ func (p *proxy) reach(ctx context.Context, to string) (net.Conn, error) {
 		return nil, &refusal{fmt.Sprintf("%.300q is no host name", named)}
 	}
 	allowed := slices.ContainsFunc(p.hosts, func(h host) bool { return h.matches(name, port) })
-	p.tell(name, allowed)
+	p.logOnce(name, allowed)
 	if !allowed {
 		return nil, &refusal{fmt.Sprintf("%s at port %s is not among the hosts that this sandbox may reach; to open it, add the host to sandbox.egress.hosts of the Agent", name, port)}
 	}
@@ -149,15 +149,15 @@ func (p *proxy) dial(ctx context.Context, addresses []netip.Addr, port string) (
 	return nil, fmt.Errorf("connecting: %w", failed)
 }
 
-// tell says once of each host that it was asked for.
-func (p *proxy) tell(name string, allowed bool) {
+// logOnce says once of each host that it was asked for.
+func (p *proxy) logOnce(name string, allowed bool) {
 	if p.Log == nil {
 		return
 	}
 	p.mu.Lock()
-	before := p.told[name] || len(p.told) >= maxTold
+	before := p.logged[name] || len(p.logged) >= maxLogged
 	if !before {
-		p.told[name] = true
+		p.logged[name] = true
 	}
 	p.mu.Unlock()
 	if !before {
@@ -167,9 +167,9 @@ func (p *proxy) tell(name string, allowed bool) {
 
 // connect makes a tunnel.
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
-	far, err := p.reach(r.Context(), r.Host)
+	far, err := p.dialAllowed(r.Context(), r.Host)
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	defer far.Close()
@@ -185,9 +185,9 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	said := io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), near)
 	end := func() { _, _ = near.Close(), far.Close() } // whatever is under way ends with it
 	defer context.AfterFunc(r.Context(), end)()
-	asleep := time.AfterFunc(idle, end)
-	defer asleep.Stop()
-	tunnel(near, watched{said, asleep}, watched{far, asleep}, far)
+	idleTimer := time.AfterFunc(idleTimeout, end)
+	defer idleTimer.Stop()
+	tunnel(near, activityReader{said, idleTimer}, activityReader{far, idleTimer}, far)
 }
 
 // tunnel copies both ways until each is done.
@@ -195,17 +195,17 @@ func tunnel(near net.Conn, said, answers io.Reader, far net.Conn) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		flow(near, answers, far)
+		copyOneWay(near, answers, far)
 	}()
-	flow(far, said, near)
+	copyOneWay(far, said, near)
 	<-back
 }
 
-// flow copies one way and passes its end on.
-func flow(to net.Conn, from io.Reader, source io.Closer) {
+// copyOneWay copies one way and passes its end on.
+func copyOneWay(to net.Conn, from io.Reader, source io.Closer) {
 	_, err := io.Copy(to, from)
 	inner := to
-	if c, ok := to.(*counted); ok {
+	if c, ok := to.(*boundedConn); ok {
 		inner = c.Conn
 	}
 	half, ok := inner.(interface{ CloseWrite() error })
@@ -216,19 +216,16 @@ func flow(to net.Conn, from io.Reader, source io.Closer) {
 }
 
 // A watched reader puts off an alarm with everything that it reads.
-type watched struct {
+type activityReader struct {
 	io.Reader
-	asleep *time.Timer
+	idleTimer *time.Timer
 }
 
 // Read reads.
-func (w watched) Read(b []byte) (int, error) {
+func (w activityReader) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
 	if n > 0 {
-		w.asleep.Reset(idle)
+		w.idleTimer.Reset(idleTimeout)
 	}
 	return n, err //nolint:wrapcheck // io.Copy looks at it
 }
-
-// once makes f run a single time.
-func once(f func()) func() { return sync.OnceFunc(f) }

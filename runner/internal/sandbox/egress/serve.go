@@ -9,18 +9,19 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 )
 
 // Bounds of the proxy. Whoever uses it is not trusted.
 const (
-	maxConnections = 64
-	maxHeaders     = 32 << 10
-	headerTime     = 10 * time.Second // for a request to say what it wants
-	keepAlive      = 30 * time.Second // between two requests
-	idle           = 5 * time.Minute  // of a tunnel in which nothing moves
-	reachTime      = 10 * time.Second // for one address to answer
-	answerTime     = 5 * time.Minute  // for a host to begin its answer
+	maxConnections   = 64
+	maxHeaders       = 32 << 10
+	headerTimeout    = 10 * time.Second // for a request to say what it wants
+	keepAliveTimeout = 30 * time.Second // between two requests
+	idleTimeout      = 5 * time.Minute  // of a tunnel in which nothing moves
+	dialTimeout      = 10 * time.Second // for one address to answer
+	responseTimeout  = 5 * time.Minute  // for a host to begin its answer
 )
 
 // Options are what a proxy is made of.
@@ -49,14 +50,14 @@ func Serve(ctx context.Context, socket string, o Options) error {
 	}
 	server := &http.Server{
 		Handler:           p,
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       keepAlive,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       keepAliveTimeout,
 		MaxHeaderBytes:    maxHeaders,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of interest to nobody
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(newBounded(l)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(newBoundedListener(l)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the proxy at %s: %w", socket, err)
 	}
 	return nil
@@ -79,47 +80,47 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 }
 
 // A bounded listener holds so many connections at once; more wait.
-type bounded struct {
+type boundedListener struct {
 	net.Listener
-	room chan struct{}
-	done chan struct{}
-	stop func()
+	slots chan struct{}
+	done  chan struct{}
+	stop  func()
 }
 
-func newBounded(l net.Listener) *bounded {
+func newBoundedListener(l net.Listener) *boundedListener {
 	done := make(chan struct{})
-	return &bounded{Listener: l, room: make(chan struct{}, maxConnections), done: done, stop: once(func() { close(done) })}
+	return &boundedListener{Listener: l, slots: make(chan struct{}, maxConnections), done: done, stop: sync.OnceFunc(func() { close(done) })}
 }
 
 // Accept waits for room, and then for a connection.
-func (b *bounded) Accept() (net.Conn, error) {
+func (b *boundedListener) Accept() (net.Conn, error) {
 	select {
-	case b.room <- struct{}{}:
+	case b.slots <- struct{}{}:
 	case <-b.done:
 		return nil, net.ErrClosed
 	}
 	conn, err := b.Listener.Accept()
 	if err != nil {
-		<-b.room
+		<-b.slots
 		return nil, err //nolint:wrapcheck // net/http looks at it
 	}
-	return &counted{Conn: conn, leave: once(func() { <-b.room })}, nil
+	return &boundedConn{Conn: conn, leave: sync.OnceFunc(func() { <-b.slots })}, nil
 }
 
 // Close ends waiting for room as well.
-func (b *bounded) Close() error {
+func (b *boundedListener) Close() error {
 	b.stop()
 	return b.Listener.Close() //nolint:wrapcheck // net/http looks at it
 }
 
 // A counted connection makes room when it is closed.
-type counted struct {
+type boundedConn struct {
 	net.Conn
 	leave func()
 }
 
 // Close makes room.
-func (c *counted) Close() error {
+func (c *boundedConn) Close() error {
 	c.leave()
 	return c.Conn.Close() //nolint:wrapcheck // net/http looks at it
 }

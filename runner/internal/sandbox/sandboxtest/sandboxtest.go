@@ -97,24 +97,24 @@ func group(t testing.TB, controller string) string {
 // user is who everything of an agent runs as.
 const user = 65532
 
-// patience is how long a test waits for what takes milliseconds.
-const patience = 20 * time.Second
+// waitTimeout is how long a test waits for what takes milliseconds.
+const waitTimeout = 20 * time.Second
 
 // program builds the real program, once for all tests of a process, into the one
-// place that there is for it.
+// makeDirs that there is for it.
 var program = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deckhand-sandboxtest-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	half := filepath.Join(dir, fmt.Sprintf("half-%d", os.Getpid()))
-	build := exec.Command("go", "build", "-o", half, "github.com/deckhand-dev/deckhand/cmd/sandbox")
+	partial := filepath.Join(dir, fmt.Sprintf("half-%d", os.Getpid()))
+	build := exec.Command("go", "build", "-o", partial, "github.com/deckhand-dev/deckhand/cmd/sandbox")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	file := filepath.Join(dir, "sandbox")
-	return file, errors.Join(os.Chmod(dir, 0o755), os.Chmod(half, 0o755), os.Rename(half, file))
+	return file, errors.Join(os.Chmod(dir, 0o755), os.Chmod(partial, 0o755), os.Rename(partial, file))
 })
 
 // Program is the path of the real program.
@@ -144,14 +144,14 @@ func Start(t testing.TB, options ...Option) *Server {
 	for _, option := range options {
 		option(&o)
 	}
-	s := place(t, o)
+	s := makeDirs(t, o)
 	s.settings = o
-	s.Again(t)
+	s.Restart(t)
 	return s
 }
 
-// place makes the directories.
-func place(t testing.TB, o settings) *Server {
+// makeDirs makes the directories.
+func makeDirs(t testing.TB, o settings) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox") //nolint:usetesting // the name of a socket has to be short
 	if err != nil {
@@ -176,9 +176,9 @@ func place(t testing.TB, o settings) *Server {
 	return s
 }
 
-// Again starts the first process, as after a restart, and waits until it
+// Restart starts the first process, as after a restart, and waits until it
 // listens.
-func (s *Server) Again(t testing.TB) {
+func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	o := s.settings
 	args := append(append([]string{}, o.wrap...), Program(t), "serve", "-socket", s.Socket,
@@ -190,7 +190,7 @@ func (s *Server) Again(t testing.TB) {
 	cmd.Env = append(os.Environ(), o.env...)
 	log := &bytes.Buffer{}
 	cmd.Stderr = log
-	cmd.WaitDelay = patience // what it started may hold its stderr a little longer
+	cmd.WaitDelay = waitTimeout // what it started may hold its stderr a little longer
 	if o.user != 0 && len(o.wrap) == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: o.user, Gid: o.user}}
 	}
@@ -209,7 +209,7 @@ func (s *Server) Again(t testing.TB) {
 			t.Logf("the sandbox's log:\n%s", log)
 		}
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); ; time.Sleep(5 * time.Millisecond) {
 		if conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", s.Socket); err == nil {
 			_ = conn.Close() // it listens
 			return
@@ -223,21 +223,21 @@ func (s *Server) Again(t testing.TB) {
 // end ends the first process and waits for it.
 func (s *Server) end(t testing.TB, p *os.Process, ended <-chan struct{}) {
 	t.Helper()
-	_ = syscall.Kill(s.First(), syscall.SIGTERM)
+	_ = syscall.Kill(s.FirstPID(), syscall.SIGTERM)
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Errorf("the sandbox does not end")
-		_ = syscall.Kill(s.First(), syscall.SIGKILL)
+		_ = syscall.Kill(s.FirstPID(), syscall.SIGKILL)
 		_ = p.Kill()
 		<-ended
 	}
 }
 
-// First is the number of the sandbox's first process.
-func (s *Server) First() int {
+// FirstPID is the number of the sandbox's first process.
+func (s *Server) FirstPID() int {
 	if len(s.settings.wrap) > 0 {
-		if t, err := proc.Look(); err == nil && len(t.Children(s.Process.Pid)) > 0 {
+		if t, err := proc.ReadTable(); err == nil && len(t.Children(s.Process.Pid)) > 0 {
 			return t.Children(s.Process.Pid)[0].ID
 		}
 	}
@@ -250,13 +250,13 @@ func (s *Server) Terminate(t testing.TB) {
 	s.end(t, s.Process, s.ended)
 }
 
-// Ended waits until the first process has ended by itself, and returns its log.
-func (s *Server) Ended(t testing.TB) string {
+// WaitEnded waits until the first process has ended by itself, and returns its log.
+func (s *Server) WaitEnded(t testing.TB) string {
 	t.Helper()
 	select {
 	case <-s.ended:
 		return s.log.String()
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("the sandbox does not end")
 		return ""
 	}

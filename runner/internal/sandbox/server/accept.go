@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// asking is how long whoever connects may take to say what it wants.
-	asking = 10 * time.Second
+	// requestTimeout is how long whoever connects may take to say what it wants.
+	requestTimeout = 10 * time.Second
 	// maxConnections bounds those who have not been sorted out yet, and the
 	// sessions.
 	maxConnections = 64
-	// maxDeaf is how long the server tries to accept again after it could not, as
+	// maxAcceptFailure is how long the server tries to accept again after it could not, as
 	// for want of file descriptors.
-	maxDeaf = 5 * time.Second
+	maxAcceptFailure = 5 * time.Second
 )
 
 // accept takes connections until the listener is closed. If it has not been able
@@ -35,16 +35,16 @@ const (
 // nothing but a new process may help.
 func (s *server) accept(l *net.UnixListener) error {
 	room := make(chan struct{}, maxConnections)
-	var deaf time.Time // since when accepting fails; zero: it does not
+	var failingSince time.Time // since when accepting fails; zero: it does not
 	for {
 		room <- struct{}{}
 		conn, err := l.AcceptUnix()
 		if err == nil {
-			deaf = time.Time{}
+			failingSince = time.Time{}
 			go func() {
 				defer func() { <-room }()
 				defer conn.Close()
-				s.receive(conn)
+				s.serveConn(conn)
 			}()
 			continue
 		}
@@ -52,50 +52,50 @@ func (s *server) accept(l *net.UnixListener) error {
 		if s.ending.Load() {
 			return nil
 		}
-		if deaf.IsZero() {
-			deaf = s.now()
+		if failingSince.IsZero() {
+			failingSince = s.now()
 		}
-		if errors.Is(err, net.ErrClosed) || s.now().Sub(deaf) >= maxDeaf {
+		if errors.Is(err, net.ErrClosed) || s.now().Sub(failingSince) >= maxAcceptFailure {
 			return fmt.Errorf("the sandbox cannot accept connections: %w. It ends so that its container is started again", err)
 		}
-		<-time.After(asking / 100) // of descriptors there may be more in a moment
+		<-time.After(requestTimeout / 100) // of descriptors there may be more in a moment
 	}
 }
 
-// receive does what a connection is for.
-func (s *server) receive(conn *net.UnixConn) {
-	if !stranger(conn) {
+// serveConn does what a connection is for.
+func (s *server) serveConn(conn *net.UnixConn) {
+	if !isFromOutside(conn) {
 		return
 	}
 	c := frame.New(conn)
-	c.Within(asking)
+	c.SetTimeout(requestTimeout)
 	first, err := c.Receive()
 	if err != nil {
 		return
 	}
 	switch first.Kind {
 	case frame.Session:
-		c.Within(0)
-		if s.sessions.enter(c) == nil {
-			s.sessions.attend(c)
+		c.SetTimeout(0)
+		if s.sessions.open(c) == nil {
+			s.sessions.waitForEnd(c)
 		}
 	case frame.Describe:
-		c.Within(0)
-		<-s.tried
-		c.Within(asking)
+		c.SetTimeout(0)
+		<-s.probed
+		c.SetTimeout(requestTimeout)
 		_ = c.SendMessage(frame.Description, s.describe()) // who is gone needs no answer
 	case frame.Start:
-		if err := s.start(conn, c, first); err != nil {
-			_ = c.SendMessage(frame.Refused, refusal(err)) // as above
+		if err := s.startCommand(conn, c, first); err != nil {
+			_ = c.SendMessage(frame.Refused, refusedError(err)) // as above
 		}
 	default: // it makes no sense
 	}
 }
 
-// stranger reports whether who connects does not come from here. The runner is
+// isFromOutside reports whether who connects does not come from here. The runner is
 // in another container, whose processes have no number here; a command has no
 // business at this socket.
-func stranger(conn *net.UnixConn) bool {
+func isFromOutside(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return false
@@ -111,29 +111,29 @@ func stranger(conn *net.UnixConn) bool {
 	return peer.Pid == 0 || !proc.Descends(int(peer.Pid), os.Getpid())
 }
 
-func refusal(err error) *sandbox.RefusedError {
+func refusedError(err error) *sandbox.RefusedError {
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok {
 		return refused
 	}
 	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
 }
 
-// start hands a connection over to a supervisor, with what to run.
-func (s *server) start(conn *net.UnixConn, c *frame.Conn, first frame.Frame) error {
-	o := supervise.Orders{Kills: s.memory.Kills()}
+// startCommand hands a connection over to a supervisor, with what to run.
+func (s *server) startCommand(conn *net.UnixConn, c *frame.Conn, first frame.Frame) error {
+	o := supervise.Assignment{OOMKills: s.memory.OOMKills()}
 	if err := c.Message(first, &o.Command); err != nil {
 		return fmt.Errorf("reading the command: %w", err)
 	}
 	if err := o.Command.Check(); err != nil {
 		return err //nolint:wrapcheck // it says all
 	}
-	s.complete(&o)
+	s.setDefaults(&o)
 	runner, err := conn.File()
 	if err != nil {
 		return fmt.Errorf("handing the connection over: %w", err)
 	}
 	defer runner.Close()
-	own, other, err := pair()
+	own, other, err := socketPair()
 	if err != nil {
 		return err
 	}
@@ -146,20 +146,20 @@ func (s *server) start(conn *net.UnixConn, c *frame.Conn, first frame.Frame) err
 		return s.launcher.launch("supervise", []*os.File{s.null, os.Stderr, os.Stderr, runner, other})
 	})
 	if err != nil {
-		one.drop()
+		one.disconnect()
 		return err
 	}
-	own.Within(asking)
+	own.SetTimeout(requestTimeout)
 	if err := own.SendMessage(frame.Start, o); err != nil {
-		one.drop() // the supervisor ends without orders, and the runner hears of it
+		one.disconnect() // the supervisor ends without orders, and the runner hears of it
 	}
-	own.Within(0)
-	go one.attend(s.commands)
+	own.SetTimeout(0)
+	go one.serveSupervisor(s.commands)
 	return nil
 }
 
-// complete fills in what the runner left to the sandbox.
-func (s *server) complete(o *supervise.Orders) {
+// setDefaults fills in what the runner left to the sandbox.
+func (s *server) setDefaults(o *supervise.Assignment) {
 	c := &o.Command
 	if c.Dir == "" {
 		c.Dir = s.options.Workspace
@@ -167,12 +167,12 @@ func (s *server) complete(o *supervise.Orders) {
 	if c.Limits.Processes == 0 {
 		c.Limits.Processes = sandbox.DefaultProcesses
 	}
-	o.Env = compose(s.env, c.ID, c.Env)
+	o.Env = commandEnvironment(s.env, c.ID, c.Env)
 	c.Env = nil
 }
 
-// pair is a connection between this process and one that it starts.
-func pair() (*frame.Conn, *os.File, error) {
+// socketPair is a connection between this process and one that it starts.
+func socketPair() (*frame.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a connection: %w", err)
@@ -190,13 +190,13 @@ func pair() (*frame.Conn, *os.File, error) {
 // describe says what this sandbox is.
 func (s *server) describe() sandbox.Description {
 	return sandbox.Description{
-		Shell: s.find("bash", "sh"), Python: s.find("python3", "python"),
-		Killed: s.sessions.before(), Confinement: s.holds,
+		Shell: s.findProgram("bash", "sh"), Python: s.findProgram("python3", "python"),
+		Killed: s.sessions.previouslyKilled(), Confinement: s.confinement,
 	}
 }
 
-// find is the path of the first of some programs that is in the image.
-func (s *server) find(names ...string) string {
+// findProgram is the path of the first of some programs that is in the image.
+func (s *server) findProgram(names ...string) string {
 	for _, name := range names {
 		for dir := range strings.SplitSeq(lookup(s.env, "PATH"), ":") {
 			file := dir + "/" + name

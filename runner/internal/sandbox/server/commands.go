@@ -17,8 +17,8 @@ import (
 // maxCommands is how many commands run at once.
 const maxCommands = 64
 
-// obedience is how long a supervisor has to end its command when it is told.
-const obedience = 3 * time.Second
+// endTimeout is how long a supervisor has to end its command when it is told.
+const endTimeout = 3 * time.Second
 
 // A command is one that runs, by its supervisor.
 type command struct {
@@ -26,30 +26,30 @@ type command struct {
 	pid       int         // the supervisor's
 	server    *frame.Conn // by which it is told; nil for what is no command
 	processes int
-	told      bool // to end; of the watch alone
+	stopSent  bool // to end; of the watch alone
 	ended     chan struct{}
 	killed    bool // it did not end by itself; set before ended is closed
 }
 
-// tell has a supervisor end its command.
-func (c *command) tell(why sandbox.Cause) {
-	if c.server == nil || c.told {
+// sendStop has a supervisor end its command.
+func (c *command) sendStop(why sandbox.Cause) {
+	if c.server == nil || c.stopSent {
 		return
 	}
-	c.told = true
+	c.stopSent = true
 	_ = c.server.SetWriteDeadline(clock.Now().Add(time.Second)) // fails only on a connection that fails anyway
 	_ = c.server.Send(frame.Kill, []byte(why))                  // a supervisor that is gone is buried anyway
 }
 
-// attend helps a supervisor whose command forks faster than it can kill, and
+// serveSupervisor helps a supervisor whose command forks faster than it can kill, and
 // answers why a command was killed: if the server did it, tell has sent the cause
 // before this answer.
-func (c *command) attend(all *commands) {
+func (c *command) serveSupervisor(all *commands) {
 	for {
 		f, err := c.server.Receive()
 		switch {
 		case err == nil && f.Kind == frame.Kill:
-			all.sweep(c)
+			all.killCommand(c)
 		case err == nil && f.Kind == frame.AskCause:
 			_ = c.server.Send(frame.Kill, []byte(sandbox.Exited)) // a supervisor that ended needs no answer
 		default:
@@ -58,8 +58,8 @@ func (c *command) attend(all *commands) {
 	}
 }
 
-// drop leaves a supervisor without a server, at which it ends its command.
-func (c *command) drop() {
+// disconnect leaves a supervisor without a server, at which it ends its command.
+func (c *command) disconnect() {
 	if c.server != nil {
 		_ = c.server.Close() // as often as it is wanted
 	}
@@ -70,11 +70,11 @@ type commands struct {
 	mu      sync.Mutex
 	open    bool // whether there is a runner to run them for
 	running map[int]*command
-	busy    chan struct{} // told when there is something to watch
+	wake    chan struct{} // stopSent when there is something to watch
 }
 
 func newCommands() *commands {
-	return &commands{running: map[int]*command{}, busy: make(chan struct{}, 1)}
+	return &commands{running: map[int]*command{}, wake: make(chan struct{}, 1)}
 }
 
 // add starts a supervisor and lists it, as one step for everybody else.
@@ -94,14 +94,14 @@ func (c *commands) add(one *command, launch func() (int, error)) error {
 	one.pid = pid
 	c.running[pid] = one
 	select {
-	case c.busy <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-// known reports whether a process is a supervisor.
-func (c *commands) known(pid int) bool {
+// isSupervisor reports whether a process is a supervisor.
+func (c *commands) isSupervisor(pid int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.running[pid] != nil
@@ -118,8 +118,8 @@ func (c *commands) all() []*command {
 	return list
 }
 
-// admit lets commands be started from now on, or no longer.
-func (c *commands) admit(open bool) {
+// setOpen lets commands be started from now on, or no longer.
+func (c *commands) setOpen(open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = open
@@ -134,14 +134,14 @@ func (c *commands) reap(ended <-chan os.Signal) {
 			if err != nil || pid <= 0 {
 				break
 			}
-			c.bury(pid, status)
+			c.removeEnded(pid, status)
 		}
 	}
 }
 
-// bury takes a supervisor from the list. One that told the runner how its command
+// removeEnded takes a supervisor from the list. One that told the runner how its command
 // ended leaves with 0.
-func (c *commands) bury(pid int, status syscall.WaitStatus) {
+func (c *commands) removeEnded(pid int, status syscall.WaitStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := c.running[pid]
@@ -149,7 +149,7 @@ func (c *commands) bury(pid int, status syscall.WaitStatus) {
 		return // an orphan
 	}
 	delete(c.running, pid)
-	one.drop()
+	one.disconnect()
 	one.killed = one.server != nil && status != 0
 	close(one.ended)
 }
@@ -159,9 +159,9 @@ func (c *commands) bury(pid int, status syscall.WaitStatus) {
 func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 	list := c.all()
 	for _, one := range list {
-		one.drop()
+		one.disconnect()
 	}
-	late := time.AfterFunc(within, func() { c.clear(os.Getpid(), nil) })
+	late := time.AfterFunc(within, func() { c.killBelow(os.Getpid(), nil) })
 	defer late.Stop()
 	var killed []sandbox.Killed
 	for _, one := range list {
@@ -170,21 +170,21 @@ func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 			killed = append(killed, one.Killed)
 		}
 	}
-	c.orphans() // those whose supervisors ended before them
+	c.killOrphans() // those whose supervisors ended before them
 	return killed
 }
 
-// sweep kills everything of one command.
-func (c *commands) sweep(one *command) { c.clear(one.pid, nil) }
+// killCommand kills everything of one command.
+func (c *commands) killCommand(one *command) { c.killBelow(one.pid, nil) }
 
-// orphans kills everything that has no supervisor.
-func (c *commands) orphans() {
-	c.clear(os.Getpid(), func(pid int) bool { return c.running[pid] != nil })
+// killOrphans kills everything that has no supervisor.
+func (c *commands) killOrphans() {
+	c.killBelow(os.Getpid(), func(pid int) bool { return c.running[pid] != nil })
 }
 
-// clear sweeps while nothing is being started: what is stopped between its fork
+// killBelow sweeps while nothing is being started: what is stopped between its fork
 // and its first instruction holds the launcher up.
-func (c *commands) clear(pid int, spare func(int) bool) {
+func (c *commands) killBelow(pid int, spare func(int) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	proc.Sweep(pid, spare)

@@ -17,9 +17,9 @@ var (
 	servicePort = regexp.MustCompile(`^[A-Z0-9_]+_PORT=(tcp|udp|sctp)://`)
 )
 
-// clean is the environment of commands before they say what else they want. An
+// baseEnvironment is the environment of commands before they say what else they want. An
 // empty proxy means that there is none.
-func clean(o Options, proxy string) []string {
+func baseEnvironment(o Options, proxy string) []string {
 	env := []string{"PATH=" + standardPath}
 	for _, entry := range o.Environ {
 		name, _, ok := strings.Cut(entry, "=")
@@ -29,7 +29,7 @@ func clean(o Options, proxy string) []string {
 	}
 	env = append(env, "HOME="+o.Home, "TMPDIR="+o.Temp)
 	if !o.Open {
-		env = append(trusted(o.Workspace), env...)
+		env = append(trustWorkspace(o.Workspace), env...)
 	}
 	if proxy == "" {
 		return env
@@ -43,16 +43,16 @@ func clean(o Options, proxy string) []string {
 	return env
 }
 
-// trusted has git work in the workspace, whose folder a volume gives to root: git
+// trustWorkspace has git work in the workspace, whose folder a volume gives to root: git
 // takes that for somebody else's. Where a container holds more than commands may
 // have, it is: they write its configuration.
-func trusted(workspace string) []string {
+func trustWorkspace(workspace string) []string {
 	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=" + workspace}
 }
 
-// compose is the whole environment of one command; of a variable that is said
+// commandEnvironment is the whole environment of one command; of a variable that is said
 // twice the last counts.
-func compose(base []string, id string, wanted map[string]string) []string {
+func commandEnvironment(base []string, id string, wanted map[string]string) []string {
 	last := map[string]string{}
 	var order []string
 	set := func(name, value string) {

@@ -26,7 +26,7 @@ type launcher struct {
 func newLauncher(protect string) *launcher {
 	l := &launcher{work: make(chan func())}
 	ready := make(chan struct{})
-	go aside(func() {
+	go onOwnThread(func() {
 		if protect != "" {
 			l.applied = confine.Thread(protect)
 		}
@@ -39,16 +39,16 @@ func newLauncher(protect string) *launcher {
 	return l
 }
 
-// aside runs f on a thread of its own for good. It must not be the main thread:
+// onOwnThread runs f on a thread of its own for good. It must not be the main thread:
 // that is the one which /proc and signals of others take for the process.
-func aside(f func()) {
+func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
 		f()
 		return
 	}
 	taken := make(chan struct{})
-	go aside(func() { // cannot get this thread while it is locked
+	go onOwnThread(func() { // cannot get this thread while it is locked
 		close(taken)
 		f()
 	})

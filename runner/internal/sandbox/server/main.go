@@ -50,14 +50,14 @@ func run(args []string, stderr io.Writer) error {
 	case mode == "supervise" && len(args) == 0:
 		return supervise.Main() //nolint:wrapcheck // it says all
 	case mode == "probe" && len(args) == 0:
-		return tryAll(os.Stdin, os.Stdout)
+		return serveProbe(os.Stdin, os.Stdout)
 	}
 	fmt.Fprint(stderr, usage)
 	return fmt.Errorf("%q is nothing that it does", mode)
 }
 
-// tryAll is the confined process that tries what must not work.
-func tryAll(question io.Reader, answer io.Writer) error {
+// serveProbe is the confined process that tries what must not work.
+func serveProbe(question io.Reader, answer io.Writer) error {
 	var t probe.Targets
 	if err := json.NewDecoder(question).Decode(&t); err != nil {
 		return fmt.Errorf("reading what to try: %w", err)

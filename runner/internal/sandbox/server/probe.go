@@ -45,9 +45,9 @@ func targets(socket string, environ []string) probe.Targets {
 	return t
 }
 
-// insist is for how many seconds the network may take to be closed, where that is
+// requiredRetrySeconds is for how many seconds the network may take to be closed, where that is
 // required.
-const insist = 10
+const requiredRetrySeconds = 10
 
 // lookup is what an environment says last of a variable.
 func lookup(environ []string, name string) string {
@@ -59,15 +59,15 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// examine finds out what the confinement is worth. What cannot be found out does
+// probeConfinement finds out what the confinement is worth. What cannot be found out does
 // not hold.
-func (s *server) examine() sandbox.Confinement {
+func (s *server) probeConfinement() sandbox.Confinement {
 	nothing := sandbox.Confinement{Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced}
 	if s.options.Open {
 		return nothing
 	}
 	nothing.LandlockABI = s.launcher.applied.ABI
-	findings, err := s.try()
+	findings, err := s.runProbe()
 	if err != nil {
 		s.log("trying the confinement: %v", err)
 		return nothing
@@ -75,21 +75,21 @@ func (s *server) examine() sandbox.Confinement {
 	return probe.Judge(findings, s.launcher.applied.ABI)
 }
 
-// try has a confined process try everything.
-func (s *server) try() (probe.Findings, error) {
+// runProbe has a confined process try everything.
+func (s *server) runProbe() (probe.Findings, error) {
 	var f probe.Findings
 	t := targets(s.options.Socket, s.options.Environ)
 	if s.options.Required {
-		t.Insist = insist
+		t.RetrySeconds = requiredRetrySeconds
 	}
-	bait, err := os.CreateTemp(t.Dir, ".bait-*")
+	file, err := os.CreateTemp(t.Dir, ".bait-*")
 	if err != nil {
 		return f, fmt.Errorf("laying out something to remove: %w", err)
 	}
-	defer os.Remove(bait.Name()) //nolint:errcheck // it is gone when it could be removed
-	defer bait.Close()
-	t.Bait = bait.Name()
-	answer, err := s.ask(t)
+	defer os.Remove(file.Name()) //nolint:errcheck // it is gone when it could be removed
+	defer file.Close()
+	t.ProbeFile = file.Name()
+	answer, err := s.startProbe(t)
 	if err != nil {
 		return f, err
 	}
@@ -99,8 +99,8 @@ func (s *server) try() (probe.Findings, error) {
 	return f, nil
 }
 
-// ask starts the process that tries, tells it what, and reads its answer.
-func (s *server) ask(t probe.Targets) ([]byte, error) {
+// startProbe starts the process that tries, tells it what, and reads its answer.
+func (s *server) startProbe(t probe.Targets) ([]byte, error) {
 	question, err := json.Marshal(t)
 	if err != nil {
 		return nil, fmt.Errorf("writing what to try: %w", err)
@@ -126,7 +126,7 @@ func (s *server) ask(t probe.Targets) ([]byte, error) {
 	}
 	_, _ = tell.Write(question) // it fits in the pipe; who does not read it does not answer
 	_ = tell.Close()            // as above
-	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.Insist)*time.Second))
+	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.RetrySeconds)*time.Second))
 	answer, err := io.ReadAll(io.LimitReader(hear, maxFindings))
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the result: %w", err)

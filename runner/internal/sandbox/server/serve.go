@@ -23,9 +23,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// leaving is how long supervisors have when the container ends; the whole is
+// terminationGrace is how long supervisors have when the container ends; the whole is
 // over within a second.
-const leaving = 300 * time.Millisecond
+const terminationGrace = 300 * time.Millisecond
 
 // A server is the first process of a sandbox.
 type server struct {
@@ -40,13 +40,13 @@ type server struct {
 	stderr   io.Writer
 	ending   atomic.Bool // it was told to end
 
-	tried chan struct{} // closed when holds is known
-	holds sandbox.Confinement
+	probed      chan struct{} // closed when holds is known
+	confinement sandbox.Confinement
 }
 
 // serve is a sandbox, until it is told to end.
 func serve(o Options, stderr io.Writer) error {
-	if err := settle(); err != nil {
+	if err := prepareProcess(); err != nil {
 		return err
 	}
 	ends, told := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -63,26 +63,26 @@ func serve(o Options, stderr io.Writer) error {
 	go s.commands.reap(ends)
 	go (&watch{commands: s.commands, sessions: s.sessions, memory: s.memory}).run()
 	go func() {
-		s.holds = s.examine()
-		close(s.tried)
+		s.confinement = s.probeConfinement()
+		close(s.probed)
 	}()
 	go func() {
 		<-told
-		s.commands.admit(false)
+		s.commands.setOpen(false)
 		s.ending.Store(true)
 		_ = listener.Close() // ends accept, below
 	}()
 	err = s.accept(listener)
-	s.sessions.leave() // first, so that the runner knows why its commands end
-	s.commands.endAll(leaving)
+	s.sessions.close() // first, so that the runner knows why its commands end
+	s.commands.endAll(terminationGrace)
 	return err
 }
 
-// settle makes this process one that holds everything together and gives
+// prepareProcess makes this process one that holds everything together and gives
 // nothing away.
-func settle() error {
+func prepareProcess() error {
 	unix.Umask(0o002) // what commands write the runner can change: they share a group
-	proc.Warm()
+	proc.ReserveThreads()
 	if err := errors.Join(
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), // as the first process it is one anyway
@@ -100,7 +100,7 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 	}
 	s := &server{
 		options: o, commands: newCommands(), memory: cgroup.Find(cgroup.Root),
-		null: null, now: clock.Now, stderr: stderr, tried: make(chan struct{}),
+		null: null, now: clock.Now, stderr: stderr, probed: make(chan struct{}),
 	}
 	s.sessions = &sessions{commands: s.commands}
 	proxy, protect := "", ""
@@ -111,7 +111,7 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 			return nil, err
 		}
 	}
-	s.env = clean(o, proxy)
+	s.env = baseEnvironment(o, proxy)
 	s.launcher = newLauncher(protect)
 	a := s.launcher.applied
 	if err := errors.Join(a.Privileges, a.Filter, a.Landlock); err != nil {

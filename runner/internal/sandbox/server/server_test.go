@@ -100,7 +100,7 @@ func TestTargets(t *testing.T) {
 }
 
 func TestTheLastOfTwoVariablesCounts(t *testing.T) {
-	got := compose([]string{"A=1", "B=2", "A=3"}, "", map[string]string{"B": "4"})
+	got := commandEnvironment([]string{"A=1", "B=2", "A=3"}, "", map[string]string{"B": "4"})
 	if diff := cmp.Diff([]string{"A=3", "B=4"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

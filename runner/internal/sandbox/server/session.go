@@ -17,7 +17,7 @@ const maxKilled = 64
 type sessions struct {
 	commands *commands
 
-	entering sync.Mutex // held while one session gives way to the next
+	handover sync.Mutex // held while one session gives way to the next
 
 	mu       sync.Mutex
 	conn     *frame.Conn // nil: there is none
@@ -25,12 +25,12 @@ type sessions struct {
 	pressure pressure
 }
 
-// enter makes a connection the session. The one before it ends first, with all
+// open makes a connection the session. The one before it ends first, with all
 // that it had started: a second runner means that the first has no business here
 // anymore.
-func (s *sessions) enter(conn *frame.Conn) error {
-	s.entering.Lock()
-	defer s.entering.Unlock()
+func (s *sessions) open(conn *frame.Conn) error {
+	s.handover.Lock()
+	defer s.handover.Unlock()
 	s.mu.Lock()
 	before := s.conn
 	s.mu.Unlock()
@@ -40,15 +40,15 @@ func (s *sessions) enter(conn *frame.Conn) error {
 	s.mu.Lock()
 	s.conn = conn
 	s.mu.Unlock()
-	s.commands.admit(true)
+	s.commands.setOpen(true)
 	return conn.Send(frame.Welcome, nil)
 }
 
-// attend waits for the end of a session, at which everything is killed.
-func (s *sessions) attend(conn *frame.Conn) {
+// waitForEnd waits for the end of a session, at which everything is killed.
+func (s *sessions) waitForEnd(conn *frame.Conn) {
 	_, _ = conn.Receive() // nothing is said: it has ended, or makes no sense
-	s.entering.Lock()
-	defer s.entering.Unlock()
+	s.handover.Lock()
+	defer s.handover.Unlock()
 	s.end(conn)
 }
 
@@ -61,16 +61,16 @@ func (s *sessions) end(conn *frame.Conn) {
 	if !current {
 		return
 	}
-	s.commands.admit(false)
-	killed := s.commands.endAll(obedience)
+	s.commands.setOpen(false)
+	killed := s.commands.endAll(endTimeout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn = nil
 	s.killed = killed[:min(len(killed), maxKilled)]
 }
 
-// leave ends the session for good.
-func (s *sessions) leave() {
+// close ends the session for good.
+func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
@@ -78,16 +78,16 @@ func (s *sessions) leave() {
 	}
 }
 
-// before is what was killed when the session before this one ended.
-func (s *sessions) before() []sandbox.Killed {
+// previouslyKilled is what was killed when the session before this one ended.
+func (s *sessions) previouslyKilled() []sandbox.Killed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.killed
 }
 
-// memory tells the runner when memory is nearly used up, and when no longer, so
+// setPressure tells the runner when memory is nearly used up, and when no longer, so
 // that it knows why the sandbox goes away should it do so now.
-func (s *sessions) memory(now pressure) {
+func (s *sessions) setPressure(now pressure) {
 	s.mu.Lock()
 	conn, changed := s.conn, s.pressure != now
 	s.pressure = now
@@ -101,6 +101,6 @@ func (s *sessions) memory(now pressure) {
 type pressure byte
 
 const (
-	relaxed pressure = iota
-	tight            // nearly all of it
+	pressureNormal pressure = iota
+	pressureHigh            // nearly all of it
 )

@@ -15,13 +15,13 @@ import (
 // How often processes and memory are looked at while commands run. A look costs
 // some microseconds for each process.
 const (
-	often  = 50 * time.Millisecond
-	moreSo = 10 * time.Millisecond // when half of the memory is in use
+	watchInterval      = 50 * time.Millisecond
+	closeWatchInterval = 10 * time.Millisecond // when half of the memory is in use
 )
 
-// tightness is the part of the memory at which the largest command is ended, in
+// maxMemoryTenths is the part of the memory at which the largest command is ended, in
 // tenths. The kernel would end the whole container a little later.
-const tightness = 9
+const maxMemoryTenths = 9
 
 // A watch sees to it that nothing lives without a supervisor or beyond its
 // means.
@@ -33,32 +33,32 @@ type watch struct {
 
 // run looks whenever commands run.
 func (w *watch) run() {
-	for range w.commands.busy {
+	for range w.commands.wake {
 		for len(w.commands.all()) > 0 {
-			held := w.memory.Held()
-			w.look(held)
-			<-time.After(w.pause(held))
+			held := w.memory.Unreclaimable()
+			w.check(held)
+			<-time.After(w.interval(held))
 		}
-		w.look(0)
+		w.check(0)
 	}
 }
 
-// pause is how long it does not look.
-func (w *watch) pause(held int64) time.Duration {
+// interval is how long it does not look.
+func (w *watch) interval(held int64) time.Duration {
 	if limit := w.memory.Limit(); limit > 0 && held > limit/2 {
-		return moreSo
+		return closeWatchInterval
 	}
-	return often
+	return watchInterval
 }
 
-// look ends what has to end.
-func (w *watch) look(held int64) {
-	t, err := proc.Look()
+// check ends what has to end.
+func (w *watch) check(held int64) {
+	t, err := proc.ReadTable()
 	if err != nil {
 		return // there is a next time
 	}
-	if len(t.Below(os.Getpid(), w.commands.known)) > 0 {
-		w.commands.orphans() // somebody killed their supervisor
+	if len(t.Below(os.Getpid(), w.commands.isSupervisor)) > 0 {
+		w.commands.killOrphans() // somebody killed their supervisor
 	}
 	stopped := map[int]bool{}
 	for _, p := range t.Children(os.Getpid()) {
@@ -72,26 +72,26 @@ func (w *watch) look(held int64) {
 		}
 		below := t.Below(c.pid, nil)
 		if c.processes > 0 && len(below) > c.processes {
-			c.tell(sandbox.TooManyProcesses) // first, so that it is known as the cause
-			w.commands.sweep(c)              // at once: it may be doubling
+			c.sendStop(sandbox.TooManyProcesses) // first, so that it is known as the cause
+			w.commands.killCommand(c)            // at once: it may be doubling
 		}
 		if uses := sum(below); uses > most {
 			largest, most = c, uses
 		}
 	}
-	w.relieve(held, largest)
+	w.endLargest(held, largest)
 }
 
-// relieve ends the largest command when memory is nearly used up.
-func (w *watch) relieve(held int64, largest *command) {
+// endLargest ends the largest command when memory is nearly used up.
+func (w *watch) endLargest(held int64, largest *command) {
 	limit := w.memory.Limit()
-	if limit == 0 || held <= limit/10*tightness {
-		w.sessions.memory(relaxed)
+	if limit == 0 || held <= limit/10*maxMemoryTenths {
+		w.sessions.setPressure(pressureNormal)
 		return
 	}
-	w.sessions.memory(tight)
+	w.sessions.setPressure(pressureHigh)
 	if largest != nil {
-		largest.tell(sandbox.OutOfMemory)
+		largest.sendStop(sandbox.OutOfMemory)
 	}
 }
 

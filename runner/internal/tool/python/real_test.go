@@ -52,13 +52,13 @@ func TestTheSandboxGoesAway(t *testing.T) {
 	k, server := realKit(t, python.Options{})
 	k.run("x = 1")
 	k.call(map[string]any{"code": "x = 1", "session": "other"})
-	k.emit = func(string) { _ = syscall.Kill(server.First(), syscall.SIGKILL) }
+	k.emit = func(string) { _ = syscall.Kill(server.FirstPID(), syscall.SIGKILL) }
 	want := "Error: the sandbox was restarted; background jobs, interpreters and working directory are lost; this was killed with it and may have partly happened\nThe output until then:\nhi\n"
 	if got := k.run("print('hi')\nimport time; time.sleep(1000)"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	k.emit = func(string) {}
-	server.Again(t)
+	server.Restart(t)
 	if got, want := k.run("'x' in globals()"), "False\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -112,13 +112,13 @@ func TestTheSandboxGoesAway(t *testing.T) {
 	k, server := realKit(t, shell.Options{})
 	k.run("mkdir a; cd a")
 	k.background("sleep 1000")
-	k.seen = func() { _ = syscall.Kill(server.First(), syscall.SIGKILL) }
+	k.seen = func() { _ = syscall.Kill(server.FirstPID(), syscall.SIGKILL) }
 	want := "Error: the sandbox was restarted; background jobs, interpreters and working directory are lost; this was killed with it and may have partly happened\nThe output until then:\nhi\n"
 	if got := k.run("echo hi; sleep 1000"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	k.seen = func() {}
-	server.Again(t)
+	server.Restart(t)
 	if got, want := k.run("pwd"), "/workspace\nexit code: 0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

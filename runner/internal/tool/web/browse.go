@@ -196,15 +196,15 @@ func afterStatus(a *answer) []string {
 	case a.code == http.StatusUnauthorized, a.code == http.StatusForbidden:
 		return []string{"The page is not public, or refuses programs. Use another source."}
 	case a.code == http.StatusTooManyRequests:
-		return []string{"Do something else before you try it again" + wait(a.header) + "."}
+		return []string{"Do something else before you try it again" + retryAfter(a.header) + "."}
 	case a.code >= http.StatusInternalServerError:
 		return []string{"The server has a problem. Try it again later, or use another source."}
 	}
 	return []string{"See what the server says with HTTPRequest."}
 }
 
-// wait says how long a server asks to be left alone.
-func wait(h http.Header) string {
+// retryAfter says how long a server asks to be left alone.
+func retryAfter(h http.Header) string {
 	if after := show(h.Get("Retry-After")); after != "" {
 		return fmt.Sprintf(" (the server says Retry-After: %s)", after)
 	}

@@ -59,7 +59,7 @@ func fetch(ctx context.Context, client *http.Client, req *http.Request, limit in
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
-		return nil, onTheWay(asked, err)
+		return nil, redirectFailure(asked, err)
 	}
 	defer resp.Body.Close()
 	a := &answer{
@@ -82,12 +82,12 @@ func fetch(ctx context.Context, client *http.Client, req *http.Request, limit in
 	return a, nil
 }
 
-// onTheWay tells the failure of a redirect, after which something has been done,
+// redirectFailure tells the failure of a redirect, after which something has been done,
 // from that of the request.
-func onTheWay(asked string, err error) error {
+func redirectFailure(asked string, err error) error {
 	var at *url.Error
-	var told *redirectError
-	if !errors.As(err, &at) || errors.As(err, &told) || at.URL == asked {
+	var shownHeaders *redirectError
+	if !errors.As(err, &at) || errors.As(err, &shownHeaders) || at.URL == asked {
 		return err
 	}
 	to, parseErr := url.Parse(at.URL)

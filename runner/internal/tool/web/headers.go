@@ -10,9 +10,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// ours are headers that the tool sets itself. What a model says of them is not
+// toolHeaders are headers that the tool sets itself. What a model says of them is not
 // sent, and it is told so.
-var ours = []string{"Accept-Encoding", "Connection", "Content-Length", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "User-Agent"}
+var toolHeaders = []string{"Accept-Encoding", "Connection", "Content-Length", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "User-Agent"}
 
 // refusedHeaders would say something else than the URL does about where a
 // request goes.
@@ -30,7 +30,7 @@ func headers(req *http.Request, wanted map[string]string) (dropped []string, err
 			return nil, &requestError{fmt.Sprintf("the value of the header %s has a line end or a control character", name)}
 		case slices.Contains(refusedHeaders, name):
 			return nil, &requestError{fmt.Sprintf("the header %s cannot be set", name)}
-		case slices.Contains(ours, name):
+		case slices.Contains(toolHeaders, name):
 			dropped = append(dropped, name)
 		default:
 			req.Header.Set(name, value)
@@ -39,27 +39,27 @@ func headers(req *http.Request, wanted map[string]string) (dropped []string, err
 	return dropped, nil
 }
 
-// told are the headers of an answer that a model is shown. Cookies are not: they
+// shownHeaders are the headers of an answer that a model is shown. Cookies are not: they
 // are somebody's credentials.
-var told = map[string]bool{
+var shownHeaders = map[string]bool{
 	"Allow": true, "Content-Language": true, "Content-Length": true, "Content-Location": true, "Content-Range": true,
 	"Content-Type": true, "Date": true, "Deprecation": true, "Etag": true, "Last-Modified": true, "Link": true,
 	"Location": true, "Retry-After": true, "Sunset": true, "Www-Authenticate": true, "X-Total-Count": true,
 }
 
-// maxTold bounds how many headers are shown.
-const maxTold = 30
+// maxShownHeaders bounds how many headers are shown.
+const maxShownHeaders = 30
 
-// tell lists the headers of an answer, by name.
-func tell(h http.Header) string {
+// renderHeaders lists the headers of an answer, by name.
+func renderHeaders(h http.Header) string {
 	var lines strings.Builder
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		lower := strings.ToLower(name)
-		if !told[name] && !strings.HasPrefix(lower, "ratelimit") && !strings.HasPrefix(lower, "x-ratelimit-") {
+		if !shownHeaders[name] && !strings.HasPrefix(lower, "ratelimit") && !strings.HasPrefix(lower, "x-ratelimit-") {
 			continue
 		}
-		if n++; n > maxTold {
+		if n++; n > maxShownHeaders {
 			break
 		}
 		fmt.Fprintf(&lines, "%s: %s\n", show(name), show(strings.Join(h[name], ", ")))

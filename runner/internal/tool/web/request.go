@@ -174,7 +174,7 @@ func (a *answer) render(dropped []string) string {
 	if len(dropped) > 0 {
 		fmt.Fprintf(&out, "[not sent, because the tool sets it itself: %s]\n", strings.Join(dropped, ", "))
 	}
-	out.WriteString(tell(a.header))
+	out.WriteString(renderHeaders(a.header))
 	switch {
 	case a.kind == binary && a.read > 0:
 		fmt.Fprintf(&out, "\n[the body is not shown: it is no text, but %s, %s]", show(a.media), a.whole())

@@ -246,9 +246,9 @@ func inMemory(t *testing.T, h http.HandlerFunc) Options {
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
 	return Options{dial: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
+		toolHeaders, theirs := net.Pipe()
 		l.accept <- theirs
-		return ours, nil
+		return toolHeaders, nil
 	}}
 }
 

@@ -106,7 +106,7 @@ func (s *searcher) call(ctx context.Context, _ tool.Call, in searchIn) (tool.Res
 	defer cancel()
 	req, err := s.request(limited, in)
 	if err != nil {
-		return tool.Fail(fmt.Sprintf("The search cannot be made: %v", err), ownerMends), nil
+		return tool.Fail(fmt.Sprintf("The search cannot be made: %v", err), ownerMustFix), nil
 	}
 	a, err := fetch(limited, s.client, req, maxBody)
 	switch {
@@ -123,7 +123,7 @@ func (s *searcher) call(ctx context.Context, _ tool.Call, in searchIn) (tool.Res
 	}
 	var f found
 	if err := json.Unmarshal([]byte(a.text), &f); err != nil {
-		return tool.Fail("The search answered something that cannot be read: "+show(err.Error())+".", ownerMends), nil
+		return tool.Fail("The search answered something that cannot be read: "+show(err.Error())+".", ownerMustFix), nil
 	}
 	return f.show(in), nil
 }
@@ -189,7 +189,7 @@ func (f found) show(in searchIn) tool.Result {
 	return tool.Result{Text: strings.TrimSpace(out.String()), Summary: summary}
 }
 
-const ownerMends = "The owner of the agent must fix the API key or the endpoint of WebSearch. Continue without searching, and say so in the result."
+const ownerMustFix = "The owner of the agent must fix the API key or the endpoint of WebSearch. Continue without searching, and say so in the result."
 
 // The statuses by which Tavily says that a plan is used up.
 const (
@@ -207,13 +207,13 @@ func refusedSearch(a *answer) tool.Result {
 	case a.code == http.StatusBadRequest, a.code == http.StatusUnprocessableEntity:
 		return tool.Fail(said, "Change the query: fewer words, one question.")
 	case a.code == http.StatusTooManyRequests:
-		return tool.Fail(said, "Do something else before you search again"+wait(a.header)+", and search less.")
+		return tool.Fail(said, "Do something else before you search again"+retryAfter(a.header)+", and search less.")
 	case a.code == statusPlan, a.code == statusPayment, a.code == http.StatusPaymentRequired:
 		return tool.Fail(said, "What was paid for is used up. Go on without searching, and say so in the result.")
 	case a.code >= http.StatusInternalServerError:
 		return tool.Fail(said, "The service has a problem. Search again later, or go on without it.")
 	}
-	return tool.Fail(said, ownerMends)
+	return tool.Fail(said, ownerMustFix)
 }
 
 // complaint finds what a service says of a request that it refuses.

@@ -97,12 +97,12 @@ func TestWebSearchFails(t *testing.T) {
 		body string
 		want string
 	}{
-		"a bad key":        {401, `{"detail":{"error":"Unauthorized: missing or invalid API key."}}`, "answered 401 Unauthorized: Unauthorized: missing or invalid API key.\n- " + ownerMends},
+		"a bad key":        {401, `{"detail":{"error":"Unauthorized: missing or invalid API key."}}`, "answered 401 Unauthorized: Unauthorized: missing or invalid API key.\n- " + ownerMustFix},
 		"too often":        {429, `{"detail":{"error":"slow down"}}`, "slow down\n- Do something else before you search again (the server says Retry-After: 7), and search less."},
 		"a plan used up":   {432, `{"detail":{"error":"over the limit"}}`, "over the limit\n- What was paid for is used up."},
 		"a bad query":      {400, `{"detail":"Query is too long."}`, "Query is too long.\n- Change the query"},
 		"a bad day":        {503, `<html>`, "answered 503 Service Unavailable\n- The service has a problem."},
-		"a redirect":       {302, ``, "answered 302 Found\n- " + ownerMends},
+		"a redirect":       {302, ``, "answered 302 Found\n- " + ownerMustFix},
 		"nonsense":         {200, `<html>`, "answered something that cannot be read"},
 		"another envelope": {400, `{"error":{"message":"no"}}`, "Bad Request: no\n"},
 	}
@@ -126,7 +126,7 @@ func TestWebSearchFails(t *testing.T) {
 		"Error: The search cannot be reached")
 	noKey := func() (string, error) { return "", errors.New("no such file") }
 	has(t, call(t, search(t, SearchOptions{Key: noKey}), map[string]any{"query": "q"}).Render(),
-		"The search cannot be made: reading its key: no such file\n- "+ownerMends)
+		"The search cannot be made: reading its key: no such file\n- "+ownerMustFix)
 	for _, endpoint := range []string{"search.example", "ftp://search.example", "http://", "http://[", ":"} {
 		if _, err := Search(SearchOptions{Endpoint: endpoint}); err == nil || !strings.Contains(err.Error(), "is no URL with http:// or https://") {
 			t.Errorf("the endpoint %q: error %v", endpoint, err)

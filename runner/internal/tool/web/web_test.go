@@ -90,9 +90,9 @@ type nameServer struct {
 
 func (s *nameServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
+		toolHeaders, theirs := net.Pipe()
 		go s.serve(theirs)
-		return ours, nil
+		return toolHeaders, nil
 	}}
 }
 

@@ -28,11 +28,11 @@ type names struct {
 }
 
 var (
-	first = names{
+	version1 = names{
 		limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", stat: "memory.stat", events: "memory.oom_control",
 		held: []string{"rss", "shmem"},
 	}
-	second = names{
+	version2 = names{
 		limit: "memory.max", usage: "memory.current", stat: "memory.stat", events: "memory.events",
 		held: []string{"anon", "shmem", "kernel_stack", "pagetables", "slab_unreclaimable", "sock"},
 	}
@@ -54,9 +54,9 @@ func find(root, groups string) Memory {
 		var m Memory
 		switch {
 		case strings.Contains(","+controllers+",", ",memory,"):
-			m = open(path.Join(root, "memory"), below, first)
+			m = open(path.Join(root, "memory"), below, version1)
 		case controllers == "":
-			m = open(root, below, second)
+			m = open(root, below, version2)
 		}
 		if m.limit > 0 {
 			return m
@@ -80,8 +80,8 @@ func open(root, below string, n names) Memory {
 // Limit is how many bytes the container may use; zero: as many as there are.
 func (m Memory) Limit() int64 { return m.limit }
 
-// Held is how many bytes it uses that the kernel could not take back.
-func (m Memory) Held() int64 {
+// Unreclaimable is how many bytes it uses that the kernel could not take back.
+func (m Memory) Unreclaimable() int64 {
 	if m.limit == 0 {
 		return 0
 	}
@@ -100,8 +100,8 @@ func (m Memory) Held() int64 {
 	return min(held, used)
 }
 
-// Kills is how often the kernel ended a process of the container for memory.
-func (m Memory) Kills() int64 {
+// OOMKills is how often the kernel ended a process of the container for memory.
+func (m Memory) OOMKills() int64 {
 	if m.limit == 0 {
 		return 0
 	}

@@ -54,8 +54,8 @@ func TestMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := find(tree(t, tc.files), tc.groups)
-			if m.Limit() != tc.limit || m.Held() != tc.held || m.Kills() != tc.kills {
-				t.Errorf("limit %d, held %d, kills %d, want %d, %d, %d", m.Limit(), m.Held(), m.Kills(), tc.limit, tc.held, tc.kills)
+			if m.Limit() != tc.limit || m.Unreclaimable() != tc.held || m.OOMKills() != tc.kills {
+				t.Errorf("limit %d, held %d, kills %d, want %d, %d, %d", m.Limit(), m.Unreclaimable(), m.OOMKills(), tc.limit, tc.held, tc.kills)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func (c *Conn) send(kind Kind, data []byte) error {
 	if len(data) > Max {
 		return fmt.Errorf("sending %d bytes in a frame: at most %d fit", len(data), Max)
 	}
-	_, err := c.Write(put(&c.out, kind, data))
+	_, err := c.Write(encode(&c.out, kind, data))
 	return err //nolint:wrapcheck // callers say what they were sending
 }
 
@@ -114,9 +114,9 @@ func ReadCredit(f Frame) (int, error) {
 	return int(n), nil
 }
 
-// Within makes what is read and written from now on fail after so long; zero:
+// SetTimeout makes what is read and written from now on fail after so long; zero:
 // never.
-func (c *Conn) Within(d time.Duration) {
+func (c *Conn) SetTimeout(d time.Duration) {
 	var until time.Time
 	if d > 0 {
 		until = clock.Now().Add(d)

@@ -97,8 +97,8 @@ func (k Kind) known() bool {
 	return false
 }
 
-// put lays a frame out in b.
-func put(b *Buffer, kind Kind, data []byte) []byte {
+// encode lays a frame out in b.
+func encode(b *Buffer, kind Kind, data []byte) []byte {
 	b[0] = byte(kind)
 	binary.BigEndian.PutUint32(b[1:], uint32(len(data))) //nolint:gosec // at most Max
 	n := copy(b[headerSize:], data)

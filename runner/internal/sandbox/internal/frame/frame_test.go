@@ -135,7 +135,7 @@ func FuzzRead(f *testing.F) {
 				return
 			}
 			taken := said[len(said)-before : len(said)-r.Len()]
-			if again := put(&Buffer{}, got.Kind, got.Data); !bytes.Equal(again, taken) {
+			if again := encode(&Buffer{}, got.Kind, got.Data); !bytes.Equal(again, taken) {
 				t.Fatalf("%x was read from %x", again, taken)
 			}
 		}

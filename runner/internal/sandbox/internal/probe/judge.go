@@ -13,7 +13,7 @@ func Judge(f Findings, abi int) sandbox.Confinement {
 	c := sandbox.Confinement{
 		Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced, LandlockABI: abi,
 	}
-	if f.Held && refused(f.Secrets) && refused(f.Resources) {
+	if f.Restricted && refused(f.Secrets) && refused(f.Resources) {
 		c.Process = sandbox.Enforced
 	}
 	if refused(f.Files) {

@@ -14,7 +14,7 @@ func TestJudge(t *testing.T) {
 	holds := func(change func(f *Findings)) Findings {
 		f := Findings{
 			Low: []Outcome{Refused, Refused}, High: []Outcome{Failed}, Datagrams: []Outcome{Refused},
-			Files: []Outcome{Refused}, Secrets: []Outcome{Refused}, Resources: []Outcome{Refused}, Held: true,
+			Files: []Outcome{Refused}, Secrets: []Outcome{Refused}, Resources: []Outcome{Refused}, Restricted: true,
 		}
 		change(&f)
 		return f
@@ -36,7 +36,7 @@ func TestJudge(t *testing.T) {
 		"a file cannot be made, but for no room": {holds(func(f *Findings) { f.Files[0] = Failed }), yes, no, yes},
 		"the environment is read":                {holds(func(f *Findings) { f.Secrets[0] = Succeeded }), no, yes, yes},
 		"the server's limits are changed":        {holds(func(f *Findings) { f.Resources[0] = Succeeded }), no, yes, yes},
-		"there are no filters":                   {holds(func(f *Findings) { f.Held = false }), no, yes, yes},
+		"there are no filters":                   {holds(func(f *Findings) { f.Restricted = false }), no, yes, yes},
 		"nothing was tried":                      {Findings{}, no, no, no},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,19 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is what each connection is tried for; all are tried at once.
-const patience = time.Second
+// dialTimeout is what each connection is tried for; all are tried at once.
+const dialTimeout = time.Second
 
 // Targets are what is tried.
 type Targets struct {
 	Low  []string // addresses below port 1024: metadata services, the API server, the Internet
 	High []string // addresses above, outside of the pod
-	// Insist is for how many seconds addresses above are tried again while they
+	// RetrySeconds is for how many seconds addresses above are tried again while they
 	// answer: policies of the network may come a little after the pod.
-	Insist int
-	Server int    // the process id of the sandbox's server
-	Dir    string // a directory that must not be changed
-	Bait   string // a file in it, to be removed
+	RetrySeconds int
+	Server       int    // the process id of the sandbox's server
+	Dir          string // a directory that must not be changed
+	ProbeFile    string // a file in it, to be removed
 }
 
 // An Outcome is what came of a try.
@@ -43,20 +43,20 @@ const (
 
 // Findings are the outcomes.
 type Findings struct {
-	Low       []Outcome
-	High      []Outcome
-	Datagrams []Outcome // sockets other than of TCP
-	Files     []Outcome // changes beneath Targets.Dir
-	Secrets   []Outcome // reading the server's environment and memory
-	Resources []Outcome // changing the server's limits and priority
-	Held      bool      // no_new_privs and seccomp are in force
+	Low        []Outcome
+	High       []Outcome
+	Datagrams  []Outcome // sockets other than of TCP
+	Files      []Outcome // changes beneath Targets.Dir
+	Secrets    []Outcome // reading the server's environment and memory
+	Resources  []Outcome // changing the server's limits and priority
+	Restricted bool      // no_new_privs and seccomp are in force
 }
 
 // Run tries everything.
 func Run(t Targets) Findings {
 	var f Findings
 	var all sync.WaitGroup
-	f.Low, f.High = dial(&all, t.Low, 0), dial(&all, t.High, t.Insist)
+	f.Low, f.High = dial(&all, t.Low, 0), dial(&all, t.High, t.RetrySeconds)
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_RAW} {
 			f.Datagrams = append(f.Datagrams, socket(family, kind))
@@ -64,14 +64,14 @@ func Run(t Targets) Findings {
 	}
 	f.Files = []Outcome{
 		create(filepath.Join(t.Dir, "probe")),
-		outcome(os.Rename(t.Bait, t.Bait+".moved")),
-		outcome(os.Remove(t.Bait)),
+		outcome(os.Rename(t.ProbeFile, t.ProbeFile+".moved")),
+		outcome(os.Remove(t.ProbeFile)),
 	}
 	for _, name := range []string{"environ", "mem"} {
 		f.Secrets = append(f.Secrets, open(fmt.Sprintf("/proc/%d/%s", t.Server, name)))
 	}
 	f.Resources = resources(t.Server)
-	f.Held = held()
+	f.Restricted = isRestricted()
 	all.Wait()
 	return f
 }
@@ -88,12 +88,12 @@ func outcome(err error) Outcome {
 }
 
 // dial tries addresses, all at once; the outcomes are there when all is.
-func dial(all *sync.WaitGroup, addresses []string, insist int) []Outcome {
+func dial(all *sync.WaitGroup, addresses []string, retries int) []Outcome {
 	outcomes := make([]Outcome, len(addresses))
 	for i, a := range addresses {
 		all.Go(func() {
 			outcomes[i] = connect(a)
-			for tries := 0; outcomes[i] == Succeeded && tries < insist; tries++ {
+			for tries := 0; outcomes[i] == Succeeded && tries < retries; tries++ {
 				<-time.After(time.Second)
 				outcomes[i] = connect(a)
 			}
@@ -103,7 +103,7 @@ func dial(all *sync.WaitGroup, addresses []string, insist int) []Outcome {
 }
 
 func connect(address string) Outcome {
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", address)
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(context.Background(), "tcp", address)
 	if err == nil {
 		_ = conn.Close() // nothing was said
 	}
@@ -138,8 +138,8 @@ func open(file string) Outcome {
 	return outcome(err)
 }
 
-// held reports whether this process can get no privileges and is filtered.
-func held() bool {
+// isRestricted reports whether this process can get no privileges and is filtered.
+func isRestricted() bool {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return false

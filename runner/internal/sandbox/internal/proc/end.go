@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is the time between two rounds of killing.
-const again = 2 * time.Millisecond
+// killInterval is the time between two rounds of killing.
+const killInterval = 2 * time.Millisecond
 
-// rounds bounds killing when nobody says that all are gone.
-const rounds = 500
+// maxKillRounds bounds killing when nobody says that all are gone.
+const maxKillRounds = 500
 
 // End kills everything below a process, without those that spare names and what
 // is below them, until gone is closed. Without gone it is until it sees nothing
@@ -23,17 +23,17 @@ const rounds = 500
 //
 // What forks faster than this looks escapes it; see Sweep.
 func End(id int, spare func(id int) bool, gone <-chan struct{}) {
-	tick := time.NewTicker(again)
+	tick := time.NewTicker(killInterval)
 	defer tick.Stop()
 	for n := 0; !closed(gone); n++ {
-		t, err := Look()
+		t, err := ReadTable()
 		if err != nil {
 			return
 		}
 		left := t.Below(id, spare)
 		signalAll(left, syscall.SIGSTOP)
 		signalAll(left, syscall.SIGKILL)
-		if gone == nil && (len(left) == 0 || n == rounds) {
+		if gone == nil && (len(left) == 0 || n == maxKillRounds) {
 			return
 		}
 		select {
@@ -54,7 +54,7 @@ func closed(c <-chan struct{}) bool {
 
 // Signal sends a signal to everything below a process.
 func Signal(id int, s syscall.Signal) {
-	if t, err := Look(); err == nil {
+	if t, err := ReadTable(); err == nil {
 		signalAll(t.Below(id, nil), s)
 	}
 }
@@ -75,7 +75,7 @@ func signal(p Process, s syscall.Signal) {
 	}
 	defer unix.Close(fd) //nolint:errcheck // it was only signaled
 	var line [1024]byte
-	if now, ok := stat(p.ID, line[:]); ok && now.Began == p.Began {
+	if now, ok := stat(p.ID, line[:]); ok && now.StartTime == p.StartTime {
 		_ = unix.PidfdSendSignal(fd, s, nil, 0) // it may end in this moment
 	}
 }
@@ -91,12 +91,12 @@ func Sweep(id int, spare func(id int) bool) {
 	}
 	sweeping.Lock()
 	defer sweeping.Unlock()
-	before, err := look()
+	before, err := readTable()
 	if err != nil {
 		return
 	}
 	_ = syscall.Kill(-1, syscall.SIGSTOP) // nobody is there: as good
-	t, err := look()
+	t, err := readTable()
 	if err == nil {
 		for _, p := range t.Below(id, spare) {
 			_ = syscall.Kill(p.ID, syscall.SIGKILL) // nothing moves: it is the one that was seen

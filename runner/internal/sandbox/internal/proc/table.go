@@ -13,11 +13,11 @@ import (
 
 // A Process is one row of a Table.
 type Process struct {
-	ID     int
-	Parent int
-	State  byte   // as in /proc: R, S, D, T, t, Z, X
-	Memory int64  // bytes that are resident
-	Began  uint64 // when it was started, in ticks: what tells it from another with its number
+	ID        int
+	Parent    int
+	State     byte   // as in /proc: R, S, D, T, t, Z, X
+	Memory    int64  // bytes that are resident
+	StartTime uint64 // when it was started, in ticks: what tells it from another with its number
 }
 
 // Ended reports whether it only waits to be reaped.
@@ -35,14 +35,14 @@ type Table struct {
 // sweeping is held by Sweep while it has everything stopped.
 var sweeping sync.RWMutex
 
-// Look reads the processes that there are, as they are when nobody sweeps.
-func Look() (Table, error) {
+// ReadTable reads the processes that there are, as they are when nobody sweeps.
+func ReadTable() (Table, error) {
 	sweeping.RLock()
 	defer sweeping.RUnlock()
-	return look()
+	return readTable()
 }
 
-func look() (Table, error) {
+func readTable() (Table, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return Table{}, fmt.Errorf("looking at the processes: %w", err)
@@ -55,15 +55,15 @@ func look() (Table, error) {
 	t := Table{children: make(map[int][]Process, len(names))}
 	var line [1024]byte
 	for _, name := range names {
-		if p, ok := read(name, line[:]); ok {
+		if p, ok := readEntry(name, line[:]); ok {
 			t.children[p.Parent] = append(t.children[p.Parent], p)
 		}
 	}
 	return t, nil
 }
 
-// read reads one process, if that is what name is.
-func read(name string, line []byte) (Process, bool) {
+// readEntry reads one process, if that is what name is.
+func readEntry(name string, line []byte) (Process, bool) {
 	id, err := strconv.Atoi(name)
 	if err != nil {
 		return Process{}, false
@@ -89,10 +89,10 @@ func stat(id int, line []byte) (Process, bool) {
 // Fields of /proc/ID/stat, counted from the one behind the name, which may
 // contain anything.
 const (
-	fieldState  = 0
-	fieldParent = 1
-	fieldBegan  = 19
-	fieldRSS    = 21
+	fieldState     = 0
+	fieldParent    = 1
+	fieldStartTime = 19
+	fieldRSS       = 21
 )
 
 func parse(id int, line []byte) (Process, bool) {
@@ -112,12 +112,12 @@ func parse(id int, line []byte) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
-	began, err := strconv.ParseUint(string(fields[fieldBegan]), 10, 64)
+	began, err := strconv.ParseUint(string(fields[fieldStartTime]), 10, 64)
 	if err != nil {
 		return Process{}, false
 	}
 	return Process{
-		ID: id, Parent: parent, State: fields[fieldState][0], Memory: pages * int64(os.Getpagesize()), Began: began,
+		ID: id, Parent: parent, State: fields[fieldState][0], Memory: pages * int64(os.Getpagesize()), StartTime: began,
 	}, true
 }
 

@@ -16,8 +16,8 @@ func TestParse(t *testing.T) {
 		want Process
 		ok   bool
 	}{
-		"a process":                          {"3 (sh) S" + rest, Process{ID: 3, Parent: 7, State: 'S', Memory: 10 * page, Began: 1234}, true},
-		"a name that looks like the rest":    {"3 (a) R 1 (b)) Z" + rest, Process{ID: 3, Parent: 7, State: 'Z', Memory: 10 * page, Began: 1234}, true},
+		"a process":                          {"3 (sh) S" + rest, Process{ID: 3, Parent: 7, State: 'S', Memory: 10 * page, StartTime: 1234}, true},
+		"a name that looks like the rest":    {"3 (a) R 1 (b)) Z" + rest, Process{ID: 3, Parent: 7, State: 'Z', Memory: 10 * page, StartTime: 1234}, true},
 		"a line that is cut":                 {"3 (sh) S 7 9", Process{}, false},
 		"a line without a name":              {"3 sh S" + rest, Process{}, false},
 		"a parent that is none":              {"3 (sh) S x" + rest[2:], Process{}, false},

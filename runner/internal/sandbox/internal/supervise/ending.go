@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// grace is what a command has to put its things in order when it is ended at
+	// stopGrace is what a command has to put its things in order when it is ended at
 	// its time limit or by the runner.
-	grace = 500 * time.Millisecond
-	// struggle is how long it kills alone before it asks the server for help.
-	struggle = 200 * time.Millisecond
+	stopGrace = 500 * time.Millisecond
+	// helpInterval is how long it kills alone before it asks the server for help.
+	helpInterval = 200 * time.Millisecond
 	// causeTimeout is how long the server may take to say why a command was killed.
 	causeTimeout = 10 * time.Second
 )
@@ -35,13 +35,13 @@ func (s *supervisor) finish() stop {
 	case why = <-s.stops:
 		if why.gentle {
 			proc.Signal(os.Getpid(), syscall.SIGTERM)
-			s.await(grace)
+			s.waitForEnd(stopGrace)
 		}
 	}
 	if !closed(s.allEnded) {
 		_ = syscall.Kill(-s.main, syscall.SIGKILL) // its group, in one instant: mostly that is all
 	}
-	defer time.AfterFunc(struggle, s.cry).Stop()
+	defer time.AfterFunc(helpInterval, s.askForHelp).Stop()
 	proc.End(os.Getpid(), nil, s.allEnded)
 	<-s.ended
 	return why
@@ -73,21 +73,21 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// cry asks the server for help against what forks faster than it can be killed,
+// askForHelp asks the server for help against what forks faster than it can be killed,
 // until it is gone.
-func (s *supervisor) cry() {
+func (s *supervisor) askForHelp() {
 	for {
 		_ = s.server.Send(frame.Kill, nil) // a server that is gone takes everything with it
 		select {
 		case <-s.allEnded:
 			return
-		case <-time.After(struggle):
+		case <-time.After(helpInterval):
 		}
 	}
 }
 
-// await waits for the end of the command, but not for long.
-func (s *supervisor) await(d time.Duration) {
+// waitForEnd waits for the end of the command, but not for long.
+func (s *supervisor) waitForEnd(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -96,8 +96,8 @@ func (s *supervisor) await(d time.Duration) {
 	}
 }
 
-// farewell passes on what is left of the output, and tells the runner.
-func (s *supervisor) farewell(why stop) error {
+// reportExit passes on what is left of the output, and tells the runner.
+func (s *supervisor) reportExit(why stop) error {
 	s.input.close()
 	if why.silent {
 		return ErrKilled
@@ -106,7 +106,7 @@ func (s *supervisor) farewell(why stop) error {
 	if s.status.Signaled() {
 		e.Signal = unix.SignalName(s.status.Signal())
 	}
-	if e.Cause == sandbox.Exited && s.starved() {
+	if e.Cause == sandbox.Exited && s.killedForMemory() {
 		e.Cause = sandbox.OutOfMemory
 	}
 	if s.runner.SendMessage(frame.Exit, e) != nil {
@@ -115,10 +115,10 @@ func (s *supervisor) farewell(why stop) error {
 	return nil
 }
 
-// starved reports whether the kernel ended the command for want of memory.
-func (s *supervisor) starved() bool {
+// killedForMemory reports whether the kernel ended the command for want of memory.
+func (s *supervisor) killedForMemory() bool {
 	return s.status.Signaled() && s.status.Signal() == syscall.SIGKILL &&
-		cgroup.Find(cgroup.Root).Kills() > s.orders.Kills
+		cgroup.Find(cgroup.Root).OOMKills() > s.assignment.OOMKills
 }
 
 // reap takes leave of processes until there are none.

@@ -40,7 +40,7 @@ func TestKillCauseWaitsForTheServer(t *testing.T) {
 					_ = server.Send(frame.Kill, []byte(sandbox.Exited))
 					_, _ = server.Receive()
 				}()
-				go s.obey()
+				go s.followServer()
 				got := s.killCause(stop{cause: sandbox.Exited})
 				if got.cause != cause || got.silent {
 					t.Errorf("cause %s, silent %v, want %s", got.cause, got.silent, cause)

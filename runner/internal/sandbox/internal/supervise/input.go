@@ -14,9 +14,9 @@ import (
 // reads it, which is never more than the window of the protocol. The connection
 // is read on meanwhile: who wants to kill must be heard.
 type input struct {
-	runner *frame.Conn
-	pipe   *os.File
-	told   chan struct{} // that something came, or the end
+	runner  *frame.Conn
+	pipe    *os.File
+	changed chan struct{} // that something came, or the end
 
 	mu      sync.Mutex
 	waiting []byte
@@ -24,13 +24,13 @@ type input struct {
 }
 
 func newInput(runner *frame.Conn, pipe *os.File) *input {
-	in := &input{runner: runner, pipe: pipe, told: make(chan struct{}, 1)}
-	go in.pour()
+	in := &input{runner: runner, pipe: pipe, changed: make(chan struct{}, 1)}
+	go in.forward()
 	return in
 }
 
-// take keeps what came.
-func (in *input) take(data []byte) error {
+// add keeps what came.
+func (in *input) add(data []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.waiting)+len(data) > frame.Window {
@@ -38,7 +38,7 @@ func (in *input) take(data []byte) error {
 	}
 	if !in.ended {
 		in.waiting = append(in.waiting, data...)
-		in.tell()
+		in.signalChange()
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (in *input) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.ended = true
-	in.tell()
+	in.signalChange()
 }
 
 // close gives up what is still waiting.
@@ -57,19 +57,19 @@ func (in *input) close() {
 	in.end()
 }
 
-func (in *input) tell() {
+func (in *input) signalChange() {
 	select {
-	case in.told <- struct{}{}:
+	case in.changed <- struct{}{}:
 	default:
 	}
 }
 
-// pour passes on what came, until the end. What a command does not want to read
+// forward passes on what came, until the end. What a command does not want to read
 // is dropped, as the runner learns nothing from it.
-func (in *input) pour() {
+func (in *input) forward() {
 	defer in.pipe.Close()
 	for {
-		data, ended := in.next()
+		data, ended := in.takeAll()
 		switch {
 		case len(data) > 0:
 			_, _ = in.pipe.Write(data)
@@ -79,13 +79,13 @@ func (in *input) pour() {
 		case ended:
 			return
 		default:
-			<-in.told
+			<-in.changed
 		}
 	}
 }
 
-// next is what waits, all of it.
-func (in *input) next() ([]byte, bool) {
+// takeAll is what waits, all of it.
+func (in *input) takeAll() ([]byte, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	data := in.waiting

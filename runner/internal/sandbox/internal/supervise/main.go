@@ -19,36 +19,36 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// sooner is how much sooner commands are ended by a kernel that is out of
+// oomScoreStep is how much sooner commands are ended by a kernel that is out of
 // memory, in thousandths of the memory that there is.
-const sooner = 100
+const oomScoreStep = 100
 
 // ErrKilled means that the command was ended for want of a runner to tell.
 var ErrKilled = errors.New("the runner has ended")
 
 // Main supervises one command, whose connections this process was started with.
 func Main() error {
-	raise() // before it is undumpable, since its files in /proc belong to root then
+	raiseOOMScore() // before it is undumpable, since its files in /proc belong to root then
 	if err := errors.Join(
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
 	); err != nil {
 		return fmt.Errorf("preparing to supervise: %w", err)
 	}
-	runner, err := inherit(RunnerFile)
+	runner, err := inheritedConn(RunnerFile)
 	if err != nil {
 		return err
 	}
-	server, err := inherit(ServerFile)
+	server, err := inheritedConn(ServerFile)
 	if err != nil {
 		return err
 	}
-	proc.Warm()
+	proc.ReserveThreads()
 	return newSupervisor(runner, server).run()
 }
 
-// raise makes the kernel end what is started from here before the server.
-func raise() {
+// raiseOOMScore makes the kernel end what is started from here before the server.
+func raiseOOMScore() {
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -58,11 +58,11 @@ func raise() {
 	if err != nil {
 		return
 	}
-	_ = os.WriteFile(file, []byte(strconv.Itoa(min(own+sooner, 1000))), 0) // it is no worse without
+	_ = os.WriteFile(file, []byte(strconv.Itoa(min(own+oomScoreStep, 1000))), 0) // it is no worse without
 }
 
-// inherit is a connection that this process was started with.
-func inherit(fd uintptr) (*frame.Conn, error) {
+// inheritedConn is a connection that this process was started with.
+func inheritedConn(fd uintptr) (*frame.Conn, error) {
 	f := os.NewFile(fd, "inherited")
 	defer f.Close()
 	c, err := net.FileConn(f)
@@ -82,7 +82,7 @@ type stop struct {
 // A supervisor stands above one command.
 type supervisor struct {
 	runner, server *frame.Conn
-	orders         Orders
+	assignment     Assignment
 	input          *input
 	output         *output
 
@@ -105,7 +105,7 @@ func newSupervisor(runner, server *frame.Conn) *supervisor {
 func (s *supervisor) run() error {
 	first, err := s.server.Expect(frame.Start)
 	if err == nil {
-		err = s.server.Message(first, &s.orders)
+		err = s.server.Message(first, &s.assignment)
 	}
 	if err != nil {
 		return fmt.Errorf("taking orders: %w", err)
@@ -114,63 +114,63 @@ func (s *supervisor) run() error {
 		return s.runner.SendMessage(frame.Refused, refused)
 	}
 	if err := s.runner.Send(frame.Started, nil); err != nil {
-		s.halt(stop{cause: sandbox.Canceled, silent: true})
+		s.requestStop(stop{cause: sandbox.Canceled, silent: true})
 	}
-	go s.obey()
-	go s.listen()
+	go s.followServer()
+	go s.followRunner()
 	go s.reap()
-	s.output.begin()
-	if t := s.orders.Command.Limits.Timeout; t > 0 {
-		defer time.AfterFunc(t, func() { s.halt(stop{cause: sandbox.TimedOut, gentle: true}) }).Stop()
+	s.output.start()
+	if t := s.assignment.Command.Limits.Timeout; t > 0 {
+		defer time.AfterFunc(t, func() { s.requestStop(stop{cause: sandbox.TimedOut, gentle: true}) }).Stop()
 	}
-	return s.farewell(s.finish())
+	return s.reportExit(s.finish())
 }
 
-// halt asks for the end of the command.
-func (s *supervisor) halt(why stop) {
+// requestStop asks for the end of the command.
+func (s *supervisor) requestStop(why stop) {
 	select {
 	case s.stops <- why:
 	default: // it has to end already
 	}
 }
 
-// obey does what the server says; without a server nothing may run.
-func (s *supervisor) obey() {
+// followServer does what the server says; without a server nothing may run.
+func (s *supervisor) followServer() {
 	for {
 		f, err := s.server.Expect(frame.Kill)
 		if err != nil {
 			break
 		}
-		s.halt(stop{cause: sandbox.Cause(f.Data)})
+		s.requestStop(stop{cause: sandbox.Cause(f.Data)})
 	}
-	s.halt(stop{cause: sandbox.Canceled, silent: true})
+	s.requestStop(stop{cause: sandbox.Canceled, silent: true})
 	<-s.allEnded
 	_ = s.runner.Close() // whoever does not take the output holds nothing up
 }
 
-// listen does what the runner says; nothing runs for a runner that is gone, or
+// followRunner does what the runner says; nothing runs for a runner that is gone, or
 // makes no sense.
-func (s *supervisor) listen() {
+func (s *supervisor) followRunner() {
 	for {
 		f, err := s.runner.Receive()
 		if err == nil {
-			err = s.hear(f)
+			err = s.handleFrame(f)
 		}
 		if err != nil {
-			s.halt(stop{cause: sandbox.Canceled, silent: true})
+			s.requestStop(stop{cause: sandbox.Canceled, silent: true})
 			return
 		}
 	}
 }
 
-func (s *supervisor) hear(f frame.Frame) error {
+func (s *supervisor) handleFrame(f frame.Frame) error {
 	switch f.Kind {
 	case frame.Stdin:
-		return s.input.take(f.Data)
+		return s.input.add(f.Data)
 	case frame.StdinClose:
 		s.input.end()
 	case frame.Kill:
-		s.halt(stop{cause: sandbox.Canceled, gentle: true})
+		s.requestStop(stop{cause: sandbox.Canceled, gentle: true})
 	default:
 		return fmt.Errorf("%w: %q to a process", frame.ErrProtocol, f.Kind)
 	}

@@ -4,11 +4,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
-// Orders are what the server tells a supervisor to run.
-type Orders struct {
-	Command sandbox.Command
-	Env     []string // whole, sorted out by the server
-	Kills   int64    // how often the kernel has ended a process for memory so far
+// Assignment are what the server tells a supervisor to run.
+type Assignment struct {
+	Command  sandbox.Command
+	Env      []string // whole, sorted out by the server
+	OOMKills int64    // how often the kernel has ended a process for memory so far
 }
 
 // The files that a supervisor finds open.

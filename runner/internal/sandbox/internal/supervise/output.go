@@ -13,9 +13,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// lastWords bounds what is taken from each pipe after everything has ended. It
+// maxDrain bounds what is taken from each pipe after everything has ended. It
 // is as much as a pipe holds at most; somebody outside may go on filling it.
-const lastWords = 1 << 20
+const maxDrain = 1 << 20
 
 // An output passes on what a command writes.
 type output struct {
@@ -32,8 +32,8 @@ func newOutput(runner *frame.Conn, pipes []*os.File, limit int64) *output {
 	return &output{runner: runner, pipes: pipes, limit: limit}
 }
 
-// begin starts passing on.
-func (o *output) begin() {
+// start starts passing on.
+func (o *output) start() {
 	for i, kind := range []frame.Kind{frame.Stdout, frame.Stderr, frame.Control} {
 		o.all.Go(func() { o.copy(kind, o.pipes[i]) })
 	}
@@ -55,7 +55,7 @@ func (o *output) copy(kind frame.Kind, pipe *os.File) {
 	buffer := make([]byte, frame.Max)
 	for {
 		n, err := pipe.Read(buffer)
-		o.pass(kind, buffer[:n])
+		o.forward(kind, buffer[:n])
 		if err != nil {
 			break
 		}
@@ -69,19 +69,19 @@ func (o *output) drain(kind frame.Kind, pipe *os.File, buffer []byte) {
 	if err != nil {
 		return
 	}
-	for taken := 0; taken < lastWords; {
+	for taken := 0; taken < maxDrain; {
 		n := 0
 		err := raw.Control(func(fd uintptr) { n, _ = unix.Read(int(fd), buffer) })
 		if err != nil || n <= 0 {
 			return
 		}
 		taken += n
-		o.pass(kind, buffer[:n])
+		o.forward(kind, buffer[:n])
 	}
 }
 
-// pass sends a piece on, as far as the limit lets it.
-func (o *output) pass(kind frame.Kind, data []byte) {
+// forward sends a piece on, as far as the limit lets it.
+func (o *output) forward(kind frame.Kind, data []byte) {
 	if kind != frame.Control && o.limit > 0 {
 		before := o.passed.Add(int64(len(data))) - int64(len(data))
 		room := int(max(min(o.limit-before, int64(len(data))), 0))

@@ -15,37 +15,37 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
-// politeness is how much commands give way to who watches over them. Other
+// commandNice is how much commands give way to who watches over them. Other
 // containers do not notice: between those the kernel shares by their requests.
-const politeness = 10
+const commandNice = 10
 
 // start starts the command, or says why it cannot.
 func (s *supervisor) start() *sandbox.RefusedError {
-	c := s.orders.Command
+	c := s.assignment.Command
 	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
 		return &sandbox.RefusedError{Reason: sandbox.NoDirectory, Subject: c.Dir}
 	}
-	program, refused := look(c.Args[0], c.Dir, s.orders.Env)
+	program, refused := findProgram(c.Args[0], c.Dir, s.assignment.Env)
 	if refused != nil {
 		return refused
 	}
 	p, err := newPipes()
 	if err != nil {
-		return failed(err)
+		return startFailure(err)
 	}
-	defer p.closeTheirs()
-	s.input = newInput(s.runner, p.ours[0])
-	s.output = newOutput(s.runner, p.ours[1:], c.Limits.Output)
+	defer p.closeCommand()
+	s.input = newInput(s.runner, p.own[0])
+	s.output = newOutput(s.runner, p.own[1:], c.Limits.Output)
 	attr := &syscall.ProcAttr{
-		Dir: c.Dir, Env: s.orders.Env, Files: p.theirs[:],
+		Dir: c.Dir, Env: s.assignment.Env, Files: p.command[:],
 		// What is left when somebody kills this process is for the server to end;
 		// the command itself goes at once.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	s.main, err = fork(program, c.Args, attr)
 	if err != nil {
-		p.closeOurs()
-		return refusal(program, err)
+		p.closeOwn()
+		return startRefusal(program, err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func fork(program string, args []string, attr *syscall.ProcAttr) (pid int, err e
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, politeness) // of this thread; it is no worse without
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, commandNice) // of this thread; it is no worse without
 		pid, err = syscall.ForkExec(program, args, attr)
 		close(done)
 		select {} // the thread is the one whose death the command would follow
@@ -65,21 +65,21 @@ func fork(program string, args []string, attr *syscall.ProcAttr) (pid int, err e
 	return pid, err
 }
 
-// look finds a program in the PATH of its environment.
-func look(name, dir string, env []string) (string, *sandbox.RefusedError) {
+// findProgram finds a program in the PATH of its environment.
+func findProgram(name, dir string, env []string) (string, *sandbox.RefusedError) {
 	if strings.ContainsRune(name, '/') {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
-		return name, examine(name, name)
+		return name, checkProgram(name, name)
 	}
 	missing := &sandbox.RefusedError{Reason: sandbox.NoProgram, Subject: name}
-	for _, place := range filepath.SplitList(value(env, "PATH")) {
+	for _, place := range filepath.SplitList(lookupEnv(env, "PATH")) {
 		if !filepath.IsAbs(place) {
 			continue // what lies around is run by its path only
 		}
 		file := filepath.Join(place, name)
-		refused := examine(file, name)
+		refused := checkProgram(file, name)
 		if refused == nil {
 			return file, nil
 		}
@@ -90,8 +90,8 @@ func look(name, dir string, env []string) (string, *sandbox.RefusedError) {
 	return "", missing
 }
 
-// examine reports what is wrong with a file as a program.
-func examine(file, name string) *sandbox.RefusedError {
+// checkProgram reports what is wrong with a file as a program.
+func checkProgram(file, name string) *sandbox.RefusedError {
 	info, err := os.Stat(file)
 	if err != nil {
 		return &sandbox.RefusedError{Reason: sandbox.NoProgram, Subject: name}
@@ -102,8 +102,8 @@ func examine(file, name string) *sandbox.RefusedError {
 	return nil
 }
 
-// refusal says why the kernel did not execute a program that is there.
-func refusal(program string, err error) *sandbox.RefusedError {
+// startRefusal says why the kernel did not execute a program that is there.
+func startRefusal(program string, err error) *sandbox.RefusedError {
 	for _, one := range []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.ELIBBAD, syscall.ENOTDIR} {
 		if errors.Is(err, one) {
 			return &sandbox.RefusedError{Reason: sandbox.NotExecutable, Subject: program}
@@ -115,15 +115,15 @@ func refusal(program string, err error) *sandbox.RefusedError {
 			Subject: "its arguments and environment are longer than the kernel takes; pass them through a file or through its input",
 		}
 	}
-	return failed(err)
+	return startFailure(err)
 }
 
-func failed(err error) *sandbox.RefusedError {
+func startFailure(err error) *sandbox.RefusedError {
 	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
 }
 
-// value is what an environment says last of a variable.
-func value(env []string, name string) string {
+// lookupEnv is what an environment says last of a variable.
+func lookupEnv(env []string, name string) string {
 	found := ""
 	for _, entry := range env {
 		if v, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -136,17 +136,17 @@ func value(env []string, name string) string {
 // Pipes are the four between a supervisor and its command: stdin, stdout,
 // stderr and control.
 type pipes struct {
-	ours   [4]*os.File
-	theirs [4]uintptr
+	own     [4]*os.File
+	command [4]uintptr
 }
 
 func newPipes() (*pipes, error) {
 	p := &pipes{}
-	for i := range p.ours {
+	for i := range p.own {
 		var ends [2]int
 		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-			p.closeOurs()
-			p.closeTheirs()
+			p.closeOwn()
+			p.closeCommand()
 			return nil, err //nolint:wrapcheck // the caller's text says it
 		}
 		own, other := ends[0], ends[1]
@@ -154,21 +154,21 @@ func newPipes() (*pipes, error) {
 			own, other = other, own
 		}
 		_ = unix.SetNonblock(own, true) // so that reading it can be ended; never fails
-		p.ours[i], p.theirs[i] = os.NewFile(uintptr(own), "pipe"), uintptr(other)
+		p.own[i], p.command[i] = os.NewFile(uintptr(own), "pipe"), uintptr(other)
 	}
 	return p, nil
 }
 
-func (p *pipes) closeOurs() {
-	for _, f := range p.ours {
+func (p *pipes) closeOwn() {
+	for _, f := range p.own {
 		if f != nil {
 			_ = f.Close() // nothing was written to it
 		}
 	}
 }
 
-func (p *pipes) closeTheirs() {
-	for _, fd := range p.theirs {
+func (p *pipes) closeCommand() {
+	for _, fd := range p.command {
 		if fd != 0 {
 			_ = unix.Close(int(fd))
 		}

@@ -12,36 +12,36 @@ import (
 )
 
 // A verdict is what an answer of the API server means for us.
-type verdict int
+type outcome int
 
 const (
-	accepted verdict = iota
-	retry            // the same again, a little later
-	unknown          // 401: the token is not good, or not good yet
-	fenced           // this attempt does not count, or does not count yet
-	invalid          // the schema refuses what we wrote: a bug of ours
+	accepted     outcome = iota
+	retry                // the same again, a little later
+	unauthorized         // 401: the token is not good, or not good yet
+	fenced               // this attempt does not count, or does not count yet
+	invalid              // the schema refuses what we wrote: a bug of ours
 )
 
 // fence is the word with which the admission policy refuses a runner that is
 // not the Run's current attempt.
 const fence = "fenced:"
 
-// sealed says that a refusal is only about a result being committed already. To
+// isAlreadyCommitted says that a refusal is only about a result being committed already. To
 // whoever sent one and heard nothing, that is the answer which was lost.
-func sealed(body string) bool {
+func isAlreadyCommitted(body string) bool {
 	return strings.Contains(body, "fenced: the result of this attempt is committed")
 }
 
 // attemptPath is the path of the test in each patch.
 const attemptPath = "/status/attempt/podUID"
 
-// judge reads an answer.
-func judge(status int, body string) verdict {
+// classify reads an answer.
+func classify(status int, body string) outcome {
 	switch {
 	case status >= 200 && status < 300:
 		return accepted
 	case status == http.StatusUnauthorized:
-		return unknown
+		return unauthorized
 	case status == http.StatusNotFound:
 		return fenced // the Run is gone
 	case status == http.StatusForbidden && strings.Contains(body, fence):
@@ -69,11 +69,11 @@ func failedTest(body string) bool {
 	return json.Unmarshal([]byte(body), &status) == nil && len(status.Details.Causes) == 0
 }
 
-// whyFenced returns, for people, why an attempt does not count any more.
-func whyFenced(ans answer) string {
+// fencedReason returns, for people, why an attempt does not count any more.
+func fencedReason(ans answer) string {
 	switch ans.status {
 	case http.StatusUnauthorized:
-		return fmt.Sprintf("The API server has not accepted the token of this pod for %s (HTTP 401): the pod or its ServiceAccount was deleted, or the token is not renewed", maxUnknown)
+		return fmt.Sprintf("The API server has not accepted the token of this pod for %s (HTTP 401): the pod or its ServiceAccount was deleted, or the token is not renewed", maxUnauthorized)
 	case http.StatusNotFound:
 		return "The Run was deleted (HTTP 404)"
 	case http.StatusForbidden:

@@ -10,8 +10,8 @@ import (
 // just then they are needed.
 const spareThreads = 6
 
-// Warm makes threads that are there when they are needed.
-func Warm() {
+// ReserveThreads makes threads that are there when they are needed.
+func ReserveThreads() {
 	var met, all sync.WaitGroup
 	met.Add(spareThreads)
 	for range spareThreads {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// holdPoll is how often a lock is tried that another process has.
-const holdPoll = 250 * time.Millisecond
+// lockPoll is how often a lock is tried that another process has.
+const lockPoll = 250 * time.Millisecond
 
-// hold locks a file against other processes, and against other Runs on the same
+// lock locks a file against other processes, and against other Runs on the same
 // volume, waiting for them where it must, which it says once. The kernel frees
 // the lock with the process.
-func hold(ctx context.Context, name string, waiting func()) (release func(), err error) {
+func lock(ctx context.Context, name string, waiting func()) (release func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock of the workspace: %w", err)
 	}
-	poll := time.NewTicker(holdPoll)
+	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()
 	for waited := false; ; waited = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
