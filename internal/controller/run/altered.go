@@ -208,7 +208,7 @@ func altered(w world, what string) plan {
 // adopted records a pod that was made and not recorded, unless somebody changed
 // it on its way.
 func adopted(w world, p plan, pod *corev1.Pod) plan {
-	if what := alteredBy(podOf(w), pod, injectable(w)); what != "" {
+	if what := alteredBy(newPod(podInputOf(w, w.attempt())), pod, injectable(w)); what != "" {
 		return altered(w, what)
 	}
 	p.adopt = pod

@@ -50,25 +50,25 @@ const (
 	defaultClaimRetention = 24 * time.Hour
 )
 
-// claimOf is the claim of a Run.
-func claimOf(w world) *corev1.PersistentVolumeClaim {
-	ws := w.version.Agent.Workspace
+// newVolumeClaim returns the volume that the current attempt of a Run mounts.
+func newVolumeClaim(run *v1alpha1.Run, v *snapshot.Version) *corev1.PersistentVolumeClaim {
+	ws := v.Agent.Workspace
 	retention := defaultClaimRetention
 	if ws.Retention != nil {
 		retention = ws.Retention.Duration
 	}
 	mode := cmp.Or(ws.AccessMode, corev1.ReadWriteOnce)
-	owner := holder(w.run)
+	owner := holder(run)
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.run.Namespace,
-			Name:      w.run.Status.Attempt.VolumeClaim,
+			Namespace: run.Namespace,
+			Name:      run.Status.Attempt.VolumeClaim,
 			Labels: map[string]string{
 				"app.kubernetes.io/name":       "deckhand-runner",
 				"app.kubernetes.io/managed-by": "deckhand",
 				v1alpha1.LabelRun:              owner.Name,
-				v1alpha1.LabelAgent:            snapshot.Label(w.version.Agent.Name),
+				v1alpha1.LabelAgent:            snapshot.Label(v.Agent.Name),
 			},
 			Annotations: map[string]string{
 				v1alpha1.AnnotationRetain:    string(ws.Retain),
@@ -114,7 +114,7 @@ func (r *Reconciler) provide(ctx context.Context, w world) (instead *plan, err e
 	if w.run.Status.Attempt.VolumeClaim == "" || w.claim != nil {
 		return instead, nil
 	}
-	claim := claimOf(w)
+	claim := newVolumeClaim(w.run, w.version)
 	err = r.client.Create(ctx, claim)
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -49,7 +49,7 @@ func TestClaim(t *testing.T) {
 	} {
 		c := newCluster(t, gen.Run(), gen.Agent(mod))
 		c.step()
-		goldenClaim(t, file, claimOf(c.world()))
+		goldenClaim(t, file, newVolumeClaim(c.world().run, c.world().version))
 	}
 }
 

@@ -174,7 +174,7 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 		return podNameConflict(w), ""
 	}
 	if w.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
-		c.claim = claimOf(w)
+		c.claim = newVolumeClaim(w.run, w.version)
 	}
 	pod := p.create.DeepCopy()
 	pod.UID = types.UID("uid-" + pod.Name)

@@ -3,11 +3,14 @@ package run
 import (
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -23,10 +26,32 @@ const (
 // sandboxInImage is the program of sandboxes in the runner's image.
 const sandboxInImage = "/sandbox"
 
-// A recipe is what a pod is made of: what the Agent says and, where it says
-// nothing, the installation.
-type recipe struct {
-	world
+// podInput is all that a runner pod is built from.
+type podInput struct {
+	Run      *v1alpha1.Run
+	Revision *snapshot.Version // of the Agent
+	Attempt  int32
+	// Limits bound all attempts of the Run together.
+	Limits task.Limits
+	// Durable: files and journal are on a volume.
+	Durable bool
+	// VolumeClaim is the volume that the pod mounts, if it exists already.
+	VolumeClaim *corev1.PersistentVolumeClaim
+	// ActiveDeadline is how long the pod may run.
+	ActiveDeadline time.Duration
+	// Signals are delivered with the pod; nil: there are none.
+	Signals *task.Signals
+	// Image is that of runners, unless the Agent has its own.
+	Image    image
+	Defaults Supply
+	// NetworkPolicies: the pod has the label by which a NetworkPolicy selects it.
+	NetworkPolicies bool
+}
+
+// podBuilder has what the Agent says of its pods and, where it says nothing, the
+// installation.
+type podBuilder struct {
+	podInput
 	template stored.PodTemplate
 	supply   Supply
 	// sandbox is where commands run; nil: nowhere.
@@ -35,57 +60,57 @@ type recipe struct {
 	servers []server
 }
 
-func recipeOf(w world) recipe {
-	r := recipe{world: w, sandbox: w.version.Snapshot.Sandbox, servers: serversOf(w.version.Agent)}
-	if t := w.version.Agent.PodTemplate; t != nil {
-		r.template = *t
+func newPodBuilder(in podInput) podBuilder {
+	b := podBuilder{podInput: in, sandbox: in.Revision.Snapshot.Sandbox, servers: serversOf(in.Revision.Agent)}
+	if t := in.Revision.Agent.PodTemplate; t != nil {
+		b.template = *t
 	}
-	r.supply = w.supply.over(r.template)
-	return r
+	b.supply = in.Defaults.over(b.template)
+	return b
 }
 
 // alone says whether the runner is all there is.
-func (r recipe) alone() bool { return r.sandbox == nil && len(r.servers) == 0 }
+func (b podBuilder) alone() bool { return b.sandbox == nil && len(b.servers) == 0 }
 
 // fetches says whether the workspace begins with anything.
-func (r recipe) fetches() bool {
-	ws := r.version.Snapshot.Workspace
+func (b podBuilder) fetches() bool {
+	ws := b.Revision.Snapshot.Workspace
 	return ws.Git != nil || len(ws.Files) > 0
 }
 
 // before are the containers that start before the runner: those that end, then
 // those that stay.
-func (r recipe) before() []corev1.Container {
+func (b podBuilder) before() []corev1.Container {
 	var out []corev1.Container
-	if !r.alone() {
-		out = append(out, r.install())
+	if !b.alone() {
+		out = append(out, b.install())
 	}
-	if r.fetches() {
-		out = append(out, r.fetch())
+	if b.fetches() {
+		out = append(out, b.fetch())
 	}
-	if r.sandbox != nil {
-		out = append(out, r.sandboxed())
+	if b.sandbox != nil {
+		out = append(out, b.sandboxed())
 	}
-	for _, s := range r.servers {
-		out = append(out, r.serving(s))
+	for _, s := range b.servers {
+		out = append(out, b.serving(s))
 	}
 	return out
 }
 
 // names are those of all containers, with commas.
-func (r recipe) names() string {
+func (b podBuilder) names() string {
 	names := []string{runnerContainer}
-	for _, c := range r.before() {
+	for _, c := range b.before() {
 		names = append(names, c.Name)
 	}
 	return strings.Join(names, ",")
 }
 
 // container is what every container of the pod has.
-func (r recipe) container(name, image string) corev1.Container {
+func (b podBuilder) container(name, image string) corev1.Container {
 	return corev1.Container{
 		Name:                     name,
-		Image:                    mirrored(image, r.supply.ImageMirror),
+		Image:                    mirrored(image, b.supply.ImageMirror),
 		SecurityContext:          containerSecurity(),
 		TerminationMessagePath:   task.TerminationLog,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
@@ -93,10 +118,10 @@ func (r recipe) container(name, image string) corev1.Container {
 }
 
 // own is a container of an image of ours.
-func (r recipe) own(name string) corev1.Container {
-	c := r.container(name, r.runner.name)
-	c.ImagePullPolicy = r.runner.pull
-	c.Resources = resources(r.template.Resources, runnerResources)
+func (b podBuilder) own(name string) corev1.Container {
+	c := b.container(name, b.Image.Name)
+	c.ImagePullPolicy = b.Image.PullPolicy
+	c.Resources = resources(b.template.Resources, runnerResources)
 	return c
 }
 
@@ -142,23 +167,23 @@ func fromField(name, path string) corev1.EnvVar {
 }
 
 // execute is the container that does the work.
-func (r recipe) execute() corev1.Container {
-	c := r.own(runnerContainer)
-	if r.template.RunnerImage != "" {
-		c.Image = mirrored(r.template.RunnerImage, r.supply.ImageMirror)
+func (b podBuilder) execute() corev1.Container {
+	c := b.own(runnerContainer)
+	if b.template.RunnerImage != "" {
+		c.Image = mirrored(b.template.RunnerImage, b.supply.ImageMirror)
 	}
-	c.Env = append([]corev1.EnvVar{fromField(task.EnvPodUID, "metadata.uid")}, r.supply.proxyEnv()...)
+	c.Env = append([]corev1.EnvVar{fromField(task.EnvPodUID, "metadata.uid")}, b.supply.proxyEnv()...)
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "task", MountPath: task.Dir, ReadOnly: true},
 		{Name: "token", MountPath: task.TokenDir, ReadOnly: true},
 	}
-	c.VolumeMounts = append(c.VolumeMounts, r.known()...)
-	c.VolumeMounts = append(c.VolumeMounts, r.place("workspace", task.Workspace))
-	c.VolumeMounts = append(c.VolumeMounts, r.programs()...)
-	for _, name := range r.runnerSecrets() {
+	c.VolumeMounts = append(c.VolumeMounts, b.known()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.place("workspace", task.Workspace))
+	c.VolumeMounts = append(c.VolumeMounts, b.programs()...)
+	for _, name := range b.runnerSecrets() {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))
 	}
-	c.VolumeMounts = append(c.VolumeMounts, r.caMounts()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.caMounts()...)
 	c.LivenessProbe = liveness()
 	return c
 }
@@ -180,10 +205,10 @@ func liveness() *corev1.Probe {
 
 // install copies the program of sandboxes to where each of them finds it. It is
 // the installation's own, whatever the runner is.
-func (r recipe) install() corev1.Container {
-	c := r.own(installContainer)
+func (b podBuilder) install() corev1.Container {
+	c := b.own(installContainer)
 	c.Command = []string{sandboxInImage, "install"}
-	c.VolumeMounts = r.programs()
+	c.VolumeMounts = b.programs()
 	for _, m := range c.VolumeMounts {
 		c.Command = append(c.Command, m.MountPath)
 	}
@@ -192,39 +217,39 @@ func (r recipe) install() corev1.Container {
 
 // fetch fills the workspace. It has the repository's credentials, and nothing
 // else that is secret.
-func (r recipe) fetch() corev1.Container {
-	c := r.own(fetchContainer)
+func (b podBuilder) fetch() corev1.Container {
+	c := b.own(fetchContainer)
 	c.Args = []string{task.FetchMode}
-	c.Env = r.supply.proxyEnv()
+	c.Env = b.supply.proxyEnv()
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "task", MountPath: task.Dir, ReadOnly: true},
 	}
-	c.VolumeMounts = append(c.VolumeMounts, r.known()...)
-	c.VolumeMounts = append(c.VolumeMounts, r.place("workspace", task.Workspace))
-	if git := r.version.Snapshot.Workspace.Git; git != nil && git.Secret != "" {
+	c.VolumeMounts = append(c.VolumeMounts, b.known()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.place("workspace", task.Workspace))
+	if git := b.Revision.Snapshot.Workspace.Git; git != nil && git.Secret != "" {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(git.Secret))
 	}
-	for i := range r.version.Agent.Workspace.ConfigMaps {
+	for i := range b.Revision.Agent.Workspace.ConfigMaps {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: filesVolume(i), MountPath: filesDir(i), ReadOnly: true})
 	}
-	c.VolumeMounts = append(c.VolumeMounts, r.caMounts()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.caMounts()...)
 	return c
 }
 
 // sandboxed is where commands run. It has the files and nothing else: whatever is
 // added here, a model's commands have.
-func (r recipe) sandboxed() corev1.Container {
-	c := r.container(sandboxContainer, r.sandbox.Image)
+func (b podBuilder) sandboxed() corev1.Container {
+	c := b.container(sandboxContainer, b.sandbox.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{task.SandboxDir + "/" + task.SandboxProgram, "serve"}
-	if r.sandbox.Required {
+	if b.sandbox.Required {
 		c.Command = append(c.Command, "-required")
 	}
 	// The file of its last word is on the disk of the node, counts against no limit
 	// and may be written by anybody: it lies where commands may write nothing.
 	c.TerminationMessagePath = terminationLogPath
 	var chosen stored.Sandbox
-	if s := r.version.Agent.Sandbox; s != nil {
+	if s := b.Revision.Agent.Sandbox; s != nil {
 		chosen = *s
 	}
 	c.Resources = resources(chosen.Resources, sandboxResources)
@@ -233,9 +258,9 @@ func (r recipe) sandboxed() corev1.Container {
 	}
 	c.Env = append(c.Env, fromField(task.EnvHostIP, "status.hostIP"))
 	c.VolumeMounts = []corev1.VolumeMount{
-		r.place("workspace", task.Workspace),
-		r.place("home", task.Home),
-		r.place("tmp", task.Scratch),
+		b.place("workspace", task.Workspace),
+		b.place("home", task.Home),
+		b.place("tmp", task.Scratch),
 		{Name: "sandbox", MountPath: task.SandboxDir},
 	}
 	return c
@@ -252,28 +277,28 @@ func sidecar() *corev1.ContainerRestartPolicy {
 
 // programs are the directories that the runner shares with the sandbox and with
 // each server, each where all of them see it.
-func (r recipe) programs() []corev1.VolumeMount {
+func (b podBuilder) programs() []corev1.VolumeMount {
 	var out []corev1.VolumeMount
-	if r.sandbox != nil {
+	if b.sandbox != nil {
 		out = append(out, corev1.VolumeMount{Name: "sandbox", MountPath: task.SandboxDir})
 	}
-	for _, s := range r.servers {
+	for _, s := range b.servers {
 		out = append(out, corev1.VolumeMount{Name: s.container(), MountPath: s.dir()})
 	}
 	return out
 }
 
 // labels are the pod's: the Run's, the Agent's over them, ours over both.
-func (r recipe) labels() map[string]string {
+func (b podBuilder) labels() map[string]string {
 	labels := map[string]string{}
-	for _, said := range []map[string]string{r.run.Labels, r.template.Labels} {
+	for _, said := range []map[string]string{b.Run.Labels, b.template.Labels} {
 		for k, v := range said {
 			if !isForeign(k) {
 				labels[k] = v
 			}
 		}
 	}
-	maps.Copy(labels, r.ownLabels())
+	maps.Copy(labels, b.ownLabels())
 	return labels
 }
 

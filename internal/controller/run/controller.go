@@ -86,7 +86,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		identity: o.Identity,
 		fencer:   o.Fence,
 		supply:   o.Supply,
-		runner:   image{name: o.RunnerImage, pull: corev1.PullPolicy(o.RunnerPullPolicy)},
+		runner:   image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:      o.Now,
 	}
 	if o.Ended != nil {

@@ -169,7 +169,7 @@ func oversized(w world) (plan, bool) {
 	if w.attempt() > 0 {
 		return plan{}, false
 	}
-	size := len(encode(taskOf(w, 1)))
+	size := len(encode(taskFor(podInputOf(w, 1))))
 	if size <= maxTask {
 		return plan{}, false
 	}
@@ -207,7 +207,7 @@ func uncreated(w world) (plan, bool) {
 		if leaves, is := volumeLeaves(w); is {
 			return leaves, true
 		}
-		p.create, p.remove = podOf(w), waitedPods(w)
+		p.create, p.remove = newPod(podInputOf(w, w.attempt())), waitedPods(w)
 	}
 	return p, true
 }

@@ -11,13 +11,13 @@ type fencer interface {
 	Hold(ctx context.Context, namespace string, c egress.Class) (release func(), err error)
 }
 
-// egress is what the pod may reach.
-func (r recipe) egress() egress.Class {
+// egressClass returns what a pod may reach.
+func egressClass(in podInput) egress.Class {
 	var urls []string
-	if p := r.supply.Proxy; p != nil {
+	if p := newPodBuilder(in).supply.Proxy; p != nil {
 		urls = append(urls, p.HTTP, p.HTTPS)
 	}
-	return egress.Of(r.version.Snapshot, r.run.Namespace, urls...)
+	return egress.Of(in.Revision.Snapshot, in.Run.Namespace, urls...)
 }
 
 // fence makes the NetworkPolicy of a pod before the pod, and keeps it until it is
@@ -26,5 +26,5 @@ func (r *Reconciler) fence(ctx context.Context, w world) (release func(), err er
 	if r.fencer == nil {
 		return func() {}, nil
 	}
-	return r.fencer.Hold(ctx, w.run.Namespace, recipeOf(w).egress())
+	return r.fencer.Hold(ctx, w.run.Namespace, egressClass(podInputOf(w, w.attempt())))
 }

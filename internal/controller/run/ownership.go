@@ -110,7 +110,7 @@ func (r *Reconciler) restore(ctx context.Context, w world, all []restoration) er
 // restorePod gives a pod its owner and labels back. The NetworkPolicy of its egress
 // label may have been swept while no pod had that label, so it is made first.
 func (r *Reconciler) restorePod(ctx context.Context, w world, to restoration) error {
-	if label := to.labels[v1alpha1.LabelEgress]; label != "" && w.version != nil && recipeOf(w).egress().Label() == label {
+	if label := to.labels[v1alpha1.LabelEgress]; label != "" && w.version != nil && egressClass(podInputOf(w, w.attempt())).Label() == label {
 		release, err := r.fence(ctx, w)
 		if err != nil {
 			return err

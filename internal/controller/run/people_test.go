@@ -367,7 +367,7 @@ func TestGrantsOutliveAnAttempt(t *testing.T) {
 		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
 	}
 	c.decided[4].OwnerReferences[0].UID = "another"
-	got := taskOf(c.world(), 1).Limits
+	got := taskFor(podInputOf(c.world(), 1)).Limits
 	want := task.Limits{Steps: 30 + 21, Tokens: 4_000_000, CostMicroUSD: 5_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 604800}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -142,7 +142,7 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	c.now = c.now.Add(backoff(c.run, chargeFailure))
 	c.step()
 	w := c.world()
-	got := taskOf(w, w.attempt())
+	got := taskFor(podInputOf(w, w.attempt()))
 	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 {
 		t.Errorf("the task is %+v", got)
 	}

@@ -51,7 +51,7 @@ func TestStoredRevisionsMakeTheSamePods(t *testing.T) {
 		c.step()
 		c.step()
 		golden(t, fmt.Sprintf("revisions/v%d-pod.yaml", n), c.pod(1))
-		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), claimOf(c.world()))
+		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), newVolumeClaim(c.world().run, c.world().version))
 		if l := c.world().limits(); l.pending != 15*time.Minute || l.deadline != 24*time.Hour || l.task.CostMicroUSD != 2_500_000 || !l.task.Ask {
 			t.Errorf("version %d: the limits are %+v", n, l)
 		}

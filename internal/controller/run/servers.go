@@ -53,8 +53,8 @@ func dotless(name string) string {
 }
 
 // serving is the container of a server: with its own Secrets and no others.
-func (r recipe) serving(s server) corev1.Container {
-	c := r.container(s.container(), s.Image)
+func (b podBuilder) serving(s server) corev1.Container {
+	c := b.container(s.container(), s.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{
 		s.dir() + "/" + task.SandboxProgram, "serve", "-open", "-socket=" + s.dir() + "/" + task.SandboxSocket,
@@ -69,7 +69,7 @@ func (r recipe) serving(s server) corev1.Container {
 		{Name: s.tmp(), MountPath: task.Scratch},
 	}
 	if s.MountsWorkspace {
-		files := r.place("workspace", task.Workspace)
+		files := b.place("workspace", task.Workspace)
 		files.ReadOnly = true
 		c.VolumeMounts = append(c.VolumeMounts, files)
 	}

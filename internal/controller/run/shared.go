@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -127,31 +126,3 @@ func (r *Reconciler) worked(ctx context.Context, run *v1alpha1.Run) (bool, error
 func changedFiles(s v1alpha1.RunStatus) bool {
 	return s.Attempt != nil && s.Attempt.VolumeClaim != "" && s.Progress != nil && s.Progress.Effects == v1alpha1.EffectsBegun
 }
-
-// neighbors has the pods of a claim that one machine alone may mount be on one
-// machine. The first is where it likes: a pod that is what it asks for is let in
-// when there is no other.
-func (r recipe) neighbors() *corev1.Affinity {
-	if !r.shares() || !slices.Contains(r.accessModes(), corev1.ReadWriteOnce) {
-		return nil
-	}
-	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelVolumeClaim: r.run.Status.Attempt.VolumeClaim}},
-		TopologyKey:   corev1.LabelHostname,
-	}}}}
-}
-
-// accessModes are those of the claim, which who made it chose.
-func (r recipe) accessModes() []corev1.PersistentVolumeAccessMode {
-	if r.claim != nil {
-		return r.claim.Spec.AccessModes
-	}
-	return claimOf(r.world).Spec.AccessModes
-}
-
-// originFolder is what the Runs of a claim know together: the clone of the
-// repository, and that it was fetched.
-const originFolder = "origin"
-
-// stateFolder is the folder of a claim with the journal, which no other Run has.
-func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }

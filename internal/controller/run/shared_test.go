@@ -88,7 +88,7 @@ func TestWhoSharesAClaim(t *testing.T) {
 func TestPodWithASharedWorkspace(t *testing.T) {
 	c := newClusterOf(t, gen.Run(partOfRelease), gen.Agent(coder, durably), toolsets())
 	c.step()
-	claim, err := yaml.Marshal(claimOf(c.world()))
+	claim, err := yaml.Marshal(newVolumeClaim(c.world().run, c.world().version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,10 +339,10 @@ func TestAClaimThatAnotherRunMadeMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(partOfRelease), gen.Agent(durably))
 			c.step()
-			made := claimOf(c.world())
+			made := newVolumeClaim(c.world().run, c.world().version)
 			made.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{tc.made}
 			r := New(nil, shelf{claim: made}, nil, Options{})
-			instead, err := r.takenClaim(t.Context(), c.world(), claimOf(c.world()))
+			instead, err := r.takenClaim(t.Context(), c.world(), newVolumeClaim(c.world().run, c.world().version))
 			if err != nil || (instead != nil) != tc.wait {
 				t.Errorf("instead %+v, error %v", instead, err)
 			}

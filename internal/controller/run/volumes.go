@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -37,22 +39,22 @@ var (
 )
 
 // volumes are the pod's.
-func (r recipe) volumes() []corev1.Volume {
-	out := []corev1.Volume{taskVolume(r.version), tokenVolume()}
-	out = append(out, r.files()...)
-	if r.sandbox != nil {
+func (b podBuilder) volumes() []corev1.Volume {
+	out := []corev1.Volume{taskVolume(b.Revision), tokenVolume()}
+	out = append(out, b.files()...)
+	if b.sandbox != nil {
 		out = append(out, scratch("sandbox", &programSize))
 	}
-	for _, s := range r.servers {
+	for _, s := range b.servers {
 		out = append(out, scratch(s.container(), &programSize), scratch(s.tmp(), &serverTmp))
 	}
-	for _, s := range snapshot.Secrets(r.version.Snapshot) {
+	for _, s := range snapshot.Secrets(b.Revision.Snapshot) {
 		out = append(out, secretVolume(s))
 	}
-	for i, name := range r.version.Agent.Workspace.ConfigMaps {
+	for i, name := range b.Revision.Agent.Workspace.ConfigMaps {
 		out = append(out, configMap(filesVolume(i), name))
 	}
-	if ca := r.supply.CABundle; ca != nil {
+	if ca := b.supply.CABundle; ca != nil {
 		v := configMap("ca", string(ca.Name))
 		v.ConfigMap.Items = []corev1.KeyToPath{{Key: ca.Key, Path: path.Base(task.CAFile)}}
 		out = append(out, v)
@@ -62,14 +64,14 @@ func (r recipe) volumes() []corev1.Volume {
 
 // files are the volumes of what the work makes: folders of the claim, or volumes
 // that go with the pod. Home and scratch files are the sandbox's.
-func (r recipe) files() []corev1.Volume {
-	if r.run.Status.Attempt.VolumeClaim != "" {
-		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.run.Status.Attempt.VolumeClaim}}
+func (b podBuilder) files() []corev1.Volume {
+	if b.Run.Status.Attempt.VolumeClaim != "" {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.Run.Status.Attempt.VolumeClaim}}
 		return []corev1.Volume{{Name: claimVolume, VolumeSource: source}}
 	}
-	size := r.version.Agent.Workspace.Size
+	size := b.Revision.Agent.Workspace.Size
 	out := []corev1.Volume{scratch("state", size), scratch("workspace", size)}
-	if r.sandbox != nil {
+	if b.sandbox != nil {
 		out = append(out, scratch("home", size), scratch("tmp", size))
 	}
 	return out
@@ -77,16 +79,16 @@ func (r recipe) files() []corev1.Volume {
 
 // known mounts what only runners see: the journal and, where the files are those
 // of other Runs too, what all of these know of them.
-func (r recipe) known() []corev1.VolumeMount {
-	if !r.shares() {
-		return []corev1.VolumeMount{r.place("state", task.StateDir)}
+func (b podBuilder) known() []corev1.VolumeMount {
+	if !b.sharesVolume() {
+		return []corev1.VolumeMount{b.place("state", task.StateDir)}
 	}
-	return []corev1.VolumeMount{r.place(stateFolder(r.run.UID), task.StateDir), r.place(originFolder, task.OriginDir)}
+	return []corev1.VolumeMount{b.place(stateFolder(b.Run.UID), task.StateDir), b.place(originFolder, task.OriginDir)}
 }
 
 // place mounts what the work makes, wherever it is kept.
-func (r recipe) place(name, at string) corev1.VolumeMount {
-	if r.run.Status.Attempt.VolumeClaim != "" {
+func (b podBuilder) place(name, at string) corev1.VolumeMount {
+	if b.Run.Status.Attempt.VolumeClaim != "" {
 		return corev1.VolumeMount{Name: claimVolume, MountPath: at, SubPath: name}
 	}
 	return corev1.VolumeMount{Name: name, MountPath: at}
@@ -104,22 +106,22 @@ func filesVolume(i int) string { return "files-" + strconv.Itoa(i) }
 
 func filesDir(i int) string { return task.FilesDir + "/" + strconv.Itoa(i) }
 
-func (r recipe) caMounts() []corev1.VolumeMount {
-	if r.supply.CABundle == nil {
+func (b podBuilder) caMounts() []corev1.VolumeMount {
+	if b.supply.CABundle == nil {
 		return nil
 	}
 	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile), ReadOnly: true}}
 }
 
 // runnerSecrets are what the runner has: the repository's only to publish.
-func (r recipe) runnerSecrets() []string {
+func (b podBuilder) runnerSecrets() []string {
 	var out []string
-	s := r.version.Snapshot
+	s := b.Revision.Snapshot
 	s.Workspace.Git = nil
 	for _, s := range snapshot.Secrets(s) {
 		out = append(out, s.Name)
 	}
-	if git := r.version.Snapshot.Workspace.Git; git != nil && git.Secret != "" && git.Publish && !slices.Contains(out, git.Secret) {
+	if git := b.Revision.Snapshot.Workspace.Git; git != nil && git.Secret != "" && git.Publish && !slices.Contains(out, git.Secret) {
 		out = append(out, git.Secret)
 	}
 	return out
@@ -190,3 +192,37 @@ func secretVolumeName(secret string) string {
 	}
 	return "hashed-" + task.Hash([]byte(secret))[:32]
 }
+
+// neighbors has the pods of a claim that one machine alone may mount be on one
+// machine. The first is where it likes: a pod that is what it asks for is let in
+// when there is no other.
+func (b podBuilder) neighbors() *corev1.Affinity {
+	if !b.sharesVolume() || !slices.Contains(b.accessModes(), corev1.ReadWriteOnce) {
+		return nil
+	}
+	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelVolumeClaim: b.Run.Status.Attempt.VolumeClaim}},
+		TopologyKey:   corev1.LabelHostname,
+	}}}}
+}
+
+// sharesVolume reports whether other Runs use the volume of the Run.
+func (b podBuilder) sharesVolume() bool {
+	name, _ := sharing(b.Run)
+	return name != ""
+}
+
+// accessModes are those of the claim, which who made it chose.
+func (b podBuilder) accessModes() []corev1.PersistentVolumeAccessMode {
+	if b.VolumeClaim != nil {
+		return b.VolumeClaim.Spec.AccessModes
+	}
+	return newVolumeClaim(b.Run, b.Revision).Spec.AccessModes
+}
+
+// originFolder is what the Runs of a claim know together: the clone of the
+// repository, and that it was fetched.
+const originFolder = "origin"
+
+// stateFolder is the folder of a claim with the journal, which no other Run has.
+func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }

@@ -60,8 +60,8 @@ type world struct {
 
 // An image is what a runner is made of.
 type image struct {
-	name string
-	pull corev1.PullPolicy
+	Name       string
+	PullPolicy corev1.PullPolicy
 }
 
 // limits are the effective limits; before there is a version the Run's own,
