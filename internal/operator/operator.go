@@ -36,11 +36,12 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
 	"github.com/deckhand-dev/deckhand/internal/policycheck"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 )
 
 // Supply is what all runner pods are given.
-type Supply = run.Supply
+type Supply = runnerpod.Defaults
 
 // Options are how an installation differs from another.
 type Options struct {

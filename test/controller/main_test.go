@@ -23,6 +23,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -45,7 +46,7 @@ type bench struct {
 	faults    interceptor.Funcs
 	events    *events.FakeRecorder
 	unguarded string
-	supply    run.Supply
+	supply    runnerpod.Defaults
 	fence     *egress.Fence
 	now       time.Time
 	run       *v1alpha1.Run // as it was created

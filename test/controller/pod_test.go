@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/egress"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -309,7 +309,7 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}}
 	})
 	b.restrict()
-	b.supply = run.Supply{
+	b.supply = runnerpod.Defaults{
 		ImageMirror: "mirror.example/hub", ImagePullSecrets: []string{"mirror"},
 		CABundle: &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "ca.crt"}, Proxy: &v1alpha1.Proxy{HTTP: "http://proxy.example:3128"},
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -29,7 +29,7 @@ func newBranch(t *testing.T) *branch {
 		r.Name, r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow = "release", "", "", "release"
 	})
 	b.update(durably)
-	return &branch{bench: b, parent: b.run, claim: run.SharedClaim(b.run, "build")}
+	return &branch{bench: b, parent: b.run, claim: runnerpod.SharedVolumeClaimName(b.run, "build")}
 }
 
 // child makes another of them, and the bench cranks it from now on.
@@ -93,13 +93,13 @@ func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
 	if b.get().Status.Attempt.VolumeClaim != b.claim || second.Spec.Affinity == nil || second.Labels[v1alpha1.LabelVolumeClaim] != b.claim {
 		t.Errorf("the attempt is %+v, the pod has the labels %v", b.get().Status.Attempt, second.Labels)
 	}
-	if !run.Occupied(b.claim, b.pods()) {
+	if !runnerpod.InUse(b.claim, b.pods()) {
 		t.Error("nobody has the claim")
 	}
 	b.works()
 	b.now = b.now.Add(48 * time.Hour)
 	b.crank()
-	if len(b.claims()) != 1 || run.Occupied(b.claim, b.pods()) {
+	if len(b.claims()) != 1 || runnerpod.InUse(b.claim, b.pods()) {
 		t.Error("a child freed the claim, or still has it")
 	}
 }

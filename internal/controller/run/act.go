@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -117,7 +118,7 @@ func or(instead *plan, p plan) plan {
 // accept takes the pod that the cluster made for the one that was asked for, or
 // has none rather than one with an altered sandbox.
 func (r *Reconciler) accept(ctx context.Context, w world, p plan, asked *corev1.Pod) (plan, string, error) {
-	what := alteredBy(asked, p.create, injectable(w))
+	what := runnerpod.Changes(asked, p.create, injectable(w))
 	if what == "" {
 		return p, string(p.create.UID), nil
 	}
@@ -134,7 +135,7 @@ func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, 
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(p.create), &pod); err != nil {
 		return p, "", fmt.Errorf("getting Pod %s: %w", p.create.Name, err)
 	}
-	if ours(&pod, w.run) && attemptOf(&pod) == int(w.attempt()) {
+	if runnerpod.BelongsTo(&pod, w.run) && runnerpod.AttemptOf(&pod) == int(w.attempt()) {
 		asked := p.create
 		p.create = &pod
 		return r.accept(ctx, w, p, asked)

@@ -1,203 +1,14 @@
 package run
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// alteredBy compares a pod that the cluster made with the one that was asked for.
-// Other webhooks may add what they like to the runner, which guards what it has;
-// what they add where a model's commands or somebody's server run, those have
-// too. It says what was done to them; empty: nothing.
-func alteredBy(asked, made *corev1.Pod, allowed []string) string {
-	c := comparison{asked: asked, made: made, allowed: allowed}
-	for i := range asked.Spec.InitContainers {
-		if want := &asked.Spec.InitContainers[i]; guarded(want.Name) {
-			c.container(want)
-		}
-	}
-	if len(c.guarded) == 0 {
-		return "" // the runner is alone: nobody else's commands run here
-	}
-	c.pod()
-	c.volumes()
-	c.others()
-	return strings.Join(c.found, "; ")
-}
-
-// guarded says whether a container runs what Deckhand did not write.
-func guarded(name string) bool {
-	return name == sandboxContainer || strings.HasPrefix(name, serverPrefix)
-}
-
-// A comparison collects differences.
-type comparison struct {
-	asked, made *corev1.Pod
-	allowed     []string
-	guarded     []*corev1.Container // as they were asked for
-	found       []string
-}
-
-func (c *comparison) says(format string, args ...any) {
-	c.found = append(c.found, fmt.Sprintf(format, args...))
-}
-
-func (c *comparison) allows(names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.allowed, n) })
-}
-
-// container compares one container. What the cluster fills in by itself, and how
-// much of the node it may use, does not count.
-func (c *comparison) container(want *corev1.Container) {
-	c.guarded = append(c.guarded, want)
-	at := slices.IndexFunc(c.made.Spec.InitContainers, func(m corev1.Container) bool { return m.Name == want.Name })
-	if at < 0 {
-		c.says("container %s was removed", want.Name)
-		return
-	}
-	is := &c.made.Spec.InitContainers[at]
-	if !sameImage(want.Image, is.Image) {
-		c.says("container %s has the image %s instead of %s", want.Name, is.Image, want.Image)
-	}
-	for what, same := range map[string]bool{
-		"command":           slices.Equal(want.Command, is.Command) && slices.Equal(want.Args, is.Args),
-		"working directory": want.WorkingDir == is.WorkingDir,
-		"restart policy":    equality.Semantic.DeepEqual(want.RestartPolicy, is.RestartPolicy),
-		"security context":  sameSecurity(want.SecurityContext, is.SecurityContext),
-		"devices":           len(is.VolumeDevices) == 0,
-		"probes and hooks":  is.LivenessProbe == nil && is.ReadinessProbe == nil && is.StartupProbe == nil && is.Lifecycle == nil,
-		"resource claims":   len(is.Resources.Claims) == len(want.Resources.Claims),
-	} {
-		if !same {
-			c.says("container %s has another %s", want.Name, what)
-		}
-	}
-	slices.Sort(c.found)
-	c.env(want, is)
-	c.mounts(want, is)
-}
-
-func (c *comparison) env(want, is *corev1.Container) {
-	for _, e := range is.Env {
-		asked := slices.ContainsFunc(want.Env, func(w corev1.EnvVar) bool { return equality.Semantic.DeepEqual(w, e) })
-		if !asked && !c.allows(e.Name) {
-			c.says("container %s has the variable %s", want.Name, e.Name)
-		}
-	}
-	for _, f := range is.EnvFrom {
-		name := ""
-		switch {
-		case f.SecretRef != nil:
-			name = f.SecretRef.Name
-		case f.ConfigMapRef != nil:
-			name = f.ConfigMapRef.Name
-		}
-		c.says("container %s has all variables of %s", want.Name, cmp.Or(name, "another object"))
-	}
-}
-
-func (c *comparison) mounts(want, is *corev1.Container) {
-	for _, m := range is.VolumeMounts {
-		asked := slices.ContainsFunc(want.VolumeMounts, func(w corev1.VolumeMount) bool { return sameMount(w, m) })
-		if !asked && !c.allows(m.MountPath, m.Name) {
-			c.says("container %s has the mount %s of the volume %s", want.Name, m.MountPath, m.Name)
-		}
-	}
-	for _, w := range want.VolumeMounts {
-		if !slices.ContainsFunc(is.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == w.MountPath }) {
-			c.says("container %s lacks the mount %s", want.Name, w.MountPath)
-		}
-	}
-}
-
-// pod looks for what opens the containers to each other, or to the node.
-func (c *comparison) pod() {
-	spec := &c.made.Spec
-	shared := spec.ShareProcessNamespace != nil && *spec.ShareProcessNamespace
-	var user, group *int64
-	if s := spec.SecurityContext; s != nil {
-		user, group = s.RunAsUser, s.RunAsGroup
-	}
-	for _, fact := range []struct {
-		is   bool
-		what string
-	}{
-		{shared, "its containers share their processes"},
-		{spec.HostNetwork, "it has the network of its node"},
-		{spec.HostPID, "it sees the processes of its node"},
-		{spec.HostIPC, "it shares memory with its node"},
-		{!equality.Semantic.DeepEqual(user, c.asked.Spec.SecurityContext.RunAsUser) || !equality.Semantic.DeepEqual(group, c.asked.Spec.SecurityContext.RunAsGroup), "its user or group is another"},
-	} {
-		if fact.is {
-			c.says("the pod is another: %s", fact.what)
-		}
-	}
-}
-
-// volumes compares what the guarded containers mount.
-func (c *comparison) volumes() {
-	for _, want := range c.asked.Spec.Volumes {
-		mounted := slices.ContainsFunc(c.guarded, func(g *corev1.Container) bool {
-			return slices.ContainsFunc(g.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == want.Name })
-		})
-		same := slices.ContainsFunc(c.made.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.Name == want.Name && equality.Semantic.DeepEqual(v.VolumeSource, want.VolumeSource)
-		})
-		if mounted && !same {
-			c.says("the volume %s is another", want.Name)
-		}
-	}
-}
-
-// others are containers that nobody asked for: they may be there, but not see what
-// the work makes, what it is told, or what it is entrusted with.
-func (c *comparison) others() {
-	ours := slices.Concat(c.asked.Spec.InitContainers, c.asked.Spec.Containers)
-	for _, m := range slices.Concat(c.made.Spec.InitContainers, c.made.Spec.Containers) {
-		if slices.ContainsFunc(ours, func(o corev1.Container) bool { return o.Name == m.Name }) {
-			continue
-		}
-		for _, mount := range m.VolumeMounts {
-			own := slices.ContainsFunc(c.asked.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-			if own && !c.allows(mount.MountPath) {
-				c.says("a container %s was added that mounts the volume %s", m.Name, mount.Name)
-			}
-		}
-	}
-}
-
-// sameImage allows a digest where there was none: policies that verify images pin
-// them so.
-func sameImage(want, is string) bool {
-	return is == want || !strings.Contains(want, "@") && strings.HasPrefix(is, want+"@sha256:")
-}
-
-// sameSecurity compares with what was asked for. The cluster may write down how
-// /proc is mounted; that is what it is by default.
-func sameSecurity(want, is *corev1.SecurityContext) bool {
-	if is == nil {
-		return want == nil
-	}
-	got := is.DeepCopy()
-	if got.ProcMount != nil && *got.ProcMount == corev1.DefaultProcMount {
-		got.ProcMount = nil
-	}
-	return equality.Semantic.DeepEqual(want, got)
-}
-
-// sameMount ignores what the cluster writes down of its own.
-func sameMount(want, is corev1.VolumeMount) bool {
-	return want.Name == is.Name && want.MountPath == is.MountPath && want.SubPath == is.SubPath && is.SubPathExpr == "" &&
-		(want.ReadOnly == is.ReadOnly || is.ReadOnly) && (is.MountPropagation == nil || *is.MountPropagation == corev1.MountPropagationNone)
-}
 
 // altered settles a Run whose sandbox somebody changed.
 func altered(w world, what string) plan {
@@ -208,7 +19,7 @@ func altered(w world, what string) plan {
 // adopted records a pod that was made and not recorded, unless somebody changed
 // it on its way.
 func adopted(w world, p plan, pod *corev1.Pod) plan {
-	if what := alteredBy(newPod(podInputOf(w, w.attempt())), pod, injectable(w)); what != "" {
+	if what := runnerpod.Changes(runnerpod.New(podInputOf(w, w.attempt())), pod, injectable(w)); what != "" {
 		return altered(w, what)
 	}
 	p.adopt = pod

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -16,10 +17,10 @@ import (
 func verdictOfBefore(pod *corev1.Pod) (verdict, bool) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		end := s.State.Terminated
-		if end == nil || end.ExitCode == 0 || guarded(s.Name) {
+		if end == nil || end.ExitCode == 0 || runnerpod.IsGuarded(s.Name) {
 			continue // a sidecar that ends is started again
 		}
-		if s.Name == fetchContainer {
+		if s.Name == runnerpod.FetchContainer {
 			return verdictOfFetch(end), true
 		}
 		message := sentence(fmt.Sprintf("container %s ended with code %d", s.Name, end.ExitCode), end.Reason, untrusted.Line(end.Message, task.MaxMessage))
@@ -32,10 +33,10 @@ func verdictOfBefore(pod *corev1.Pod) (verdict, bool) {
 // could not be reached may be there the next time.
 func verdictOfFetch(end *corev1.ContainerStateTerminated) verdict {
 	said := task.Result{}
-	if t := decodeLastWord(end); t != nil {
+	if t := runnerpod.DecodeTermination(end); t != nil {
 		said = t.Result
 	}
-	message := cmp.Or(said.Message, fmt.Sprintf("filling the workspace ended with code %d; its log says more: kubectl logs of the pod, container %s", end.ExitCode, fetchContainer))
+	message := cmp.Or(said.Message, fmt.Sprintf("filling the workspace ended with code %d; its log says more: kubectl logs of the pod, container %s", end.ExitCode, runnerpod.FetchContainer))
 	switch {
 	case end.Reason == "OOMKilled":
 		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonOutOfMemory, message: "filling the workspace took more memory than its limit; raise podTemplate.resources of the Agent, or set git.depth: 1"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -68,12 +69,12 @@ func TestContainersThatDoNotStart(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newClusterOf(t, gen.Run(), gen.Agent(coder), toolsets())
+			c := newClusterOf(t, gen.Run(), gen.Agent(gen.Coder), gen.Toolsets())
 			c.step()
 			c.step()
 			pod := c.pod(1)
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: tc.container, Image: "img", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: tc.waits, Message: tc.message}}}}
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
 			if fate(pod) == "" {
 				t.Error("the controller is not told")
 			}

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -43,12 +45,12 @@ func CachedPod(o any) (any, error) {
 		}
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget || c.Type == corev1.PodScheduled && alive(pod) {
+		if c.Type == corev1.DisruptionTarget || c.Type == corev1.PodScheduled && runnerpod.IsAlive(pod) {
 			kept.Status.Conditions = append(kept.Status.Conditions, c)
 		}
 	}
 	if pod.Annotations[v1alpha1.AnnotationTask] != "" {
-		t := taskIn(pod)
+		t := runnerpod.TaskIn(pod)
 		kept.Annotations[v1alpha1.AnnotationTask] = string(encode(task.Task{Run: t.Run, Attempt: t.Attempt, Meter: t.Meter}))
 	}
 	return kept, nil
@@ -131,7 +133,7 @@ func hasReducedProgress(run *v1alpha1.Run) bool {
 	if p.Recent != nil || p.Step != nil || p.Confinement != nil {
 		return false
 	}
-	return p.Result == nil || partOf(run) != nil || p.Result.Text == "" && p.Result.Output == "" && p.Result.Files == nil
+	return p.Result == nil || children.ParentOf(run) != nil || p.Result.Text == "" && p.Result.Output == "" && p.Result.Files == nil
 }
 
 func keptProgress(run *v1alpha1.Run) *v1alpha1.RunProgress {
@@ -140,7 +142,7 @@ func keptProgress(run *v1alpha1.Run) *v1alpha1.RunProgress {
 	}
 	p := *run.Status.Progress
 	p.Recent, p.Step, p.Confinement = nil, nil, nil
-	if p.Result != nil && partOf(run) == nil {
+	if p.Result != nil && children.ParentOf(run) == nil {
 		r := *p.Result
 		r.Text, r.Output, r.Files = "", "", nil
 		p.Result = &r

@@ -20,6 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -196,7 +197,7 @@ func endedPod(t *testing.T) *corev1.Pod {
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodSucceeded, HostIP: "10.0.0.1", PodIP: "10.1.0.1", QOSClass: corev1.PodQOSBurstable,
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: runnerContainer, Image: "registry.example/runner:1", ImageID: strings.Repeat("a", 100), ContainerID: strings.Repeat("b", 70),
+			Name: runnerpod.RunnerContainer, Image: "registry.example/runner:1", ImageID: strings.Repeat("a", 100), ContainerID: strings.Repeat("b", 70),
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 				Reason: "Completed", FinishedAt: metav1.NewTime(gen.Noon), ContainerID: strings.Repeat("b", 70),
 				Message: string(task.Termination{Version: 1, Attempt: 1, Result: task.Result{Committed: true, Reason: task.ReasonFinished, Text: "The haiku is in /workspace/haiku.txt."}}.Encode()),

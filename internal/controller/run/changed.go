@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // runChanged lets a Run through when something changed that a decision may
@@ -134,10 +135,10 @@ func fate(o client.Object) string {
 	if pod.DeletionTimestamp != nil {
 		text += " deleted"
 	}
-	if !alive(pod) {
+	if !runnerpod.IsAlive(pod) {
 		text += " ended"
 	}
-	if lingers(pod) {
+	if runnerpod.IsStopping(pod) {
 		text += " but for its sidecars"
 	}
 	if s := stuckContainer(pod); s != nil {

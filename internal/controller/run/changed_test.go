@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // A decision is taken again when something changed that it depends on, and only
@@ -46,7 +47,7 @@ func TestWhatOfARunMatters(t *testing.T) {
 func TestWhatOfAPodMatters(t *testing.T) {
 	status := func(state corev1.ContainerState) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: state}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: state}}
 		}
 	}
 	nothing := func(*corev1.Pod) {}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
@@ -80,7 +81,7 @@ func marked(w world, p plan) []string {
 func childOf(w world, d delegation, share purse) *v1alpha1.Run {
 	labels := map[string]string{}
 	maps.Copy(labels, w.run.Labels)
-	maps.DeleteFunc(labels, func(k, _ string) bool { return isForeign(k) })
+	maps.DeleteFunc(labels, func(k, _ string) bool { return runnerpod.IsForeignLabel(k) })
 	labels[v1alpha1.LabelParentRun] = w.run.Name
 	labels[v1alpha1.LabelRequest] = requestLabel(d.ID)
 	prompt, input, _ := ordered(d, offered(w, d.Agent))

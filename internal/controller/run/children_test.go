@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -302,24 +301,6 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 	c := newCluster(t, run, nil)
 	if p := c.step(); p.reason != v1alpha1.ReasonMisconfigured {
 		t.Errorf("one whose version is gone is %s", p.reason)
-	}
-}
-
-// What Kueue does to a pod that it holds back is none of the sandbox.
-func TestKueueAltersNothing(t *testing.T) {
-	run := gen.Run(func(r *v1alpha1.Run) {
-		r.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low"}
-	})
-	pod := equipped(t, func(c *cluster) { c.run = run })
-	if pod.Labels["kueue.x-k8s.io/queue-name"] != "cheap" || pod.Labels["kueue.x-k8s.io/priority-class"] != "low" {
-		t.Errorf("its pod has the labels %v", pod.Labels)
-	}
-	made := pod.DeepCopy()
-	made.Labels["kueue.x-k8s.io/managed"], made.Finalizers = "true", []string{"kueue.x-k8s.io/managed"}
-	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: "kueue.x-k8s.io/topology"}}
-	made.Spec.NodeSelector = map[string]string{"pool": "spot"}
-	if what := alteredBy(pod, made, nil); what != "" {
-		t.Errorf("it is said to be altered: %s", what)
 	}
 }
 

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,86 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
-	"github.com/deckhand-dev/deckhand/internal/revision/stored"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
-
-// claimPrefix begins the names of claims. An admission policy knows it: only the
-// operator makes such claims, and pods that may write to them.
-const claimPrefix = "deckhand-run-"
-
-// claimName is the name of the claim that a Run's files and journal are on. The
-// UID is in it: a Run never meets what a namesake before it left.
-func claimName(run *v1alpha1.Run) string {
-	if claim, _ := sharing(run); claim != "" {
-		return claim
-	}
-	return claimNamed(run.Name, string(run.UID))
-}
-
-// claimNamed is the name of the claim of a Run, which what is hashed tells from
-// others.
-func claimNamed(name, unique string) string {
-	hash := "-" + task.Hash([]byte(unique))[:8]
-	if most := 63 - len(claimPrefix) - len(hash); len(name) > most {
-		name = strings.TrimRight(name[:most], "-.")
-	}
-	return claimPrefix + name + hash
-}
-
-// Defaults of Workspace, as its godoc promises.
-const (
-	defaultSize           = "1Gi"
-	defaultClaimRetention = 24 * time.Hour
-)
-
-// newVolumeClaim returns the volume that the current attempt of a Run mounts.
-func newVolumeClaim(run *v1alpha1.Run, v *snapshot.Version) *corev1.PersistentVolumeClaim {
-	ws := v.Agent.Workspace
-	retention := defaultClaimRetention
-	if ws.Retention != nil {
-		retention = ws.Retention.Duration
-	}
-	mode := cmp.Or(ws.AccessMode, corev1.ReadWriteOnce)
-	owner := holder(run)
-	return &corev1.PersistentVolumeClaim{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: run.Namespace,
-			Name:      run.Status.Attempt.VolumeClaim,
-			Labels: map[string]string{
-				"app.kubernetes.io/name":       "deckhand-runner",
-				"app.kubernetes.io/managed-by": "deckhand",
-				v1alpha1.LabelRun:              owner.Name,
-				v1alpha1.LabelAgent:            snapshot.Label(v.Agent.Name),
-			},
-			Annotations: map[string]string{
-				v1alpha1.AnnotationRetain:    string(ws.Retain),
-				v1alpha1.AnnotationRetention: retention.String(),
-			},
-			OwnerReferences: []metav1.OwnerReference{owner},
-		},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
-			StorageClassName: ws.StorageClassName,
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: sizeOf(ws)}},
-		},
-	}
-}
-
-func sizeOf(ws stored.Workspace) resource.Quantity {
-	if ws.Size == nil {
-		return resource.MustParse(defaultSize)
-	}
-	return *ws.Size
-}
 
 // claimed reads the claim of a Run; nil: it has none, or somebody else's has the
 // name.
@@ -99,7 +24,7 @@ func claimed(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev
 	}
 	var claim corev1.PersistentVolumeClaim
 	err := from.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
-	if apierrors.IsNotFound(err) || err == nil && !holds(run, &claim) {
+	if apierrors.IsNotFound(err) || err == nil && !runnerpod.OwnsVolume(run, &claim) {
 		return nil, nil //nolint:nilnil // the same
 	}
 	if err != nil {
@@ -114,7 +39,7 @@ func (r *Reconciler) provide(ctx context.Context, w world) (instead *plan, err e
 	if w.run.Status.Attempt.VolumeClaim == "" || w.claim != nil {
 		return instead, nil
 	}
-	claim := newVolumeClaim(w.run, w.version)
+	claim := runnerpod.NewVolumeClaim(w.run, w.version)
 	err = r.client.Create(ctx, claim)
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -137,7 +62,7 @@ func (r *Reconciler) takenClaim(ctx context.Context, w world, claim *corev1.Pers
 		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", claim.Name, err)
 	}
 	switch {
-	case !holds(w.run, &there):
+	case !runnerpod.OwnsVolume(w.run, &there):
 		p := foreignClaim(w)
 		instead = &p
 	case !slices.Equal(there.Spec.AccessModes, claim.Spec.AccessModes):
@@ -235,5 +160,5 @@ func outlived(w world) (done bool, left time.Duration) {
 	if w.claim == nil || w.shares() {
 		return false, 0
 	}
-	return RetentionExpired(w.run, w.claim, w.now)
+	return runnerpod.RetentionExpired(w.run, w.claim, w.now)
 }

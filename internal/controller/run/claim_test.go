@@ -3,7 +3,6 @@ package run
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,68 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
-
-func TestClaimNames(t *testing.T) {
-	long := strings.Repeat("long-", 12)
-	name := func(run string, uid types.UID) string {
-		return claimName(gen.Run(func(r *v1alpha1.Run) { r.Name, r.UID = run, uid }))
-	}
-	for _, run := range []string{"x", "dotted.name", long + "x", strings.Repeat("a", 253)} {
-		got := name(run, "1")
-		if len(got) > 63 || !strings.HasPrefix(got, claimPrefix) {
-			t.Errorf("the claim of %s is called %s (%d characters)", run, got, len(got))
-		}
-	}
-	if name("x", "1") == name("x", "2") {
-		t.Error("a Run shares the claim of its namesake")
-	}
-	if name(long+"x", "1") == name(long+"y", "2") {
-		t.Error("two Runs share a claim")
-	}
-}
-
-// The whole claim, to be read; and one whose Agent says all there is to say.
-func TestClaim(t *testing.T) {
-	for file, mod := range map[string]func(*v1alpha1.Agent){
-		"claim.yaml": func(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume },
-		"claim-of-class.yaml": func(a *v1alpha1.Agent) {
-			durably(a)
-			a.Spec.Workspace.AccessMode, a.Spec.Workspace.Retain = "ReadWriteMany", v1alpha1.RetainAlways
-		},
-	} {
-		c := newCluster(t, gen.Run(), gen.Agent(mod))
-		c.step()
-		goldenClaim(t, file, newVolumeClaim(c.world().run, c.world().version))
-	}
-}
-
-// goldenClaim compares a claim with its file.
-func goldenClaim(t *testing.T, file string, claim *corev1.PersistentVolumeClaim) {
-	t.Helper()
-	got, err := yaml.Marshal(claim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 func TestHowLongClaimsStay(t *testing.T) {
 	const day = 24 * time.Hour
@@ -125,7 +68,7 @@ func TestRefusedClaims(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, gen.Run(), gen.Agent(durably))
+			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
 			c.step()
 			got, known := refusedClaim(c.world(), tc.err)
 			if known != tc.known || got.reason != tc.reason {
@@ -149,7 +92,7 @@ func TestWorkIsNotStartedAgainOnAnEmptyVolume(t *testing.T) {
 		"before effects": {nil, v1alpha1.ReasonStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, gen.Run(), gen.Agent(durably))
+			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
 			c.step()
 			c.step()
 			starts(1)(c)
@@ -176,14 +119,14 @@ func sidecarsRun(n int) func(*cluster) {
 	return func(c *cluster) {
 		pod := c.pod(n)
 		pod.Status.Phase = corev1.PodRunning
-		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: sandboxContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.SandboxContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
 }
 
 func fetchFails(n int, code int32) func(*cluster) {
 	return func(c *cluster) {
 		pod := c.pod(n)
-		pod.Status = endedBefore(fetchContainer, corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(c.now)}).Status
+		pod.Status = endedBefore(runnerpod.FetchContainer, corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(c.now)}).Status
 	}
 }
 
@@ -205,7 +148,7 @@ func isUnplaced(n int, message string) func(*cluster) {
 var storiesOfVolumes = map[string]story{
 	"volume-of-a-success": {
 		title: "the volume of a success goes when its runner has left",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
@@ -214,7 +157,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-of-a-failure": {
 		title: "the volume of a failure stays for its retention, longer than its pod",
-		agent: func(a *v1alpha1.Agent) { durably(a); a.Spec.PodRetention = "10s" },
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.PodRetention = "10s" },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Stuck", "it repeats itself"))),
@@ -223,7 +166,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-late": {
 		title: "a volume that is not there is waited for, and the kubelet quoted",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(25*second, "the kubelet warns", mountless("FailedAttachVolume: Multi-Attach error for volume \"pv-1\"")),
 			at(90*second, "the volume comes, and x-1 runs", func(c *cluster) { c.trouble = ""; starts(1)(c) }),
@@ -233,14 +176,14 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-never": {
 		title: "one that never comes ends the Run after limits.pending",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(25*second, "the kubelet warns", mountless("FailedMount: configmap \"company-ca\" not found")),
 		},
 	},
 	"volume-deleted": {
 		title: "no attempt starts on a volume that is being deleted after the work began to change things",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
@@ -251,7 +194,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-deleted-before-placed": {
 		title: "a pod that waits for a node when its volume is deleted is not waited for",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
@@ -262,7 +205,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-deleted-before-mounted": {
 		title: "a pod whose volume is deleted before it starts is replaced, if nothing was changed",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "the claim is deleted", claimIsDeleted),
 			at(25*second, "the kubelet warns", mountless(`FailedMount: PVC is being deleted`)),
@@ -273,7 +216,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-deleted-early": {
 		title: "work that changed nothing starts again on a new volume once the deleted one is gone",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner reports", reports(1)),
@@ -286,7 +229,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"sidecars-live-on": {
 		title: "a Run is done when its runner says so, whatever its sidecars do",
-		agent: func(a *v1alpha1.Agent) { coder(a); a.Spec.Tools = a.Spec.Tools[:1] },
+		agent: func(a *v1alpha1.Agent) { gen.Coder(a); a.Spec.Tools = a.Spec.Tools[:1] },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
@@ -304,3 +247,25 @@ var storiesOfVolumes = map[string]story{
 }
 
 func TestStoriesOfVolumes(t *testing.T) { tellAll(t, storiesOfVolumes) }
+
+// goldenClaim compares a claim with its file.
+func goldenClaim(t *testing.T, file string, claim *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	got, err := yaml.Marshal(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -36,7 +37,7 @@ type cluster struct {
 	claim       *corev1.PersistentVolumeClaim
 	family
 	trouble string // what events say of a pod that does not start
-	supply  Supply
+	supply  runnerpod.Defaults
 	fenced  bool
 	refuse  error // what the API server says to the next pods
 	gone    bool  // the Run was deleted
@@ -73,14 +74,14 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 }
 
 func (c *cluster) world() world {
-	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, unsupported: c.unsupported, runner: image{"runner:1", corev1.PullIfNotPresent}, now: c.now}
+	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
 	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
 	w.decisions, w.granted = sorted(c.run, c.decided)
 	w.taken = decisions.FinalNames(c.decided)
 	w.unproven = decisions.FirstMissing(c.run, c.decided)
 	c.show(&w, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
-		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && ours(pod, c.run) {
+		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && runnerpod.BelongsTo(pod, c.run) {
 			w.pods = append(w.pods, *c.shown(pod))
 		}
 	}
@@ -168,13 +169,13 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 		return next, ""
 	}
 	if other := c.pods[p.create.Name]; other != nil {
-		if ours(other, c.run) {
+		if runnerpod.BelongsTo(other, c.run) {
 			return p, string(other.UID)
 		}
 		return podNameConflict(w), ""
 	}
 	if w.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
-		c.claim = newVolumeClaim(w.run, w.version)
+		c.claim = runnerpod.NewVolumeClaim(w.run, w.version)
 	}
 	pod := p.create.DeepCopy()
 	pod.UID = types.UID("uid-" + pod.Name)
@@ -200,7 +201,7 @@ func (c *cluster) pod(n int) *corev1.Pod {
 func (c *cluster) setRunner(n int, state corev1.ContainerState, phase corev1.PodPhase) {
 	pod := c.pod(n)
 	pod.Status.Phase = phase
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, Image: pod.Spec.Containers[0].Image, State: state}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, Image: pod.Spec.Containers[0].Image, State: state}}
 }
 
 // The kubelet's and the runner's part, as verbs of a script.
@@ -323,7 +324,7 @@ func isForged(n int) func(*cluster) {
 		owner := *metav1.NewControllerRef(c.run, v1alpha1.GroupVersion.WithKind("Run"))
 		c.pods[name] = &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "forged", OwnerReferences: []metav1.OwnerReference{owner}, Labels: map[string]string{v1alpha1.LabelRun: c.run.Name, v1alpha1.LabelAttempt: strconv.Itoa(n)}},
-			Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: runnerContainer, Image: "evil"}}},
+			Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: runnerpod.RunnerContainer, Image: "evil"}}},
 		}
 		exits(n, 0, says(n, task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}))(c)
 	}

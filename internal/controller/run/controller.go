@@ -23,6 +23,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/backlog"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -49,8 +50,8 @@ type Reconciler struct {
 	guard    guardian
 	identity ensurer
 	fencer   fencer // nil: no NetworkPolicies are made
-	runner   image
-	supply   Supply
+	runner   runnerpod.Image
+	supply   runnerpod.Defaults
 	now      func() time.Time
 	turns    turns
 }
@@ -67,7 +68,7 @@ type ensurer interface {
 type Options struct {
 	RunnerImage      string
 	RunnerPullPolicy string
-	Supply           Supply
+	Supply           runnerpod.Defaults
 	Guard            guardian
 	Identity         ensurer
 	Fence            fencer // nil: no NetworkPolicies are made
@@ -86,7 +87,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		identity: o.Identity,
 		fencer:   o.Fence,
 		supply:   o.Supply,
-		runner:   image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
+		runner:   runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:      o.Now,
 	}
 	if o.Ended != nil {

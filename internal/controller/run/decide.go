@@ -1,16 +1,13 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // rules are the whole policy of a Run, most pressing first. The first that
@@ -80,7 +77,7 @@ func committed(w world) (plan, bool) {
 	}
 	p := judge(w, verdictOf(*r))
 	if told := w.progress(); told == nil || told.Result == nil || !told.Result.Committed {
-		p.lastWord = lastWord(w.pod())
+		p.lastWord = runnerpod.Termination(w.pod())
 	}
 	return p, true
 }
@@ -102,10 +99,10 @@ func stopped(w world) (plan, bool) {
 	}
 	end := failure(v1alpha1.ReasonStopped, "Stopped by spec.desiredState")
 	pod := w.pod()
-	if !alive(pod) || w.progress() == nil {
+	if !runnerpod.IsAlive(pod) || w.progress() == nil {
 		return end, true
 	}
-	told := signals(pod)
+	told := runnerpod.SignalsIn(pod)
 	if !told.Stop {
 		p := waiting(v1alpha1.ReasonStopping, "Waiting for the runner to reach a safe point", stopGrace)
 		told.Stop, told.At = true, w.now.Unix()
@@ -117,15 +114,6 @@ func stopped(w world) (plan, bool) {
 	}
 	end.message = fmt.Sprintf("Stopped by spec.desiredState; the runner reached no safe point within %s", stopGrace)
 	return end, true
-}
-
-// signals is what a pod's runner has been told.
-func signals(pod *corev1.Pod) task.Signals {
-	var s task.Signals
-	if text := pod.Annotations[v1alpha1.AnnotationSignals]; text != "" {
-		_ = json.Unmarshal([]byte(text), &s) // only the operator writes it; nonsense is nothing said
-	}
-	return s
 }
 
 // guardInterval is how soon missing policies are looked for again.
@@ -169,7 +157,7 @@ func oversized(w world) (plan, bool) {
 	if w.attempt() > 0 {
 		return plan{}, false
 	}
-	size := len(encode(taskFor(podInputOf(w, 1))))
+	size := len(encode(runnerpod.TaskOf(podInputOf(w, 1))))
 	if size <= maxTask {
 		return plan{}, false
 	}
@@ -207,7 +195,7 @@ func uncreated(w world) (plan, bool) {
 		if leaves, is := volumeLeaves(w); is {
 			return leaves, true
 		}
-		p.create, p.remove = newPod(podInputOf(w, w.attempt())), waitedPods(w)
+		p.create, p.remove = runnerpod.New(podInputOf(w, w.attempt())), waitedPods(w)
 	}
 	return p, true
 }
@@ -221,7 +209,7 @@ func lost(w world) (plan, bool) {
 
 func ended(w world) (plan, bool) {
 	pod := w.pod()
-	if alive(pod) {
+	if runnerpod.IsAlive(pod) {
 		return plan{}, false
 	}
 	return judge(w, verdictOfPod(pod)), true
@@ -233,7 +221,7 @@ const settleInTime = time.Second
 
 func underway(w world) (plan, bool) {
 	p := w.progress()
-	told := signals(w.pod())
+	told := runnerpod.SignalsIn(w.pod())
 	heard := sooner(unheardIn(w, told), brakingIn(w, told))
 	if reason, message := waitsFor(w); reason != "" {
 		return waiting(reason, message, heard), true

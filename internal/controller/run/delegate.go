@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -92,13 +93,13 @@ func refusedChild(w world, p plan, err error) (plan, bool) {
 	}
 	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)
 	pod := w.pod()
-	if !alive(pod) {
+	if !runnerpod.IsAlive(pod) {
 		if age := w.now.Sub(reportedAt(w)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead
 			return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait-age), true
 		}
 		return goingOn(w), true
 	}
-	told := signals(pod)
+	told := runnerpod.SignalsIn(pod)
 	told.Children = append(told.Children, task.Child{Request: p.asked.ID, Message: message})
 	told.Said = w.now.Unix()
 	return plan{signal: pod, say: told, wake: retell}, true

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -139,5 +140,5 @@ func delegating(w world) (plan, bool) {
 // turnedAway says whether the runner was told that the cluster takes no such Run.
 func turnedAway(w world, d delegation) bool {
 	pod := w.pod()
-	return pod != nil && slices.ContainsFunc(signals(pod).Children, func(c task.Child) bool { return c.Request == d.ID && c.Run == "" })
+	return pod != nil && slices.ContainsFunc(runnerpod.SignalsIn(pod).Children, func(c task.Child) bool { return c.Request == d.ID && c.Run == "" })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -40,7 +41,7 @@ func newCaller(t *testing.T, seed uint64) *caller {
 
 func (c *caller) number() int {
 	a := c.run.Status.Attempt
-	if a == nil || a.PodUID == "" || !alive(c.pods[a.Pod]) || isOver(c.run) {
+	if a == nil || a.PodUID == "" || !runnerpod.IsAlive(c.pods[a.Pod]) || isOver(c.run) {
 		return 0
 	}
 	return int(a.Number)
@@ -62,7 +63,7 @@ func (c *caller) tell(mods ...func(*v1alpha1.RunProgress)) {
 
 // hear goes on with what came of child Runs, as far as this attempt asks that.
 func (c *caller) hear() {
-	for _, child := range signals(c.pod(c.number())).Children {
+	for _, child := range runnerpod.SignalsIn(c.pod(c.number())).Children {
 		if !c.shown[child.Request] {
 			continue
 		}
@@ -79,7 +80,7 @@ func (c *caller) hear() {
 
 func (c *caller) leave() {
 	n, reason := c.number(), task.ReasonWaiting
-	if signals(c.pod(n)).Pause {
+	if runnerpod.SignalsIn(c.pod(n)).Pause {
 		reason = task.ReasonPaused
 	} else if len(c.open) == 0 || len(c.shown) < len(c.open) {
 		return

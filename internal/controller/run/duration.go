@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // overrunGrace is how much longer than limits.duration a runner may live: it
@@ -43,13 +44,13 @@ func givenUp(w world) time.Time {
 // mayWait says whether the runner may have waited for people or child Runs: it may
 // ask them, or was paused.
 func mayWait(w world) bool {
-	return mayAsk(w.version.Snapshot) || signals(w.pod()).At > 0
+	return mayAsk(w.version.Snapshot) || runnerpod.SignalsIn(w.pod()).At > 0
 }
 
 // began is when the current attempt's runner began to live, as far as anybody
 // has said; zero: nobody has.
 func began(w world) time.Time {
-	if s := runnerStatus(w.pod()); s != nil && s.State.Running != nil {
+	if s := runnerpod.RunnerStatus(w.pod()); s != nil && s.State.Running != nil {
 		return s.State.Running.StartedAt.Time
 	}
 	if w.progress() != nil {
@@ -67,7 +68,7 @@ func remaining(w world) time.Duration {
 // reports, only what it was told at its start remembers.
 func spent(w world) int64 {
 	if pod := w.pod(); pod != nil && pod.Annotations[v1alpha1.AnnotationTask] != "" {
-		return taskIn(pod).Meter.DurationSeconds
+		return runnerpod.TaskIn(pod).Meter.DurationSeconds
 	}
 	if p := w.run.Status.Progress; p != nil && p.Attempt < w.attempt() {
 		return p.Usage.DurationSeconds

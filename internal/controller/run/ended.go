@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -39,7 +40,7 @@ func CachedEndedPod(o any) (any, error) {
 	if !is || m.ManagedFields == nil { // client-go transforms a listed object twice
 		return o, nil
 	}
-	t := taskIn(m)
+	t := runnerpod.TaskIn(m)
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
@@ -69,7 +70,7 @@ func podFromMetadata(m *metav1.PartialObjectMetadata, run *v1alpha1.Run) *corev1
 		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount}, // by [EndedPods]
 		Status:     corev1.PodStatus{Phase: corev1.PodSucceeded},                      // or Failed, which makes no difference to a finished Run
 	}
-	if t := taskIn(m); m.Labels == nil && t.Run.UID == string(run.UID) {
+	if t := runnerpod.TaskIn(m); m.Labels == nil && t.Run.UID == string(run.UID) {
 		pod.Labels = map[string]string{v1alpha1.LabelRun: t.Run.Name, v1alpha1.LabelAttempt: strconv.Itoa(t.Attempt)}
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // splitCaches is a Reconciler with the two caches of pods. Its live reader counts how
@@ -92,7 +93,7 @@ func (s *splitCaches) only() *corev1.Pod {
 func (s *splitCaches) end(pod *corev1.Pod, code int32) {
 	s.t.Helper()
 	pod.Status.Phase = corev1.PodFailed
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(s.Now)}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(s.Now)}}}}
 	if err := s.Status().Update(s.t.Context(), pod); err != nil {
 		s.t.Fatal(err)
 	}

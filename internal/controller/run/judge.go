@@ -2,7 +2,6 @@ package run
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -68,14 +67,14 @@ func verdictOfPod(pod *corev1.Pod) verdict {
 	if v, is := verdictOfBefore(pod); is {
 		return v
 	}
-	end := terminated(pod)
+	end := runnerpod.Terminated(pod)
 	if end == nil {
 		return ground(sentence(fmt.Sprintf("pod %s ended without running", pod.Name), pod.Status.Message))
 	}
 	if end.Reason == "OOMKilled" {
 		return verdict{charge: chargeFailure, reason: v1alpha1.ReasonOutOfMemory, message: "the runner used more memory than its limit; raise podTemplate.resources of the Agent"}
 	}
-	return verdictOfExit(end, lastWord(pod))
+	return verdictOfExit(end, runnerpod.Termination(pod))
 }
 
 // killed is the exit code of a container that SIGKILL ended.
@@ -212,14 +211,14 @@ func again(w world, v verdict) plan {
 		reason, message = v.reason, untilPending(w, v.message)
 	}
 	message = task.Cut(message, task.MaxMessage)
-	if pod := w.pod(); alive(pod) {
+	if pod := w.pod(); runnerpod.IsAlive(pod) {
 		p := waiting(reason, message, leaveGrace)
 		if !w.now.Before(reportedAt(w).Add(leaveGrace)) {
 			p.remove = []corev1.Pod{*pod} // it committed and does not leave
 		}
 		return p
 	}
-	if lingers(w.pod()) {
+	if runnerpod.IsStopping(w.pod()) {
 		return waiting(reason, message, leaveGrace) // its sandbox may still have the files
 	}
 	if wantsPause(w) {
@@ -230,19 +229,10 @@ func again(w world, v verdict) plan {
 	}
 	p := waiting(reason, message, 0)
 	p.claim, p.charge = nextAttempt(w, v.charge), v.charge
-	if t := lastWord(w.pod()); t != nil && t.Attempt == int(w.attempt()) && !onlyWaited(w.pod()) {
+	if t := runnerpod.Termination(w.pod()); t != nil && t.Attempt == int(w.attempt()) && !onlyWaited(w.pod()) {
 		p.lastWord = t // it used more than it could report
 	}
 	return p
-}
-
-// taskIn is the task that a pod was given; without one, the zero Task.
-func taskIn(pod client.Object) task.Task {
-	var t task.Task
-	if json.Unmarshal([]byte(pod.GetAnnotations()[v1alpha1.AnnotationTask]), &t) != nil {
-		return task.Task{}
-	}
-	return t
 }
 
 // reportedAt is when the current attempt last reported.
@@ -255,7 +245,7 @@ func reportedAt(w world) time.Time {
 
 // endedAt is when the current attempt ended, or began where nothing tells.
 func endedAt(w world) time.Time {
-	if end := terminated(w.pod()); end != nil && !end.FinishedAt.IsZero() {
+	if end := runnerpod.Terminated(w.pod()); end != nil && !end.FinishedAt.IsZero() {
 		return end.FinishedAt.Time
 	}
 	return w.run.Status.Attempt.StartedAt.Time

@@ -3,16 +3,15 @@ package run
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -26,22 +25,11 @@ type ancestor struct {
 	run *v1alpha1.Run // nil: gone
 }
 
-// partOf is the Run that another is a part of; nil: it is none of any. Whoever may
-// create Runs could say so of theirs; an admission policy sees to it that only the
-// operator does.
-func partOf(run *v1alpha1.Run) *metav1.OwnerReference {
-	owner := metav1.GetControllerOf(run)
-	if owner == nil || owner.Kind != "Run" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
-		return nil
-	}
-	return owner
-}
-
 // lineage are the Runs that one is a part of, the nearest first.
 func (r *Reconciler) lineage(ctx context.Context, run *v1alpha1.Run) ([]ancestor, error) {
 	var out []ancestor
 	for run != nil && len(out) < maxLineage {
-		owner := partOf(run)
+		owner := children.ParentOf(run)
 		if owner == nil {
 			return out, nil
 		}

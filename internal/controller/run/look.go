@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
@@ -70,11 +71,11 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	}
 	var own []corev1.Pod
 	for n := range a.Number {
-		pod, err := r.cachedPod(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: podName(run.Name, n+1)})
+		pod, err := r.cachedPod(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, n+1)})
 		if err != nil {
 			return nil, err
 		}
-		if pod != nil && ours(pod, run) {
+		if pod != nil && runnerpod.BelongsTo(pod, run) {
 			own = append(own, *pod)
 		}
 	}
@@ -105,7 +106,7 @@ func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []co
 	if at >= 0 {
 		own = slices.Delete(own, at, at+1)
 	}
-	if err == nil && ours(&pod, run) {
+	if err == nil && runnerpod.BelongsTo(&pod, run) {
 		own = append(own, pod)
 	}
 	return own, nil

@@ -14,37 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
-
-// ours reports whether a pod belongs to a Run. Whoever may create pods chooses
-// their owner and labels, and whoever may change pods changes these, so neither
-// decides: the proof is the runner's ServiceAccount, which an admission policy
-// leaves to the operator, with the UID that the status records or the UID in the
-// task, which the policy guards too. The owner counts only for a pod without a task.
-func ours(pod *corev1.Pod, run *v1alpha1.Run) bool {
-	if pod.Spec.ServiceAccountName != v1alpha1.RunnerServiceAccount {
-		return false
-	}
-	if a := run.Status.Attempt; a != nil && a.PodUID != "" && a.PodUID == string(pod.UID) {
-		return true
-	}
-	if of := taskIn(pod).Run.UID; of != "" {
-		return of == string(run.UID)
-	}
-	return metav1.IsControlledBy(pod, run)
-}
-
-// attemptOf is the number of the attempt that a pod was created for; 0: unknown.
-func attemptOf(pod *corev1.Pod) int {
-	if n := taskIn(pod).Attempt; n > 0 {
-		return n
-	}
-	n, err := strconv.Atoi(pod.Labels[v1alpha1.LabelAttempt])
-	if err != nil {
-		return 0
-	}
-	return n
-}
 
 // A restoration is what a pod of a Run is to have again.
 type restoration struct {
@@ -66,7 +37,7 @@ func restorations(w world) []restoration {
 	for i := range w.pods {
 		pod := &w.pods[i]
 		want := map[string]string{v1alpha1.LabelRun: w.run.Name}
-		if n := attemptOf(pod); n > 0 {
+		if n := runnerpod.AttemptOf(pod); n > 0 {
 			want[v1alpha1.LabelAttempt] = strconv.Itoa(n)
 		}
 		if label := pod.Annotations[v1alpha1.AnnotationEgress]; label != "" {
@@ -110,7 +81,7 @@ func (r *Reconciler) restore(ctx context.Context, w world, all []restoration) er
 // restorePod gives a pod its owner and labels back. The NetworkPolicy of its egress
 // label may have been swept while no pod had that label, so it is made first.
 func (r *Reconciler) restorePod(ctx context.Context, w world, to restoration) error {
-	if label := to.labels[v1alpha1.LabelEgress]; label != "" && w.version != nil && egressClass(podInputOf(w, w.attempt())).Label() == label {
+	if label := to.labels[v1alpha1.LabelEgress]; label != "" && w.version != nil && runnerpod.EgressClass(podInputOf(w, w.attempt())).Label() == label {
 		release, err := r.fence(ctx, w)
 		if err != nil {
 			return err
@@ -131,7 +102,7 @@ func (r *Reconciler) restorePod(ctx context.Context, w world, to restoration) er
 // runsOfPod are the Runs that a pod may belong to, by its task, its label and its
 // owner: each of them looks for itself whether it does.
 func runsOfPod(_ context.Context, pod client.Object) []reconcile.Request {
-	names := []string{taskIn(pod).Run.Name, pod.GetLabels()[v1alpha1.LabelRun]}
+	names := []string{runnerpod.TaskIn(pod).Run.Name, pod.GetLabels()[v1alpha1.LabelRun]}
 	if c := metav1.GetControllerOf(pod); c != nil && c.Kind == "Run" && c.APIVersion == v1alpha1.GroupVersion.String() {
 		names = append(names, c.Name)
 	}

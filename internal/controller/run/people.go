@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -52,10 +53,10 @@ const retell = time.Second
 // unsaid tells a runner what people decided, and what came of its child Runs.
 func unsaid(w world) (plan, bool) {
 	pod := w.pod()
-	if w.progress() == nil || !alive(pod) {
+	if w.progress() == nil || !runnerpod.IsAlive(pod) {
 		return plan{}, false
 	}
-	told := signals(pod)
+	told := runnerpod.SignalsIn(pod)
 	decided, ended := toSay(w, told), toTell(w, w.progress(), told.Children)
 	if slices.Equal(told.Decisions, decided) && sameChildren(told.Children, ended) && unheardIn(w, told) != resay {
 		return plan{}, false

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -37,7 +38,7 @@ func newPlayer(t *testing.T, r *rand.Rand) *player {
 // number is that of the attempt whose runner is alive; 0: none is.
 func (p *player) number() int {
 	a := p.run.Status.Attempt
-	if a == nil || a.PodUID == "" || !alive(p.pods[a.Pod]) || p.run.Status.CompletionTime != nil {
+	if a == nil || a.PodUID == "" || !runnerpod.IsAlive(p.pods[a.Pod]) || p.run.Status.CompletionTime != nil {
 		return 0
 	}
 	return int(a.Number)
@@ -71,7 +72,7 @@ func (p *player) tell(mods ...func(*v1alpha1.RunProgress)) {
 // hear acts on what the runner was told, as far as it asks that.
 func (p *player) hear(t *testing.T) {
 	t.Helper()
-	for _, d := range signals(p.pod(p.number())).Decisions {
+	for _, d := range runnerpod.SignalsIn(p.pod(p.number())).Decisions {
 		i := slices.Index(p.open, d.Request)
 		switch {
 		case slices.Contains(p.acted, d.Name):
@@ -88,7 +89,7 @@ func (p *player) hear(t *testing.T) {
 // leave has the runner leave to wait, or because the Run is paused.
 func (p *player) leave() {
 	n, reason := p.number(), task.ReasonWaiting
-	if signals(p.pod(n)).Pause {
+	if runnerpod.SignalsIn(p.pod(n)).Pause {
 		reason = task.ReasonPaused
 	} else if len(p.open) == 0 || slices.ContainsFunc(p.open, func(id string) bool { return !p.shown[id] }) {
 		return // it leaves to wait when all that is open waits

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -308,7 +309,7 @@ func TestSignalsAreBounded(t *testing.T) {
 		if len(text) > maxSignals {
 			t.Errorf("the signals have %d bytes", len(text))
 		}
-		for _, d := range signals(c.pod(1)).Decisions {
+		for _, d := range runnerpod.SignalsIn(c.pod(1)).Decisions {
 			names = append(names, d.Name)
 		}
 		return names
@@ -367,7 +368,7 @@ func TestGrantsOutliveAnAttempt(t *testing.T) {
 		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
 	}
 	c.decided[4].OwnerReferences[0].UID = "another"
-	got := taskFor(podInputOf(c.world(), 1)).Limits
+	got := runnerpod.TaskOf(podInputOf(c.world(), 1)).Limits
 	want := task.Limits{Steps: 30 + 21, Tokens: 4_000_000, CostMicroUSD: 5_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 604800}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
@@ -12,7 +13,7 @@ import (
 // froze it; empty: it takes the current one of its Agent. The annotation is
 // believed of what a Run controls alone.
 func pinned(run *v1alpha1.Run) string {
-	if partOf(run) == nil {
+	if children.ParentOf(run) == nil {
 		return ""
 	}
 	return run.Annotations[v1alpha1.AnnotationRevisionHash]

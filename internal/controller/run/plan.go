@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -73,14 +74,14 @@ func nextAttempt(w world, c charge) *attemptClaim {
 	n := w.attempt() + 1
 	now := metav1.NewTime(w.now)
 	next := &attemptClaim{
-		Attempt:      &v1alpha1.Attempt{Number: n, Pod: podName(w.run.Name, n), StartedAt: now},
+		Attempt:      &v1alpha1.Attempt{Number: n, Pod: runnerpod.Name(w.run.Name, n), StartedAt: now},
 		pendingSince: now,
 	}
 	if w.version != nil {
 		next.AgentRevision = w.version.Hash
 	}
 	if w.durable() {
-		next.VolumeClaim = claimName(w.run)
+		next.VolumeClaim = runnerpod.VolumeClaimName(w.run)
 	}
 	if last := w.run.Status.Attempt; last != nil {
 		next.AgentRevision, next.VolumeClaim = last.AgentRevision, last.VolumeClaim

@@ -3,18 +3,17 @@ package run
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -50,81 +49,6 @@ func golden(t *testing.T, file string, pod *corev1.Pod) {
 	}
 }
 
-// The whole pod, to be read: what each line is for stands in pod.go.
-func TestPod(t *testing.T) {
-	golden(t, "pod.yaml", firstPod(t, gen.Run(), gen.Agent()))
-}
-
-// Each Secret that any reachable Model, tool or hook names is mounted once, with
-// the keys that are used; and a pod that may wait for people may live as long.
-func TestPodOfManyAgents(t *testing.T) {
-	key := func(secret, key string) *v1alpha1.SecretKeyRef {
-		return &v1alpha1.SecretKeyRef{Name: v1alpha1.ObjectName(secret), Key: key}
-	}
-	reviewer := gen.Agent(func(a *v1alpha1.Agent) {
-		a.Name, a.Spec.Model = "reviewer", "small"
-		a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}}
-		a.Spec.Hooks = []v1alpha1.Hook{{Name: "h", Point: v1alpha1.AfterModel, URL: "https://h", Timeout: "5s", TokenSecretRef: key("my.dotted.secret", "token")}}
-	})
-	small := gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.APIKeySecretRef = "small", key("sonnet", "other-key") })
-	fixer := gen.Agent(func(a *v1alpha1.Agent) {
-		a.Spec.Tools = []v1alpha1.Tool{
-			{Agent: "reviewer"},
-			{Builtin: v1alpha1.BuiltinWebSearch, WebSearch: &v1alpha1.WebSearchTool{APIKeySecretRef: key(strings.Repeat("long-", 20)+"name", "api-key")}},
-		}
-	})
-	o := gen.Objects(gen.Model(), small)
-	o.Agents["reviewer"] = reviewer
-	run := gen.Run(func(r *v1alpha1.Run) {
-		r.Spec.User = "ann@example.com"
-		r.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"prompt": "Fix that."}`)}
-		r.Spec.Prompt = ""
-	})
-	c := newClusterOf(t, run, fixer, o)
-	c.step()
-	c.step()
-	golden(t, "pod-of-many.yaml", c.pod(1))
-}
-
-// Labels of a Run go with its pod, but not those by which tools find what they
-// made: they would adopt the pod, or prune it.
-func TestLabelsOfGitOpsToolsStayOnTheRun(t *testing.T) {
-	pod := firstPod(t, gen.Run(func(r *v1alpha1.Run) {
-		r.Labels = map[string]string{
-			"team":                             "a",
-			"kueue.x-k8s.io/queue-name":        "gpu",
-			"app.kubernetes.io/instance":       "release",
-			"argocd.argoproj.io/instance":      "app",
-			"kustomize.toolkit.fluxcd.io/name": "apps",
-			"velero.io/backup-name":            "nightly",
-			"deckhand.dev/run":                 "another",
-		}
-	}), gen.Agent())
-	want := map[string]string{
-		"team": "a", "kueue.x-k8s.io/queue-name": "gpu",
-		"app.kubernetes.io/name": "deckhand-runner", "app.kubernetes.io/managed-by": "deckhand",
-		"deckhand.dev/run": "x", "deckhand.dev/attempt": "1", "deckhand.dev/agent": "fixer",
-	}
-	if diff := cmp.Diff(want, pod.Labels); diff != "" {
-		t.Errorf("labels -want +got:\n%s", diff)
-	}
-}
-
-// No key is in the pod's specification: only where one lies.
-func TestPodHoldsNoKey(t *testing.T) {
-	pod := firstPod(t, gen.Run(), gen.Agent())
-	for _, c := range pod.Spec.Containers {
-		for _, e := range c.Env {
-			if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef != nil {
-				t.Errorf("environment %s", e.Name)
-			}
-		}
-	}
-	if !strings.Contains(string(encode(pod.Spec.Volumes)), `"secretName":"sonnet"`) {
-		t.Error("the key is not mounted")
-	}
-}
-
 // A later attempt knows what was used and what went wrong.
 func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	run := gen.Run()
@@ -142,7 +66,7 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	c.now = c.now.Add(backoff(c.run, chargeFailure))
 	c.step()
 	w := c.world()
-	got := taskFor(podInputOf(w, w.attempt()))
+	got := runnerpod.TaskOf(podInputOf(w, w.attempt()))
 	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 {
 		t.Errorf("the task is %+v", got)
 	}
@@ -168,7 +92,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	exit := func(code int32, reason string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}
 		}
 	}
 	disrupted := func(p *corev1.Pod) {

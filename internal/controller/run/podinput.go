@@ -2,6 +2,8 @@ package run
 
 import (
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // backstop is how much later than limits.duration the cluster ends a pod by
@@ -18,8 +20,8 @@ func patience(w world) time.Duration {
 }
 
 // podInputOf returns what the pod of an attempt is built from.
-func podInputOf(w world, attempt int32) podInput {
-	in := podInput{
+func podInputOf(w world, attempt int32) runnerpod.Input {
+	in := runnerpod.Input{
 		Run:             w.run,
 		Revision:        w.version,
 		Attempt:         attempt,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -122,7 +123,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 	t.Helper()
 	live := 0
 	for _, pod := range c.pods {
-		if alive(pod) {
+		if runnerpod.IsAlive(pod) {
 			live++
 		}
 	}
@@ -222,13 +223,13 @@ func TestPodNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := podName(tc.run, tc.attempt)
+			got := runnerpod.Name(tc.run, tc.attempt)
 			if got != tc.want || len(got) > 63 {
 				t.Errorf("podName() = %q (%d characters), want %q", got, len(got), tc.want)
 			}
 		})
 	}
-	if podName(long, 1) == podName(long[:62]+"t", 1) {
+	if runnerpod.Name(long, 1) == runnerpod.Name(long[:62]+"t", 1) {
 		t.Error("two Runs share a pod name")
 	}
 }

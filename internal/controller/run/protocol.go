@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -14,7 +15,7 @@ func (w world) protocolVersion() int {
 	if p := w.progress(); p != nil {
 		version = int(p.Version)
 	}
-	if t := lastWord(w.pod()); t != nil && t.Attempt == int(w.attempt()) {
+	if t := runnerpod.Termination(w.pod()); t != nil && t.Attempt == int(w.attempt()) {
 		version = max(version, t.Version)
 	}
 	return version

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -62,14 +63,14 @@ func released(w world) (plan, bool) {
 	if left == task.ReasonWaiting && !wantsPause(w) {
 		reason, message = waitsFor(w)
 	}
-	if pod := w.pod(); alive(pod) {
+	if pod := w.pod(); runnerpod.IsAlive(pod) {
 		p := waiting(reason, message, leaveGrace)
 		if !w.now.Before(reportedAt(w).Add(leaveGrace)) {
 			p.remove = []corev1.Pod{*pod} // it said that it leaves, and does not
 		}
 		return p, true
 	}
-	if lingers(w.pod()) {
+	if runnerpod.IsStopping(w.pod()) {
 		return waiting(reason, message, leaveGrace), true // its sandbox may still have the files
 	}
 	if wantsPause(w) {
@@ -129,10 +130,10 @@ func expiresIn(w world) (first time.Duration, waits bool) {
 // paused has the runner hold at a safe point, or go on.
 func paused(w world) (plan, bool) {
 	pod := w.pod()
-	if w.progress() == nil || !alive(pod) {
+	if w.progress() == nil || !runnerpod.IsAlive(pod) {
 		return plan{}, false
 	}
-	told := signals(pod)
+	told := runnerpod.SignalsIn(pod)
 	if told.Pause == wantsPause(w) && brakingIn(w, told) != resay {
 		return plan{}, false
 	}

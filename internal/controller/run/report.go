@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/template"
@@ -26,7 +27,7 @@ func (r *Reconciler) report(ctx context.Context, w world, p plan, want v1alpha1.
 	if err := (runstatus.Updater{Client: r.client, Events: r.events}).Report(ctx, w.run, want, demands(w, p)...); err != nil {
 		return err
 	}
-	if f, found := template.FindForeign(w.run.Spec.Prompt); found && p.claim != nil && w.attempt() == 0 && partOf(w.run) == nil {
+	if f, found := template.FindForeign(w.run.Spec.Prompt); found && p.claim != nil && w.attempt() == 0 && children.ParentOf(w.run) == nil {
 		r.events.Eventf(w.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Line(f.Warning("spec.prompt"), task.MaxWarning))
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -51,7 +52,7 @@ func TestStoredRevisionsMakeTheSamePods(t *testing.T) {
 		c.step()
 		c.step()
 		golden(t, fmt.Sprintf("revisions/v%d-pod.yaml", n), c.pod(1))
-		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), newVolumeClaim(c.world().run, c.world().version))
+		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), runnerpod.NewVolumeClaim(c.world().run, c.world().version))
 		if l := c.world().limits(); l.pending != 15*time.Minute || l.deadline != 24*time.Hour || l.task.CostMicroUSD != 2_500_000 || !l.task.Ask {
 			t.Errorf("version %d: the limits are %+v", n, l)
 		}
@@ -76,13 +77,13 @@ func upgraded(c *cluster) { c.version, c.unread, c.unsupported = c.unread, nil, 
 func TestReadsThePodsOfAnOlderOperator(t *testing.T) {
 	read := map[string]func(text string) any{
 		"task.json": func(text string) any {
-			return taskIn(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTask: text}}})
+			return runnerpod.TaskIn(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTask: text}}})
 		},
 		"signals.json": func(text string) any {
-			return signals(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationSignals: text}}})
+			return runnerpod.SignalsIn(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationSignals: text}}})
 		},
 		"termination.json": func(text string) any {
-			return decodeLastWord(&corev1.ContainerStateTerminated{Message: text})
+			return runnerpod.DecodeTermination(&corev1.ContainerStateTerminated{Message: text})
 		},
 	}
 	for n := 1; n <= task.Version; n++ {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -19,7 +20,7 @@ const pullGrace = 5 * time.Minute
 // starting says what keeps a pod from running its runner, and gives up in time.
 func starting(w world) (plan, bool) {
 	pod := w.pod()
-	s := runnerStatus(pod)
+	s := runnerpod.RunnerStatus(pod)
 	reason, begins := beginning(w)
 	switch {
 	case w.progress() != nil:
@@ -147,7 +148,7 @@ func stuck(w world, s *corev1.ContainerStatus) plan {
 		return failure(v1alpha1.ReasonImagePullFailed, why+". Load the image onto the cluster node, or allow to pull it")
 	case slices.Contains(noPull, reason):
 		return pulling(w, s, why)
-	case reason == "CreateContainerConfigError" && strings.HasPrefix(s.Name, serverPrefix):
+	case reason == "CreateContainerConfigError" && strings.HasPrefix(s.Name, runnerpod.ServerPrefix):
 		return patiently(w, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s)", s.Name, s.State.Waiting.Message)+byItself)
 	}
 	return patiently(w, v1alpha1.ReasonStarting, sentence("container "+s.Name, why))
@@ -156,11 +157,11 @@ func stuck(w world, s *corev1.ContainerStatus) plan {
 // imageField is where the image of a container comes from.
 func imageField(container string) string {
 	switch {
-	case container == sandboxContainer:
+	case container == runnerpod.SandboxContainer:
 		return "spec.sandbox.image of the Agent"
-	case container == installContainer || container == fetchContainer:
+	case container == runnerpod.InstallContainer || container == runnerpod.FetchContainer:
 		return "runner.image of the chart"
-	case strings.HasPrefix(container, serverPrefix):
+	case strings.HasPrefix(container, runnerpod.ServerPrefix):
 		return fmt.Sprintf("spec.stdio.container.image of the Toolset of container %s", container)
 	}
 	return "spec.podTemplate.runnerImage of the Agent"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -128,7 +129,7 @@ func stepOf(p plan) string {
 	case p.claim != nil:
 		return fmt.Sprintf("claims %d", p.claim.Number)
 	case p.create != nil:
-		if told := signals(p.create); len(told.Children) > 0 {
+		if told := runnerpod.SignalsIn(p.create); len(told.Children) > 0 {
 			return "creates " + p.create.Name + " knowing " + said(told)
 		}
 		return "creates " + p.create.Name

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -66,27 +65,18 @@ func freed(w world, p plan) plan {
 }
 
 // isLeaving reports whether a pod is about to go: it is being deleted, or still runs.
-func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || alive(&pod) }
+func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || runnerpod.IsAlive(&pod) }
 
 // stays is how long after the end a pod may stay.
 func stays(w world, pod *corev1.Pod) time.Duration {
 	switch {
-	case !alive(pod):
-		return retention(pod, defaultRetention)
+	case !runnerpod.IsAlive(pod):
+		return runnerpod.Retention(pod, defaultRetention)
 	case w.committed() != nil:
 		return leaveGrace // it is about to end by itself
 	default:
 		return 0
 	}
-}
-
-// retention is how long something stays after its Run has finished.
-func retention(o client.Object, standard time.Duration) time.Duration {
-	d, err := time.ParseDuration(o.GetAnnotations()[v1alpha1.AnnotationRetention])
-	if err != nil {
-		return standard
-	}
-	return d
 }
 
 // sooner is the lesser of two wakes, where 0 means never.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -27,7 +28,7 @@ const (
 // not be there, and of those only events tell.
 func mute(w world) bool {
 	pod := w.pod()
-	if !alive(pod) || w.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
+	if !runnerpod.IsAlive(pod) || w.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
 		return false
 	}
 	started := slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -35,7 +36,7 @@ func TestWhenEventsAreRead(t *testing.T) {
 			c.pod(1).Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 		}, false},
 		"not of one that fetches": {time.Minute, func(c *cluster) {
-			c.pod(1).Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: fetchContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			c.pod(1).Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.FetchContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		}, false},
 		"not of one that is gone": {time.Minute, vanishes(1), false},
 	}
@@ -85,7 +86,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, gen.Run(), gen.Agent(durably))
+			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
 			c.step()
 			c.step()
 			isUnschedulable(1)(c)
@@ -102,7 +103,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 // What is said of a claim that cannot be had comes before what is said of its pod,
 // which only repeats that it is not there.
 func TestTroublesOfClaimComeFirst(t *testing.T) {
-	c := newCluster(t, gen.Run(), gen.Agent(durably))
+	c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
 	c.step()
 	c.step()
 	c.now = c.now.Add(patient)

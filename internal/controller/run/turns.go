@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 )
 
 // Turns are those that were given and that the cache may not show yet: without
@@ -125,7 +126,7 @@ func (r *Reconciler) inLine(ctx context.Context, key client.ObjectKey) ([]candid
 
 // uidsAbove are the Runs that one is a part of, looked up once for each parent.
 func (r *Reconciler) uidsAbove(ctx context.Context, run *v1alpha1.Run, known map[types.UID][]types.UID) ([]types.UID, error) {
-	owner := partOf(run)
+	owner := children.ParentOf(run)
 	if owner == nil {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
@@ -108,7 +109,7 @@ func TestReportsAreCleanedWhenTheyAreRead(t *testing.T) {
 		}
 	}
 	word := string(task.Termination{Result: task.Result{Message: untrustedtest.RawText}}.Encode())
-	if got := decodeLastWord(&corev1.ContainerStateTerminated{Message: word}); got == nil || untrustedtest.IsRaw(got.Result.Message) {
+	if got := runnerpod.DecodeTermination(&corev1.ContainerStateTerminated{Message: word}); got == nil || untrustedtest.IsRaw(got.Result.Message) {
 		t.Errorf("the termination message is %+v", got)
 	}
 }

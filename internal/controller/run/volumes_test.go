@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // mishaps are what befalls volumes and sidecars, beside what befalls pods.
@@ -26,7 +27,7 @@ var mishaps = []func(c *cluster, n int){
 func TestEveryRunWithAVolumeSettlesAndLeavesNothing(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		c := newClusterOf(t, gen.Run(), gen.Agent(coder, durably), toolsets())
+		c := newClusterOf(t, gen.Run(), gen.Agent(gen.Coder, gen.Durable), gen.Toolsets())
 		for i := 0; c.run.Status.CompletionTime == nil; i++ {
 			if i == 3000 {
 				t.Fatalf("seed %d: the Run does not settle: %s", seed, sentence(reasonOf(c.run), messageOf(c.run)))
@@ -69,7 +70,7 @@ func frees(t *testing.T, seed uint64, c *cluster) {
 		return
 	}
 	for _, pod := range c.pods {
-		if alive(pod) {
+		if runnerpod.IsAlive(pod) {
 			t.Fatalf("seed %d: the volume of the living pod %s goes", seed, pod.Name)
 		}
 	}

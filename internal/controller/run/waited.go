@@ -4,27 +4,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // onlyWaited reports whether an attempt ended before it made a call because a
 // Secret was missing. Such an attempt is charged to nothing, limits.duration
 // included, and its pod is deleted when the next attempt starts.
 func onlyWaited(pod *corev1.Pod) bool {
-	if pod == nil || alive(pod) || verdictOfPod(pod).reason != v1alpha1.ReasonSecretMissing {
+	if pod == nil || runnerpod.IsAlive(pod) || verdictOfPod(pod).reason != v1alpha1.ReasonSecretMissing {
 		return false
 	}
-	t := lastWord(pod)
+	t := runnerpod.Termination(pod)
 	if t == nil {
 		return true // an init container waited: the runner did not start
 	}
-	before := taskIn(pod).Meter
+	before := runnerpod.TaskIn(pod).Meter
 	return t.Counts.Steps <= before.Steps && t.Counts.ModelCalls <= before.ModelCalls && t.Counts.ToolCalls <= before.ToolCalls
 }
 
 // worked reports whether the runner of the current attempt worked before it ended.
 func worked(w world) bool {
 	pod := w.pod()
-	return lastWord(pod) != nil && !onlyWaited(pod)
+	return runnerpod.Termination(pod) != nil && !onlyWaited(pod)
 }
 
 // waitedPods are the pods of earlier attempts that only waited for a Secret.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -22,7 +23,7 @@ func secretless(before step.Meter, counts task.Counts) corev1.Pod {
 	}.Encode())}
 	pod := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 	pod.Annotations = map[string]string{v1alpha1.AnnotationTask: string(encode(task.Task{Meter: before}))}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerContainer, State: corev1.ContainerState{Terminated: end}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Terminated: end}}}
 	return pod
 }
 
@@ -42,7 +43,7 @@ func TestOnlyWaited(t *testing.T) {
 		"it made a step":                    {secretless(used, task.Counts{Steps: 4, ModelCalls: 4, ToolCalls: 5}), false},
 		"it called the model":               {secretless(used, task.Counts{Steps: 3, ModelCalls: 5, ToolCalls: 5}), false},
 		"it called a tool":                  {secretless(used, task.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 6}), false},
-		"an init container waited":          {*endedBefore(fetchContainer, corev1.ContainerStateTerminated{ExitCode: task.ExitConfig, Message: missing}), true},
+		"an init container waited":          {*endedBefore(runnerpod.FetchContainer, corev1.ContainerStateTerminated{ExitCode: task.ExitConfig, Message: missing}), true},
 		"it ended for another reason":       {failed, false},
 		"it runs":                           {running, false},
 	}
@@ -104,7 +105,7 @@ func waitsForSecret(t *testing.T) *cluster {
 // What an attempt that only waited says of its duration is not charged.
 func TestWaitingIsNotCharged(t *testing.T) {
 	c := waitsForSecret(t)
-	if used := taskIn(c.pod(2)).Meter.DurationSeconds; used != 0 {
+	if used := runnerpod.TaskIn(c.pod(2)).Meter.DurationSeconds; used != 0 {
 		t.Errorf("attempt 2 begins with %d s", used)
 	}
 	if p := c.run.Status.Progress; p != nil {

@@ -147,7 +147,7 @@ var waitingStories = map[string]story{
 	},
 	"version-deleted": {
 		title: "a Run on a volume whose version is gone says so when its pod is lost",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
@@ -159,7 +159,7 @@ var waitingStories = map[string]story{
 	},
 	"operator-downgraded": {
 		title: "a Run whose revision a newer operator stored waits for that, and loses nothing",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
@@ -174,7 +174,7 @@ var waitingStories = map[string]story{
 	},
 	"revision-too-old": {
 		title: "a Run whose revision no operator of today reads ends when its pod is lost",
-		agent: durably,
+		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(4*second, "the operator is upgraded by too many releases", storedIn(0)),

@@ -1,15 +1,14 @@
 package run
 
 import (
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -51,17 +50,11 @@ type world struct {
 	// unguarded names the admission policies that are missing.
 	unguarded string
 	// runner is the image of runners, unless the Agent has its own.
-	runner image
-	supply Supply
+	runner runnerpod.Image
+	supply runnerpod.Defaults
 	// fenced: NetworkPolicies are made.
 	fenced bool
 	now    time.Time
-}
-
-// An image is what a runner is made of.
-type image struct {
-	Name       string
-	PullPolicy corev1.PullPolicy
 }
 
 // limits are the effective limits; before there is a version the Run's own,
@@ -110,7 +103,7 @@ func (w world) committed() *v1alpha1.Result {
 	if p := w.progress(); p != nil && p.Result != nil && p.Result.Committed {
 		return p.Result
 	}
-	if t := lastWord(w.pod()); t != nil && t.Result.Committed && t.Attempt == int(w.attempt()) {
+	if t := runnerpod.Termination(w.pod()); t != nil && t.Result.Committed && t.Attempt == int(w.attempt()) {
 		r := resultOf(t.Result)
 		return &r
 	}
@@ -123,7 +116,7 @@ func (w world) effects() bool {
 	if p := w.run.Status.Progress; p != nil && p.Effects == v1alpha1.EffectsBegun {
 		return true
 	}
-	t := lastWord(w.pod())
+	t := runnerpod.Termination(w.pod())
 	return t != nil && t.Effects == task.EffectsBegun
 }
 
@@ -145,59 +138,6 @@ func (w world) pendingSince() time.Time {
 		return resumed.Time
 	}
 	return since
-}
-
-// lastWord is the runner's termination message; nil: it left none.
-func lastWord(pod *corev1.Pod) *task.Termination {
-	return decodeLastWord(terminated(pod))
-}
-
-func decodeLastWord(end *corev1.ContainerStateTerminated) *task.Termination {
-	if end == nil || end.Message == "" {
-		return nil
-	}
-	var t task.Termination
-	if json.Unmarshal([]byte(end.Message), &t) != nil {
-		return nil
-	}
-	t = untrusted.Termination(t)
-	return &t
-}
-
-// runnerStatus is the state of the container runner; nil: the kubelet has not
-// said.
-func runnerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
-	if pod == nil {
-		return nil
-	}
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == runnerContainer {
-			return &pod.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
-}
-
-// terminated is how the runner ended; nil: it has not.
-func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	if s := runnerStatus(pod); s != nil {
-		return s.State.Terminated
-	}
-	return nil
-}
-
-// alive says whether a pod may still do something.
-func alive(pod *corev1.Pod) bool {
-	if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
-	}
-	return terminated(pod) == nil
-}
-
-// lingers says whether something of a pod still runs whose runner has ended: a
-// sidecar may take all of the pod's grace.
-func lingers(pod *corev1.Pod) bool {
-	return pod != nil && !alive(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // resultOf is a last word as status keeps it. A runner that is not ours may say

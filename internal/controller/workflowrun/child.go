@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -99,7 +99,7 @@ func (t *turn) childOf(at place, p *purse) child {
 		c.Spec.Input = &runtime.RawExtension{Raw: in.input}
 	}
 	if root := shareRoot(t.world, n.Name); root != "" {
-		c.Annotations[v1alpha1.AnnotationVolumeClaim] = run.SharedClaim(t.run, root)
+		c.Annotations[v1alpha1.AnnotationVolumeClaim] = runnerpod.SharedVolumeClaimName(t.run, root)
 	}
 	return child{place: at, run: c, spare: spareOf(t.run, at)}
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 func TestNamesOfChildren(t *testing.T) {
@@ -63,7 +63,7 @@ nodes:
 	c.step()
 	ends("x-test", 1)(c)
 	c.step()
-	want := run.SharedClaim(c.run, "build")
+	want := runnerpod.SharedVolumeClaimName(c.run, "build")
 	for _, name := range []string{"x-build", "x-test", "x-ship"} {
 		if got := c.child(name).Annotations[v1alpha1.AnnotationVolumeClaim]; got != want {
 			t.Errorf("%s has the claim %q, want %q", name, got, want)

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -232,7 +232,7 @@ func (r *Reconciler) claims(ctx context.Context, parent *v1alpha1.Run) ([]corev1
 		if err := r.client.List(ctx, &pods, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelVolumeClaim: own[i].Name}); err != nil {
 			return nil, nil, fmt.Errorf("listing Pods: %w", err)
 		}
-		busy[own[i].Name] = run.Occupied(own[i].Name, pods.Items)
+		busy[own[i].Name] = runnerpod.InUse(own[i].Name, pods.Items)
 	}
 	return own, busy, nil
 }

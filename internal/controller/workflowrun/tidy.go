@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -42,7 +42,7 @@ func freed(w world, p plan) plan {
 	working := slices.ContainsFunc(w.children, func(c *v1alpha1.Run) bool { return !finished(c) })
 	for i := range w.claims {
 		claim := &w.claims[i]
-		done, left := run.RetentionExpired(w.run, claim, w.now)
+		done, left := runnerpod.RetentionExpired(w.run, claim, w.now)
 		switch {
 		case !done:
 			p.wake = sooner(p.wake, left)

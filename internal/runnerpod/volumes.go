@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"path"
@@ -28,9 +28,9 @@ const tokenSeconds int64 = 3600
 // rootCA is the ConfigMap with the cluster's CA that every namespace has.
 const rootCA = "kube-root-ca.crt"
 
-// claimVolume is the volume of a durable Run: what else is a volume of its own is
+// volumeOfClaim is the volume of a durable Run: what else is a volume of its own is
 // a folder of it.
-const claimVolume = "volume-claim"
+const volumeOfClaim = "volume-claim"
 
 // Sizes of what nobody chooses the size of.
 var (
@@ -39,9 +39,9 @@ var (
 )
 
 // volumes are the pod's.
-func (b podBuilder) volumes() []corev1.Volume {
+func (b builder) volumes() []corev1.Volume {
 	out := []corev1.Volume{taskVolume(b.Revision), tokenVolume()}
-	out = append(out, b.files()...)
+	out = append(out, b.fileVolumes()...)
 	if b.sandbox != nil {
 		out = append(out, scratch("sandbox", &programSize))
 	}
@@ -54,7 +54,7 @@ func (b podBuilder) volumes() []corev1.Volume {
 	for i, name := range b.Revision.Agent.Workspace.ConfigMaps {
 		out = append(out, configMap(filesVolume(i), name))
 	}
-	if ca := b.supply.CABundle; ca != nil {
+	if ca := b.defaults.CABundle; ca != nil {
 		v := configMap("ca", string(ca.Name))
 		v.ConfigMap.Items = []corev1.KeyToPath{{Key: ca.Key, Path: path.Base(task.CAFile)}}
 		out = append(out, v)
@@ -62,12 +62,12 @@ func (b podBuilder) volumes() []corev1.Volume {
 	return out
 }
 
-// files are the volumes of what the work makes: folders of the claim, or volumes
+// fileVolumes are the volumes of what the work makes: folders of the claim, or volumes
 // that go with the pod. Home and scratch files are the sandbox's.
-func (b podBuilder) files() []corev1.Volume {
+func (b builder) fileVolumes() []corev1.Volume {
 	if b.Run.Status.Attempt.VolumeClaim != "" {
 		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.Run.Status.Attempt.VolumeClaim}}
-		return []corev1.Volume{{Name: claimVolume, VolumeSource: source}}
+		return []corev1.Volume{{Name: volumeOfClaim, VolumeSource: source}}
 	}
 	size := b.Revision.Agent.Workspace.Size
 	out := []corev1.Volume{scratch("state", size), scratch("workspace", size)}
@@ -77,19 +77,19 @@ func (b podBuilder) files() []corev1.Volume {
 	return out
 }
 
-// known mounts what only runners see: the journal and, where the files are those
+// stateMounts mounts what only runners see: the journal and, where the files are those
 // of other Runs too, what all of these know of them.
-func (b podBuilder) known() []corev1.VolumeMount {
+func (b builder) stateMounts() []corev1.VolumeMount {
 	if !b.sharesVolume() {
-		return []corev1.VolumeMount{b.place("state", task.StateDir)}
+		return []corev1.VolumeMount{b.fileMount("state", task.StateDir)}
 	}
-	return []corev1.VolumeMount{b.place(stateFolder(b.Run.UID), task.StateDir), b.place(originFolder, task.OriginDir)}
+	return []corev1.VolumeMount{b.fileMount(stateFolder(b.Run.UID), task.StateDir), b.fileMount(originFolder, task.OriginDir)}
 }
 
-// place mounts what the work makes, wherever it is kept.
-func (b podBuilder) place(name, at string) corev1.VolumeMount {
+// fileMount mounts what the work makes, wherever it is kept.
+func (b builder) fileMount(name, at string) corev1.VolumeMount {
 	if b.Run.Status.Attempt.VolumeClaim != "" {
-		return corev1.VolumeMount{Name: claimVolume, MountPath: at, SubPath: name}
+		return corev1.VolumeMount{Name: volumeOfClaim, MountPath: at, SubPath: name}
 	}
 	return corev1.VolumeMount{Name: name, MountPath: at}
 }
@@ -106,15 +106,15 @@ func filesVolume(i int) string { return "files-" + strconv.Itoa(i) }
 
 func filesDir(i int) string { return task.FilesDir + "/" + strconv.Itoa(i) }
 
-func (b podBuilder) caMounts() []corev1.VolumeMount {
-	if b.supply.CABundle == nil {
+func (b builder) caMounts() []corev1.VolumeMount {
+	if b.defaults.CABundle == nil {
 		return nil
 	}
 	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile), ReadOnly: true}}
 }
 
 // runnerSecrets are what the runner has: the repository's only to publish.
-func (b podBuilder) runnerSecrets() []string {
+func (b builder) runnerSecrets() []string {
 	var out []string
 	s := b.Revision.Snapshot
 	s.Workspace.Git = nil
@@ -193,10 +193,10 @@ func secretVolumeName(secret string) string {
 	return "hashed-" + task.Hash([]byte(secret))[:32]
 }
 
-// neighbors has the pods of a claim that one machine alone may mount be on one
+// affinity has the pods of a claim that one machine alone may mount be on one
 // machine. The first is where it likes: a pod that is what it asks for is let in
 // when there is no other.
-func (b podBuilder) neighbors() *corev1.Affinity {
+func (b builder) affinity() *corev1.Affinity {
 	if !b.sharesVolume() || !slices.Contains(b.accessModes(), corev1.ReadWriteOnce) {
 		return nil
 	}
@@ -207,17 +207,17 @@ func (b podBuilder) neighbors() *corev1.Affinity {
 }
 
 // sharesVolume reports whether other Runs use the volume of the Run.
-func (b podBuilder) sharesVolume() bool {
-	name, _ := sharing(b.Run)
+func (b builder) sharesVolume() bool {
+	name, _ := SharedVolumeClaim(b.Run)
 	return name != ""
 }
 
 // accessModes are those of the claim, which who made it chose.
-func (b podBuilder) accessModes() []corev1.PersistentVolumeAccessMode {
+func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 	if b.VolumeClaim != nil {
 		return b.VolumeClaim.Spec.AccessModes
 	}
-	return newVolumeClaim(b.Run, b.Revision).Spec.AccessModes
+	return NewVolumeClaim(b.Run, b.Revision).Spec.AccessModes
 }
 
 // originFolder is what the Runs of a claim know together: the clone of the

@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"maps"
@@ -16,18 +16,18 @@ import (
 
 // The containers of a runner pod, beside one for each MCP server.
 const (
-	runnerContainer  = "runner"
-	sandboxContainer = "sandbox"
-	installContainer = "install"
-	fetchContainer   = "fetch"
-	serverPrefix     = "mcp-"
+	RunnerContainer  = "runner"
+	SandboxContainer = "sandbox"
+	InstallContainer = "install"
+	FetchContainer   = "fetch"
+	ServerPrefix     = "mcp-"
 )
 
 // sandboxInImage is the program of sandboxes in the runner's image.
 const sandboxInImage = "/sandbox"
 
-// podInput is all that a runner pod is built from.
-type podInput struct {
+// Input is all that a runner pod is built from.
+type Input struct {
 	Run      *v1alpha1.Run
 	Revision *snapshot.Version // of the Agent
 	Attempt  int32
@@ -42,83 +42,83 @@ type podInput struct {
 	// Signals are delivered with the pod; nil: there are none.
 	Signals *task.Signals
 	// Image is that of runners, unless the Agent has its own.
-	Image    image
-	Defaults Supply
+	Image    Image
+	Defaults Defaults
 	// NetworkPolicies: the pod has the label by which a NetworkPolicy selects it.
 	NetworkPolicies bool
 }
 
-// podBuilder has what the Agent says of its pods and, where it says nothing, the
+// builder has what the Agent says of its pods and, where it says nothing, the
 // installation.
-type podBuilder struct {
-	podInput
+type builder struct {
+	Input
 	template stored.PodTemplate
-	supply   Supply
+	defaults Defaults
 	// sandbox is where commands run; nil: nowhere.
 	sandbox *task.Sandbox
 	// servers are those that have a container of their own.
 	servers []server
 }
 
-func newPodBuilder(in podInput) podBuilder {
-	b := podBuilder{podInput: in, sandbox: in.Revision.Snapshot.Sandbox, servers: serversOf(in.Revision.Agent)}
+func newBuilder(in Input) builder {
+	b := builder{Input: in, sandbox: in.Revision.Snapshot.Sandbox, servers: serverContainersOf(in.Revision.Agent)}
 	if t := in.Revision.Agent.PodTemplate; t != nil {
 		b.template = *t
 	}
-	b.supply = in.Defaults.over(b.template)
+	b.defaults = in.Defaults.withTemplate(b.template)
 	return b
 }
 
-// alone says whether the runner is all there is.
-func (b podBuilder) alone() bool { return b.sandbox == nil && len(b.servers) == 0 }
+// isRunnerOnly says whether the runner is all there is.
+func (b builder) isRunnerOnly() bool { return b.sandbox == nil && len(b.servers) == 0 }
 
-// fetches says whether the workspace begins with anything.
-func (b podBuilder) fetches() bool {
+// needsFetch says whether the workspace begins with anything.
+func (b builder) needsFetch() bool {
 	ws := b.Revision.Snapshot.Workspace
 	return ws.Git != nil || len(ws.Files) > 0
 }
 
-// before are the containers that start before the runner: those that end, then
+// initContainers are the containers that start before the runner: those that end, then
 // those that stay.
-func (b podBuilder) before() []corev1.Container {
+func (b builder) initContainers() []corev1.Container {
 	var out []corev1.Container
-	if !b.alone() {
+	if !b.isRunnerOnly() {
 		out = append(out, b.install())
 	}
-	if b.fetches() {
+	if b.needsFetch() {
 		out = append(out, b.fetch())
 	}
 	if b.sandbox != nil {
-		out = append(out, b.sandboxed())
+		out = append(out, b.sandboxContainer())
 	}
 	for _, s := range b.servers {
-		out = append(out, b.serving(s))
+		out = append(out, b.serverContainer(s))
 	}
 	return out
 }
 
-// names are those of all containers, with commas.
-func (b podBuilder) names() string {
-	names := []string{runnerContainer}
-	for _, c := range b.before() {
+// containerNames are those of all containers, with commas.
+func (b builder) containerNames() string {
+	names := []string{RunnerContainer}
+	for _, c := range b.initContainers() {
 		names = append(names, c.Name)
 	}
 	return strings.Join(names, ",")
 }
 
 // container is what every container of the pod has.
-func (b podBuilder) container(name, image string) corev1.Container {
+func (b builder) container(name, image string) corev1.Container {
 	return corev1.Container{
 		Name:                     name,
-		Image:                    mirrored(image, b.supply.ImageMirror),
+		Image:                    mirroredImage(image, b.defaults.ImageMirror),
 		SecurityContext:          containerSecurity(),
 		TerminationMessagePath:   task.TerminationLog,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
 }
 
-// own is a container of an image of ours.
-func (b podBuilder) own(name string) corev1.Container {
+// deckhandContainer is a container of an image of ours.
+func (b builder) deckhandContainer(name string) corev1.Container {
 	c := b.container(name, b.Image.Name)
 	c.ImagePullPolicy = b.Image.PullPolicy
 	c.Resources = resources(b.template.Resources, runnerResources)
@@ -166,20 +166,20 @@ func fromField(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// execute is the container that does the work.
-func (b podBuilder) execute() corev1.Container {
-	c := b.own(runnerContainer)
+// runner is the container that does the work.
+func (b builder) runner() corev1.Container {
+	c := b.deckhandContainer(RunnerContainer)
 	if b.template.RunnerImage != "" {
-		c.Image = mirrored(b.template.RunnerImage, b.supply.ImageMirror)
+		c.Image = mirroredImage(b.template.RunnerImage, b.defaults.ImageMirror)
 	}
-	c.Env = append([]corev1.EnvVar{fromField(task.EnvPodUID, "metadata.uid")}, b.supply.proxyEnv()...)
+	c.Env = append([]corev1.EnvVar{fromField(task.EnvPodUID, "metadata.uid")}, b.defaults.proxyEnv()...)
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "task", MountPath: task.Dir, ReadOnly: true},
 		{Name: "token", MountPath: task.TokenDir, ReadOnly: true},
 	}
-	c.VolumeMounts = append(c.VolumeMounts, b.known()...)
-	c.VolumeMounts = append(c.VolumeMounts, b.place("workspace", task.Workspace))
-	c.VolumeMounts = append(c.VolumeMounts, b.programs()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
+	c.VolumeMounts = append(c.VolumeMounts, b.programMounts()...)
 	for _, name := range b.runnerSecrets() {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))
 	}
@@ -205,10 +205,10 @@ func liveness() *corev1.Probe {
 
 // install copies the program of sandboxes to where each of them finds it. It is
 // the installation's own, whatever the runner is.
-func (b podBuilder) install() corev1.Container {
-	c := b.own(installContainer)
+func (b builder) install() corev1.Container {
+	c := b.deckhandContainer(InstallContainer)
 	c.Command = []string{sandboxInImage, "install"}
-	c.VolumeMounts = b.programs()
+	c.VolumeMounts = b.programMounts()
 	for _, m := range c.VolumeMounts {
 		c.Command = append(c.Command, m.MountPath)
 	}
@@ -217,15 +217,15 @@ func (b podBuilder) install() corev1.Container {
 
 // fetch fills the workspace. It has the repository's credentials, and nothing
 // else that is secret.
-func (b podBuilder) fetch() corev1.Container {
-	c := b.own(fetchContainer)
+func (b builder) fetch() corev1.Container {
+	c := b.deckhandContainer(FetchContainer)
 	c.Args = []string{task.FetchMode}
-	c.Env = b.supply.proxyEnv()
+	c.Env = b.defaults.proxyEnv()
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "task", MountPath: task.Dir, ReadOnly: true},
 	}
-	c.VolumeMounts = append(c.VolumeMounts, b.known()...)
-	c.VolumeMounts = append(c.VolumeMounts, b.place("workspace", task.Workspace))
+	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
+	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
 	if git := b.Revision.Snapshot.Workspace.Git; git != nil && git.Secret != "" {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(git.Secret))
 	}
@@ -236,10 +236,10 @@ func (b podBuilder) fetch() corev1.Container {
 	return c
 }
 
-// sandboxed is where commands run. It has the files and nothing else: whatever is
+// sandboxContainer is where commands run. It has the files and nothing else: whatever is
 // added here, a model's commands have.
-func (b podBuilder) sandboxed() corev1.Container {
-	c := b.container(sandboxContainer, b.sandbox.Image)
+func (b builder) sandboxContainer() corev1.Container {
+	c := b.container(SandboxContainer, b.sandbox.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{task.SandboxDir + "/" + task.SandboxProgram, "serve"}
 	if b.sandbox.Required {
@@ -258,9 +258,9 @@ func (b podBuilder) sandboxed() corev1.Container {
 	}
 	c.Env = append(c.Env, fromField(task.EnvHostIP, "status.hostIP"))
 	c.VolumeMounts = []corev1.VolumeMount{
-		b.place("workspace", task.Workspace),
-		b.place("home", task.Home),
-		b.place("tmp", task.Scratch),
+		b.fileMount("workspace", task.Workspace),
+		b.fileMount("home", task.Home),
+		b.fileMount("tmp", task.Scratch),
 		{Name: "sandbox", MountPath: task.SandboxDir},
 	}
 	return c
@@ -275,9 +275,9 @@ func sidecar() *corev1.ContainerRestartPolicy {
 	return &always
 }
 
-// programs are the directories that the runner shares with the sandbox and with
+// programMounts are the directories that the runner shares with the sandbox and with
 // each server, each where all of them see it.
-func (b podBuilder) programs() []corev1.VolumeMount {
+func (b builder) programMounts() []corev1.VolumeMount {
 	var out []corev1.VolumeMount
 	if b.sandbox != nil {
 		out = append(out, corev1.VolumeMount{Name: "sandbox", MountPath: task.SandboxDir})
@@ -289,11 +289,11 @@ func (b podBuilder) programs() []corev1.VolumeMount {
 }
 
 // labels are the pod's: the Run's, the Agent's over them, ours over both.
-func (b podBuilder) labels() map[string]string {
+func (b builder) labels() map[string]string {
 	labels := map[string]string{}
 	for _, said := range []map[string]string{b.Run.Labels, b.template.Labels} {
 		for k, v := range said {
-			if !isForeign(k) {
+			if !IsForeignLabel(k) {
 				labels[k] = v
 			}
 		}

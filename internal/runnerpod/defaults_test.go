@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"testing"
@@ -32,11 +32,11 @@ func TestMirroredImages(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := mirrored(tc.image, tc.mirror)
+			got := mirroredImage(tc.image, tc.mirror)
 			if got != tc.want {
 				t.Errorf("mirrored() = %s, want %s", got, tc.want)
 			}
-			if again := mirrored(got, tc.mirror); again != got {
+			if again := mirroredImage(got, tc.mirror); again != got {
 				t.Errorf("mirrored twice it is %s", again)
 			}
 		})
@@ -45,13 +45,13 @@ func TestMirroredImages(t *testing.T) {
 
 // What an Agent says goes over what the installation does; Secrets add up.
 func TestSupplyOfAnAgent(t *testing.T) {
-	chart := Supply{
+	chart := Defaults{
 		ImageMirror:      "chart.example",
 		ImagePullSecrets: []string{"chart", "both"},
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "chart", Key: "ca.crt"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://chart:1"},
 	}
-	if diff := cmp.Diff(chart, chart.over(stored.PodTemplate{})); diff != "" {
+	if diff := cmp.Diff(chart, chart.withTemplate(stored.PodTemplate{})); diff != "" {
 		t.Errorf("nothing said -want +got:\n%s", diff)
 	}
 	own := stored.PodTemplate{
@@ -60,13 +60,13 @@ func TestSupplyOfAnAgent(t *testing.T) {
 		Proxy:            &stored.Proxy{HTTPS: "http://agent:1"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "agent"}, {Name: "both"}},
 	}
-	want := Supply{
+	want := Defaults{
 		ImageMirror:      "agent.example",
 		ImagePullSecrets: chart.ImagePullSecrets,
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "agent", Key: "x"},
 		Proxy:            &v1alpha1.Proxy{HTTPS: "http://agent:1"},
 	}
-	if diff := cmp.Diff(want, chart.over(own)); diff != "" {
+	if diff := cmp.Diff(want, chart.withTemplate(own)); diff != "" {
 		t.Errorf("all said -want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "agent"}, {Name: "both"}, {Name: "chart"}}, chart.pullSecrets(own)); diff != "" {
@@ -89,7 +89,7 @@ func TestProxyOfRunners(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for _, e := range (Supply{Proxy: tc.proxy}).proxyEnv() {
+			for _, e := range (Defaults{Proxy: tc.proxy}).proxyEnv() {
 				got[e.Name] = e.Value
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

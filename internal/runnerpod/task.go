@@ -1,26 +1,29 @@
-package run
+package runnerpod
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// taskFor returns the task that the runner of an attempt gets.
-func taskFor(in podInput) task.Task {
+// TaskOf returns the task that the runner of an attempt gets.
+func TaskOf(in Input) task.Task {
 	t := task.Task{
 		Version:      task.Version,
 		Run:          task.Run{Namespace: in.Run.Namespace, Name: in.Run.Name, UID: string(in.Run.UID)},
 		Attempt:      int(in.Attempt),
 		Prompt:       in.Run.Spec.Prompt,
-		Input:        inputOf(in.Run.Spec),
 		User:         in.Run.Spec.User,
 		Labels:       in.Run.Labels,
 		Limits:       in.Limits,
 		Durable:      in.Durable,
 		SnapshotHash: in.Revision.RunnerHash,
+	}
+	if input := in.Run.Spec.Input; input != nil {
+		t.Input = input.Raw
 	}
 	p := in.Run.Status.Progress
 	if p == nil {
@@ -28,7 +31,7 @@ func taskFor(in podInput) task.Task {
 	}
 	t.Meter = meterOf(*p)
 	if p.Attempt < in.Attempt && p.Result != nil && p.Result.Committed {
-		t.Retry = task.Cut(sentence(p.Result.Reason, p.Result.Message), task.MaxMessage)
+		t.Retry = task.Cut(strings.TrimSuffix(p.Result.Reason+": "+p.Result.Message, ": "), task.MaxMessage)
 	}
 	return t
 }
@@ -55,8 +58,8 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 	return m
 }
 
-// encode is JSON of our own types, which always have one.
-func encode(v any) []byte {
+// toJSON encodes one of our own types, which always have a JSON form.
+func toJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("encoding our own type: " + err.Error())

@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"strconv"
@@ -21,9 +21,9 @@ const uid int64 = 65532
 // graceSeconds is how long a runner has after SIGTERM.
 const graceSeconds int64 = 30
 
-// podName is the name of an attempt's pod; long names of Runs are cut and
+// Name is the name of an attempt's pod; long names of Runs are cut and
 // told apart by a hash.
-func podName(run string, attempt int32) string {
+func Name(run string, attempt int32) string {
 	suffix := "-" + strconv.Itoa(int(attempt))
 	if len(run)+len(suffix) <= 63 {
 		return run + suffix
@@ -33,9 +33,9 @@ func podName(run string, attempt int32) string {
 	return kept + hash + suffix
 }
 
-// newPod returns the pod of an attempt.
-func newPod(in podInput) *corev1.Pod {
-	b := newPodBuilder(in)
+// New returns the pod of an attempt.
+func New(in Input) *corev1.Pod {
+	b := newBuilder(in)
 	deadline := int64(in.ActiveDeadline.Seconds())
 	grace, no := graceSeconds, false
 	return &corev1.Pod{
@@ -55,14 +55,14 @@ func newPod(in podInput) *corev1.Pod {
 			TerminationGracePeriodSeconds: &grace,
 			ActiveDeadlineSeconds:         &deadline,
 			SecurityContext:               podSecurity(b.template),
-			ImagePullSecrets:              b.supply.pullSecrets(b.template),
+			ImagePullSecrets:              b.defaults.pullSecrets(b.template),
 			NodeSelector:                  b.template.NodeSelector,
-			Tolerations:                   append(lostNode(), b.template.Tolerations...),
+			Tolerations:                   append(nodeLossTolerations(), b.template.Tolerations...),
 			RuntimeClassName:              b.template.RuntimeClassName,
 			PriorityClassName:             b.template.PriorityClassName,
-			Affinity:                      b.neighbors(),
-			InitContainers:                b.before(),
-			Containers:                    []corev1.Container{b.execute()},
+			Affinity:                      b.affinity(),
+			InitContainers:                b.initContainers(),
+			Containers:                    []corev1.Container{b.runner()},
 			Volumes:                       b.volumes(),
 		},
 	}
@@ -73,7 +73,7 @@ func newPod(in podInput) *corev1.Pod {
 var foreign = []string{"app.kubernetes.io/", "argocd.argoproj.io/", "helm.sh/", "deckhand.dev/"}
 
 // ownLabels are those that Deckhand reads.
-func (b podBuilder) ownLabels() map[string]string {
+func (b builder) ownLabels() map[string]string {
 	labels := map[string]string{
 		"app.kubernetes.io/name":       "deckhand-runner",
 		"app.kubernetes.io/managed-by": "deckhand",
@@ -90,12 +90,12 @@ func (b podBuilder) ownLabels() map[string]string {
 		labels[v1alpha1.LabelVolumeClaim] = b.Run.Status.Attempt.VolumeClaim
 	}
 	if b.NetworkPolicies {
-		labels[v1alpha1.LabelEgress] = egressClass(b.podInput).Label()
+		labels[v1alpha1.LabelEgress] = EgressClass(b.Input).Label()
 	}
 	return labels
 }
 
-func isForeign(key string) bool {
+func IsForeignLabel(key string) bool {
 	for _, prefix := range foreign {
 		if strings.HasPrefix(key, prefix) {
 			return true
@@ -107,25 +107,25 @@ func isForeign(key string) bool {
 
 // annotations carry the task, and ask those who would inject or evict to leave
 // the pod alone: with one that is not durable goes the work.
-func (b podBuilder) annotations() map[string]string {
-	names := b.names()
+func (b builder) annotations() map[string]string {
+	names := b.containerNames()
 	out := map[string]string{
-		v1alpha1.AnnotationTask:                   string(encode(taskFor(b.podInput))),
+		v1alpha1.AnnotationTask:                   string(toJSON(TaskOf(b.Input))),
 		v1alpha1.AnnotationRetention:              podRetention(b.Revision.Agent),
-		"kubectl.kubernetes.io/default-container": runnerContainer,
+		"kubectl.kubernetes.io/default-container": RunnerContainer,
 		"eks.amazonaws.com/skip-containers":       names,
 		"azure.workload.identity/skip-containers": names,
 		"sidecar.istio.io/inject":                 "false",
 	}
 	if b.NetworkPolicies {
-		out[v1alpha1.AnnotationEgress] = egressClass(b.podInput).Label()
+		out[v1alpha1.AnnotationEgress] = EgressClass(b.Input).Label()
 	}
 	if !b.Durable {
 		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
 		out["karpenter.sh/do-not-disrupt"] = "true"
 	}
 	if b.Signals != nil {
-		out[v1alpha1.AnnotationSignals] = string(encode(b.Signals))
+		out[v1alpha1.AnnotationSignals] = string(toJSON(b.Signals))
 	}
 	return out
 }
@@ -155,9 +155,9 @@ func podSecurity(t stored.PodTemplate) *corev1.PodSecurityContext {
 	}
 }
 
-// lostNode makes the cluster give a pod up on a dead node in one minute; its
+// nodeLossTolerations makes the cluster give a pod up on a dead node in one minute; its
 // default is five.
-func lostNode() []corev1.Toleration {
+func nodeLossTolerations() []corev1.Toleration {
 	after := int64(60)
 	var out []corev1.Toleration
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {

@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"slices"
@@ -16,9 +16,9 @@ type server struct {
 	stored.Server
 }
 
-// serversOf are the servers of an Agent that have a container of their own, by the
+// serverContainersOf are the servers of an Agent that have a container of their own, by the
 // names of their Toolsets.
-func serversOf(a stored.Agent) []server {
+func serverContainersOf(a stored.Agent) []server {
 	var out []server
 	for toolset, s := range a.Servers {
 		out = append(out, server{toolset, s})
@@ -29,7 +29,7 @@ func serversOf(a stored.Agent) []server {
 
 // container is the name of the server's container, and of the volume that it
 // shares with the runner. Names of containers have no dots.
-func (s server) container() string { return serverPrefix + dotless(s.toolset) }
+func (s server) container() string { return ServerPrefix + dotless(s.toolset) }
 
 // tmp is the volume of its scratch files.
 func (s server) tmp() string { return "tmp-" + dotless(s.toolset) }
@@ -37,8 +37,8 @@ func (s server) tmp() string { return "tmp-" + dotless(s.toolset) }
 // dir is where the runner finds it.
 func (s server) dir() string { return task.ServersDir + "/" + s.toolset }
 
-// start is where its program starts: it may only write to its scratch files.
-func (s server) start() string {
+// workingDir is where its program starts: it may only write to its scratch files.
+func (s server) workingDir() string {
 	if s.MountsWorkspace {
 		return task.Workspace
 	}
@@ -52,13 +52,13 @@ func dotless(name string) string {
 	return strings.ReplaceAll(name, ".", "-") + "-" + task.Hash([]byte(name))[:8]
 }
 
-// serving is the container of a server: with its own Secrets and no others.
-func (b podBuilder) serving(s server) corev1.Container {
+// serverContainer is the container of a server: with its own Secrets and no others.
+func (b builder) serverContainer(s server) corev1.Container {
 	c := b.container(s.container(), s.Image)
 	c.RestartPolicy = sidecar()
 	c.Command = []string{
 		s.dir() + "/" + task.SandboxProgram, "serve", "-open", "-socket=" + s.dir() + "/" + task.SandboxSocket,
-		"-workspace=" + s.start(), "-home=" + task.Scratch, "-temp=" + task.Scratch,
+		"-workspace=" + s.workingDir(), "-home=" + task.Scratch, "-temp=" + task.Scratch,
 	}
 	c.Resources = resources(nil, serverResources)
 	for _, v := range s.Env {
@@ -69,7 +69,7 @@ func (b podBuilder) serving(s server) corev1.Container {
 		{Name: s.tmp(), MountPath: task.Scratch},
 	}
 	if s.MountsWorkspace {
-		files := b.place("workspace", task.Workspace)
+		files := b.fileMount("workspace", task.Workspace)
 		files.ReadOnly = true
 		c.VolumeMounts = append(c.VolumeMounts, files)
 	}

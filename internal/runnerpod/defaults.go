@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"cmp"
@@ -11,9 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 )
 
-// Supply is where an installation's pods get their images and how they reach the
+// Defaults is where an installation's pods get their images and how they reach the
 // outside. An Agent's podTemplate goes over it.
-type Supply struct {
+type Defaults struct {
 	// ImageMirror replaces the registry of every image; empty: none.
 	ImageMirror string
 	// ImagePullSecrets are for all images.
@@ -24,8 +24,8 @@ type Supply struct {
 	Proxy *v1alpha1.Proxy
 }
 
-// over is a supply with what a template says instead.
-func (s Supply) over(t stored.PodTemplate) Supply {
+// withTemplate is a supply with what a template says instead.
+func (s Defaults) withTemplate(t stored.PodTemplate) Defaults {
 	s.ImageMirror = cmp.Or(t.ImageMirror, s.ImageMirror)
 	if c := t.CABundle; c != nil {
 		s.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(c.Name), Key: c.Key}
@@ -37,7 +37,7 @@ func (s Supply) over(t stored.PodTemplate) Supply {
 }
 
 // pullSecrets are those of the template and, after them, of the installation.
-func (s Supply) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
+func (s Defaults) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
 	out := slices.Clone(t.ImagePullSecrets)
 	for _, name := range s.ImagePullSecrets {
 		ref := corev1.LocalObjectReference{Name: name}
@@ -48,9 +48,9 @@ func (s Supply) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference 
 	return out
 }
 
-// mirrored is where a mirror has an image: under its name without the registry.
+// mirroredImage is where a mirror has an image: under its name without the registry.
 // What comes from the mirror already stays as it is.
-func mirrored(image, mirror string) string {
+func mirroredImage(image, mirror string) string {
 	mirror = strings.TrimRight(mirror, "/")
 	if mirror == "" || strings.HasPrefix(image, mirror+"/") {
 		return image
@@ -79,7 +79,7 @@ func isRegistry(part string) bool {
 const inCluster = "localhost,127.0.0.1,.svc,.cluster.local,$(KUBERNETES_SERVICE_HOST)"
 
 // proxyEnv is what Go, and most others, look for.
-func (s Supply) proxyEnv() []corev1.EnvVar {
+func (s Defaults) proxyEnv() []corev1.EnvVar {
 	if s.Proxy == nil {
 		return nil
 	}

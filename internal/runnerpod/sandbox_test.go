@@ -1,4 +1,4 @@
-package run
+package runnerpod
 
 import (
 	"slices"
@@ -11,73 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// coder is an Agent that uses all that a pod may have.
-func coder(a *v1alpha1.Agent) {
-	a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinShell}, {Toolset: "issues"}, {Toolset: "wiki.internal"}, {Toolset: "local"}, {Toolset: "api"}}
-	a.Spec.Sandbox = &v1alpha1.Sandbox{
-		Image: "golang:1.26",
-		Env:   []v1alpha1.Variable{{Name: "GOFLAGS", Value: "-mod=mod"}, {Name: "PRICE", Value: "$(HOSTNAME) costs $5"}},
-	}
-	a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretRef: &v1alpha1.SecretRef{Name: "git"}, Publish: v1alpha1.PublishBranch}
-	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}, {ConfigMapRef: v1alpha1.ConfigMapRef{Name: "style"}, Path: "docs/style"}}
-}
-
-// durably has files and journal on a claim.
-func durably(a *v1alpha1.Agent) {
-	class, retention := "fast", v1alpha1.Duration("60s")
-	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Workspace.Retention = v1alpha1.DurabilityVolume, &class, &retention
-}
-
-// toolsets are what coders may use.
-func toolsets() snapshot.Objects {
-	o := gen.Objects()
-	value := "https://issues.example.com?q=$(X)"
-	o.Toolsets = map[string]*v1alpha1.Toolset{}
-	for name, spec := range map[string]v1alpha1.ToolsetSpec{
-		"issues": {Stdio: &v1alpha1.StdioServer{Command: []string{"issues-mcp"}, Container: &v1alpha1.ServerContainer{Image: "ghcr.io/acme/issues:2"}, Env: []v1alpha1.ServerVariable{
-			{Name: "ISSUES_URL", Value: &value},
-			{Name: "ISSUES_TOKEN", ValueSecretRef: &v1alpha1.SecretKeyRef{Name: "issues", Key: "token"}},
-		}}},
-		"wiki.internal": {Stdio: &v1alpha1.StdioServer{Command: []string{"wiki"}, Container: &v1alpha1.ServerContainer{Image: "wiki@sha256:" + strings.Repeat("a", 64), Workspace: v1alpha1.WorkspaceAccessReadOnly}}},
-		"local":         {Stdio: &v1alpha1.StdioServer{Command: []string{"local"}, RunIn: v1alpha1.RunInSandbox}},
-		"api":           {HTTP: &v1alpha1.HTTPServer{URL: "http://api.tools:8080/mcp", Auth: &v1alpha1.Auth{Bearer: &v1alpha1.BearerAuth{TokenSecretRef: v1alpha1.SecretKeyRef{Name: "api", Key: "api-key"}}}}},
-	} {
-		t := &v1alpha1.Toolset{Spec: spec}
-		t.Name, t.Namespace = name, gen.Namespace
-		o.Toolsets[name] = t
-	}
-	return o
-}
-
-// equipped is the first pod of a Run of a coder, as an installation makes it.
-func equipped(t *testing.T, install func(*cluster), mods ...func(*v1alpha1.Agent)) *corev1.Pod {
-	t.Helper()
-	agent := gen.Agent(coder)
-	for _, mod := range mods {
-		mod(agent)
-	}
-	c := newClusterOf(t, gen.Run(), agent, toolsets())
-	install(c)
-	c.step()
-	c.step()
-	return c.pod(1)
-}
-
-func plainly(*cluster) {}
-
-func closedNetwork(c *cluster) {
-	c.fenced = true
-	c.supply = Supply{
-		ImageMirror:      "mirror.example:5000/hub",
-		ImagePullSecrets: []string{"mirror"},
-		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "company-ca", Key: "bundle.pem"},
-		Proxy:            &v1alpha1.Proxy{HTTP: "http://proxy.example:3128", NoProxy: ".example"},
-	}
-}
 
 // The whole pod of an agent that runs commands, to be read.
 func TestPodWithSandbox(t *testing.T) {
@@ -87,7 +21,7 @@ func TestPodWithSandbox(t *testing.T) {
 // The same with a volume, another user, and all that a closed network needs.
 func TestPodWithVolumeInAClosedNetwork(t *testing.T) {
 	user := int64(1000)
-	golden(t, "pod-with-volume.yaml", equipped(t, closedNetwork, durably, func(a *v1alpha1.Agent) {
+	golden(t, "pod-with-volume.yaml", equipped(t, closedNetwork, gen.Durable, func(a *v1alpha1.Agent) {
 		a.Spec.PodTemplate = &v1alpha1.PodTemplate{
 			RunAsUser:   &user,
 			RunnerImage: "ghcr.io/acme/runner:3",
@@ -132,8 +66,8 @@ func TestWhatEachContainerHolds(t *testing.T) {
 // Every container of every pod is restricted, whatever it is for.
 func TestEveryContainerIsRestricted(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{
-		"alone":        firstPod(t, gen.Run(), gen.Agent()),
-		"all there is": equipped(t, closedNetwork, durably),
+		"alone":        firstPod(t),
+		"all there is": equipped(t, closedNetwork, gen.Durable),
 	} {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			if diff := cmp.Diff(containerSecurity(), c.SecurityContext); diff != "" {
@@ -151,14 +85,14 @@ func TestEveryContainerIsRestricted(t *testing.T) {
 
 // The journal, the token and the keys are the runner's, on a claim as elsewhere.
 func TestSandboxMountsNoFolderOfTheJournal(t *testing.T) {
-	for _, c := range equipped(t, plainly, durably).Spec.InitContainers {
+	for _, c := range equipped(t, plainly, gen.Durable).Spec.InitContainers {
 		for _, m := range c.VolumeMounts {
-			if guarded(c.Name) && isSecret(m) {
+			if IsGuarded(c.Name) && isSecret(m) {
 				t.Errorf("container %s mounts %s, folder %q", c.Name, m.Name, m.SubPath)
 			}
 		}
 		for _, e := range c.Env {
-			if c.Name == sandboxContainer && e.ValueFrom != nil && e.ValueFrom.FieldRef == nil {
+			if c.Name == SandboxContainer && e.ValueFrom != nil && e.ValueFrom.FieldRef == nil {
 				t.Errorf("the sandbox has a variable from elsewhere: %s", e.Name)
 			}
 		}
@@ -166,7 +100,7 @@ func TestSandboxMountsNoFolderOfTheJournal(t *testing.T) {
 }
 
 func isSecret(m corev1.VolumeMount) bool {
-	return m.Name == claimVolume && (m.SubPath == "" || m.SubPath == "state") ||
+	return m.Name == volumeOfClaim && (m.SubPath == "" || m.SubPath == "state") ||
 		strings.HasPrefix(m.Name, "secret-") || m.Name == "token" || m.Name == "task"
 }
 
@@ -198,11 +132,7 @@ func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			agent := gen.Agent(tc.agent)
-			c := newClusterOf(t, gen.Run(), agent, toolsets())
-			c.step()
-			c.step()
-			pod := c.pod(1)
+			pod := New(newInput(t, gen.Run(), gen.Agent(tc.agent), gen.Toolsets()))
 			if diff := cmp.Diff(tc.want, names(pod)); diff != "" {
 				t.Errorf("init containers -want +got:\n%s", diff)
 			}
@@ -218,7 +148,7 @@ func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
 func TestRunnerHasTheKeyOfARepositoryOnlyToPublish(t *testing.T) {
 	for publish, want := range map[v1alpha1.Publish]bool{v1alpha1.PublishBranch: true, v1alpha1.PublishNone: false, "": false} {
 		pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.Workspace.Git.Publish = publish })
-		has := slices.ContainsFunc(container(t, pod, runnerContainer).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "secret-git" })
+		has := slices.ContainsFunc(container(t, pod, RunnerContainer).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "secret-git" })
 		if has != want {
 			t.Errorf("publish %q: the runner has the key: %t", publish, has)
 		}
@@ -255,7 +185,7 @@ func TestValuesAreLiteral(t *testing.T) {
 func TestResourcesAreAsTheyWereSaid(t *testing.T) {
 	said := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8Gi")}}
 	pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Resources = said })
-	if diff := cmp.Diff(*said, container(t, pod, sandboxContainer).Resources); diff != "" {
+	if diff := cmp.Diff(*said, container(t, pod, SandboxContainer).Resources); diff != "" {
 		t.Error(diff)
 	}
 	for name, want := range map[string]string{"mcp-issues": "512Mi", "runner": "256Mi", "fetch": "256Mi"} {
@@ -269,31 +199,11 @@ func TestResourcesAreAsTheyWereSaid(t *testing.T) {
 // A pod that outlives its node may be moved; one with the work in it may not.
 func TestDurablePodsMayBeEvicted(t *testing.T) {
 	for _, key := range []string{"cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"} {
-		if _, is := equipped(t, plainly, durably).Annotations[key]; is {
+		if _, is := equipped(t, plainly, gen.Durable).Annotations[key]; is {
 			t.Errorf("a durable pod has %s", key)
 		}
 		if _, is := equipped(t, plainly).Annotations[key]; !is {
 			t.Errorf("a pod that is not lacks %s", key)
 		}
-	}
-}
-
-// Names of Toolsets may have dots and be long; names of containers and volumes
-// may not.
-func TestNamesOfServers(t *testing.T) {
-	long := strings.Repeat("a", 46) + ".b"
-	for _, name := range []string{"issues", "wiki.internal", long} {
-		s := server{toolset: name}
-		for _, n := range []string{s.container(), s.tmp()} {
-			if len(n) > 63 || strings.Contains(n, ".") {
-				t.Errorf("%s: %s is no name of a container", name, n)
-			}
-		}
-	}
-	if (server{toolset: "a.b"}).container() == (server{toolset: "a-b"}).container() {
-		t.Error("two Toolsets share a container")
-	}
-	if got := (server{toolset: "a.b"}).dir(); got != task.ServersDir+"/a.b" {
-		t.Errorf("the runner looks for it in %s", got)
 	}
 }

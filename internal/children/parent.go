@@ -1,0 +1,20 @@
+package children
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// ParentOf is the Run that another is a part of; nil: it is none of any. Whoever may
+// create Runs could say so of theirs; an admission policy sees to it that only the
+// operator does.
+func ParentOf(run *v1alpha1.Run) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(run)
+	if owner == nil || owner.Kind != "Run" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		return nil
+	}
+	return owner
+}

@@ -1,0 +1,172 @@
+package runnerpod
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// alterations are what webhooks do to pods. The empty answer is that nothing was
+// done that counts.
+var alterations = map[string]struct {
+	alter   func(*corev1.Pod)
+	allowed []string
+	want    string
+}{
+	"nothing at all": {alter: func(*corev1.Pod) {}},
+	"what every cluster fills in": {alter: func(p *corev1.Pod) {
+		mode, propagation := corev1.DefaultProcMount, corev1.MountPropagationNone
+		s := sandboxOf(p)
+		s.ImagePullPolicy, s.SecurityContext.ProcMount, s.VolumeMounts[0].MountPropagation = corev1.PullAlways, &mode, &propagation
+		s.Resources.Limits[corev1.ResourceCPU] = *s.Resources.Requests.Cpu()
+		p.Spec.NodeName, p.Spec.SchedulerName = "n", "default"
+	}},
+	"a token in every container, as the token of a ServiceAccount is": {
+		alter: func(p *corev1.Pod) {
+			s := sandboxOf(p)
+			s.VolumeMounts = append(s.VolumeMounts, corev1.VolumeMount{Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"})
+		},
+		want: "container sandbox has the mount /var/run/secrets/kubernetes.io/serviceaccount of the volume kube-api-access",
+	},
+	"a mount that is allowed by its path":   {alter: mounting("token", "/var/run/cloud"), allowed: []string{"/var/run/cloud"}},
+	"a mount that is allowed by its volume": {alter: mounting("token", "/var/run/cloud"), allowed: []string{"token"}},
+	"a mount where another is allowed": {
+		alter: mounting("token", "/var/run/cloud"), allowed: []string{"/var/run/clouds"},
+		want: "the mount /var/run/cloud of the volume token",
+	},
+	"a mount of the journal": {alter: mounting("state", "/state"), want: "the mount /state of the volume state"},
+	"the workspace elsewhere on its volume": {
+		alter: func(p *corev1.Pod) { sandboxOf(p).VolumeMounts[0].SubPath = "../state" },
+		want:  "the mount /workspace of the volume workspace",
+	},
+	"a mount that is taken away": {
+		alter: func(p *corev1.Pod) { s := sandboxOf(p); s.VolumeMounts = s.VolumeMounts[1:] },
+		want:  "lacks the mount /workspace",
+	},
+	"a variable": {
+		alter: func(p *corev1.Pod) {
+			s := sandboxOf(p)
+			s.Env = append(s.Env, corev1.EnvVar{Name: "AWS_ROLE_ARN", Value: "x"})
+		},
+		want: "container sandbox has the variable AWS_ROLE_ARN",
+	},
+	"a variable that is allowed": {
+		alter:   func(p *corev1.Pod) { s := sandboxOf(p); s.Env = append(s.Env, corev1.EnvVar{Name: "TZ", Value: "UTC"}) },
+		allowed: []string{"TZ"},
+	},
+	"a variable with another value": {
+		alter: func(p *corev1.Pod) { sandboxOf(p).Env[0].Value = "-toolexec=/tmp/evil" },
+		want:  "the variable GOFLAGS",
+	},
+	"all variables of a Secret": {
+		alter: func(p *corev1.Pod) {
+			s := sandboxOf(p)
+			s.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}}}}
+		},
+		want: "all variables of keys",
+	},
+	"another image":                  {alter: func(p *corev1.Pod) { sandboxOf(p).Image = "evil" }, want: "the image evil instead of golang:1.26"},
+	"the image pinned to its digest": {alter: func(p *corev1.Pod) { sandboxOf(p).Image += "@sha256:0123" }},
+	"another command":                {alter: func(p *corev1.Pod) { sandboxOf(p).Command = []string{"sh"} }, want: "another command"},
+	"arguments":                      {alter: func(p *corev1.Pod) { sandboxOf(p).Args = []string{"-open"} }, want: "another command"},
+	"a hook of the kubelet":          {alter: func(p *corev1.Pod) { sandboxOf(p).Lifecycle = &corev1.Lifecycle{} }, want: "another probes and hooks"},
+	"privileges":                     {alter: func(p *corev1.Pod) { yes := true; sandboxOf(p).SecurityContext.AllowPrivilegeEscalation = &yes }, want: "another security context"},
+	"no security context":            {alter: func(p *corev1.Pod) { sandboxOf(p).SecurityContext = nil }, want: "another security context"},
+	"a sandbox that is no sidecar":   {alter: func(p *corev1.Pod) { sandboxOf(p).RestartPolicy = nil }, want: "another restart policy"},
+	"a sandbox that is gone":         {alter: func(p *corev1.Pod) { sandboxOf(p).Name = "other" }, want: "container sandbox was removed"},
+	"processes that all see":         {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
+	"the network of the node":        {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
+	"another user":                   {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
+	"a volume of ours that is another": {
+		alter: func(p *corev1.Pod) {
+			for i := range p.Spec.Volumes {
+				if p.Spec.Volumes[i].Name == "tmp" {
+					p.Spec.Volumes[i].VolumeSource = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}
+				}
+			}
+		},
+		want: "the volume tmp is another",
+	},
+	"a sidecar that minds its own business": {alter: func(p *corev1.Pod) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "mesh", Image: "mesh", VolumeMounts: []corev1.VolumeMount{{Name: "mesh", MountPath: "/mesh"}}})
+	}},
+	"a sidecar that reads the workspace": {
+		alter: func(p *corev1.Pod) {
+			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "scan", Image: "scan", VolumeMounts: []corev1.VolumeMount{{Name: "workspace", MountPath: "/scan"}}})
+		},
+		want: "a container scan was added that mounts the volume workspace",
+	},
+	"what a webhook gives the runner": {alter: func(p *corev1.Pod) {
+		r := &p.Spec.Containers[0]
+		r.Env = append(r.Env, corev1.EnvVar{Name: "OTEL_ENDPOINT", Value: "x"})
+	}},
+	"a variable of an MCP server": {
+		alter: func(p *corev1.Pod) {
+			for i := range p.Spec.InitContainers {
+				if c := &p.Spec.InitContainers[i]; c.Name == "mcp-issues" {
+					c.Env = append(c.Env, corev1.EnvVar{Name: "LD_PRELOAD", Value: "x"})
+				}
+			}
+		},
+		want: "container mcp-issues has the variable LD_PRELOAD",
+	},
+}
+
+func sandboxOf(p *corev1.Pod) *corev1.Container {
+	return &p.Spec.InitContainers[slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == SandboxContainer })]
+}
+
+func TestChanges(t *testing.T) {
+	for name, tc := range alterations {
+		t.Run(name, func(t *testing.T) {
+			asked := equipped(t, plainly)
+			made := asked.DeepCopy()
+			tc.alter(made)
+			got := Changes(asked, made, tc.allowed)
+			if got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
+				t.Errorf("Changes() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Where no command of a model runs, webhooks may do what they like.
+func TestRunnersMayBeAltered(t *testing.T) {
+	asked := firstPod(t)
+	made := asked.DeepCopy()
+	made.Spec.HostNetwork = true
+	made.Spec.Containers[0].Env = nil
+	if got := Changes(asked, made, nil); got != "" {
+		t.Errorf("Changes() = %q", got)
+	}
+}
+
+// What Kueue does to a pod that it holds back is none of the sandbox.
+func TestKueueAltersNothing(t *testing.T) {
+	run := gen.Run(func(r *v1alpha1.Run) {
+		r.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low"}
+	})
+	pod := New(newInput(t, run, gen.Agent(gen.Coder), gen.Toolsets()))
+	if pod.Labels["kueue.x-k8s.io/queue-name"] != "cheap" || pod.Labels["kueue.x-k8s.io/priority-class"] != "low" {
+		t.Errorf("its pod has the labels %v", pod.Labels)
+	}
+	made := pod.DeepCopy()
+	made.Labels["kueue.x-k8s.io/managed"], made.Finalizers = "true", []string{"kueue.x-k8s.io/managed"}
+	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: "kueue.x-k8s.io/topology"}}
+	made.Spec.NodeSelector = map[string]string{"pool": "spot"}
+	if what := Changes(pod, made, nil); what != "" {
+		t.Errorf("it is said to be altered: %s", what)
+	}
+}
+
+func mounting(volume, path string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		s := sandboxOf(p)
+		s.VolumeMounts = append(s.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
+	}
+}
