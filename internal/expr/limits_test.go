@@ -60,7 +60,7 @@ func TestCost(t *testing.T) {
 	env := newEnv(t)
 	for name, tt := range map[string]struct{ text, want string }{
 		"many cheap things":        {"lists.range(900).map(a, lists.range(900).map(b, 1)).size()", "it does more than an expression may"},
-		"one function over much":   {"lists.range(900000)", "it does more than an expression may"},
+		"one function over much":   {"lists.range(900000) + lists.range(200000)", "it does more than an expression may"},
 		"a value that is too long": {`lists.range(20).map(i, item.long)`, "the value has more than"},
 		"a pattern that was made":  {`item.name.matches(item.pattern)`, "it does more than an expression may"},
 		"a loop over a long list":  {`lists.range(30000).all(i, i >= 0)`, "it does more than an expression may"},
@@ -132,7 +132,29 @@ func TestExpensiveFunctionsAreRefused(t *testing.T) {
 		"digits":  strings.Repeat("9", 1<<20),
 		"pattern": strings.Repeat("(x{100}){10}", 1500),
 	}
+	// 2³⁰ numbers in thirty steps, and a text of 320 KiB.
+	shared := "[1]" + strings.Repeat(".map(a, [a, a])", 30)
+	long := "['aaaaaaaaaa']" + strings.Repeat(".map(a, a + a)", 15)
 	for _, text := range []string{
+		shared + `.includes(` + shared + `[0])`,
+		shared + `.lastIndexOf(` + shared + `[0])`,
+		`dyn(` + shared + `).isSorted()`,
+		`dyn(` + shared + `).max()`,
+		`dyn(` + shared + `).sort()`,
+		`sets.contains(` + shared + `, ` + shared + `)`,
+		`(` + shared + ` + ` + shared + `).distinct()`,
+		`{'a': ` + shared + `} != {'a': ` + shared + `}`,
+		`optional.of(` + shared + `) == optional.of(` + shared + `)`,
+		long + `.map(a, a.replace('a', a).size())`,
+		long + `.map(a, a.split('').join(a).size())`,
+		long + `.map(a, '` + strings.Repeat("%s", 400) + `'.format([` + strings.Repeat("a,", 399) + `a]).size())`,
+		`lists.range(900).map(i, item.long + item.long).size()`,
+		`lists.range(900).map(i, item.long.reverse()).size()`,
+		`lists.range(900).map(i, item.long.size()).size()`,
+		`lists.range(900).map(i, item.long.split('')).size()`,
+		`lists.range(900).map(i, strings.quote(item.long)).size()`,
+		`lists.range(900).map(i, item.long.substring(1).lowerAscii().trim().charAt(9)).size()`,
+		`[lists.range(100000)].map(l, lists.range(900).map(i, l.slice(1, 99999))).size()`,
 		`quantity('1e2147483647').isGreaterThan(quantity('1'))`,
 		`quantity('1E-2147483648').add(quantity('1')).isInteger()`,
 		`isQuantity('1e99999999999999999999')`,
