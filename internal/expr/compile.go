@@ -124,8 +124,12 @@ func (s *source) review() *Error {
 		}
 	})
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if wrong == nil && e.Kind() == ast.CallKind {
+		switch {
+		case wrong != nil:
+		case e.Kind() == ast.CallKind:
 			wrong = s.reviewCall(e.AsCall())
+		case e.Kind() == ast.StructKind: // a message of Protocol Buffers
+			wrong = s.at(e, "there is no %s", e.AsStruct().TypeName())
 		}
 	}))
 	return cmp.Or(wrong, s.invalidLiteral(), s.unknownValue())

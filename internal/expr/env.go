@@ -107,7 +107,7 @@ func (b *base) add(name string, f *decls.FunctionDecl) error {
 type Env struct {
 	*base
 	vars    map[string]Type
-	objects *objects
+	objects objects
 	checker *checker.Env
 }
 
@@ -117,15 +117,19 @@ func NewEnv(vars map[string]Type) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{base: b, vars: maps.Clone(vars), objects: &objects{known: b.env.CELTypeProvider(), all: map[string]Type{}}}
+	e := &Env{base: b, vars: maps.Clone(vars), objects: objects{}}
 	declared := make([]*decls.VariableDecl, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if err := e.objects.add(vars[name]); err != nil {
 			return nil, err
 		}
-		declared = append(declared, decls.NewVariable(name, vars[name].cel()))
+		declared = append(declared, decls.NewVariable(name, vars[name].decl().CelType()))
 	}
-	e.checker, err = checker.NewEnv(b.env.Container, e.objects, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(b.checker))
+	provider, err := e.objects.provider()
+	if err != nil {
+		return nil, fmt.Errorf("declaring objects: %w", err)
+	}
+	e.checker, err = checker.NewEnv(b.env.Container, provider, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(b.checker))
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}

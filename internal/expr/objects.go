@@ -3,37 +3,30 @@ package expr
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// objects are the object types of an Env by the name that CEL knows them by. They
-// give the checker the fields. A field that may be absent has the type of its value,
-// as in Kubernetes: x.f is a string, and x.?f an optional string. At run time
-// objects are maps.
-type objects struct {
-	known types.Provider // the types that CEL itself has
-	all   map[string]Type
-}
+// objects are the object types of an Env by the name that CEL knows them by.
+type objects map[string]Type
 
 // add takes in the objects within a type.
-func (o *objects) add(t Type) error {
+func (o objects) add(t Type) error {
 	switch {
 	case t.of != nil:
 		return o.add(*t.of)
 	case t.kind != objectKind:
 		return nil
 	}
-	if before, ok := o.all[objectMark+t.name]; ok {
+	if before, ok := o[objectMark+t.name]; ok {
 		if !reflect.DeepEqual(before.fields, t.fields) {
 			return fmt.Errorf("two objects have the name %s; give each its own", t.name)
 		}
 		return nil
 	}
-	o.all[objectMark+t.name] = t
+	o[objectMark+t.name] = t
 	for _, name := range t.Fields() {
 		if err := o.add(t.fields[name]); err != nil {
 			return err
@@ -42,52 +35,28 @@ func (o *objects) add(t Type) error {
 	return nil
 }
 
+// provider gives CEL's checker the fields of objects. A field that may be absent is
+// declared with the type of its value, as in Kubernetes: x.f is a string, and x.?f an
+// optional string.
+func (o objects) provider() (types.Provider, error) {
+	all := make([]*apiservercel.DeclType, 0, len(o))
+	for mark, t := range o {
+		fields := make(map[string]*apiservercel.DeclField, len(t.fields))
+		for name, of := range t.fields {
+			fields[name] = apiservercel.NewDeclField(name, of.value().decl(), of.kind != optionalKind, nil, nil)
+		}
+		all = append(all, apiservercel.NewObjectType(mark, fields))
+	}
+	return apiservercel.NewDeclTypeProvider(all...).WithTypeProvider(types.NewEmptyRegistry())
+}
+
 // field is a field of what CEL says is an object or an optional one.
-func (o *objects) field(of *cel.Type, name string) (Type, bool) {
+func (o objects) field(of *cel.Type, name string) (Type, bool) {
 	if of == nil {
 		return Type{}, false
 	}
-	t, ok := o.all[present(of).TypeName()].fields[name]
+	t, ok := o[present(of).TypeName()].fields[name]
 	return t, ok
-}
-
-// FindStructType implements [types.Provider].
-func (o *objects) FindStructType(name string) (*types.Type, bool) {
-	if _, ok := o.all[name]; !ok {
-		return nil, false
-	}
-	return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
-}
-
-// FindStructFieldNames implements [types.Provider].
-func (o *objects) FindStructFieldNames(name string) ([]string, bool) {
-	t, ok := o.all[name]
-	return t.Fields(), ok
-}
-
-// FindStructFieldType implements [types.Provider].
-func (o *objects) FindStructFieldType(name, field string) (*types.FieldType, bool) {
-	t, ok := o.all[name].fields[field]
-	if !ok {
-		return nil, false
-	}
-	return &types.FieldType{Type: t.value().cel()}, true
-}
-
-// FindIdent implements [types.Provider].
-func (o *objects) FindIdent(name string) (ref.Val, bool) {
-	if strings.Contains(name, ".") { // messages of Protocol Buffers are of no use here
-		return nil, false
-	}
-	return o.known.FindIdent(name)
-}
-
-// EnumValue implements [types.Provider].
-func (*objects) EnumValue(name string) ref.Val { return types.NewErr("there is no %s", name) }
-
-// NewValue implements [types.Provider].
-func (*objects) NewValue(name string, _ map[string]ref.Val) ref.Val {
-	return types.NewErr("there is no %s", name)
 }
 
 // present is the type of what is there when an optional is not absent.
@@ -104,12 +73,12 @@ func isOptional(t *cel.Type) bool {
 
 // fromCEL is a type that CEL found. What JSON has no word for is Dyn, which is
 // told when there is a value.
-func (o *objects) fromCEL(t *cel.Type) Type {
+func (o objects) fromCEL(t *cel.Type) Type {
 	switch {
 	case isOptional(t):
 		return Optional(o.fromCEL(t.Parameters()[0]))
 	case t.Kind() == types.StructKind:
-		return o.all[t.TypeName()]
+		return o[t.TypeName()]
 	case t.Kind() == types.ListKind && len(t.Parameters()) == 1:
 		return List(o.fromCEL(t.Parameters()[0]))
 	case t.Kind() == types.MapKind && len(t.Parameters()) == 2:

@@ -20,10 +20,14 @@ type shape struct {
 	Enum       []json.RawMessage          `json:"enum"`
 }
 
-// FromSchema is the type of the values of a JSON Schema of the subset that
-// package schema checks. A property that is not required is optional. An object
-// without properties is a map. Objects within have the name of the whole and
-// their path to it.
+// FromSchema returns the type of the values of a JSON Schema of the subset that package
+// schema checks. A property that is not required is optional. An object without
+// properties is a map. The objects in it are named after it, with their path.
+//
+// It is not SchemaDeclType of k8s.io/apiserver/pkg/cel/common, which leaves out
+// properties without a type and lists without items, gives type: object no fields,
+// reads the format date-time as a timestamp, and renames properties: mail-address is
+// mail__dash__address.
 func FromSchema(name string, schema json.RawMessage) (Type, error) {
 	return fromSchema(name, schema, 0)
 }

@@ -3,9 +3,11 @@ package expr
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/google/cel-go/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // A Type is what values of an expression are. Two with the same String are the
@@ -124,27 +126,29 @@ func (t Type) value() Type {
 // expression makes or names one.
 const objectMark = "@"
 
-// cel is the type as CEL knows it.
-func (t Type) cel() *cel.Type {
+// decl is the declaration of the type for Kubernetes' CEL. Optional elements of lists
+// and optional variables, which Kubernetes does not have, have CEL's own type.
+func (t Type) decl() *apiservercel.DeclType {
+	const unbounded = math.MaxInt // bounds are for estimates before a value is known
 	switch t.kind {
 	case stringKind:
-		return cel.StringType
+		return apiservercel.StringType
 	case intKind:
-		return cel.IntType
+		return apiservercel.IntType
 	case doubleKind:
-		return cel.DoubleType
+		return apiservercel.DoubleType
 	case boolKind:
-		return cel.BoolType
+		return apiservercel.BoolType
 	case listKind:
-		return cel.ListType(t.of.cel())
+		return apiservercel.NewListType(t.of.decl(), unbounded)
 	case mapKind:
-		return cel.MapType(cel.StringType, t.of.cel())
+		return apiservercel.NewMapType(apiservercel.StringType, t.of.decl(), unbounded)
 	case optionalKind:
-		return cel.OptionalType(t.of.cel())
+		return apiservercel.NewSimpleTypeWithMinSize("optional_type", cel.OptionalType(t.of.decl().CelType()), nil, 1)
 	case objectKind:
-		return cel.ObjectType(objectMark + t.name)
+		return apiservercel.NewObjectType(objectMark+t.name, nil) // objects declares the fields
 	default:
-		return cel.DynType
+		return apiservercel.DynType
 	}
 }
 
