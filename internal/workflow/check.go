@@ -17,34 +17,34 @@ func (c *compiler) fail(reason, format string, args ...any) {
 
 // wait has a node wait for another. Output waits for nobody: it is worked out when
 // all have ended.
-func (c *compiler) wait(reader, target, field string) {
-	if reader == "" || slices.ContainsFunc(c.waits[reader], func(w wait) bool { return w.node == target }) {
+func (c *compiler) addDependency(reader, target, field string) {
+	if reader == "" || slices.ContainsFunc(c.dependencies[reader], func(w dependency) bool { return w.node == target }) {
 		return
 	}
-	c.waits[reader] = append(c.waits[reader], wait{target, field})
+	c.dependencies[reader] = append(c.dependencies[reader], dependency{target, field})
 }
 
 // order has a node wait for those that it is said to wait for. One of finally goes
 // by what it reads and says, whatever the order is.
-func (c *compiler) order(i int, n v1alpha1.Node) {
-	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.final(n.Name)
+func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
+	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
 	if sequential && len(n.DependsOn) > 0 {
 		c.fail(v1alpha1.ReasonGraphInvalid, "node %s: order: Sequential says what nodes wait for; remove dependsOn", n.Name)
 	}
 	if sequential && i > 0 {
-		c.wait(n.Name, c.version.Spec.Nodes[i-1].Name, "order")
+		c.addDependency(n.Name, c.version.Spec.Nodes[i-1].Name, "order")
 	}
 	for _, name := range n.DependsOn {
 		_, there := c.index[name]
 		switch {
 		case !there:
-			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %q, which is no node; %s", n.Name, name, c.names(n.Name))
+			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %q, which is no node; %s", n.Name, name, c.listNodes(n.Name))
 		case name == n.Name:
 			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names the node itself; remove it", n.Name)
-		case c.final(name) && !c.final(n.Name):
+		case c.isFinal(name) && !c.isFinal(n.Name):
 			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %s, which is of finally and starts when all others have ended; remove it", n.Name, name)
 		default:
-			c.wait(n.Name, name, "dependsOn")
+			c.addDependency(n.Name, name, "dependsOn")
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (c *compiler) countApprovals() {
 }
 
 // check finds what the schema cannot know of a node.
-func (c *compiler) check(n v1alpha1.Node) {
+func (c *compiler) checkNode(n v1alpha1.Node) {
 	if n.Workspace != nil {
 		c.checkWorkspace(n)
 	}
@@ -86,15 +86,15 @@ func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 	name := n.Workspace.From
 	i, there := c.index[name]
 	if !there {
-		wrong("names %q, which is no node; %s", name, c.names(n.Name))
+		wrong("names %q, which is no node; %s", name, c.listNodes(n.Name))
 		return
 	}
 	from := nodesOf(c.version.Spec)[i]
-	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.final(n.Name)
+	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
 	switch {
 	case name == n.Name:
 		wrong("names the node itself; remove it")
-	case c.final(name) && !c.final(n.Name):
+	case c.isFinal(name) && !c.isFinal(n.Name):
 		wrong("names %s, which is of finally and starts when all others have ended; name another", name)
 	case sequential && i > c.index[n.Name]:
 		wrong("names %s, which comes later, and order is Sequential; list %s before %s", name, name, n.Name)
@@ -104,7 +104,7 @@ func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 		wrong("names %s, whose items have a workspace each; name a node without forEach", name)
 	default:
 		c.checkDurable(n, from)
-		c.wait(n.Name, name, "workspace.from")
+		c.addDependency(n.Name, name, "workspace.from")
 	}
 }
 

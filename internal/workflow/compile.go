@@ -22,9 +22,9 @@ type Program struct {
 
 	version    *Version
 	nested     map[string]*Program
-	input      declared
+	input      compiledInput
 	nodes      map[string]*node
-	output     *tree // nil: it says none
+	output     *valueTemplate // nil: it says none
 	outputType expr.Type
 }
 
@@ -35,8 +35,8 @@ type node struct {
 	when, items  *expr.Program
 	until        *expr.Program
 	prompt       *expr.Template // of an approval its message
-	input        *tree
-	takes        []byte // the schema that input is held to
+	input        *valueTemplate
+	inputSchema  []byte // the schema that input is held to
 	output, text bool   // what it gives
 }
 
@@ -56,23 +56,23 @@ func Compile(v *Version) (*Program, error) {
 
 // A compiler makes a Program, and keeps the first problem that it finds.
 type compiler struct {
-	version *Version
-	index   map[string]int    // of nodes, by name
-	fields  map[string]string // names of nodes, as expressions have them
-	nested  map[string]*Program
-	input   declared
-	gifts   map[string]gift
-	lenient map[string]bool // approvals that somebody reads the verdict of
-	probing bool            // to find those
+	version              *Version
+	index                map[string]int    // of nodes, by name
+	fields               map[string]string // names of nodes, as expressions have them
+	nested               map[string]*Program
+	input                compiledInput
+	outputs              map[string]nodeOutput
+	lenient              map[string]bool // approvals that somebody reads the verdict of
+	findingReadApprovals bool            // to find those
 
-	nodes    map[string]*node
-	readings []reading
-	waits    map[string][]wait
-	problem  *snapshot.NotReadyError
+	nodes        map[string]*node
+	nodeReaders  []nodeReader
+	dependencies map[string][]dependency
+	problem      *snapshot.NotReadyError
 }
 
 // A wait is for a node, because of a field.
-type wait struct{ node, field string }
+type dependency struct{ node, field string }
 
 func compile(v *Version) (*Program, error) {
 	c := &compiler{version: v, index: map[string]int{}, fields: map[string]string{}, nested: map[string]*Program{}, lenient: map[string]bool{}}
@@ -95,13 +95,13 @@ func compile(v *Version) (*Program, error) {
 	if c.input, problem = compileInput("workflows."+v.Name+".input", v.Spec.Input); problem != nil {
 		return nil, problem
 	}
-	c.probe()
+	c.findReadApprovals()
 	return c.finish()
 }
 
 // probe finds the approvals whose verdict somebody reads: that a Deny lets the Run
 // go on changes the type of what they give.
-func (c *compiler) probe() {
+func (c *compiler) findReadApprovals() {
 	approvals := map[string]bool{}
 	for _, n := range nodesOf(c.version.Spec) {
 		if n.Approval != nil {
@@ -111,38 +111,38 @@ func (c *compiler) probe() {
 	if len(approvals) == 0 {
 		return
 	}
-	c.probing = true
-	c.all()
+	c.findingReadApprovals = true
+	c.compileAll()
 	for name := range approvals {
-		for _, r := range c.readings {
+		for _, r := range c.nodeReaders {
 			if r.Selects("nodes", fieldOf(name), "output", "approved") {
 				c.lenient[name] = true
 			}
 		}
 	}
-	c.probing = false
+	c.findingReadApprovals = false
 }
 
 // all compiles all nodes and the output, in the order in which they are written.
-func (c *compiler) all() (output *tree) {
-	c.problem, c.readings = nil, nil
-	c.nodes, c.waits, c.gifts = map[string]*node{}, map[string][]wait{}, map[string]gift{}
+func (c *compiler) compileAll() (output *valueTemplate) {
+	c.problem, c.nodeReaders = nil, nil
+	c.nodes, c.dependencies, c.outputs = map[string]*node{}, map[string][]dependency{}, map[string]nodeOutput{}
 	for _, n := range nodesOf(c.version.Spec) {
-		c.gifts[n.Name] = c.gift(n)
+		c.outputs[n.Name] = c.outputOf(n)
 	}
 	c.countApprovals()
 	work, finally := c.scopes()
-	c.open(work)
-	c.open(finally)
+	c.environment(work)
+	c.environment(finally)
 	for i, n := range nodesOf(c.version.Spec) {
 		s := work
-		if c.final(n.Name) {
+		if c.isFinal(n.Name) {
 			s = finally
 		}
-		c.order(i, n)
-		c.check(n)
+		c.addDependencies(i, n)
+		c.checkNode(n)
 		c.nodes[n.Name] = c.compileNode(n, s.with(n, nil))
-		if c.problem != nil && !c.probing {
+		if c.problem != nil && !c.findingReadApprovals {
 			return nil // one is told, and compiling takes time
 		}
 	}
@@ -151,13 +151,13 @@ func (c *compiler) all() (output *tree) {
 
 // finish makes the Program.
 func (c *compiler) finish() (*Program, error) {
-	output := c.all()
+	output := c.compileAll()
 	if c.problem != nil {
 		return nil, c.problem
 	}
 	p := &Program{version: c.version, nested: c.nested, input: c.input, nodes: c.nodes, output: output}
 	if output != nil {
-		p.outputType = output.typed("workflows." + c.version.Name + ".output")
+		p.outputType = output.valueType("workflows." + c.version.Name + ".output")
 	}
 	if p.Graph = c.graph(); c.problem != nil {
 		return nil, c.problem
@@ -167,59 +167,59 @@ func (c *compiler) finish() (*Program, error) {
 
 // compileNode compiles the expressions of a node.
 func (c *compiler) compileNode(n v1alpha1.Node, s *scope) *node {
-	g := c.gifts[n.Name]
+	g := c.outputs[n.Name]
 	out := &node{spec: n, final: s.final, output: g.output != nil, text: g.text}
 	more := map[string]expr.Type{}
 	if n.ForEach != nil {
-		out.items = c.program(place{n.Name, "forEach.items"}, s, string(n.ForEach.Items), expr.List(expr.Dyn()))
+		out.items = c.program(location{n.Name, "forEach.items"}, s, string(n.ForEach.Items), expr.List(expr.Dyn()))
 		more["index"], more["item"] = expr.Int(), expr.Dyn()
 		if out.items != nil {
 			more["item"] = out.items.Type().Elem()
 		}
 	}
 	if n.When != "" {
-		out.when = c.program(place{n.Name, "when"}, s, string(n.When), expr.Bool())
+		out.when = c.program(location{n.Name, "when"}, s, string(n.When), expr.Bool())
 	}
 	if n.Loop != nil {
-		more["iteration"], more["previous"] = expr.Int(), expr.Optional(c.once(n, "previous"))
-		out.until = c.program(place{n.Name, "loop.until"}, s.with(n, map[string]expr.Type{
-			"iteration": expr.Int(), "self": c.once(n, "self"),
+		more["iteration"], more["previous"] = expr.Int(), expr.Optional(c.iterationType(n, "previous"))
+		out.until = c.program(location{n.Name, "loop.until"}, s.with(n, map[string]expr.Type{
+			"iteration": expr.Int(), "self": c.iterationType(n, "self"),
 		}), string(n.Loop.Until), expr.Bool())
 	}
-	turn := s.with(n, more)
+	inner := s.with(n, more)
 	switch {
 	case n.Approval != nil:
-		out.prompt = c.template(place{n.Name, "approval.message"}, turn, n.Approval.Message)
+		out.prompt = c.template(location{n.Name, "approval.message"}, inner, n.Approval.Message)
 	case n.Prompt != "":
-		out.prompt = c.template(place{n.Name, "prompt"}, turn, n.Prompt)
+		out.prompt = c.template(location{n.Name, "prompt"}, inner, n.Prompt)
 	}
-	c.compileNodeInput(out, turn)
+	c.compileNodeInput(out, inner)
 	return out
 }
 
 // compileOutput compiles the output of the Workflow; nil: it has none.
-func (c *compiler) compileOutput(work *scope) *tree {
+func (c *compiler) compileOutput(work *scope) *valueTemplate {
 	if c.version.Spec.Output == nil {
 		return nil
 	}
-	return c.tree(place{"", "output"}, work, c.version.Spec.Output.Raw, expr.Dyn())
+	return c.compileValue(location{"", "output"}, work, c.version.Spec.Output.Raw, expr.Dyn())
 }
 
 // tree compiles an object with expressions in it. Those that do not compile are
 // nil in it, and the problem is kept.
-func (c *compiler) tree(at place, s *scope, raw []byte, want expr.Type) *tree {
+func (c *compiler) compileValue(at location, s *scope, raw []byte, want expr.Type) *valueTemplate {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
 	}
-	t, err := grow(raw, at.field, want, func(path, text string, want expr.Type) *expr.Program {
-		return c.program(place{at.node, path}, s, text, want)
+	t, err := parseValue(raw, at.field, want, func(path, text string, want expr.Type) *expr.Program {
+		return c.program(location{at.node, path}, s, text, want)
 	})
 	if err == nil && (t.expression || t.literal != nil && t.literal[0] != '{') {
 		err = fmt.Errorf("%s must be an object: write %s: {name: {cel: \"...\"}}", at.field, at.field) //nolint:err113 // for a condition
 	}
 	if err != nil {
 		c.fail(v1alpha1.ReasonExpressionInvalid, "%s%v", at.prefix(), err)
-		return &tree{literal: []byte("{}")}
+		return &valueTemplate{literal: []byte("{}")}
 	}
 	return t
 }
@@ -233,7 +233,7 @@ func (c *compiler) graph() *graph.Graph {
 			Kind:        graph.Single,
 			Conditional: n.When != "",
 			Continue:    n.OnFailure == v1alpha1.OnFailureContinue,
-			Final:       c.final(n.Name),
+			Final:       c.isFinal(n.Name),
 			Lenient:     c.lenient[n.Name],
 		}
 		switch {
@@ -244,14 +244,14 @@ func (c *compiler) graph() *graph.Graph {
 		case n.Loop != nil:
 			g.Kind, g.MaxIterations = graph.Loop, int(cmp.Or(n.Loop.MaxIterations, defaultIterations))
 		}
-		for _, w := range c.waits[n.Name] {
+		for _, w := range c.dependencies[n.Name] {
 			g.Waits = append(g.Waits, w.node)
 		}
 		nodes = append(nodes, g)
 	}
 	g, err := graph.New(nodes)
-	if circle, is := errors.AsType[*graph.CycleError](err); is {
-		c.fail(v1alpha1.ReasonGraphInvalid, "The nodes wait for each other in a cycle: %s; remove one of these dependencies", c.circle(circle.Path))
+	if cycle, is := errors.AsType[*graph.CycleError](err); is {
+		c.fail(v1alpha1.ReasonGraphInvalid, "The nodes wait for each other in a cycle: %s; remove one of these dependencies", c.describeCycle(cycle.Path))
 	} else if err != nil {
 		c.fail(v1alpha1.ReasonGraphInvalid, "%v", err)
 	}
@@ -265,12 +265,12 @@ const (
 )
 
 // circle is a way along which nodes wait, each with the field that has it wait.
-func (c *compiler) circle(path []string) string {
+func (c *compiler) describeCycle(path []string) string {
 	var out []string
 	for i, name := range path[:len(path)-1] {
-		waits := c.waits[name]
-		if w := slices.IndexFunc(waits, func(w wait) bool { return w.node == path[i+1] }); w >= 0 {
-			name += " (" + waits[w].field + ")"
+		dependencies := c.dependencies[name]
+		if w := slices.IndexFunc(dependencies, func(w dependency) bool { return w.node == path[i+1] }); w >= 0 {
+			name += " (" + dependencies[w].field + ")"
 		}
 		out = append(out, name)
 	}

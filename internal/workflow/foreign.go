@@ -20,7 +20,7 @@ func Foreign(spec v1alpha1.WorkflowSpec) []string {
 		}
 		if f, found := template.FindForeign(text); found {
 			out = append(out, fmt.Sprintf("%s: %s%s is %s as text; write ${{ %s }}",
-				place{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f)))
+				location{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f)))
 		}
 	}
 	return out

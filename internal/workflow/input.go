@@ -13,35 +13,35 @@ import (
 )
 
 // declared is the input of a Workflow, compiled.
-type declared struct {
+type compiledInput struct {
 	schema json.RawMessage
 	typ    expr.Type // as expressions read it, with defaults
 }
 
 // compileInput checks the input of a Workflow; name is that of its type.
-func compileInput(name string, in *v1alpha1.Input) (declared, *snapshot.NotReadyError) {
+func compileInput(name string, in *v1alpha1.Input) (compiledInput, *snapshot.NotReadyError) {
 	if err := inputs.Check("spec.input", in); err != nil {
-		return declared{}, notReady(v1alpha1.ReasonInputInvalid, "%v", err)
+		return compiledInput{}, notReady(v1alpha1.ReasonInputInvalid, "%v", err)
 	}
-	out := declared{schema: inputs.Schema(in)}
+	out := compiledInput{schema: inputs.Schema(in)}
 	if in == nil {
 		out.typ = expr.Object(name, nil)
 		return out, nil
 	}
 	var err error
 	if out.typ, err = expr.FromSchema(name, schema.Filled(out.schema)); err != nil {
-		return declared{}, notReady(v1alpha1.ReasonInputInvalid, "spec.input: %v", err)
+		return compiledInput{}, notReady(v1alpha1.ReasonInputInvalid, "spec.input: %v", err)
 	}
 	return out, nil
 }
 
 // fits holds one named value to a schema.
-func fits(name string, takes, value json.RawMessage) error {
+func validateValue(name string, property, value json.RawMessage) error {
 	wrapped, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
 		return errors.New("it is not JSON")
 	}
-	of := inputs.Object(map[string]json.RawMessage{name: takes}, []string{name})
+	of := inputs.Object(map[string]json.RawMessage{name: property}, []string{name})
 	return schema.Validate(of, schema.Fill(of, wrapped))
 }
 

@@ -11,40 +11,40 @@ import (
 )
 
 // prompted is the schema of what an Agent takes that has none.
-var prompted = json.RawMessage(`{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"],"additionalProperties":false}`)
+var promptSchema = json.RawMessage(`{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"],"additionalProperties":false}`)
 
 // A taker is what a node gives its values to.
-type taker struct {
+type inputSchema struct {
 	what   string // for people: the input of Agent "writer"
 	schema json.RawMessage
 	// properties are the values that it knows; open: it takes others too.
 	properties map[string]json.RawMessage
 	required   []string
 	open       bool
-	prompted   bool // all that it takes is a prompt
+	promptOnly bool // all that it takes is a prompt
 }
 
 // taker is what a node gives its values to; an approval is none.
-func (c *compiler) taker(n v1alpha1.Node) taker {
+func (c *compiler) inputSchemaOf(n v1alpha1.Node) inputSchema {
 	switch nested := c.nested[string(n.Workflow)]; {
 	case nested != nil:
-		return newTaker(fmt.Sprintf("the input of Workflow %q", n.Workflow), nested.input.schema)
+		return newInputSchema(fmt.Sprintf("the input of Workflow %q", n.Workflow), nested.input.schema)
 	case n.Agent == "":
-		return taker{}
+		return inputSchema{}
 	}
 	input := c.version.Agents[string(n.Agent)].Input
 	if input == nil {
-		t := newTaker(fmt.Sprintf("Agent %q, which declares no input,", n.Agent), prompted)
-		t.prompted = true
+		t := newInputSchema(fmt.Sprintf("Agent %q, which declares no input,", n.Agent), promptSchema)
+		t.promptOnly = true
 		if n.Prompt != "" {
 			t.required = nil
 		}
 		return t
 	}
-	return newTaker(fmt.Sprintf("the input of Agent %q", n.Agent), input)
+	return newInputSchema(fmt.Sprintf("the input of Agent %q", n.Agent), input)
 }
 
-func newTaker(what string, schema json.RawMessage) taker {
+func newInputSchema(what string, schema json.RawMessage) inputSchema {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
@@ -53,7 +53,7 @@ func newTaker(what string, schema json.RawMessage) taker {
 	_ = json.Unmarshal(schema, &s) // it was checked
 	others := string(s.Additional)
 	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
-	return taker{
+	return inputSchema{
 		what: what, schema: schema, properties: s.Properties, required: s.Required,
 		open: others == "true" || strings.HasPrefix(others, "{") || len(s.Properties) == 0 && others != "false",
 	}
@@ -74,18 +74,18 @@ func (c *compiler) compileNodeInput(out *node, s *scope) {
 	if n.Approval != nil {
 		return
 	}
-	t := c.taker(n)
-	out.takes = t.schema
-	given := map[string]*tree{}
+	t := c.inputSchemaOf(n)
+	out.inputSchema = t.schema
+	given := map[string]*valueTemplate{}
 	if n.Input != nil {
 		want, err := expr.FromSchema(c.typeName(n.Name, "input"), t.schema)
 		if err != nil {
 			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: %s: %v", n.Name, t.what, err)
 		}
-		out.input = c.tree(place{n.Name, "input"}, s, n.Input.Raw, want)
+		out.input = c.compileValue(location{n.Name, "input"}, s, n.Input.Raw, want)
 		given = out.input.members()
 	}
-	if n.Prompt != "" && t.prompted && given["prompt"] != nil {
+	if n.Prompt != "" && t.promptOnly && given["prompt"] != nil {
 		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: prompt and input.prompt are the same to %s; remove one of them", n.Name, t.what)
 	}
 	for _, name := range sortedKeys(given) {
@@ -99,20 +99,20 @@ func (c *compiler) compileNodeInput(out *node, s *scope) {
 }
 
 // checkGiven holds one value to what is taken.
-func (c *compiler) checkGiven(n v1alpha1.Node, t taker, name string, value *tree) {
-	takes, known := t.properties[name]
+func (c *compiler) checkGiven(n v1alpha1.Node, t inputSchema, name string, value *valueTemplate) {
+	property, known := t.properties[name]
 	switch {
 	case !known && !t.open:
 		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input.%s is not in %s; %s", n.Name, name, strings.TrimSuffix(t.what, ","), t.names())
 	case known && value.literal != nil:
-		if err := fits(name, takes, value.literal); err != nil {
+		if err := validateValue(name, property, value.literal); err != nil {
 			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input does not fit %s: %v", n.Name, t.what, err)
 		}
 	}
 }
 
 // names lists what is taken, for people.
-func (t taker) names() string {
+func (t inputSchema) names() string {
 	names := sortedKeys(t.properties)
 	if len(names) == 0 {
 		return "it has none"
@@ -125,15 +125,15 @@ func (t taker) names() string {
 }
 
 // members are the parts of an object.
-func (t *tree) members() map[string]*tree {
+func (t *valueTemplate) members() map[string]*valueTemplate {
 	if t.literal == nil {
 		return t.fields
 	}
 	var raw map[string]json.RawMessage
 	_ = json.Unmarshal(t.literal, &raw) // it is JSON
-	out := map[string]*tree{}
+	out := map[string]*valueTemplate{}
 	for name, value := range raw {
-		out[name] = &tree{literal: value}
+		out[name] = &valueTemplate{literal: value}
 	}
 	return out
 }

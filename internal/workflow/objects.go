@@ -94,15 +94,15 @@ func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace str
 
 // nesting holds that Workflows do not lead back to themselves, and are not in
 // each other too deep.
-func (o *Objects) nesting(name string) *snapshot.NotReadyError {
+func (o *Objects) checkNesting(name string) *snapshot.NotReadyError {
 	if len(o.Workflows) > MaxWorkflows {
 		return notReady(v1alpha1.ReasonTooLarge, "It reaches more than %d Workflows, itself included; let its nodes name fewer", MaxWorkflows)
 	}
-	d := descent{objects: o, below: map[string][]string{}}
-	chain, circle := d.from(name)
+	d := nestingSearch{objects: o, below: map[string][]string{}}
+	chain, cycle := d.longestFrom(name)
 	switch {
-	case len(circle) > 0:
-		return notReady(v1alpha1.ReasonWorkflowCycle, "Workflow reference cycle: %s; remove one of these references", strings.Join(circle, " -> "))
+	case len(cycle) > 0:
+		return notReady(v1alpha1.ReasonWorkflowCycle, "Workflow reference cycle: %s; remove one of these references", strings.Join(cycle, " -> "))
 	case len(chain) > MaxDepth:
 		return notReady(v1alpha1.ReasonWorkflowCycle, "Workflows are nested %d deep: %s; the maximum is %d. Move the nodes of one into the Workflow that names it", len(chain), strings.Join(chain, " -> "), MaxDepth)
 	}
@@ -153,14 +153,14 @@ func (o *Objects) namedBy(name string) []string {
 
 // A descent finds the longest way down from a Workflow through those that its
 // nodes name.
-type descent struct {
+type nestingSearch struct {
 	objects *Objects
 	path    []string            // where it is
 	below   map[string][]string // the longest ways, of those that are done
 }
 
 // from is the longest way down, or a circle.
-func (d *descent) from(name string) (chain, circle []string) {
+func (d *nestingSearch) longestFrom(name string) (chain, cycle []string) {
 	if chain, done := d.below[name]; done {
 		return chain, nil
 	}
@@ -170,9 +170,9 @@ func (d *descent) from(name string) (chain, circle []string) {
 	d.path = append(d.path, name)
 	var longest []string
 	for _, n := range d.objects.namedBy(name) {
-		way, circle := d.from(n)
-		if len(circle) > 0 {
-			return nil, circle
+		way, cycle := d.longestFrom(n)
+		if len(cycle) > 0 {
+			return nil, cycle
 		}
 		if len(way) > len(longest) {
 			longest = way

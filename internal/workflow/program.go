@@ -27,7 +27,7 @@ type Problem struct{ Reason, Message string } //nolint:errname // it is a node's
 func (p *Problem) Error() string { return p.Message }
 
 // failed is the Problem of an expression.
-func failed(at place, err error) error {
+func expressionProblem(at location, err error) error {
 	if problem, is := errors.AsType[*Problem](err); is {
 		return problem
 	}
@@ -35,17 +35,17 @@ func failed(at place, err error) error {
 }
 
 // A Turn is for which of its Runs a node's expressions are read.
-type Turn struct {
+type Iteration struct {
 	Number   int             // of the item, from 0, or the iteration, from 1
 	Item     json.RawMessage // of forEach
 	Previous *NodeValue      // of a loop: the iteration before; nil: this is the first
 }
 
 // Node is a node as the Workflow says it.
-func (p *Program) Node(name string) v1alpha1.Node { return p.of(name).spec }
+func (p *Program) Node(name string) v1alpha1.Node { return p.node(name).spec }
 
 // of is a node. There is none that the graph does not have.
-func (p *Program) of(name string) *node {
+func (p *Program) node(name string) *node {
 	if n := p.nodes[name]; n != nil {
 		return n
 	}
@@ -57,20 +57,20 @@ func (p *Program) OutputType() expr.Type { return p.outputType }
 
 // When is the condition of a node.
 func (p *Program) When(name string, v Values) (bool, error) {
-	n := p.of(name)
+	n := p.node(name)
 	if n.when == nil {
 		return true, nil
 	}
 	ok, err := n.when.Bool(p.vars(n, v, n.when.Nodes(), nil))
 	if err != nil {
-		return false, failed(place{name, "when"}, p.withDeleted(err, v, n.when.Nodes()))
+		return false, expressionProblem(location{name, "when"}, p.withDeleted(err, v, n.when.Nodes()))
 	}
 	return ok, nil
 }
 
 // Items are the items of a node.
 func (p *Program) Items(name string, v Values) ([]json.RawMessage, error) {
-	n := p.of(name)
+	n := p.node(name)
 	if n.items == nil {
 		return nil, nil
 	}
@@ -80,33 +80,33 @@ func (p *Program) Items(name string, v Values) ([]json.RawMessage, error) {
 		err = json.Unmarshal(raw, &out)
 	}
 	if err != nil {
-		return nil, failed(place{name, "forEach.items"}, p.withDeleted(err, v, n.items.Nodes()))
+		return nil, expressionProblem(location{name, "forEach.items"}, p.withDeleted(err, v, n.items.Nodes()))
 	}
 	return out, nil
 }
 
 // Until is whether a loop is good after an iteration, which self is.
 func (p *Program) Until(name string, iteration int, self NodeValue, v Values) (bool, error) {
-	n := p.of(name)
+	n := p.node(name)
 	if n.until == nil {
 		return true, nil
 	}
-	ok, err := n.until.Bool(p.vars(n, v, n.until.Nodes(), map[string]any{"iteration": iteration, "self": n.once(self)}))
+	ok, err := n.until.Bool(p.vars(n, v, n.until.Nodes(), map[string]any{"iteration": iteration, "self": n.iterationValue(self)}))
 	if err != nil {
-		return false, failed(place{name, "loop.until"}, p.withDeleted(err, v, n.until.Nodes()))
+		return false, expressionProblem(location{name, "loop.until"}, p.withDeleted(err, v, n.until.Nodes()))
 	}
 	return ok, nil
 }
 
 // turn are the variables of one Run of a node.
-func (n *node) turn(t Turn) map[string]any {
+func (n *node) iterationVars(t Iteration) map[string]any {
 	switch {
 	case n.spec.ForEach != nil:
 		return map[string]any{"index": t.Number, "item": t.Item}
 	case n.spec.Loop != nil:
 		var previous any = expr.Absent
 		if t.Previous != nil {
-			previous = n.once(*t.Previous)
+			previous = n.iterationValue(*t.Previous)
 		}
 		return map[string]any{"iteration": t.Number, "previous": previous}
 	}
@@ -115,13 +115,13 @@ func (n *node) turn(t Turn) map[string]any {
 
 // Prompt is the prompt of a Run of a node, escaped: the Run does not read again
 // what stands in it. It is empty where the node has none.
-func (p *Program) Prompt(name string, t Turn, v Values) (string, error) {
-	n := p.of(name)
+func (p *Program) Prompt(name string, t Iteration, v Values) (string, error) {
+	n := p.node(name)
 	if n.prompt == nil || n.spec.Approval != nil {
 		return "", nil
 	}
-	at := place{name, "prompt"}
-	text, err := p.words(n, at, v, n.turn(t), MaxPrompt)
+	at := location{name, "prompt"}
+	text, err := p.renderText(n, at, v, n.iterationVars(t), MaxPrompt)
 	if err != nil {
 		return "", err
 	}
@@ -137,35 +137,35 @@ func (p *Program) Prompt(name string, t Turn, v Values) (string, error) {
 
 // Message is what an approval asks.
 func (p *Program) Message(name string, v Values) (string, error) {
-	n := p.of(name)
+	n := p.node(name)
 	if n.prompt == nil || n.spec.Approval == nil {
 		return "", nil
 	}
-	return p.words(n, place{name, "approval.message"}, v, nil, MaxMessage)
+	return p.renderText(n, location{name, "approval.message"}, v, nil, MaxMessage)
 }
 
 // words are a prompt, or a message, with its values.
-func (p *Program) words(n *node, at place, v Values, more map[string]any, limit int) (string, error) {
+func (p *Program) renderText(n *node, at location, v Values, more map[string]any, limit int) (string, error) {
 	text, err := n.prompt.Text(p.vars(n, v, n.prompt.Nodes(), more), limit)
 	if long, is := errors.AsType[*expr.TooLongError](err); is {
 		return "", &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: %v", at, long)}
 	}
 	if err != nil {
-		return "", failed(at, p.withDeleted(err, v, n.prompt.Nodes()))
+		return "", expressionProblem(at, p.withDeleted(err, v, n.prompt.Nodes()))
 	}
 	return text, nil
 }
 
 // NodeInput returns the input of a Run of a node, as JSON; nil: it has none.
-func (p *Program) NodeInput(name string, t Turn, v Values) (json.RawMessage, error) {
-	n := p.of(name)
+func (p *Program) NodeInput(name string, t Iteration, v Values) (json.RawMessage, error) {
+	n := p.node(name)
 	if n.input == nil {
 		return nil, nil
 	}
-	at := place{name, "input"}
-	given, err := p.value(n, n.input, v, n.turn(t))
+	at := location{name, "input"}
+	given, err := p.value(n, n.input, v, n.iterationVars(t))
 	if err != nil {
-		return nil, failed(at, err)
+		return nil, expressionProblem(at, err)
 	}
 	if len(given) > MaxInput {
 		return nil, tooLarge(at, given, MaxInput)
@@ -173,8 +173,8 @@ func (p *Program) NodeInput(name string, t Turn, v Values) (json.RawMessage, err
 	if n.spec.Agent != "" && p.version.Agents[string(n.spec.Agent)].Input == nil && n.spec.Prompt != "" {
 		return given, nil // the prompt is not among them
 	}
-	if err := schema.Validate(n.takes, schema.Fill(n.takes, given)); err != nil {
-		return nil, failed(at, err)
+	if err := schema.Validate(n.inputSchema, schema.Fill(n.inputSchema, given)); err != nil {
+		return nil, expressionProblem(at, err)
 	}
 	return given, nil
 }
@@ -184,10 +184,10 @@ func (p *Program) Output(v Values) (json.RawMessage, error) {
 	if p.output == nil {
 		return nil, nil
 	}
-	at := place{"", "output"}
+	at := location{"", "output"}
 	out, err := p.value(nil, p.output, v, nil)
 	if err != nil {
-		return nil, failed(at, err)
+		return nil, expressionProblem(at, err)
 	}
 	if len(out) > MaxOutput {
 		return nil, tooLarge(at, out, MaxOutput)
@@ -195,7 +195,7 @@ func (p *Program) Output(v Values) (json.RawMessage, error) {
 	return out, nil
 }
 
-func (p *Program) value(n *node, t *tree, v Values, more map[string]any) (json.RawMessage, error) {
+func (p *Program) value(n *node, t *valueTemplate, v Values, more map[string]any) (json.RawMessage, error) {
 	return t.value(func(e *expr.Program) (json.RawMessage, error) {
 		out, err := e.Eval(p.vars(n, v, e.Nodes(), more))
 		return out, p.withDeleted(err, v, e.Nodes())
@@ -203,7 +203,7 @@ func (p *Program) value(n *node, t *tree, v Values, more map[string]any) (json.R
 }
 
 // tooLarge says how large an object is, and what in it has the most.
-func tooLarge(at place, object json.RawMessage, limit int) error {
+func tooLarge(at location, object json.RawMessage, limit int) error {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(object, &members) // it is one
 	most := ""

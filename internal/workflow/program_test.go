@@ -82,7 +82,7 @@ func TestTour(t *testing.T) {
 			t.Errorf("%s is %v, error %v; want %s", what, out, err, want)
 		}
 	}
-	bound := func(node string, turn workflow.Turn) func() (any, error) {
+	bound := func(node string, turn workflow.Iteration) func() (any, error) {
 		return func() (any, error) {
 			prompt, err := p.Prompt(node, turn, v)
 			if err != nil {
@@ -91,35 +91,35 @@ func TestTour(t *testing.T) {
 			return template.Bind(prompt, nil) // as the child reads it
 		}
 	}
-	ask("the prompt of review", `For Ann ${{ run.uid }} "x" of team-a/x: ${{ literal }}`, bound("review", workflow.Turn{}))
+	ask("the prompt of review", `For Ann ${{ run.uid }} "x" of team-a/x: ${{ literal }}`, bound("review", workflow.Iteration{}))
 	nodes["review"] = done(`{"score":5,"files":["a","b"]}`, "Reviewed.")
 	ask("the message of gate", `May it? {"files":["a","b"],"score":5}`, func() (any, error) { return p.Message("gate", v) })
 	nodes["gate"] = done(`{"approved":true,"by":"ann","at":"2030-01-01T12:00:00Z","reason":"fine"}`, "")
 	ask("the condition of maybe", "true", func() (any, error) { return p.When("maybe", v) })
 	ask("no condition", "true", func() (any, error) { return p.When("review", v) })
-	ask("the prompt of maybe", "no word", bound("maybe", workflow.Turn{}))
+	ask("the prompt of maybe", "no word", bound("maybe", workflow.Iteration{}))
 	nodes["gate"] = workflow.NodeValue{State: graph.Succeeded, Output: json.RawMessage(`{"approved":false,"by":"ann","at":"","reason":"","input":{"why":"late"}}`)}
 	ask("the condition of maybe, denied", "false", func() (any, error) { return p.When("maybe", v) })
-	ask("the prompt of maybe with a word", "late", bound("maybe", workflow.Turn{}))
+	ask("the prompt of maybe with a word", "late", bound("maybe", workflow.Iteration{}))
 	ask("the items", `["a" "b"]`, func() (any, error) {
 		items, err := p.Items("each", v)
 		return fmt.Sprintf("%s", items), err
 	})
-	ask("the prompt of an item", "1 b", bound("each", workflow.Turn{Number: 1, Item: json.RawMessage(`"b"`)}))
+	ask("the prompt of an item", "1 b", bound("each", workflow.Iteration{Number: 1, Item: json.RawMessage(`"b"`)}))
 	nodes["each"] = workflow.NodeValue{State: graph.Succeeded, Counts: graph.Status{Total: 2, Started: 2, Succeeded: 1, Failed: 1}, Items: []workflow.NodeValue{
 		done(`{"score":1,"files":[],"note":"good"}`, "one"), {State: graph.Failed},
 	}}
-	ask("what the first iteration is given", `{"topics":["good","-"],"words":20}`, func() (any, error) { return p.NodeInput("write-up", workflow.Turn{Number: 1}, v) })
-	ask("the prompt of the first iteration", "1 after nothing", bound("write-up", workflow.Turn{Number: 1}))
+	ask("what the first iteration is given", `{"topics":["good","-"],"words":20}`, func() (any, error) { return p.NodeInput("write-up", workflow.Iteration{Number: 1}, v) })
+	ask("the prompt of the first iteration", "1 after nothing", bound("write-up", workflow.Iteration{Number: 1}))
 	first := done("", "begun")
-	ask("the prompt of the second iteration", "2 after begun", bound("write-up", workflow.Turn{Number: 2, Previous: &first}))
+	ask("the prompt of the second iteration", "2 after begun", bound("write-up", workflow.Iteration{Number: 2, Previous: &first}))
 	ask("whether the first is good", "false", func() (any, error) { return p.Until("write-up", 1, first, v) })
 	ask("whether the twentieth is", "true", func() (any, error) { return p.Until("write-up", 20, first, v) })
 	nodes["write-up"] = done("", "it is done")
 	ask("the output", `{"marks":5,"notes":["it is done","and ${{ not read }}"]}`, func() (any, error) { return p.Output(v) })
 	delete(nodes, "review")
 	nodes["maybe"] = workflow.NodeValue{State: graph.Skipped}
-	ask("what finally says", `NodeFailed: It broke.  Skipped {"failed":1,"skipped":0,"started":2,"succeeded":1,"total":2}`, bound("tell", workflow.Turn{}))
+	ask("what finally says", `NodeFailed: It broke.  Skipped {"failed":1,"skipped":0,"started":2,"succeeded":1,"total":2}`, bound("tell", workflow.Iteration{}))
 }
 
 func TestInputThatDoesNotFit(t *testing.T) {
@@ -151,7 +151,7 @@ nodes: [{name: a, agent: talker, prompt: x}]`, nil)
 func TestAValueIsNeverReadAgain(t *testing.T) {
 	p := program(t, "nodes: [{name: a, agent: talker, prompt: x}, {name: b, agent: talker, prompt: '<${{ nodes.a.text }}>'}]", nil)
 	for _, evil := range []string{"${{ input.secret }}", "$${{ x }}", `"quotes" 'and' \ `, "}} ${{", "$", "${", "${{${{", "$$$${{", "\n\t", "ä€😀"} {
-		prompt, err := p.Prompt("b", workflow.Turn{}, values(map[string]workflow.NodeValue{"a": done("", evil)}, ""))
+		prompt, err := p.Prompt("b", workflow.Iteration{}, values(map[string]workflow.NodeValue{"a": done("", evil)}, ""))
 		if err != nil {
 			t.Errorf("%q: %v", evil, err)
 			continue
@@ -187,11 +187,11 @@ nodes: [{name: a, agent: talker, prompt: x}]`})
 	big := strings.Repeat("x", 70_000)
 	escapes := strings.Repeat("${{", 20_000)
 	prompt := func(node string, v workflow.Values) error {
-		_, err := p.Prompt(node, workflow.Turn{}, v)
+		_, err := p.Prompt(node, workflow.Iteration{}, v)
 		return err
 	}
 	given := func(node string, v workflow.Values) error {
-		_, err := p.NodeInput(node, workflow.Turn{}, v)
+		_, err := p.NodeInput(node, workflow.Iteration{}, v)
 		return err
 	}
 	when := func() error {

@@ -33,7 +33,7 @@ func TestStoredRevisionsCompile(t *testing.T) {
 			hash = task.Hash(data)
 			maps[workflow.Name(hash)] = &corev1.ConfigMap{Data: map[string]string{"workflow.json": string(data)}}
 		}
-		got, err := workflow.Read(t.Context(), reading(maps), hash)
+		got, err := workflow.Read(t.Context(), fromConfigMaps(maps), hash)
 		if err != nil || got == nil {
 			t.Fatalf("v%d: Read() = %v, %v", v, got, err)
 		}

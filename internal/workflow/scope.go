@@ -20,14 +20,14 @@ type scope struct {
 }
 
 // A place is where an expression stands: a field of a node, or of the Workflow.
-type place struct{ node, field string }
+type location struct{ node, field string }
 
-func (p place) String() string {
+func (p location) String() string {
 	return p.prefix() + p.field
 }
 
 // prefix names the node.
-func (p place) prefix() string {
+func (p location) prefix() string {
 	if p.node == "" {
 		return ""
 	}
@@ -35,7 +35,7 @@ func (p place) prefix() string {
 }
 
 // A reading is an expression, or a text with some, that is compiled.
-type reading interface {
+type nodeReader interface {
 	Nodes() []string
 	Selects(path ...string) bool
 }
@@ -46,9 +46,9 @@ func (c *compiler) scopes() (work, finally *scope) {
 	finally = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run("reason", "message")}, final: true}
 	inWork, inFinally := map[string]expr.Type{}, map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
-		inFinally[fieldOf(n.Name)] = c.node(n, true)
-		if !c.final(n.Name) {
-			inWork[fieldOf(n.Name)] = c.node(n, false)
+		inFinally[fieldOf(n.Name)] = c.nodeType(n, true)
+		if !c.isFinal(n.Name) {
+			inWork[fieldOf(n.Name)] = c.nodeType(n, false)
 		}
 	}
 	work.vars["nodes"] = c.nodesType(inWork)
@@ -73,7 +73,7 @@ func (s *scope) with(reader v1alpha1.Node, more map[string]expr.Type) *scope {
 }
 
 // open makes the scope's environment, once.
-func (c *compiler) open(s *scope) *expr.Env {
+func (c *compiler) environment(s *scope) *expr.Env {
 	if s.env != nil {
 		return s.env
 	}
@@ -87,13 +87,13 @@ func (c *compiler) open(s *scope) *expr.Env {
 }
 
 // program compiles an expression; nil: it does not, and the problem is kept.
-func (c *compiler) program(at place, s *scope, text string, want expr.Type) *expr.Program {
-	p, err := c.open(s).Compile(text, want)
+func (c *compiler) program(at location, s *scope, text string, want expr.Type) *expr.Program {
+	p, err := c.environment(s).Compile(text, want)
 	if err != nil {
-		c.explain(at, s, err, func(e *expr.Env) (reading, *expr.Error) { return e.Compile(text, expr.Dyn()) })
+		c.explain(at, s, err, func(e *expr.Env) (nodeReader, *expr.Error) { return e.Compile(text, expr.Dyn()) })
 		return nil
 	}
-	c.reads(at, s, p, func(e *expr.Env) *expr.Error {
+	c.addNodeReader(at, s, p, func(e *expr.Env) *expr.Error {
 		_, err := e.Compile(text, want)
 		return err
 	})
@@ -101,13 +101,13 @@ func (c *compiler) program(at place, s *scope, text string, want expr.Type) *exp
 }
 
 // template compiles a text with expressions; nil: the same.
-func (c *compiler) template(at place, s *scope, text string) *expr.Template {
-	t, err := c.open(s).Template(text)
+func (c *compiler) template(at location, s *scope, text string) *expr.Template {
+	t, err := c.environment(s).Template(text)
 	if err != nil {
-		c.explain(at, s, err, func(e *expr.Env) (reading, *expr.Error) { return e.Template(text) })
+		c.explain(at, s, err, func(e *expr.Env) (nodeReader, *expr.Error) { return e.Template(text) })
 		return nil
 	}
-	c.reads(at, s, t, func(e *expr.Env) *expr.Error {
+	c.addNodeReader(at, s, t, func(e *expr.Env) *expr.Error {
 		_, err := e.Template(text)
 		return err
 	})
@@ -116,18 +116,18 @@ func (c *compiler) template(at place, s *scope, text string) *expr.Template {
 
 // reads has the reader wait for what it reads, where it may read that. again
 // compiles the same where less can be read: its error says where that is.
-func (c *compiler) reads(at place, s *scope, r reading, again func(*expr.Env) *expr.Error) {
-	c.readings = append(c.readings, r)
+func (c *compiler) addNodeReader(at location, s *scope, r nodeReader, recompile func(*expr.Env) *expr.Error) {
+	c.nodeReaders = append(c.nodeReaders, r)
 	for _, field := range r.Nodes() {
 		name := c.fields[field]
 		why := c.forbidden(s.reader.Name, name)
 		if why == "" {
-			c.wait(s.reader.Name, name, at.field)
+			c.addDependency(s.reader.Name, name, at.field)
 			continue
 		}
 		where := ""
 		if env, err := expr.NewEnv(c.without(s, field)); err == nil {
-			where = position(again(env))
+			where = position(recompile(env))
 		}
 		c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, where, why)
 	}
@@ -139,7 +139,7 @@ func (c *compiler) forbidden(reader, read string) string {
 	switch {
 	case reader == read:
 		return fmt.Sprintf("nodes.%s is this node itself, which has not ended; in until read self, in the prompt of a loop previous", field)
-	case reader == "" || c.version.Spec.Order != v1alpha1.OrderSequential || c.final(reader):
+	case reader == "" || c.version.Spec.Order != v1alpha1.OrderSequential || c.isFinal(reader):
 		return ""
 	case c.index[read] > c.index[reader]:
 		return fmt.Sprintf("nodes.%s comes later, and order is Sequential; list %s before %s", field, read, reader)
@@ -151,8 +151,8 @@ func (c *compiler) forbidden(reader, read string) string {
 func (c *compiler) without(s *scope, field string) map[string]expr.Type {
 	fields := map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
-		if name := fieldOf(n.Name); name != field && (s.final || !c.final(n.Name)) {
-			fields[name] = c.node(n, s.final)
+		if name := fieldOf(n.Name); name != field && (s.final || !c.isFinal(n.Name)) {
+			fields[name] = c.nodeType(n, s.final)
 		}
 	}
 	out := maps.Clone(s.vars)
@@ -162,21 +162,21 @@ func (c *compiler) without(s *scope, field string) map[string]expr.Type {
 
 // explain keeps what is wrong with an expression. Where it reads what a node does
 // not have, that says more: so it is compiled once more where nodes have all.
-func (c *compiler) explain(at place, s *scope, err *expr.Error, again func(*expr.Env) (reading, *expr.Error)) {
+func (c *compiler) explain(at location, s *scope, err *expr.Error, recompile func(*expr.Env) (nodeReader, *expr.Error)) {
 	why := err.Message
 	if c.problem != nil {
 		return
 	}
-	if env, problem := expr.NewEnv(c.generous(s)); problem == nil {
-		if r, still := again(env); still == nil {
-			why = cmp.Or(c.missing(s, r), why)
+	if env, problem := expr.NewEnv(c.withAllOutputs(s)); problem == nil {
+		if r, still := recompile(env); still == nil {
+			why = cmp.Or(c.missingOutput(s, r), why)
 		}
 	}
 	c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, position(err), why)
 }
 
 // generous is a scope in which every node has an output and a text.
-func (c *compiler) generous(s *scope) map[string]expr.Type {
+func (c *compiler) withAllOutputs(s *scope) map[string]expr.Type {
 	fields := map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
 		fields[fieldOf(n.Name)] = expr.Object("generous."+fieldOf(n.Name), map[string]expr.Type{
@@ -189,15 +189,15 @@ func (c *compiler) generous(s *scope) map[string]expr.Type {
 }
 
 // missing says what an expression reads that is not there.
-func (c *compiler) missing(s *scope, r reading) string {
+func (c *compiler) missingOutput(s *scope, r nodeReader) string {
 	for _, field := range r.Nodes() {
 		name := c.fields[field]
-		g := c.gifts[name]
+		g := c.outputs[name]
 		switch {
-		case c.final(name) && !s.final:
+		case c.isFinal(name) && !s.final:
 			return fmt.Sprintf("nodes.%s is of finally, which starts when all others have ended; only finally can read it", field)
 		case g.output == nil && r.Selects("nodes", field, "output"), !g.text && r.Selects("nodes", field, "text"):
-			return g.lacks
+			return g.whyMissing
 		}
 	}
 	return ""
@@ -215,16 +215,16 @@ func position(err *expr.Error) string {
 }
 
 // final says whether a node is of finally.
-func (c *compiler) final(name string) bool {
+func (c *compiler) isFinal(name string) bool {
 	i, there := c.index[name]
 	return there && i >= len(c.version.Spec.Nodes)
 }
 
 // names lists nodes for people.
-func (c *compiler) names(but string) string {
+func (c *compiler) listNodes(but string) string {
 	var out []string
 	for _, n := range nodesOf(c.version.Spec) {
-		if n.Name != but && !c.final(n.Name) {
+		if n.Name != but && !c.isFinal(n.Name) {
 			out = append(out, n.Name)
 		}
 	}

@@ -41,46 +41,46 @@ func run(more ...string) expr.Type {
 }
 
 // A gift is what a node gives to those that read it, as one of its Runs has it.
-type gift struct {
+type nodeOutput struct {
 	output *expr.Type // nil: it gives none
 	text   bool
 	// lacks says why there is no output, or no text, and what to do.
-	lacks string
+	whyMissing string
 }
 
 // gift is what a node gives.
-func (c *compiler) gift(n v1alpha1.Node) gift {
+func (c *compiler) outputOf(n v1alpha1.Node) nodeOutput {
 	switch {
 	case n.Approval != nil:
-		t := c.approval(n)
-		return gift{output: &t, lacks: "node " + n.Name + " is an approval and has no text: read nodes." + fieldOf(n.Name) + ".output"}
+		t := c.approvalType(n)
+		return nodeOutput{output: &t, whyMissing: "node " + n.Name + " is an approval and has no text: read nodes." + fieldOf(n.Name) + ".output"}
 	case n.Workflow != "":
-		return c.giftOfWorkflow(n)
+		return c.outputOfWorkflow(n)
 	}
 	output := c.version.Agents[string(n.Agent)].Output
 	if output == nil {
-		return gift{text: true, lacks: "Agent \"" + string(n.Agent) + "\" has no output.schema, so node " + n.Name + " has a text only: read nodes." + fieldOf(n.Name) + ".text, or give the Agent an output.schema"}
+		return nodeOutput{text: true, whyMissing: "Agent \"" + string(n.Agent) + "\" has no output.schema, so node " + n.Name + " has a text only: read nodes." + fieldOf(n.Name) + ".text, or give the Agent an output.schema"}
 	}
 	t, err := expr.FromSchema("agents."+string(n.Agent)+".output", output)
 	if err != nil {
 		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: output.schema of Agent %q: %v", n.Name, n.Agent, err)
-		return gift{text: true}
+		return nodeOutput{text: true}
 	}
-	return gift{output: &t, text: true}
+	return nodeOutput{output: &t, text: true}
 }
 
-func (c *compiler) giftOfWorkflow(n v1alpha1.Node) gift {
+func (c *compiler) outputOfWorkflow(n v1alpha1.Node) nodeOutput {
 	nested := c.nested[string(n.Workflow)]
 	if nested.output == nil {
-		return gift{lacks: "Workflow \"" + string(n.Workflow) + "\" says no output, so node " + n.Name + " has neither output nor text: write output in that Workflow"}
+		return nodeOutput{whyMissing: "Workflow \"" + string(n.Workflow) + "\" says no output, so node " + n.Name + " has neither output nor text: write output in that Workflow"}
 	}
 	t := nested.outputType
-	return gift{output: &t, lacks: "node " + n.Name + " is a Workflow and has no text: read nodes." + fieldOf(n.Name) + ".output"}
+	return nodeOutput{output: &t, whyMissing: "node " + n.Name + " is a Workflow and has no text: read nodes." + fieldOf(n.Name) + ".output"}
 }
 
 // approval is the type of the output of an approval. Where a Deny lets the Run go
 // on, what is said with an approval may not be there.
-func (c *compiler) approval(n v1alpha1.Node) expr.Type {
+func (c *compiler) approvalType(n v1alpha1.Node) expr.Type {
 	s := expr.String()
 	fields := map[string]expr.Type{"approved": expr.Bool(), "by": s, "at": s, "reason": s}
 	if in := n.Approval.Input; in != nil {
@@ -88,7 +88,7 @@ func (c *compiler) approval(n v1alpha1.Node) expr.Type {
 		switch {
 		case err != nil: // the check of the node says so
 			t = expr.Dyn()
-		case c.probing:
+		case c.findingReadApprovals:
 			t = expr.Dyn() // whether it is optional is not known yet
 		case c.lenient[n.Name]:
 			t = expr.Optional(t)
@@ -103,7 +103,7 @@ func (c *compiler) typeName(node, of string) string {
 }
 
 // node is the type of nodes.x for a reader.
-func (c *compiler) node(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:revive // the two scopes that there are
+func (c *compiler) nodeType(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:revive // the two scopes that there are
 	fields := map[string]expr.Type{"state": state(), "counts": counts()}
 	add := func(name string, t expr.Type) {
 		if n.ForEach != nil && n.OnFailure == v1alpha1.OnFailureContinue {
@@ -112,12 +112,12 @@ func (c *compiler) node(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:re
 		if n.ForEach != nil {
 			t = expr.List(t)
 		}
-		if inFinally || mayLack(n) {
+		if inFinally || mayHaveNoOutput(n) {
 			t = expr.Optional(t)
 		}
 		fields[name] = t
 	}
-	g := c.gifts[n.Name]
+	g := c.outputs[n.Name]
 	if g.output != nil {
 		add("output", *g.output)
 	}
@@ -128,9 +128,9 @@ func (c *compiler) node(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:re
 }
 
 // once is the type of self, and of previous: one iteration.
-func (c *compiler) once(n v1alpha1.Node, name string) expr.Type {
+func (c *compiler) iterationType(n v1alpha1.Node, name string) expr.Type {
 	fields := map[string]expr.Type{"succeeded": expr.Bool()}
-	g := c.gifts[n.Name]
+	g := c.outputs[n.Name]
 	if g.output != nil {
 		fields["output"] = *g.output
 	}

@@ -71,11 +71,11 @@ func (n *node) value(v NodeValue, inFinally bool) map[string]any {
 		"state":  string(state),
 		"counts": map[string]any{"total": c.Total, "started": c.Started, "succeeded": c.Succeeded, "failed": c.Failed, "skipped": c.Skipped},
 	}
-	optional := inFinally || mayLack(n.spec)
+	optional := inFinally || mayHaveNoOutput(n.spec)
 	output, said := orAbsent(v.Output), text(v.Text)
 	if n.spec.ForEach != nil {
-		output, said = n.lists(v)
-		if optional && !n.hasLists(v.State) {
+		output, said = n.itemLists(v)
+		if optional && !n.hasItemLists(v.State) {
 			output, said = expr.Absent, expr.Absent
 		}
 	}
@@ -90,13 +90,13 @@ func (n *node) value(v NodeValue, inFinally bool) map[string]any {
 
 // mayLack says whether a node may come to nothing though the Run goes on: what
 // others read of it is then optional.
-func mayLack(n v1alpha1.Node) bool {
+func mayHaveNoOutput(n v1alpha1.Node) bool {
 	return n.When != "" || n.OnFailure == v1alpha1.OnFailureContinue
 }
 
 // lists are the outputs and the texts of items. Where some may fail, theirs are
 // absent.
-func (n *node) lists(v NodeValue) (outputs, texts any) {
+func (n *node) itemLists(v NodeValue) (outputs, texts any) {
 	var all, words []any
 	for _, item := range v.Items {
 		all = append(all, orAbsent(item.Output))
@@ -107,12 +107,12 @@ func (n *node) lists(v NodeValue) (outputs, texts any) {
 
 // hasLists says whether a node with items has come to lists: all did their work,
 // or some were allowed to fail.
-func (n *node) hasLists(state graph.State) bool {
+func (n *node) hasItemLists(state graph.State) bool {
 	return state == graph.Succeeded || state == graph.Failed && n.spec.OnFailure == v1alpha1.OnFailureContinue
 }
 
 // once is self, and previous.
-func (n *node) once(v NodeValue) map[string]any {
+func (n *node) iterationValue(v NodeValue) map[string]any {
 	out := map[string]any{"succeeded": v.State == graph.Succeeded}
 	if n.output {
 		out["output"] = orAbsent(v.Output)

@@ -31,7 +31,7 @@ func TestWhatMayBeAbsent(t *testing.T) {
 		for _, there := range []bool{true, false} {
 			v, want := values(inState(state, there), ""), told(state, there)
 			for _, node := range []string{"reader", "last"} {
-				if got, err := p.Prompt(node, workflow.Turn{}, v); got != want || err != nil {
+				if got, err := p.Prompt(node, workflow.Iteration{}, v); got != want || err != nil {
 					t.Errorf("%s of %q: %v\n got %s\nwant %s", node, state, err, got, want)
 				}
 			}
@@ -88,7 +88,7 @@ func TestABrokenPromise(t *testing.T) {
 		strings.Repeat("[", 5000): "nodes.review.output",
 	} {
 		v := workflow.NodeValue{State: graph.Succeeded, Output: json.RawMessage(output)}
-		_, err := p.Prompt("b", workflow.Turn{}, values(map[string]workflow.NodeValue{"review": v}, ""))
+		_, err := p.Prompt("b", workflow.Iteration{}, values(map[string]workflow.NodeValue{"review": v}, ""))
 		if got := reason(err); !strings.HasPrefix(got, "ExpressionFailed: node b: prompt: ") || !strings.Contains(got, want) || len(got) > 1000 {
 			t.Errorf("%.40s: %s, want %q", output, got, want)
 		}

@@ -47,7 +47,7 @@ type AgentVersion struct {
 
 // seal gives a Version its content and its hash. Its Spec is then what is read of that:
 // nothing works before the operator restarts that does not work afterwards.
-func (v *Version) seal() error {
+func (v *Version) computeHash() error {
 	s := stored.WorkflowOf(v.Name, v.Spec)
 	for name, a := range v.Agents {
 		if s.Agents == nil {
@@ -149,7 +149,7 @@ func (v *Version) configMap(namespace string) *corev1.ConfigMap {
 			},
 			Annotations: map[string]string{
 				v1alpha1.AnnotationRevisionHash:      v.Hash,
-				v1alpha1.AnnotationRequiredRevisions: strings.Join(v.needs(), ","),
+				v1alpha1.AnnotationRequiredRevisions: strings.Join(v.requiredHashes(), ","),
 			},
 		},
 		Immutable: &immutable,
@@ -158,7 +158,7 @@ func (v *Version) configMap(namespace string) *corev1.ConfigMap {
 }
 
 // needs are the hashes of the versions that this one names, in order.
-func (v *Version) needs() []string {
+func (v *Version) requiredHashes() []string {
 	var out []string
 	for _, a := range v.Agents {
 		out = append(out, a.Hash)

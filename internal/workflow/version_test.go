@@ -48,7 +48,7 @@ func store(v *workflow.Version) map[string]*corev1.ConfigMap {
 	return out
 }
 
-func reading(from map[string]*corev1.ConfigMap) func(string) (*corev1.ConfigMap, error) {
+func fromConfigMaps(from map[string]*corev1.ConfigMap) func(string) (*corev1.ConfigMap, error) {
 	return func(name string) (*corev1.ConfigMap, error) { return from[name], nil }
 }
 
@@ -72,7 +72,7 @@ func TestWhatIsStoredIsReadBack(t *testing.T) {
 	if diff := cmp.Diff([]string{v.Agents["writer"].Hash, v.Workflows["inner"].Hash}, workflow.Needs(last), cmp.Transformer("sort", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
 		t.Errorf("it needs -want +got:\n%s", diff)
 	}
-	back, err := workflow.Read(t.Context(), reading(store(v)), v.Hash)
+	back, err := workflow.Read(t.Context(), fromConfigMaps(store(v)), v.Hash)
 	if err != nil || back == nil {
 		t.Fatalf("Read: %v", err)
 	}
@@ -87,7 +87,7 @@ func TestWhatIsStoredIsReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Compile: %s", problem(err))
 	}
-	given, err := p.NodeInput("two", workflow.Turn{}, values(map[string]workflow.NodeValue{"one": {State: "Succeeded", Output: json.RawMessage(`{"by":"judge"}`)}}, ""))
+	given, err := p.NodeInput("two", workflow.Iteration{}, values(map[string]workflow.NodeValue{"one": {State: "Succeeded", Output: json.RawMessage(`{"by":"judge"}`)}}, ""))
 	if string(given) != `{"subject":"judge"}` || err != nil {
 		t.Errorf("what is read back gives %s, error %v", given, err)
 	}
@@ -98,7 +98,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	for _, lost := range []string{v.Hash, v.Workflows["inner"].Hash} {
 		maps := store(v)
 		delete(maps, workflow.Name(lost))
-		if back, err := workflow.Read(t.Context(), reading(maps), v.Hash); back != nil || err != nil {
+		if back, err := workflow.Read(t.Context(), fromConfigMaps(maps), v.Hash); back != nil || err != nil {
 			t.Errorf("Read() = %v, %v; want that it is not there", back, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestAlteredContentIsRefused(t *testing.T) {
 		maps := store(v)
 		cm := maps[workflow.Name(hash)]
 		cm.Data["workflow.json"] = strings.Replace(cm.Data["workflow.json"], `"agent":`, `"agent" :`, 1)
-		if _, err := workflow.Read(t.Context(), reading(maps), v.Hash); err == nil || !strings.Contains(err.Error(), "is not the Workflow's version "+hash) {
+		if _, err := workflow.Read(t.Context(), fromConfigMaps(maps), v.Hash); err == nil || !strings.Contains(err.Error(), "is not the Workflow's version "+hash) {
 			t.Errorf("Read() = %v", err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 	data := strings.Replace(maps[workflow.Name(v.Hash)].Data["workflow.json"], `"version":1`, `"version":3`, 1)
 	hash := task.Hash([]byte(data))
 	maps[workflow.Name(hash)] = &corev1.ConfigMap{Data: map[string]string{"workflow.json": data}}
-	back, err := workflow.Read(t.Context(), reading(maps), hash)
+	back, err := workflow.Read(t.Context(), fromConfigMaps(maps), hash)
 	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); !is || back != nil || !unsupported.IsNewer() {
 		t.Errorf("Read() = %v, %v", back, err)
 	}
@@ -136,7 +136,7 @@ func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 // Many look at Runs of one version at once.
 func TestConcurrentUse(t *testing.T) {
 	v := version(t, outer)
-	back, err := workflow.Read(t.Context(), reading(store(v)), v.Hash)
+	back, err := workflow.Read(t.Context(), fromConfigMaps(store(v)), v.Hash)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestConcurrentUse(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := p.NodeInput("one", workflow.Turn{}, values(nil, "")); err != nil {
+			if _, err := p.NodeInput("one", workflow.Iteration{}, values(nil, "")); err != nil {
 				t.Error(err)
 			}
 		})

@@ -87,7 +87,7 @@ func unheeded(v *workflow.Version) string {
 	if err != nil {
 		return ""
 	}
-	names := p.Unheeded()
+	names := p.UnawaitedApprovals()
 	if len(names) == 0 {
 		return ""
 	}

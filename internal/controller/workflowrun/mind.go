@@ -227,8 +227,8 @@ func (m *mind) input(at place) (in input, err error) {
 }
 
 // turn is what an item, or an iteration, knows of its place.
-func (m *mind) turn(at place) (workflow.Turn, error) {
-	t := workflow.Turn{Number: at.number}
+func (m *mind) turn(at place) (workflow.Iteration, error) {
+	t := workflow.Iteration{Number: at.number}
 	switch n := m.program.Node(at.node); {
 	case n.ForEach != nil:
 		list, err := m.list(at.node)

@@ -23,7 +23,7 @@ func TestUnheeded(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, program(t, tc.text, nil).Unheeded()); diff != "" {
+			if diff := cmp.Diff(tc.want, program(t, tc.text, nil).UnawaitedApprovals()); diff != "" {
 				t.Errorf("unheeded (-want +got):\n%s", diff)
 			}
 		})

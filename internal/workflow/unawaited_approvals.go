@@ -8,17 +8,17 @@ import (
 
 // Unheeded are approvals that nothing waits for, though there is work that could
 // have been meant to: it begins whatever is decided.
-func (p *Program) Unheeded() []string {
-	heeded := map[string]bool{}
+func (p *Program) UnawaitedApprovals() []string {
+	waitedFor := map[string]bool{}
 	nodes := p.Graph.Nodes()
 	for _, n := range nodes {
 		for _, before := range n.Waits {
-			heeded[before] = heeded[before] || !n.Final
+			waitedFor[before] = waitedFor[before] || !n.Final
 		}
 	}
 	var out []string
 	for _, n := range nodes {
-		if n.Kind == graph.Approval && !heeded[n.Name] && p.besides(n.Name) {
+		if n.Kind == graph.Approval && !waitedFor[n.Name] && p.hasUnrelatedWork(n.Name) {
 			out = append(out, n.Name)
 		}
 	}
@@ -26,7 +26,7 @@ func (p *Program) Unheeded() []string {
 }
 
 // besides says whether a child may begin that does not come before a node.
-func (p *Program) besides(name string) bool {
+func (p *Program) hasUnrelatedWork(name string) bool {
 	before := p.Graph.Before(name)
 	return slices.ContainsFunc(p.Graph.Nodes(), func(n graph.Node) bool {
 		return n.Kind != graph.Approval && !n.Final && !slices.Contains(before, n.Name)

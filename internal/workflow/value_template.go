@@ -12,52 +12,52 @@ import (
 
 // A tree is a JSON value in which objects {cel: "..."} stand for what they
 // evaluate to. It is one of four.
-type tree struct {
+type valueTemplate struct {
 	literal    json.RawMessage // there is no expression in it
 	expression bool            // it is one: program, nil where it does not compile
 	program    *expr.Program
-	fields     map[string]*tree
-	items      []*tree
+	fields     map[string]*valueTemplate
+	items      []*valueTemplate
 }
 
 // maxTree is how deep one may be.
-const maxTree = 32
+const maxValueDepth = 32
 
 // errCel says how an expression is written.
-var errCel = errors.New(`cel stands for an expression, and stands alone: write {cel: "..."}`)
+var errCELObject = errors.New(`cel stands for an expression, and stands alone: write {cel: "..."}`)
 
 // errPasted says that no value is put into a text of a tree.
-var errPasted = errors.New(`${{ }} is for prompts and messages, and would be text here: write {cel: "..."} for what an expression gives, {cel: "'...'"} where that text is meant`)
+var errTemplateInValue = errors.New(`${{ }} is for prompts and messages, and would be text here: write {cel: "..."} for what an expression gives, {cel: "'...'"} where that text is meant`)
 
 // pasted is how an expression begins in a prompt.
-var pasted = []byte("${{")
+var templateStart = []byte("${{")
 
 // A plant compiles one expression of a tree. Path is the way to it, as in
 // output.score and items[2]; want is the type that it is to have.
-type plant func(path, text string, want expr.Type) *expr.Program
+type compileFunc func(path, text string, want expr.Type) *expr.Program
 
 // grow makes a tree of JSON that is to have a type.
-func grow(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, error) {
-	if strings.Count(path, ".")+strings.Count(path, "[") > maxTree {
-		return nil, fmt.Errorf("%s is nested too deep; at most %d levels are allowed", path, maxTree)
+func parseValue(raw json.RawMessage, path string, want expr.Type, p compileFunc) (*valueTemplate, error) {
+	if strings.Count(path, ".")+strings.Count(path, "[") > maxValueDepth {
+		return nil, fmt.Errorf("%s is nested too deep; at most %d levels are allowed", path, maxValueDepth)
 	}
-	pasting := bytes.Contains(raw, pasted)
-	if !pasting && !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are nobody's habit
-		return &tree{literal: compacted(raw)}, nil
+	hasTemplate := bytes.Contains(raw, templateStart)
+	if !hasTemplate && !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are nobody's habit
+		return &valueTemplate{literal: compactJSON(raw)}, nil
 	}
 	switch bytes.TrimSpace(raw)[0] {
 	case '{':
-		return growObject(raw, path, want, p)
+		return parseObject(raw, path, want, p)
 	case '[':
-		return growList(raw, path, want, p)
+		return parseList(raw, path, want, p)
 	}
-	if pasting {
-		return nil, fmt.Errorf("%s: %w", path, errPasted)
+	if hasTemplate {
+		return nil, fmt.Errorf("%s: %w", path, errTemplateInValue)
 	}
-	return &tree{literal: compacted(raw)}, nil
+	return &valueTemplate{literal: compactJSON(raw)}, nil
 }
 
-func growObject(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, error) {
+func parseObject(raw json.RawMessage, path string, want expr.Type, p compileFunc) (*valueTemplate, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, fmt.Errorf("%s is not JSON: %w", path, err)
@@ -65,24 +65,24 @@ func growObject(raw json.RawMessage, path string, want expr.Type, p plant) (*tre
 	if text, is := members["cel"]; is {
 		var s string
 		if json.Unmarshal(text, &s) != nil || len(members) > 1 || strings.TrimSpace(s) == "" {
-			return nil, fmt.Errorf("%s: %w", path, errCel)
+			return nil, fmt.Errorf("%s: %w", path, errCELObject)
 		}
-		return &tree{expression: true, program: p(path, s, want)}, nil
+		return &valueTemplate{expression: true, program: p(path, s, want)}, nil
 	}
 	if want.IsOptional() {
 		want = want.Elem()
 	}
-	out := &tree{fields: map[string]*tree{}}
+	out := &valueTemplate{fields: map[string]*valueTemplate{}}
 	for _, name := range sortedKeys(members) {
 		var err error
-		if out.fields[name], err = grow(members[name], path+"."+name, want.Field(name), p); err != nil {
+		if out.fields[name], err = parseValue(members[name], path+"."+name, want.Field(name), p); err != nil {
 			return nil, err
 		}
 	}
-	return out.settled(raw), nil
+	return out.orLiteral(raw), nil
 }
 
-func growList(raw json.RawMessage, path string, want expr.Type, p plant) (*tree, error) {
+func parseList(raw json.RawMessage, path string, want expr.Type, p compileFunc) (*valueTemplate, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return nil, fmt.Errorf("%s is not JSON: %w", path, err)
@@ -90,19 +90,19 @@ func growList(raw json.RawMessage, path string, want expr.Type, p plant) (*tree,
 	if want.IsOptional() {
 		want = want.Elem()
 	}
-	out := &tree{}
+	out := &valueTemplate{}
 	for i, item := range items {
-		t, err := grow(item, fmt.Sprintf("%s[%d]", path, i), want.Elem(), p)
+		t, err := parseValue(item, fmt.Sprintf("%s[%d]", path, i), want.Elem(), p)
 		if err != nil {
 			return nil, err
 		}
 		out.items = append(out.items, t)
 	}
-	return out.settled(raw), nil
+	return out.orLiteral(raw), nil
 }
 
 // settled is a literal where there is no expression in it.
-func (t *tree) settled(raw json.RawMessage) *tree {
+func (t *valueTemplate) orLiteral(raw json.RawMessage) *valueTemplate {
 	for _, f := range t.fields {
 		if f.literal == nil {
 			return t
@@ -113,10 +113,10 @@ func (t *tree) settled(raw json.RawMessage) *tree {
 			return t
 		}
 	}
-	return &tree{literal: compacted(raw)}
+	return &valueTemplate{literal: compactJSON(raw)}
 }
 
-func compacted(raw json.RawMessage) json.RawMessage {
+func compactJSON(raw json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
 		return raw
@@ -125,7 +125,7 @@ func compacted(raw json.RawMessage) json.RawMessage {
 }
 
 // value is what a tree evaluates to, in the order of names.
-func (t *tree) value(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
+func (t *valueTemplate) value(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
 	switch {
 	case t.expression:
 		return eval(t.program)
@@ -144,7 +144,7 @@ func (t *tree) value(eval func(*expr.Program) (json.RawMessage, error)) (json.Ra
 	return t.literal, nil
 }
 
-func (t *tree) objectValue(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
+func (t *valueTemplate) objectValue(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, name := range sortedKeys(t.fields) {
 		of := t.fields[name]
@@ -172,14 +172,14 @@ func encode(v any) (json.RawMessage, error) {
 }
 
 // typed is the type of what a tree evaluates to; name is that of an object.
-func (t *tree) typed(name string) expr.Type {
+func (t *valueTemplate) valueType(name string) expr.Type {
 	switch {
 	case t.program != nil:
 		return t.program.Type()
 	case t.fields != nil:
 		fields := map[string]expr.Type{}
 		for field, of := range t.fields {
-			fields[field] = of.typed(name + "." + field)
+			fields[field] = of.valueType(name + "." + field)
 		}
 		return expr.Object(name, fields)
 	case t.items != nil:

@@ -16,23 +16,23 @@ import (
 // Of makes the version of a Workflow with what it may reach. A
 // *snapshot.NotReadyError says what is wrong with them.
 func Of(w *v1alpha1.Workflow, o Objects) (*Version, error) {
-	if p := o.nesting(w.Name); p != nil {
+	if p := o.checkNesting(w.Name); p != nil {
 		return nil, p
 	}
-	m := maker{objects: o, versions: map[string]*Version{}, agents: map[string]AgentVersion{}, namespace: w.Namespace}
+	m := builder{objects: o, versions: map[string]*Version{}, agents: map[string]AgentVersion{}, namespace: w.Namespace}
 	return m.version(w)
 }
 
 // A maker makes versions of Workflows, each once: their Workflows lead in no
 // circle.
-type maker struct {
+type builder struct {
 	objects   Objects
 	namespace string
 	versions  map[string]*Version
 	agents    map[string]AgentVersion
 }
 
-func (m *maker) version(w *v1alpha1.Workflow) (*Version, error) {
+func (m *builder) version(w *v1alpha1.Workflow) (*Version, error) {
 	if v, done := m.versions[w.Name]; done {
 		return v, nil
 	}
@@ -48,7 +48,7 @@ func (m *maker) version(w *v1alpha1.Workflow) (*Version, error) {
 	if p := checkFinally(v.Spec); p != nil {
 		return nil, p
 	}
-	if err := v.seal(); err != nil {
+	if err := v.computeHash(); err != nil {
 		return nil, err
 	}
 	if len(v.data) > maxBytes {
@@ -67,7 +67,7 @@ func nodesOf(spec v1alpha1.WorkflowSpec) []v1alpha1.Node {
 }
 
 // resolve finds what a node names.
-func (m *maker) resolve(v *Version, n v1alpha1.Node) error {
+func (m *builder) resolve(v *Version, n v1alpha1.Node) error {
 	switch {
 	case n.Agent != "":
 		return m.resolveAgent(v, n)
@@ -77,7 +77,7 @@ func (m *maker) resolve(v *Version, n v1alpha1.Node) error {
 	return nil
 }
 
-func (m *maker) resolveAgent(v *Version, n v1alpha1.Node) error {
+func (m *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
 	name := string(n.Agent)
 	if a, done := m.agents[name]; done {
 		v.Agents[name] = a
@@ -107,7 +107,7 @@ func (m *maker) resolveAgent(v *Version, n v1alpha1.Node) error {
 	return nil
 }
 
-func (m *maker) resolveWorkflow(v *Version, n v1alpha1.Node) error {
+func (m *builder) resolveWorkflow(v *Version, n v1alpha1.Node) error {
 	name := string(n.Workflow)
 	w := m.objects.Workflows[name]
 	if w == nil {
@@ -135,48 +135,48 @@ func (v *Version) checkPrices() *snapshot.NotReadyError {
 		field  string
 		limits *v1alpha1.WorkflowLimits
 	}{{"limits.cost", v.Spec.Limits}, {"finallyLimits.cost", v.Spec.FinallyLimits}} {
-		if what := v.unpriced(); l.limits != nil && l.limits.Cost != nil && what != "" {
-			return pricesMissing(l.field, what)
+		if what := v.modelWithoutPrices(); l.limits != nil && l.limits.Cost != nil && what != "" {
+			return missingPrices(l.field, what)
 		}
 	}
 	for _, n := range nodesOf(v.Spec) {
-		if what := v.unpricedOf(n); n.Limits != nil && n.Limits.Cost != nil && what != "" {
-			return pricesMissing("node "+n.Name+": limits.cost", what)
+		if what := v.modelWithoutPricesOf(n); n.Limits != nil && n.Limits.Cost != nil && what != "" {
+			return missingPrices("node "+n.Name+": limits.cost", what)
 		}
 	}
 	return nil
 }
 
 // pricesMissing says that a limit cannot be counted because of a Model.
-func pricesMissing(field, what string) *snapshot.NotReadyError {
+func missingPrices(field, what string) *snapshot.NotReadyError {
 	return notReady(v1alpha1.ReasonPricesMissing, "%s needs to know what %s costs. Set spec.prices of that Model, or remove the limit", field, what)
 }
 
 // unpricedOf is the same as unpriced, of one node.
-func (v *Version) unpricedOf(n v1alpha1.Node) string {
+func (v *Version) modelWithoutPricesOf(n v1alpha1.Node) string {
 	if nested := v.Workflows[string(n.Workflow)]; nested != nil {
-		return nested.unpriced()
+		return nested.modelWithoutPrices()
 	}
-	return v.Agents[string(n.Agent)].unpriced(string(n.Agent))
+	return v.Agents[string(n.Agent)].modelWithoutPrices(string(n.Agent))
 }
 
 // unpriced is a Model without prices that one of the Agents may use; empty: there
 // is none.
-func (v *Version) unpriced() string {
+func (v *Version) modelWithoutPrices() string {
 	for _, name := range sortedKeys(v.Agents) {
-		if what := v.Agents[name].unpriced(name); what != "" {
+		if what := v.Agents[name].modelWithoutPrices(name); what != "" {
 			return what
 		}
 	}
 	for _, name := range sortedKeys(v.Workflows) {
-		if what := v.Workflows[name].unpriced(); what != "" {
+		if what := v.Workflows[name].modelWithoutPrices(); what != "" {
 			return what
 		}
 	}
 	return ""
 }
 
-func (a AgentVersion) unpriced(name string) string {
+func (a AgentVersion) modelWithoutPrices(name string) string {
 	if a.Snapshot == nil {
 		return ""
 	}
