@@ -39,6 +39,7 @@ type pod struct {
 type api struct {
 	mu     sync.Mutex
 	told   []task.Progress
+	sent   []byte // the last request
 	answer says
 }
 
@@ -47,12 +48,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Value json.RawMessage `json:"value"`
 	}
 	var p task.Progress
-	if err := errors.Join(json.NewDecoder(r.Body).Decode(&ops), json.Unmarshal(ops[1].Value, &p)); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	body, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, json.Unmarshal(body, &ops)); err != nil || json.Unmarshal(ops[1].Value, &p) != nil {
+		http.Error(w, string(body), http.StatusBadRequest)
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.sent = body
 	if a.answer != nil {
 		if status, said := a.answer(len(a.told), p); status != http.StatusOK {
 			http.Error(w, said, status)

@@ -2,6 +2,24 @@
 // operator tells the runner (Snapshot, Task, Signals), what the runner tells
 // back (Progress, Termination) and where in the pod each of it lies.
 //
+// # Changing the contract
+//
+// Operator and runner of a Run may be of different releases: pods outlive an upgrade, and
+// users build runners of their own. testdata/vN is what both wrote in version N of the
+// contract, during one Run whose agent asks for an approval:
+//
+//	task.json, runner.json  from the operator: the task and the snapshot of the pod
+//	container.json          from the operator: paths and environment of the runner
+//	asks.json               from the runner: its report when it asks
+//	signals.json            from the operator: the approval
+//	done.json               from the runner: its last report
+//	termination.json        from the runner: its termination message
+//	journal                 from the runner: the state directory while it asks
+//
+// The tests in runner/versions_test.go run a runner on it, those in
+// test/controller/versions_test.go an operator. The files are never changed once their
+// version is released. A new version has a folder of its own.
+//
 // Both sides import it, so it knows neither: only the standard library and the runner's
 // vocabulary. Progress has the shape of Run.status.progress; a test of the operator holds
 // the two together.
