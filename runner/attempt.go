@@ -20,41 +20,41 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// attempt makes one attempt at a place and returns the exit code.
-func attempt(p place, options []Option) int {
-	w := &work{place: p, began: p.now(), heartbeat: heartbeat{path: p.last}}
-	ctx, release := interruption(context.Background(), &w.told)
+// runAttempt makes one attempt in an environment and returns the exit code.
+func runAttempt(env environment, options []Option) int {
+	a := &attempt{environment: env, began: env.now(), heartbeat: heartbeat{path: env.last}}
+	ctx, release := interruption(context.Background(), &a.latest)
 	defer release()
-	w.heartbeat.watch(func() { w.told.Current() })
+	a.heartbeat.watch(func() { a.latest.Current() })
 	beating, still := context.WithCancel(context.Background())
 	defer still()
-	go w.heartbeat.run(beating)
-	if err := w.read(options); err != nil {
-		p.log.Error("The attempt cannot begin", "error", err)
-		w.leave(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
+	go a.heartbeat.run(beating)
+	if err := a.read(options); err != nil {
+		env.log.Error("The attempt cannot begin", "error", err)
+		a.writeTermination(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
 		return task.ExitBadTask
 	}
-	ctx, w.end = context.WithCancelCause(ctx)
-	defer w.end(nil)
-	defer w.close()
-	out, err := w.run(ctx)
+	ctx, a.end = context.WithCancelCause(ctx)
+	defer a.end(nil)
+	defer a.close()
+	out, err := a.run(ctx)
 	if err != nil {
-		out = w.failed(err)
+		out = a.failed(err)
 	}
-	return w.finish(ctx, out)
+	return a.finish(ctx, out)
 }
 
-// A work is one attempt under way. What is nil was not reached.
-type work struct {
-	place
-	registry *config.Registry
-	began    time.Time
-	told     signals.Latest // what operator, approvers and kubelet said
-	end      context.CancelCauseFunc
-	lowSpace atomic.Bool
-	boxes    boxes
-	made     *artifacts // nil: commands make no files, or they are not listed
-	engaged  bool       // the engine has told how its work ended
+// An attempt is one attempt under way. What is nil was not reached.
+type attempt struct {
+	environment
+	registry    *config.Registry
+	began       time.Time
+	latest      signals.Latest // what operator, approvers and kubelet say
+	end         context.CancelCauseFunc
+	lowSpace    atomic.Bool
+	sandboxes   sandboxClients
+	artifacts   *artifacts // nil: commands make no files, or they are not listed
+	engineEnded bool       // the engine has returned its outcome
 
 	task      task.Task
 	snapshot  task.Snapshot
@@ -65,41 +65,41 @@ type work struct {
 	disk      *disk.Disk
 	built     config.Built
 	events    *events.Writer
-	audience  *audience
-	copies    *copies
+	listeners *listeners
+	mirror    *mirroredJournal
 }
 
 // read reads the task, and what the runner was built with.
-func (w *work) read(options []Option) error {
-	in, err := w.place.task()
+func (a *attempt) read(options []Option) error {
+	in, err := a.environment.task()
 	if err != nil {
 		return err
 	}
-	if w.task, w.snapshot, err = config.Read(in.task, in.snapshot); err != nil {
+	if a.task, a.snapshot, err = config.Read(in.task, in.snapshot); err != nil {
 		return err
 	}
-	w.registry, err = newRegistry(options)
+	a.registry, err = newRegistry(options)
 	return err
 }
 
 // run prepares the attempt and does the work.
-func (w *work) run(ctx context.Context) (engine.Outcome, error) {
-	status, err := w.openStatus()
+func (a *attempt) run(ctx context.Context) (engine.Outcome, error) {
+	status, err := a.openStatus()
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	w.reporter = status
-	if w.signals != "" {
-		w.pollSignals(ctx)
+	a.reporter = status
+	if a.signalsFile != "" {
+		a.pollSignals(ctx)
 	}
-	if err := w.awaitKeys(ctx); err != nil {
+	if err := a.awaitKeys(ctx); err != nil {
 		return engine.Outcome{}, err
 	}
-	if err := w.takeOver(ctx); err != nil {
+	if err := a.takeOver(ctx); err != nil {
 		return engine.Outcome{}, err
 	}
-	w.tell()
-	built, err := w.build(ctx)
+	a.openEvents()
+	built, err := a.build(ctx)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
@@ -107,30 +107,30 @@ func (w *work) run(ctx context.Context) (engine.Outcome, error) {
 		c := s.Confinement
 		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: c.Network, LandlockABI: c.LandlockABI})
 	}
-	if w.snapshot.Sandbox != nil {
-		w.made = recordFiles(ctx, w.workspace, w.state, w.log)
+	if a.snapshot.Sandbox != nil {
+		a.artifacts = recordFiles(ctx, a.workspace, a.state, a.log)
 	}
-	w.copies = copying(w.journal, built.Sessions, sessionRow(w.task, w.snapshot.Agent.Name))
-	return w.engage(ctx, built)
+	a.mirror = newMirroredJournal(a.journal, built.Sessions, sessionRow(a.task, a.snapshot.Agent.Name))
+	return a.runEngine(ctx, built)
 }
 
 // openStatus returns what reports to the status of the Run.
-func (w *work) openStatus() (*statusReporter, error) {
-	to, err := w.place.reporter(w.place, w.task, w.end)
+func (a *attempt) openStatus() (*statusReporter, error) {
+	to, err := a.environment.reporter(a.environment, a.task, a.end)
 	if err != nil {
 		return nil, err
 	}
 	status := &statusReporter{to: to}
-	if w.task.Durable {
-		status.leaving = w.interrupted
+	if a.task.Durable {
+		status.leaving = a.interrupted
 	}
 	return status, nil
 }
 
 // pollSignals reads the signals file, and again whenever it changes.
-func (w *work) pollSignals(ctx context.Context) {
-	r := &signalsReader{path: w.signals, latest: &w.told, log: w.log, decode: json.Unmarshal}
-	if w.byHand {
+func (a *attempt) pollSignals(ctx context.Context) {
+	r := &signalsReader{path: a.signalsFile, latest: &a.latest, log: a.log, decode: json.Unmarshal}
+	if a.byHand {
 		r.decode = config.Decode
 	}
 	r.read()
@@ -139,126 +139,126 @@ func (w *work) pollSignals(ctx context.Context) {
 
 // awaitKeys waits for the keys of everything that the Run may reach, though
 // not for longer than the pod.
-func (w *work) awaitKeys(ctx context.Context) error {
-	ctx, cancel := untilInterrupted(ctx, &w.told)
+func (a *attempt) awaitKeys(ctx context.Context) error {
+	ctx, cancel := untilInterrupted(ctx, &a.latest)
 	defer cancel()
-	since := w.now()
-	defer func() { w.began = w.began.Add(max(w.now().Sub(since), 0)) }() // limits.duration does not count this wait
-	secrets, err := config.AwaitKeys(ctx, config.Secrets(w.snapshot), w.task.Run.Namespace, w.key)
-	w.redact = redact.New(append(secrets, w.credentials()...)...)
+	since := a.now()
+	defer func() { a.began = a.began.Add(max(a.now().Sub(since), 0)) }() // limits.duration does not count this wait
+	secrets, err := config.AwaitKeys(ctx, config.Secrets(a.snapshot), a.task.Run.Namespace, a.key)
+	a.redact = redact.New(append(secrets, a.credentials()...)...)
 	return err
 }
 
-// learning reads a key as the place does, and has the redactor know each value:
+// keyReader reads a key as the environment does, and adds each value to the redactor:
 // a Secret may be rotated while the attempt runs.
-func (w *work) learning(k task.SecretKey) func() (string, error) {
-	key := w.key(k)
+func (a *attempt) keyReader(k task.SecretKey) func() (string, error) {
+	key := a.key(k)
 	return func() (string, error) {
 		value, err := key()
 		if err == nil && value == "" {
 			err = errors.New("it is empty")
 		}
 		if err == nil {
-			w.redact.Add(redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(value)})
+			a.redact.Add(redact.Secret{Name: k.Secret, Key: k.Key, Value: []byte(value)})
 		}
 		return value, err
 	}
 }
 
-func (w *work) build(ctx context.Context) (config.Built, error) {
-	d, err := disk.Open(w.workspace, w.now)
+func (a *attempt) build(ctx context.Context) (config.Built, error) {
+	d, err := disk.Open(a.workspace, a.now)
 	if err != nil {
 		return config.Built{}, fmt.Errorf("opening the workspace: %w", err)
 	}
-	w.disk = d
-	built, err := w.registry.Build(ctx, config.Parts{
-		Task: w.task, Snapshot: w.snapshot, Workspace: d, State: w.state, Key: w.learning, Redact: w.redact.String, Now: w.now,
-		Sandbox: w.box(ctx), Server: w.server(), Learn: w.redact.Add, Log: func(text string) { w.log.Warn(text) },
+	a.disk = d
+	built, err := a.registry.Build(ctx, config.Parts{
+		Task: a.task, Snapshot: a.snapshot, Workspace: d, State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
+		Sandbox: a.sandboxClient(ctx), Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
 	})
-	w.built = built
+	a.built = built
 	return built, err
 }
 
-// engage lets the engine work. It survives a crash of its own; what crashes
+// runEngine runs the engine. It survives a crash of its own; what crashes
 // around it ends here.
-func (w *work) engage(ctx context.Context, built config.Built) (out engine.Outcome, err error) {
+func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.log.Error("The runner crashed", "panic", p, "stack", string(debug.Stack()))
+			a.log.Error("The runner crashed", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("the runner crashed: %v", p)
 		}
 	}()
 	c := built.Engine
-	c.Journal, c.Events, c.Report, c.Redact = w.copies, w.events, w.reporter, w.redact
-	c.Signals, c.CanAsk, c.CanStartRuns = &w.told, true, !w.byHand // by hand there is no operator
-	c.Durable = c.Durable && !w.byHand
-	c.LowSpace, c.Now, c.Watch = w.lowSpace.Load, w.now, w.heartbeat.watch
-	c.Began = w.began
-	go w.announce(ctx)
+	c.Journal, c.Events, c.Report, c.Redact = a.mirror, a.events, a.reporter, a.redact
+	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, true, !a.byHand // by hand there is no operator
+	c.Durable = c.Durable && !a.byHand
+	c.LowSpace, c.Now, c.Watch = a.lowSpace.Load, a.now, a.heartbeat.watch
+	c.Began = a.began
+	go a.announceInterruption(ctx)
 	out = engine.Run(ctx, c)
-	w.engaged = true
+	a.engineEnded = true
 	if out.Stack != "" {
-		w.log.Error("The runner crashed", "error", out.Message, "stack", out.Stack)
+		a.log.Error("The runner crashed", "error", out.Message, "stack", out.Stack)
 	}
 	return out, nil
 }
 
-// announce tells those who follow that the work is about to be interrupted.
-func (w *work) announce(ctx context.Context) {
-	ctx, cancel := untilInterrupted(ctx, &w.told)
+// announceInterruption emits an event when the pod is about to be shut down.
+func (a *attempt) announceInterruption(ctx context.Context) {
+	ctx, cancel := untilInterrupted(ctx, &a.latest)
 	defer cancel()
 	<-ctx.Done()
-	if w.interrupted() {
-		w.events.Emit(step.Scope{}, "The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
+	if a.interrupted() {
+		a.events.Emit(step.Scope{}, "The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
 	}
 }
 
 // failed is the outcome of an attempt that did not get to its work.
-func (w *work) failed(err error) engine.Outcome {
-	out := engine.Outcome{Reason: task.ReasonRunnerFailed, Message: w.redact.String(err.Error())}
+func (a *attempt) failed(err error) engine.Outcome {
+	out := engine.Outcome{Reason: task.ReasonRunnerFailed, Message: a.redact.String(err.Error())}
 	if end, ok := errors.AsType[*task.EndError](err); ok {
-		out.Reason, out.Message = end.Reason, w.redact.String(end.Message)
+		out.Reason, out.Message = end.Reason, a.redact.String(end.Message)
 	}
-	used := w.task.Meter
-	used.DurationSeconds += int64(max(w.now().Sub(w.began), 0) / time.Second)
+	used := a.task.Meter
+	used.DurationSeconds += int64(max(a.now().Sub(a.began), 0) / time.Second)
 	out.Progress = task.Progress{
-		Version: task.Version, Attempt: w.task.Attempt,
+		Version: task.Version, Attempt: a.task.Attempt,
 		Counts: task.CountsOf(used), Usage: task.UsageOf(used),
 	}
-	if len(w.snapshot.Models) > 0 {
-		out.Progress.Model = w.snapshot.Models[0].Name
+	if len(a.snapshot.Models) > 0 {
+		out.Progress.Model = a.snapshot.Models[0].Name
 	}
 	return out
 }
 
 // closeBuilt closes what the factories of a custom runner made.
-func (w *work) closeBuilt() {
+func (a *attempt) closeBuilt() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseFor)
 	defer cancel()
-	if err := w.built.Close(ctx); err != nil {
-		w.log.Warn("Closing the parts of a custom runner failed", "error", w.redact.String(redact.Printable(err.Error())))
+	if err := a.built.Close(ctx); err != nil {
+		a.log.Warn("Closing the parts of a custom runner failed", "error", a.redact.String(redact.Printable(err.Error())))
 	}
 }
 
 // close gives back what was opened. Errors of closing are no news at the end.
-func (w *work) close() {
-	if w.events != nil {
-		w.events.Close(closeFor)
-		w.audience.close(closeFor)
+func (a *attempt) close() {
+	if a.events != nil {
+		a.events.Close(closeFor)
+		a.listeners.close(closeFor)
 	}
-	if w.copies != nil {
-		w.copies.close(copyFor, w.log)
+	if a.mirror != nil {
+		a.mirror.close(copyFor, a.log)
 	}
-	w.closeBuilt()
-	w.built.SandboxTools.Close()
-	w.boxes.close()
-	if w.reporter != nil {
-		w.reporter.Close()
+	a.closeBuilt()
+	a.built.SandboxTools.Close()
+	a.sandboxes.close()
+	if a.reporter != nil {
+		a.reporter.Close()
 	}
-	if w.journal != nil {
-		_ = w.journal.Close()
+	if a.journal != nil {
+		_ = a.journal.Close()
 	}
-	if w.disk != nil {
-		_ = w.disk.Close()
+	if a.disk != nil {
+		_ = a.disk.Close()
 	}
 }

@@ -25,25 +25,25 @@ import (
 
 const secret = "sk-very-secret-key"
 
-// A pod is a place in directories of a test, with an API server and a model.
-type pod struct {
-	place
+// A testPod is a place in directories of a test, with an API server and a model.
+type testPod struct {
+	environment
 	task     task.Task
 	snapshot task.Snapshot
-	api      *api
+	api      *fakeAPI
 	model    *modeltest.Server
 }
 
-// An api is an API server that keeps the progress that it was told. Its answer
+// A fakeAPI is an API server that keeps the progress that it was told. Its answer
 // decides what it says; nil accepts everything.
-type api struct {
+type fakeAPI struct {
 	mu     sync.Mutex
 	told   []task.Progress
 	sent   []byte // the last request
-	answer says
+	answer respond
 }
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var ops []struct {
 		Value json.RawMessage `json:"value"`
 	}
@@ -67,14 +67,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // committed says whether the last that was told is a result.
-func (a *api) committed() bool {
+func (a *fakeAPI) committed() bool {
 	return len(a.told) > 0 && a.told[len(a.told)-1].Result != nil
 }
 
-func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
+func newTestPod(t *testing.T, turns ...modeltest.Turn) *testPod {
 	t.Helper()
 	dir := t.TempDir()
-	p := &pod{api: &api{}, model: modeltest.NewServer(modeltest.Script{
+	p := &testPod{api: &fakeAPI{}, model: modeltest.NewServer(modeltest.Script{
 		Key: secret, Models: map[string]modeltest.Dialogue{modeltest.ModelName: {Turns: turns}},
 	})}
 	apiServer, modelServer := httptest.NewServer(p.api), httptest.NewServer(p.model)
@@ -92,7 +92,7 @@ func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
 			SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"},
 		}},
 	}
-	p.place = place{
+	p.environment = environment{
 		task: p.input,
 		key: func(s task.SecretKey) func() (string, error) {
 			return config.KeyFile(filepath.Join(dir, "secrets", s.Secret, s.Key))
@@ -101,7 +101,7 @@ func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
 		workspace: filepath.Join(dir, "workspace"),
 		last:      filepath.Join(dir, "termination-log"),
 		stdout:    io.Discard, log: slog.New(slog.DiscardHandler), now: time.Now,
-		reporter: func(pl place, tk task.Task, ended func(error)) (reporter, error) {
+		reporter: func(pl environment, tk task.Task, ended func(error)) (reporter, error) {
 			return report.New(report.Options{
 				Target: report.Target{
 					URL: apiServer.URL, Run: tk.Run, PodUID: "pod-1", Client: apiServer.Client(),
@@ -111,22 +111,22 @@ func newPod(t *testing.T, turns ...modeltest.Turn) *pod {
 			}), nil
 		},
 	}
-	write(t, filepath.Join(dir, "secrets", "anthropic", "api-key"), secret+"\n")
-	write(t, p.last, "")
+	writeFile(t, filepath.Join(dir, "secrets", "anthropic", "api-key"), secret+"\n")
+	writeFile(t, p.last, "")
 	if err := os.MkdirAll(p.workspace, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p *pod) input() (input, error) {
+func (p *testPod) input() (input, error) {
 	snapshot, err := json.Marshal(p.snapshot)
 	if err != nil {
 		return input{}, err
@@ -138,10 +138,10 @@ func (p *pod) input() (input, error) {
 	return input{task: written, snapshot: snapshot}, err
 }
 
-func (p *pod) run(options ...Option) int { return attempt(p.place, options) }
+func (p *testPod) run(options ...Option) int { return runAttempt(p.environment, options) }
 
-// lastWord is the termination message.
-func (p *pod) lastWord(t *testing.T) task.Termination {
+// termination is the termination message.
+func (p *testPod) termination(t *testing.T) task.Termination {
 	t.Helper()
 	data, err := os.ReadFile(p.last)
 	if err != nil {
@@ -154,15 +154,15 @@ func (p *pod) lastWord(t *testing.T) task.Termination {
 	return last
 }
 
-func writes(path, content string) modeltest.Turn {
+func writeTurn(path, content string) modeltest.Turn {
 	args, _ := json.Marshal(map[string]string{"path": path, "content": content})
 	return modeltest.Turn{Calls: []modeltest.Call{{Name: "Write", Args: args}}}
 }
 
 func TestAnAttempt(t *testing.T) {
-	p := newPod(t, writes("a.txt", "hello"), modeltest.Turn{Text: "I wrote a.txt"})
+	p := newTestPod(t, writeTurn("a.txt", "hello"), modeltest.Turn{Text: "I wrote a.txt"})
 	if code := p.run(); code != task.ExitCommitted {
-		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
 	told := p.api.told
 	if len(told) != 3 || told[0].Effects != "" || told[1].Effects != task.EffectsBegun {
@@ -175,7 +175,7 @@ func TestAnAttempt(t *testing.T) {
 	if len(end.Files) != 1 || end.Files[0] != (task.File{Path: "/workspace/a.txt", Size: 5}) {
 		t.Errorf("files %+v", end.Files)
 	}
-	if last := p.lastWord(t); last.Result.Text != end.Text || !last.Result.Committed || last.Effects != task.EffectsBegun {
+	if last := p.termination(t); last.Result.Text != end.Text || !last.Result.Committed || last.Effects != task.EffectsBegun {
 		t.Errorf("the termination message is %+v", last)
 	}
 	if told[2].Counts != (task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}) {
@@ -184,18 +184,18 @@ func TestAnAttempt(t *testing.T) {
 }
 
 func TestATrivialRunIsTwoWrites(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: "hi"})
+	p := newTestPod(t, modeltest.Turn{Text: "hi"})
 	p.run()
 	if n := len(p.api.told); n != 2 {
 		t.Errorf("%d writes, want 2: %+v", n, p.api.told)
 	}
 }
 
-// says is an API server that refuses some of what it is told.
-type says func(n int, p task.Progress) (status int, said string)
+// respond is an API server that refuses some of what it is told.
+type respond func(n int, p task.Progress) (status int, said string)
 
 // fencedWhen refuses what another attempt has taken over.
-func fencedWhen(when func(n int, p task.Progress) bool) says {
+func fencedWhen(when func(n int, p task.Progress) bool) respond {
 	return func(n int, p task.Progress) (int, string) {
 		if when(n, p) {
 			return http.StatusForbidden, "fenced: attempt 2 is current"
@@ -204,8 +204,8 @@ func fencedWhen(when func(n int, p task.Progress) bool) says {
 	}
 }
 
-// late records the pod only after so many reports.
-func late(reports int) says {
+// failReports records the pod only after so many reports.
+func failReports(reports int) respond {
 	return func(int, task.Progress) (int, string) {
 		if reports--; reports >= 0 {
 			return http.StatusUnprocessableEntity, "testing value /status/attempt/podUID failed"
@@ -218,13 +218,13 @@ func TestEnds(t *testing.T) {
 	cases := map[string]struct {
 		turns   []modeltest.Turn
 		change  func(tk *task.Task, s *task.Snapshot)
-		answer  says
+		answer  respond
 		code    int
 		reason  task.Reason
 		commits bool
 	}{
 		"a limit is committed": {
-			turns:  []modeltest.Turn{writes("a", "b"), writes("b", "c")},
+			turns:  []modeltest.Turn{writeTurn("a", "b"), writeTurn("b", "c")},
 			change: func(tk *task.Task, _ *task.Snapshot) { tk.Limits.Steps = 1 },
 			code:   task.ExitLimit, reason: task.ReasonStepLimit, commits: true,
 		},
@@ -237,7 +237,7 @@ func TestEnds(t *testing.T) {
 			code:   task.ExitBadTask, reason: task.ReasonMisconfigured,
 		},
 		"an attempt that is fenced while it works": {
-			turns:  []modeltest.Turn{writes("a", "b"), {Text: "done"}},
+			turns:  []modeltest.Turn{writeTurn("a", "b"), {Text: "done"}},
 			answer: fencedWhen(func(n int, _ task.Progress) bool { return n > 0 }),
 			code:   task.ExitFenced, reason: task.ReasonFenced,
 		},
@@ -248,14 +248,14 @@ func TestEnds(t *testing.T) {
 		},
 		"a report that is refused before the operator has recorded the pod": {
 			turns:  []modeltest.Turn{{Text: "done"}},
-			answer: late(3),
+			answer: failReports(3),
 			code:   task.ExitCommitted, reason: task.ReasonFinished, commits: true,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPod(t, tc.turns...)
+			p := newTestPod(t, tc.turns...)
 			if tc.change != nil {
 				tc.change(&p.task, &p.snapshot)
 			}
@@ -263,7 +263,7 @@ func TestEnds(t *testing.T) {
 			if code := p.run(); code != tc.code {
 				t.Errorf("exit code %d, want %d", code, tc.code)
 			}
-			if r := p.lastWord(t).Result; r.Reason != tc.reason || r.Committed != tc.commits && tc.commits {
+			if r := p.termination(t).Result; r.Reason != tc.reason || r.Committed != tc.commits && tc.commits {
 				t.Errorf("the termination message says %s (%s), want %s", r.Reason, r.Message, tc.reason)
 			}
 			if p.api.committed() != tc.commits {
@@ -275,7 +275,7 @@ func TestEnds(t *testing.T) {
 
 // The log of the pod says why an attempt ended that could not begin its work.
 func TestAnAttemptThatCannotBeginFinishesItsEvents(t *testing.T) {
-	p := newPod(t)
+	p := newTestPod(t)
 	p.snapshot.Models[0].Provider = "Acme"
 	var log bytes.Buffer
 	p.stdout = &log
@@ -288,7 +288,7 @@ func TestAnAttemptThatCannotBeginFinishesItsEvents(t *testing.T) {
 }
 
 func TestAnAttemptThatWasReplacedDoesNothing(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: "done"})
+	p := newTestPod(t, modeltest.Turn{Text: "done"})
 	d, err := journal.Open(journal.Options{Dir: p.state, RunUID: "uid-1", Attempt: 2, Now: time.Now})
 	if err := errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestAnAttemptThatWasReplacedDoesNothing(t *testing.T) {
 
 func TestATextThatDoesNotFitGoesToAFile(t *testing.T) {
 	long := strings.Repeat("word ", 4000)
-	p := newPod(t, modeltest.Turn{Text: long})
+	p := newTestPod(t, modeltest.Turn{Text: long})
 	p.run()
 	r := p.api.told[len(p.api.told)-1].Result
 	if len(r.Text) > task.MaxText || len(r.Files) != 1 || !strings.Contains(r.Message, r.Files[0].Path) {
@@ -313,14 +313,14 @@ func TestATextThatDoesNotFitGoesToAFile(t *testing.T) {
 	if err != nil || string(whole) != long {
 		t.Errorf("the file has %d bytes, %v", len(whole), err)
 	}
-	if last := p.lastWord(t); last.Result.Text == "" {
+	if last := p.termination(t); last.Result.Text == "" {
 		t.Error("the termination message has no text at all")
 	}
 }
 
 // Where others work on the same files each has a file of its own for that.
 func TestATextThatDoesNotFitIsNotThatOfAnother(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
+	p := newTestPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
 	p.origin = t.TempDir()
 	p.run()
 	r := p.api.told[len(p.api.told)-1].Result
@@ -331,7 +331,7 @@ func TestATextThatDoesNotFitIsNotThatOfAnother(t *testing.T) {
 
 // What a command left in the place of that file must not hold the end up.
 func TestATextIsNotWrittenIntoAPipe(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
+	p := newTestPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
 	at := filepath.Join(p.workspace, textFile)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), syscall.Mkfifo(at, 0o600)); err != nil {
 		t.Fatal(err)
@@ -345,9 +345,9 @@ func TestATextIsNotWrittenIntoAPipe(t *testing.T) {
 	}
 }
 
-// everything is what an attempt leaves behind: its journal, what it told and
+// allOutput is what an attempt leaves behind: its journal, what it told and
 // its last word.
-func (p *pod) everything(t *testing.T) string {
+func (p *testPod) allOutput(t *testing.T) string {
 	t.Helper()
 	told, err := json.Marshal(p.api.told)
 	if err != nil {
@@ -370,12 +370,12 @@ func (p *pod) everything(t *testing.T) string {
 }
 
 func TestTheKeyIsNowhere(t *testing.T) {
-	p := newPod(t, writes("a.txt", "x"), modeltest.Turn{Text: "the key is " + secret})
+	p := newTestPod(t, writeTurn("a.txt", "x"), modeltest.Turn{Text: "the key is " + secret})
 	p.task.Prompt = "my key is " + secret
 	var out strings.Builder
 	p.stdout = &out
 	p.run()
-	seen := p.everything(t) + out.String()
+	seen := p.allOutput(t) + out.String()
 	for _, r := range p.model.Requests() {
 		seen += string(r.Raw)
 	}
@@ -388,13 +388,13 @@ func TestTheKeyIsNowhere(t *testing.T) {
 }
 
 func TestARunThatIsToStopDoesNotBegin(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: "done"})
-	p.signals = filepath.Join(t.TempDir(), "signals.json")
-	write(t, p.signals, `{"stop":true}`)
+	p := newTestPod(t, modeltest.Turn{Text: "done"})
+	p.signalsFile = filepath.Join(t.TempDir(), "signals.json")
+	writeFile(t, p.signalsFile, `{"stop":true}`)
 	if code := p.run(); code != task.ExitWorkFailed {
 		t.Errorf("exit code %d, want %d", code, task.ExitWorkFailed)
 	}
-	if r := p.lastWord(t).Result; r.Reason != task.ReasonStopped || !r.Committed {
+	if r := p.termination(t).Result; r.Reason != task.ReasonStopped || !r.Committed {
 		t.Errorf("ended %+v", r)
 	}
 	if n := len(p.model.Requests()); n != 0 {

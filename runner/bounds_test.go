@@ -19,10 +19,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A speaker is a model that answers with a text, in chunks that know no characters.
-type speaker string
+// A fakeModel is a model that answers with a text, in chunks that know no characters.
+type fakeModel string
 
-func (s speaker) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+func (s fakeModel) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for rest := string(s); rest != ""; {
 			n := min(len(rest), 1<<10)
@@ -40,16 +40,16 @@ func (s speaker) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 func TestAResultOfAMebibyteWithBytesThatAreNoText(t *testing.T) {
 	const size = 1 << 20
 	text := strings.Repeat("äöü\x00\xff\xc3(", size/len("äöü\x00\xff\xc3("))
-	p := newPod(t)
+	p := newTestPod(t)
 	p.snapshot.Models[0] = task.Model{Name: "m", Provider: "Custom", Driver: "speaker"}
-	if code := p.run(WithModel("speaker", func(context.Context, registry.ModelSpec) (model.Model, error) { return speaker(text), nil })); code != task.ExitCommitted {
-		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+	if code := p.run(WithModel("speaker", func(context.Context, registry.ModelSpec) (model.Model, error) { return fakeModel(text), nil })); code != task.ExitCommitted {
+		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
 	r := p.api.told[len(p.api.told)-1].Result
 	if r == nil || !r.Committed || r.Reason != task.ReasonFinished {
 		t.Fatalf("the result is %+v", r)
 	}
-	for what, said := range map[string]string{"text": r.Text, "message": r.Message, "text of the last word": p.lastWord(t).Result.Text} {
+	for what, said := range map[string]string{"text": r.Text, "message": r.Message, "text of the last word": p.termination(t).Result.Text} {
 		if !utf8.ValidString(said) || strings.Contains(said, "\x00") || len(said) > task.MaxText || said == "" {
 			t.Errorf("the %s is no text within its bounds: %d bytes", what, len(said))
 		}
@@ -82,12 +82,12 @@ func TestAVolumeThatIsReadOnly(t *testing.T) {
 		return
 	}
 	t.Run("with the journal", func(t *testing.T) {
-		p := newPod(t)
+		p := newTestPod(t)
 		p.state = readOnly(t)
 		if code := p.run(); code == task.ExitCommitted {
 			t.Error("it ended with exit code 0")
 		}
-		if r := p.lastWord(t).Result; r.Reason != task.ReasonRunnerFailed || !strings.Contains(r.Message, "read-only file system") {
+		if r := p.termination(t).Result; r.Reason != task.ReasonRunnerFailed || !strings.Contains(r.Message, "read-only file system") {
 			t.Errorf("the result is %s: %q", r.Reason, r.Message)
 		}
 		if n := len(p.model.Requests()); n > 0 {
@@ -95,10 +95,10 @@ func TestAVolumeThatIsReadOnly(t *testing.T) {
 		}
 	})
 	t.Run("with the workspace", func(t *testing.T) {
-		p := newPod(t, writes("a.txt", "hello"), modeltest.Turn{Text: "It cannot be written."})
+		p := newTestPod(t, writeTurn("a.txt", "hello"), modeltest.Turn{Text: "It cannot be written."})
 		p.workspace = readOnly(t)
 		if code := p.run(); code != task.ExitCommitted {
-			t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+			t.Fatalf("exit code %d: %+v", code, p.termination(t))
 		}
 		if asked := p.model.Requests(); len(asked) != 2 || !strings.Contains(string(asked[1].Raw), "permission denied for write on /workspace/a.txt") {
 			t.Errorf("the model was asked %d times and did not read why", len(asked))

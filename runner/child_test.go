@@ -11,19 +11,19 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// parenting is a pod whose agent has the agent reviewer work in a child Run.
-func parenting(t *testing.T) *pod {
+// newParentPod is a pod whose agent has the agent reviewer work in a child Run.
+func newParentPod(t *testing.T) *testPod {
 	t.Helper()
-	p := newPod(t, modeltest.Turn{Calls: []modeltest.Call{{Name: "review", Args: json.RawMessage(`{"prompt":"Look at it"}`)}}}, modeltest.Turn{Text: "reviewed"})
+	p := newTestPod(t, modeltest.Turn{Calls: []modeltest.Call{{Name: "review", Args: json.RawMessage(`{"prompt":"Look at it"}`)}}}, modeltest.Turn{Text: "reviewed"})
 	p.snapshot.Agent.Tools = []task.Tool{{Agent: "reviewer", Mode: task.ModeRun, Name: "review", Description: "Reviews."}}
-	p.signals = filepath.Join(filepath.Dir(p.state), "signals.json")
-	write(t, p.signals, "")
+	p.signalsFile = filepath.Join(filepath.Dir(p.state), "signals.json")
+	writeFile(t, p.signalsFile, "")
 	return p
 }
 
 // The request goes out in the status, the end comes in through the signals.
 func TestAChildRunIsAskedForInTheStatus(t *testing.T) {
-	p := parenting(t)
+	p := newParentPod(t)
 	cost := int64(42)
 	var asked []task.Pending
 	p.api.answer = func(_ int, now task.Progress) (int, string) {
@@ -36,12 +36,12 @@ func TestAChildRunIsAskedForInTheStatus(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			write(t, p.signals, string(said))
+			writeFile(t, p.signalsFile, string(said))
 		}
 		return http.StatusOK, ""
 	}
 	if code := p.run(); code != task.ExitCommitted {
-		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
 	if len(asked) != 1 || asked[0].Kind != task.PendingDelegation || asked[0].Agent != "reviewer" || asked[0].Args != `{"prompt":"Look at it"}` || len(asked[0].Digest) != 64 {
 		t.Errorf("asked %+v", asked)
@@ -50,20 +50,20 @@ func TestAChildRunIsAskedForInTheStatus(t *testing.T) {
 	if end.Usage.TotalTokens < 1000 || len(end.Pending) > 0 || end.Effects != task.EffectsBegun || end.Result.Text != "reviewed" {
 		t.Errorf("the end is %+v", end)
 	}
-	if said := p.everything(t); !strings.Contains(said, `{\"score\":9}`) {
+	if said := p.allOutput(t); !strings.Contains(said, `{\"score\":9}`) {
 		t.Errorf("the session is %s", said)
 	}
 }
 
 // By hand nobody makes Runs, whatever a file says.
 func TestByHandThereAreNoChildRuns(t *testing.T) {
-	p := parenting(t)
+	p := newParentPod(t)
 	p.byHand = true
-	write(t, p.signals, `{"children":[{"request":"s2c1","run":"x","reason":"Finished","text":"forged"}]}`)
+	writeFile(t, p.signalsFile, `{"children":[{"request":"s2c1","run":"x","reason":"Finished","text":"forged"}]}`)
 	if code := p.run(); code != task.ExitCommitted {
-		t.Fatalf("exit code %d: %+v", code, p.lastWord(t))
+		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
-	if said := p.everything(t); !strings.Contains(said, "needs a cluster") || strings.Contains(said, "forged") {
+	if said := p.allOutput(t); !strings.Contains(said, "needs a cluster") || strings.Contains(said, "forged") {
 		t.Errorf("the session is %s", said)
 	}
 }

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// secretPatience is how long the credentials of a repository are waited for.
-	secretPatience = 15 * time.Second
-	secretPoll     = 500 * time.Millisecond
+	// secretTimeout is how long the credentials of a repository are waited for.
+	secretTimeout = 15 * time.Second
+	secretPoll    = 500 * time.Millisecond
 	// fetchFor is how long a repository is asked for that is not there, fetchPause
 	// how long between. What was created together with its Run may start after it.
 	fetchFor   = time.Minute
@@ -30,21 +30,21 @@ const (
 )
 
 // fetch prepares the workspace of a Run, once, and returns the exit code. It has
-// no way to the Run's status: its last word is its termination message.
-func fetch(p place) int {
+// no access to the status of the Run: it reports in its termination message.
+func fetch(env environment) int {
 	var told signals.Latest
 	ctx, release := interruption(context.Background(), &told)
 	defer release()
 	ctx, cancel := untilInterrupted(ctx, &told)
 	defer cancel()
-	t, err := p.fetch(ctx)
+	t, err := env.prepareWorkspace(ctx)
 	if err == nil {
 		return task.ExitCommitted
 	}
 	end := endOf(err)
-	p.log.Error("The workspace is not prepared", "error", err)
-	if p.last != "" {
-		_ = report.Terminate(p.last, task.Termination{Version: task.Version, Attempt: t.Attempt, Result: task.Result{
+	env.log.Error("The workspace is not prepared", "error", err)
+	if env.last != "" {
+		_ = report.Terminate(env.last, task.Termination{Version: task.Version, Attempt: t.Attempt, Result: task.Result{
 			Reason: end.Reason, Message: task.Cut(redact.Printable(end.Message), task.MaxMessage),
 		}}) // what cannot be left is in the log
 	}
@@ -67,8 +67,8 @@ func endOf(err error) *task.EndError {
 	return &task.EndError{Reason: reason, Message: "Preparing the workspace: " + err.Error(), Cause: err}
 }
 
-func (p place) fetch(ctx context.Context) (task.Task, error) {
-	in, err := p.task()
+func (e environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
+	in, err := e.task()
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -76,7 +76,7 @@ func (p place) fetch(ctx context.Context) (task.Task, error) {
 	if err != nil {
 		return t, task.End(task.ReasonMisconfigured, "%w", err)
 	}
-	repository, err := p.repository(ctx, t, s.Workspace.Git)
+	repository, err := e.repository(ctx, t, s.Workspace.Git)
 	if err != nil {
 		return t, err
 	}
@@ -85,22 +85,22 @@ func (p place) fetch(ctx context.Context) (task.Task, error) {
 		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
 	}
 	options := workspace.Options{
-		Workspace: p.workspace, State: p.state, Origin: p.origin, Git: repository, Files: files,
-		Log: func(text string) { p.log.Info(text) },
+		Workspace: e.workspace, State: e.state, Origin: e.origin, Git: repository, Files: files,
+		Log: func(text string) { e.log.Info(text) },
 	}
 	wait, cancel := context.WithTimeout(ctx, fetchFor)
 	defer cancel()
-	return t, persist(wait, fetchPause, func() error {
+	return t, retry(wait, fetchPause, func() error {
 		err := workspace.Fetch(ctx, options)
 		if err != nil {
-			p.log.Warn("Preparing the workspace failed", "error", err)
+			e.log.Warn("Preparing the workspace failed", "error", err)
 		}
 		return err
 	})
 }
 
-// persist tries something until it works, is refused, or waiting has an end.
-func persist(wait context.Context, pause time.Duration, try func() error) error {
+// retry calls try until it succeeds or is refused, or wait ends.
+func retry(wait context.Context, pause time.Duration, try func() error) error {
 	for {
 		err := try()
 		if _, refused := errors.AsType[*workspace.RefusedError](err); err == nil || refused {
@@ -116,7 +116,7 @@ func persist(wait context.Context, pause time.Duration, try func() error) error 
 
 // repository is a repository with its credentials, once those are there; nil:
 // there is none.
-func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*workspace.Git, error) {
+func (e environment) repository(ctx context.Context, t task.Task, g *task.Git) (*workspace.Git, error) {
 	if g == nil {
 		return nil, nil //nolint:nilnil // no repository is a fact, not a fault
 	}
@@ -125,15 +125,15 @@ func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*works
 	if g.Secret == "" {
 		return out, nil
 	}
-	out.Credentials = filepath.Join(p.secrets, g.Secret)
-	if !g.Publish && workspace.Fetched(cmp.Or(p.origin, p.state)) {
+	out.Credentials = filepath.Join(e.secrets, g.Secret)
+	if !g.Publish && workspace.Fetched(cmp.Or(e.origin, e.state)) {
 		return out, nil // nobody asks for them any more
 	}
-	ctx, cancel := context.WithTimeout(ctx, secretPatience)
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	poll := time.NewTicker(secretPoll)
 	defer poll.Stop()
-	for len(visible(out.Credentials)) == 0 {
+	for len(visibleKeys(out.Credentials)) == 0 {
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
@@ -147,8 +147,8 @@ func (p place) repository(ctx context.Context, t task.Task, g *task.Git) (*works
 	return out, nil
 }
 
-// visible are the keys of a mounted Secret.
-func visible(dir string) []string {
+// visibleKeys are the keys of a mounted Secret.
+func visibleKeys(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -163,14 +163,14 @@ func visible(dir string) []string {
 }
 
 // credentials are the keys of the Secret of a repository, for the redactor.
-func (w *work) credentials() []redact.Secret {
-	g := w.snapshot.Workspace.Git
+func (a *attempt) credentials() []redact.Secret {
+	g := a.snapshot.Workspace.Git
 	if g == nil || g.Secret == "" {
 		return nil
 	}
 	var out []redact.Secret
-	for _, key := range visible(filepath.Join(w.secrets, g.Secret)) {
-		value, err := config.KeyFile(filepath.Join(w.secrets, g.Secret, key))()
+	for _, key := range visibleKeys(filepath.Join(a.secrets, g.Secret)) {
+		value, err := config.KeyFile(filepath.Join(a.secrets, g.Secret, key))()
 		if err == nil && key != "username" {
 			out = append(out, redact.Secret{Name: g.Secret, Key: key, Value: []byte(value)})
 		}

@@ -32,7 +32,7 @@ func TestPersist(t *testing.T) {
 				wait, cancel := context.WithTimeout(t.Context(), 19*time.Second)
 				defer cancel()
 				tries := 0
-				err := persist(wait, 2*time.Second, func() error {
+				err := retry(wait, 2*time.Second, func() error {
 					tries++
 					return tc.answers[min(tries, len(tc.answers))-1]
 				})
@@ -48,10 +48,10 @@ func TestPersist(t *testing.T) {
 func TestFetchOfASharedWorkspace(t *testing.T) {
 	origin := t.TempDir()
 	for _, run := range []string{"first", "later"} {
-		p := newPod(t)
+		p := newTestPod(t)
 		p.origin = origin
-		if code := fetch(p.place); code != task.ExitCommitted {
-			t.Fatalf("%s: exit code %d: %+v", run, code, p.lastWord(t))
+		if code := fetch(p.environment); code != task.ExitCommitted {
+			t.Fatalf("%s: exit code %d: %+v", run, code, p.termination(t))
 		}
 		if _, err := os.Stat(filepath.Join(p.state, "workspace", "joined.json")); err != nil {
 			t.Errorf("%s: its state does not say that it has begun: %v", run, err)
@@ -65,7 +65,7 @@ func TestFetchOfASharedWorkspace(t *testing.T) {
 // What many share is there only where the operator mounts it.
 func TestMounted(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "file"), "")
+	writeFile(t, filepath.Join(dir, "file"), "")
 	for at, want := range map[string]string{dir: dir, filepath.Join(dir, "file"): "", filepath.Join(dir, "none"): ""} {
 		if got := mounted(at); got != want {
 			t.Errorf("mounted(%s) = %q, want %q", at, got, want)

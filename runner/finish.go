@@ -33,32 +33,32 @@ const (
 	textFile = ".deckhand/result.txt"
 )
 
-// finish tells the end: first where it cannot fail for lack of a network, then
-// to the Run. It returns the exit code.
-func (w *work) finish(ctx context.Context, out engine.Outcome) int {
-	published, out := w.publish(ctx, out)
-	result := w.result(out)
+// finish reports the end: first to the termination message, which needs no network, then
+// to the status of the Run. It returns the exit code.
+func (a *attempt) finish(ctx context.Context, out engine.Outcome) int {
+	published, out := a.publish(ctx, out)
+	result := a.result(out)
 	result.Published = published
-	w.leave(result, out)
-	if w.copies != nil {
-		w.copies.ended(string(out.Reason))
+	a.writeTermination(result, out)
+	if a.mirror != nil {
+		a.mirror.setStatus(string(out.Reason))
 	}
-	err := w.commit(result, out)
+	err := a.commit(result, out)
 	var end *task.EndError
 	if errors.As(err, &end) && end.Reason == task.ReasonFenced {
 		out.Reason, out.Message = end.Reason, end.Message
-		w.leave(task.Result{Reason: end.Reason, Message: end.Message}, out)
+		a.writeTermination(task.Result{Reason: end.Reason, Message: end.Message}, out)
 	}
-	if w.events != nil {
-		w.events.Emit(step.Scope{}, headline(out), events.RunFinished{
+	if a.events != nil {
+		a.events.Emit(step.Scope{}, headline(out), events.RunFinished{
 			Reason: out.Reason, Text: out.Text, Output: out.Output,
 			Counts: out.Progress.Counts, Usage: out.Progress.Usage,
 		})
 	}
 	if out.Warning != "" {
-		w.log.Warn(out.Warning)
+		a.log.Warn(out.Warning)
 	}
-	w.log.Info("The attempt ended", "reason", out.Reason, "message", out.Message)
+	a.log.Info("The attempt ended", "reason", out.Reason, "message", out.Message)
 	return task.ExitCode(out.Reason)
 }
 
@@ -71,42 +71,42 @@ func headline(out engine.Outcome) string {
 
 // result is an outcome within the bounds of the status. What does not fit goes
 // to a file.
-func (w *work) result(out engine.Outcome) task.Result {
+func (a *attempt) result(out engine.Outcome) task.Result {
 	r := task.Result{
 		Committed: out.Reason.Commits(), Reason: out.Reason,
 		Message: task.Cut(redact.Printable(out.Message), task.MaxMessage),
 		Warning: task.Cut(redact.Printable(out.Warning), task.MaxWarning),
 		Text:    task.Cut(out.Text, task.MaxText),
 		Output:  string(out.Output),
-		Files:   w.made.appendTo(w.changed()),
+		Files:   a.artifacts.appendTo(a.changedFiles()),
 	}
 	if len(out.Text) > task.MaxText {
 		note := fmt.Sprintf("The text has %d bytes and is cut here.", len(out.Text))
-		if f, err := w.spill(out.Text); err == nil {
+		if f, err := a.writeText(out.Text); err == nil {
 			note = fmt.Sprintf("The text has %d bytes; the whole is in %s.", f.Size, f.Path)
 			r.Files = append([]task.File{f}, r.Files...)
 		}
-		r.Message = task.Cut(joined(redact.Printable(out.Message), note), task.MaxMessage)
+		r.Message = task.Cut(joinSentences(redact.Printable(out.Message), note), task.MaxMessage)
 	}
 	r.Files = r.Files[:min(len(r.Files), task.MaxFiles)]
 	return r
 }
 
-func joined(a, b string) string {
+func joinSentences(a, b string) string {
 	if a == "" {
 		return b
 	}
 	return a + ". " + b
 }
 
-// changed are the files that the session made or changed.
-func (w *work) changed() []task.File {
-	if w.built.Files == nil {
+// changedFiles are the files that the session made or changed.
+func (a *attempt) changedFiles() []task.File {
+	if a.built.Files == nil {
 		return nil
 	}
-	infos, err := w.built.Files.Changed(context.Background())
+	infos, err := a.built.Files.Changed(context.Background())
 	if err != nil {
-		w.log.Warn("Listing the changed files failed", "error", err)
+		a.log.Warn("Listing the changed files failed", "error", err)
 		return nil
 	}
 	all := make([]task.File, 0, len(infos))
@@ -118,17 +118,17 @@ func (w *work) changed() []task.File {
 	return all
 }
 
-// spill writes a text that is too long for the status into the workspace. What a
+// writeText writes a text that is too long for the status into the workspace. What a
 // command left in its place is held off as it is from the file tools.
-func (w *work) spill(text string) (task.File, error) {
-	d, err := disk.Open(w.workspace, w.now)
+func (a *attempt) writeText(text string) (task.File, error) {
+	d, err := disk.Open(a.workspace, a.now)
 	if err != nil {
 		return task.File{}, fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer d.Close()
 	at := textFile
-	if w.origin != "" { // others have one too
-		at = path.Join(path.Dir(textFile), w.task.Run.Name, path.Base(textFile))
+	if a.origin != "" { // others have one too
+		at = path.Join(path.Dir(textFile), a.task.Run.Name, path.Base(textFile))
 	}
 	if _, err := d.Write(context.Background(), at, []byte(text), backend.Any); err != nil {
 		return task.File{}, fmt.Errorf("writing the text to the workspace: %w", err)
@@ -136,55 +136,55 @@ func (w *work) spill(text string) (task.File, error) {
 	return task.File{Path: path.Join(task.Workspace, at), Size: int64(len(text))}, nil
 }
 
-// leave writes the termination message.
-func (w *work) leave(r task.Result, out engine.Outcome) {
-	if w.last == "" {
+// writeTermination writes the termination message.
+func (a *attempt) writeTermination(r task.Result, out engine.Outcome) {
+	if a.last == "" {
 		return
 	}
-	w.heartbeat.end()
-	err := report.Terminate(w.last, task.Termination{
-		Version: task.Version, Attempt: w.task.Attempt, Result: r,
+	a.heartbeat.end()
+	err := report.Terminate(a.last, task.Termination{
+		Version: task.Version, Attempt: a.task.Attempt, Result: r,
 		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Effects: out.Progress.Effects,
 	})
 	if err != nil {
-		w.log.Error("The termination message is not written", "error", err)
+		a.log.Error("The termination message is not written", "error", err)
 	}
 }
 
 // commit reports the end to the Run: its result, or how far it came where
 // there is none. It does not end with the attempt's own context.
-func (w *work) commit(r task.Result, out engine.Outcome) error {
-	if w.reporter == nil || out.Reason == task.ReasonFenced || out.Reason == task.ReasonSecretMissing || w.lost(out) {
+func (a *attempt) commit(r task.Result, out engine.Outcome) error {
+	if a.reporter == nil || out.Reason == task.ReasonFenced || out.Reason == task.ReasonSecretMissing || a.lost(out) {
 		return nil
 	}
-	p, patience := out.Progress, partFor
+	p, timeout := out.Progress, partFor
 	switch {
 	case r.Committed:
 		p.State, p.Pending = "", nil // the schema of Run takes text and files of one that asks nothing
-		p.Result, patience = &r, commitFor
+		p.Result, timeout = &r, commitFor
 	case out.Reason == task.ReasonWaiting || out.Reason == task.ReasonPaused:
 		r.Text, r.Files = "", nil
-		p.Result, patience = &r, commitFor
+		p.Result, timeout = &r, commitFor
 	}
-	if w.interrupted() {
-		patience = partFor
+	if a.interrupted() {
+		timeout = partFor
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	err := w.reporter.Commit(ctx, func() task.Progress { return p })
+	err := a.reporter.Commit(ctx, func() task.Progress { return p })
 	if err != nil {
-		w.log.Error("The end is not reported", "error", err)
+		a.log.Error("The end is not reported", "error", err)
 	}
 	return err
 }
 
 // lost says that an attempt which is to be taken up again does not know how far
 // the Run has come: it must not report over what others knew.
-func (w *work) lost(out engine.Outcome) bool {
-	return !w.engaged && (out.Reason == task.ReasonRunnerFailed || out.Reason == task.ReasonInterrupted)
+func (a *attempt) lost(out engine.Outcome) bool {
+	return !a.engineEnded && (out.Reason == task.ReasonRunnerFailed || out.Reason == task.ReasonInterrupted)
 }
 
-func (w *work) interrupted() bool {
-	now, _ := w.told.Current()
+func (a *attempt) interrupted() bool {
+	now, _ := a.latest.Current()
 	return now.Interrupted
 }

@@ -80,9 +80,9 @@ func (h *heartbeat) end() {
 	h.ended = true
 }
 
-// hung is the termination message of a runner that the kubelet ends. It says
+// hungTermination is the termination message of a runner that the kubelet ends. It says
 // nothing of what was used, so it has no attempt: no meter is taken from it.
-var hung = task.Termination{Version: task.Version, Result: task.Result{
+var hungTermination = task.Termination{Version: task.Version, Result: task.Result{
 	Reason:  task.ReasonRunnerFailed,
 	Message: "the runner did not respond for more than two minutes, and its liveness probe ended it",
 }}.Encode()
@@ -102,7 +102,7 @@ func probe(path string, now time.Time) int {
 		return 0
 	}
 	if len(said) > 0 {
-		if bytes.Equal(said, hung) {
+		if bytes.Equal(said, hungTermination) {
 			return 1 // no heartbeat since the last probe
 		}
 		return 0 // it is ending, and bounds that itself
@@ -110,6 +110,6 @@ func probe(path string, now time.Time) int {
 	if info, err := f.Stat(); err != nil || now.Sub(info.ModTime()) <= heartbeatMaxAge {
 		return 0
 	}
-	_, _ = f.Write(hung)
+	_, _ = f.Write(hungTermination)
 	return 1
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// aMessage is a termination message as the kubelet makes it: an empty file.
-func aMessage(t *testing.T) string {
+// terminationFile is a termination message as the kubelet makes it: an empty file.
+func terminationFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "termination-log")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -41,13 +41,13 @@ func TestProbe(t *testing.T) {
 		left string
 	}{
 		"a heartbeat that is young":         {"", heartbeatMaxAge, 0, ""},
-		"a heartbeat that is old":           {"", heartbeatMaxAge + time.Second, 1, string(hung)},
-		"no heartbeat since the last probe": {string(hung), 0, 1, string(hung)},
+		"a heartbeat that is old":           {"", heartbeatMaxAge + time.Second, 1, string(hungTermination)},
+		"no heartbeat since the last probe": {string(hungTermination), 0, 1, string(hungTermination)},
 		"a runner that has left its result": {own, time.Hour, 0, own},
 		"a clock that was put back":         {"", -time.Hour, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := aMessage(t)
+			path := terminationFile(t)
 			if err := os.WriteFile(path, []byte(tc.said), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestProbe(t *testing.T) {
 
 // A heartbeat makes an old message young, and takes back what a probe wrote.
 func TestAHeartbeatSatisfiesTheProbe(t *testing.T) {
-	path := aMessage(t)
+	path := terminationFile(t)
 	now := time.Now()
 	if err := os.Chtimes(path, now, now.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAHeartbeatSatisfiesTheProbe(t *testing.T) {
 // The heart beats while the work responds, and not while it does not.
 func TestHeartbeatsStopWhenTheWorkDoesNotRespond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := aMessage(t)
+		path := terminationFile(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		h := heartbeat{path: path}
@@ -97,7 +97,7 @@ func TestHeartbeatsStopWhenTheWorkDoesNotRespond(t *testing.T) {
 		})
 		go h.run(ctx)
 		beats := func() bool {
-			if err := os.WriteFile(path, hung, 0o600); err != nil {
+			if err := os.WriteFile(path, hungTermination, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * heartbeatEvery)
@@ -122,7 +122,7 @@ func TestHeartbeatsStopWhenTheWorkDoesNotRespond(t *testing.T) {
 
 // The last word of a runner stays.
 func TestNoHeartbeatBehindTheLastWord(t *testing.T) {
-	path := aMessage(t)
+	path := terminationFile(t)
 	h := heartbeat{path: path}
 	h.end()
 	if err := report.Terminate(path, task.Termination{Version: task.Version, Attempt: 1}); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// waitsForKey is an attempt whose key comes after a while.
-func waitsForKey(after time.Duration) *work {
+// newAttemptWaitingForKey is an attempt whose key comes after a while.
+func newAttemptWaitingForKey(after time.Duration) *attempt {
 	began := time.Now()
-	return &work{
-		place: place{
+	return &attempt{
+		environment: environment{
 			now: time.Now, log: slog.New(slog.DiscardHandler),
 			key: func(task.SecretKey) func() (string, error) {
 				return func() (string, error) {
@@ -34,7 +34,7 @@ func waitsForKey(after time.Duration) *work {
 func TestWaitingForAKeyIsNoDuration(t *testing.T) {
 	t.Run("a key that comes late", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := waitsForKey(9 * time.Second)
+			w := newAttemptWaitingForKey(9 * time.Second)
 			if err := w.awaitKeys(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestWaitingForAKeyIsNoDuration(t *testing.T) {
 	})
 	t.Run("a key that never comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := waitsForKey(time.Hour)
+			w := newAttemptWaitingForKey(time.Hour)
 			err := w.awaitKeys(t.Context())
 			out := w.failed(err)
 			if used := out.Progress.Usage.DurationSeconds; out.Reason != task.ReasonSecretMissing || used != 0 {

@@ -9,46 +9,46 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
-// heard is how many events may wait for one listener.
-const heard = 1024
+// listenerQueue is how many events may wait for one listener.
+const listenerQueue = 1024
 
-// An audience are the listeners that a runner was built with, each with a queue
-// and a goroutine of its own.
-type audience struct {
-	seats []*pubsub.Subscription[events.Event]
-	all   sync.WaitGroup
+// listeners are those that a runner was built with, each with a queue and a goroutine of
+// its own.
+type listeners struct {
+	subscriptions []*pubsub.Subscription[events.Event]
+	all           sync.WaitGroup
 }
 
-// listen has listeners told of what a feed carries. One that panics hears no
-// more.
-func listen(feed *events.Feed, listeners []registry.Listener) *audience {
-	a := &audience{}
-	for _, tell := range listeners {
-		seat := feed.Subscribe(heard, nil)
-		a.seats = append(a.seats, seat)
-		a.all.Go(func() {
-			defer seat.Close()
+// startListeners calls functions with each event of a feed. One that panics is not called
+// again.
+func startListeners(feed *events.Feed, functions []registry.Listener) *listeners {
+	l := &listeners{}
+	for _, tell := range functions {
+		subscription := feed.Subscribe(listenerQueue, nil)
+		l.subscriptions = append(l.subscriptions, subscription)
+		l.all.Go(func() {
+			defer subscription.Close()
 			defer func() { _ = recover() }()
-			for h := range seat.C() {
-				tell(h)
+			for event := range subscription.C() {
+				tell(event)
 			}
 		})
 	}
-	return a
+	return l
 }
 
-// close lets the listeners hear what is still queued, for a while.
-func (a *audience) close(patience time.Duration) {
-	for _, seat := range a.seats {
-		seat.Close()
+// close waits until the listeners have received what is still queued, at most as long as timeout.
+func (l *listeners) close(timeout time.Duration) {
+	for _, subscription := range l.subscriptions {
+		subscription.Close()
 	}
-	gone := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		a.all.Wait()
-		close(gone)
+		l.all.Wait()
+		close(done)
 	}()
 	select {
-	case <-gone:
-	case <-time.After(patience):
+	case <-done:
+	case <-time.After(timeout):
 	}
 }

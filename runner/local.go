@@ -29,7 +29,7 @@ func MainLocal(options ...Option) int {
 		fmt.Fprintln(os.Stderr, err)
 		return task.ExitBadTask
 	}
-	return attempt(f.place(), options)
+	return runAttempt(f.environment(), options)
 }
 
 // localFlags are what runner-local is told. A key is never a flag: flags are
@@ -64,21 +64,21 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 	return f, nil
 }
 
-func (f localFlags) place() place {
-	return place{
-		task:      f.read,
-		key:       f.key,
-		signals:   f.signals,
-		byHand:    true,
-		state:     f.state,
-		workspace: f.workspace,
-		sandbox:   f.sandbox,
-		secrets:   f.secrets,
-		stdout:    os.Stdout,
-		log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		now:       clock.Now,
-		reporter: func(place, task.Task, func(error)) (reporter, error) {
-			return nobody{}, nil
+func (f localFlags) environment() environment {
+	return environment{
+		task:        f.read,
+		key:         f.key,
+		signalsFile: f.signals,
+		byHand:      true,
+		state:       f.state,
+		workspace:   f.workspace,
+		sandbox:     f.sandbox,
+		secrets:     f.secrets,
+		stdout:      os.Stdout,
+		log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		now:         clock.Now,
+		reporter: func(environment, task.Task, func(error)) (reporter, error) {
+			return noReporter{}, nil
 		},
 	}
 }

@@ -21,20 +21,20 @@ const (
 
 // takeOver opens the journal, before anything else that an earlier runner may
 // still use.
-func (w *work) takeOver(ctx context.Context) error {
-	ctx, cancel := untilInterrupted(ctx, &w.told)
+func (a *attempt) takeOver(ctx context.Context) error {
+	ctx, cancel := untilInterrupted(ctx, &a.latest)
 	defer cancel()
 	given := time.NewTimer(lockFor)
 	defer given.Stop()
 	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()
 	for waited := false; ; waited = true {
-		err := w.open()
+		err := a.open()
 		if _, held := errors.AsType[*journal.LockedError](err); !held {
 			return journalEnd(err)
 		}
 		if !waited {
-			w.log.Info("Waiting for the runner of an earlier attempt to end", "state", w.state)
+			a.log.Info("Waiting for the runner of an earlier attempt to end", "state", a.state)
 		}
 		select {
 		case <-poll.C:
@@ -46,13 +46,13 @@ func (w *work) takeOver(ctx context.Context) error {
 	}
 }
 
-func (w *work) open() error {
+func (a *attempt) open() error {
 	dir, err := journal.Open(journal.Options{
-		Dir: w.state, RunUID: w.task.Run.UID, Attempt: w.task.Attempt, Durable: w.task.Durable,
-		Now: w.now, LowSpace: func() { w.lowSpace.Store(true) },
+		Dir: a.state, RunUID: a.task.Run.UID, Attempt: a.task.Attempt, Durable: a.task.Durable,
+		Now: a.now, LowSpace: func() { a.lowSpace.Store(true) },
 	})
 	if err == nil {
-		w.journal = dir
+		a.journal = dir
 	}
 	return err
 }
@@ -73,12 +73,12 @@ func journalEnd(err error) error {
 	return err
 }
 
-// tell begins to tell what happens, to all who want to know.
-func (w *work) tell() {
-	w.events = events.New(events.Options{
-		Out: w.stdout, Run: w.task.Run.Name, Attempt: w.task.Attempt,
-		After: events.First(w.task.Attempt, w.journal.Restarts()),
-		Mode:  events.Mode(w.snapshot.Agent.Events), Redact: w.redact, Now: w.now,
+// openEvents begins to tell what happens, to all who want to know.
+func (a *attempt) openEvents() {
+	a.events = events.New(events.Options{
+		Out: a.stdout, Run: a.task.Run.Name, Attempt: a.task.Attempt,
+		After: events.First(a.task.Attempt, a.journal.Restarts()),
+		Mode:  events.Mode(a.snapshot.Agent.Events), Redact: a.redact, Now: a.now,
 	})
-	w.audience = listen(w.events.Feed, w.registry.Listeners())
+	a.listeners = startListeners(a.events.Feed, a.registry.Listeners())
 }

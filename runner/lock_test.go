@@ -11,15 +11,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A told is a log that passes on what it is told first.
-type told struct {
+// A fakeLogHandler is a log that passes on what it is told first.
+type fakeLogHandler struct {
 	slog.Handler
 	first chan string
 }
 
-func (told) Enabled(context.Context, slog.Level) bool { return true }
+func (fakeLogHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (t told) Handle(_ context.Context, r slog.Record) error {
+func (t fakeLogHandler) Handle(_ context.Context, r slog.Record) error {
 	select {
 	case t.first <- r.Message:
 	default:
@@ -30,12 +30,12 @@ func (t told) Handle(_ context.Context, r slog.Record) error {
 // A pod that was deleted by force is gone for the cluster before its runner is:
 // the next one does nothing until then.
 func TestARunnerWaitsForTheOneBeforeItToBeGone(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: "Done."})
+	p := newTestPod(t, modeltest.Turn{Text: "Done."})
 	before, err := journal.Open(journal.Options{Dir: p.state, RunUID: p.task.Run.UID, Attempt: 1, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := told{Handler: slog.DiscardHandler, first: make(chan string, 1)}
+	log := fakeLogHandler{Handler: slog.DiscardHandler, first: make(chan string, 1)}
 	p.task.Attempt, p.log = 2, slog.New(log)
 	ended := make(chan int, 1)
 	go func() { ended <- p.run() }()

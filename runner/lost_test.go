@@ -22,14 +22,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A driver answers with what a function says, turn by turn.
-type driver struct {
+// A fakeDriver answers with what a function says, turn by turn.
+type fakeDriver struct {
 	turn int
 	says func(turn int, key func() (string, error)) []model.Delta
 	key  func() (string, error)
 }
 
-func (d *driver) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+func (d *fakeDriver) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		d.turn++
 		for _, delta := range d.says(d.turn, d.key) {
@@ -40,11 +40,11 @@ func (d *driver) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 	}
 }
 
-// driven makes the pod's Model one of a driver of the test's own.
-func (p *pod) driven(says func(turn int, key func() (string, error)) []model.Delta) Option {
+// withDriver makes the pod's Model one of a driver of the test's own.
+func (p *testPod) withDriver(says func(turn int, key func() (string, error)) []model.Delta) Option {
 	p.snapshot.Models[0].Provider, p.snapshot.Models[0].Driver = "Custom", "acme"
 	return WithModel("acme", func(_ context.Context, s registry.ModelSpec) (model.Model, error) {
-		return &driver{says: says, key: s.Key}, nil
+		return &fakeDriver{says: says, key: s.Key}, nil
 	})
 }
 
@@ -56,14 +56,14 @@ func callsWrite() []model.Delta {
 }
 
 func TestACrashOfTheRunnerTellsWhatWasDone(t *testing.T) {
-	p := newPod(t)
-	code := p.run(p.driven(func(turn int, _ func() (string, error)) []model.Delta {
+	p := newTestPod(t)
+	code := p.run(p.withDriver(func(turn int, _ func() (string, error)) []model.Delta {
 		if turn > 1 {
 			panic("boom")
 		}
 		return callsWrite()
 	}))
-	last, told := p.lastWord(t), p.api.told[len(p.api.told)-1]
+	last, told := p.termination(t), p.api.told[len(p.api.told)-1]
 	if code != task.ExitRunnerFailed || told.Result == nil || told.Result.Reason != task.ReasonRunnerFailed {
 		t.Fatalf("exit code %d, told %+v", code, told)
 	}
@@ -76,36 +76,36 @@ func TestACrashOfTheRunnerTellsWhatWasDone(t *testing.T) {
 }
 
 func TestAnAttemptThatNeverBeganDoesNotReportOverOthers(t *testing.T) {
-	p := newPod(t)
+	p := newTestPod(t)
 	p.workspace = filepath.Join(t.TempDir(), "none")
 	if code := p.run(); code != task.ExitRunnerFailed {
 		t.Errorf("exit code %d, want %d", code, task.ExitRunnerFailed)
 	}
-	if r := p.lastWord(t).Result; r.Reason != task.ReasonRunnerFailed || len(p.api.told) != 0 {
+	if r := p.termination(t).Result; r.Reason != task.ReasonRunnerFailed || len(p.api.told) != 0 {
 		t.Errorf("the termination message says %s, told %+v", r.Reason, p.api.told)
 	}
 }
 
 func TestARotatedKeyIsNowhere(t *testing.T) {
 	const canary = "sk-rotated-0123456789"
-	p := newPod(t)
+	p := newTestPod(t)
 	path := filepath.Join(t.TempDir(), "key")
-	write(t, path, secret)
+	writeFile(t, path, secret)
 	p.key = func(task.SecretKey) func() (string, error) { return config.KeyFile(path) }
 	var out strings.Builder
 	p.stdout = &out
-	p.run(p.driven(func(turn int, key func() (string, error)) []model.Delta {
+	p.run(p.withDriver(func(turn int, key func() (string, error)) []model.Delta {
 		if turn == 1 {
 			return callsWrite()
 		}
-		write(t, path, canary)
+		writeFile(t, path, canary)
 		now, err := key()
 		if err != nil {
 			t.Error(err)
 		}
 		return []model.Delta{{Text: "the key is " + now}, {Finish: step.FinishStop}}
 	}))
-	seen := p.everything(t) + out.String()
+	seen := p.allOutput(t) + out.String()
 	if strings.Contains(seen, canary) {
 		t.Error("the new key is in the events, the journal, the status or the termination message")
 	}
@@ -116,12 +116,12 @@ func TestARotatedKeyIsNowhere(t *testing.T) {
 
 func TestAKeyThatIsEmptyForAWhileIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	w := &work{redact: redact.New(), place: place{key: func(task.SecretKey) func() (string, error) { return config.KeyFile(path) }}}
-	key := w.learning(task.SecretKey{Secret: "anthropic", Key: "api-key"})
+	w := &attempt{redact: redact.New(), environment: environment{key: func(task.SecretKey) func() (string, error) { return config.KeyFile(path) }}}
+	key := w.keyReader(task.SecretKey{Secret: "anthropic", Key: "api-key"})
 	if _, err := key(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a key that is gone: %v", err)
 	}
-	write(t, path, "\n")
+	writeFile(t, path, "\n")
 	if _, err := key(); err == nil {
 		t.Error("an empty key is taken for one")
 	}
@@ -129,7 +129,7 @@ func TestAKeyThatIsEmptyForAWhileIsAnError(t *testing.T) {
 
 func TestAPathThatDoesNotFitCostsNothingElse(t *testing.T) {
 	long := strings.Repeat("d", 200) + "/" + strings.Repeat("f", 100)
-	p := newPod(t, writes(long, "x"), writes("short", "y"), modeltest.Turn{Text: "done"})
+	p := newTestPod(t, writeTurn(long, "x"), writeTurn("short", "y"), modeltest.Turn{Text: "done"})
 	p.run()
 	r := p.api.told[len(p.api.told)-1].Result
 	if r.Text != "done" || len(r.Files) != 1 || r.Files[0].Path != "/workspace/short" {
@@ -143,7 +143,7 @@ func TestAPathThatDoesNotFitCostsNothingElse(t *testing.T) {
 func TestAMessageHasNoControlCharacters(t *testing.T) {
 	for name, text := range map[string]string{"short": "", "with a text that goes to a file": strings.Repeat("x", task.MaxText)} {
 		t.Run(name, func(t *testing.T) {
-			w := &work{place: place{workspace: t.TempDir()}}
+			w := &attempt{environment: environment{workspace: t.TempDir()}}
 			r := w.result(engine.Outcome{Reason: task.ReasonRejected, Message: "no\x1b[31m\x07", Text: text + "."})
 			warned := w.result(engine.Outcome{Reason: task.ReasonFinished, Warning: "no\u202e" + strings.Repeat("x", task.MaxWarning)})
 			if len(warned.Warning) > task.MaxWarning || !strings.HasPrefix(warned.Warning, "noxx") {
@@ -161,9 +161,9 @@ func TestTheEndFitsTheGrace(t *testing.T) {
 	if needs := grace - reserve + toolcall.CancelTimeout + partFor + closeFor; needs > grace-2*time.Second {
 		t.Errorf("the end takes %s of %s", needs, grace)
 	}
-	w := &work{engaged: true}
-	w.told.Update(func(s *signals.Signals) { s.Interrupted = true })
-	w.reporter = deaf{until: func(ctx context.Context) {
+	w := &attempt{engineEnded: true}
+	w.latest.Update(func(s *signals.Signals) { s.Interrupted = true })
+	w.reporter = silentReporter{until: func(ctx context.Context) {
 		if at, ok := ctx.Deadline(); !ok || time.Until(at) > partFor {
 			t.Errorf("a result is tried until %s", at)
 		}
@@ -171,20 +171,20 @@ func TestTheEndFitsTheGrace(t *testing.T) {
 	_ = w.commit(task.Result{Committed: true}, engine.Outcome{Reason: task.ReasonFinished})
 }
 
-// deaf is a reporter that nobody hears, for as long as until says.
-type deaf struct {
-	nobody
+// silentReporter is a reporter that nobody hears, for as long as until says.
+type silentReporter struct {
+	noReporter
 	until func(context.Context)
 }
 
-func (d deaf) Commit(ctx context.Context, _ func() task.Progress) error {
+func (d silentReporter) Commit(ctx context.Context, _ func() task.Progress) error {
 	d.until(ctx)
 	return nil
 }
 
 func TestAJournalByHandIsDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "task.json")
-	write(t, path, `{"task":{"prompt":"go"},"snapshot":{"models":[{"name":"m"}]}}`)
+	writeFile(t, path, `{"task":{"prompt":"go"},"snapshot":{"models":[{"name":"m"}]}}`)
 	in, err := localFlags{task: path}.read()
 	if err != nil {
 		t.Fatal(err)

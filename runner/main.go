@@ -38,7 +38,7 @@ func Main(options ...Option) int {
 	if len(os.Args) == 2 && os.Args[1] == task.FetchMode {
 		return fetch(inPod())
 	}
-	return attempt(inPod(), options)
+	return runAttempt(inPod(), options)
 }
 
 // trust has a bundle of certificates trusted beside the system's own, where there
@@ -52,25 +52,25 @@ func trust(bundle string) {
 // systemCertificates is where images keep those that they trust.
 const systemCertificates = "/etc/ssl/certs"
 
-// inPod is the place where the operator lays things out.
-func inPod() place {
-	return place{
+// inPod is the environment that the operator prepares in a runner pod.
+func inPod() environment {
+	return environment{
 		task: func() (input, error) { return read(task.TaskFile, task.SnapshotFile) },
 		key: func(s task.SecretKey) func() (string, error) {
 			return config.KeyFile(filepath.Join(task.SecretsDir, s.Secret, s.Key))
 		},
-		signals:   task.SignalsFile,
-		state:     task.StateDir,
-		origin:    mounted(task.OriginDir),
-		workspace: task.Workspace,
-		sandbox:   task.SandboxDir,
-		servers:   task.ServersDir,
-		secrets:   task.SecretsDir,
-		last:      task.TerminationLog,
-		stdout:    os.Stdout,
-		log:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		now:       clock.Now,
-		reporter:  toCluster,
+		signalsFile: task.SignalsFile,
+		state:       task.StateDir,
+		origin:      mounted(task.OriginDir),
+		workspace:   task.Workspace,
+		sandbox:     task.SandboxDir,
+		servers:     task.ServersDir,
+		secrets:     task.SecretsDir,
+		last:        task.TerminationLog,
+		stdout:      os.Stdout,
+		log:         slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		now:         clock.Now,
+		reporter:    toCluster,
 	}
 }
 
@@ -96,13 +96,13 @@ func read(taskFile, snapshotFile string) (input, error) {
 }
 
 // toCluster reports to the Run's status.
-func toCluster(p place, t task.Task, ended func(error)) (reporter, error) {
+func toCluster(env environment, t task.Task, ended func(error)) (reporter, error) {
 	target, err := report.InCluster(t.Run, task.TokenDir)
 	if err != nil {
 		return nil, err
 	}
 	return report.New(report.Options{
-		Target: target, Now: p.now, Ended: ended, Log: p.log,
+		Target: target, Now: env.now, Ended: ended, Log: env.log,
 		Jitter: func(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }, //nolint:gosec // spreads load, keeps no secret
 	}), nil
 }
@@ -113,11 +113,11 @@ type reporter interface {
 	Close()
 }
 
-// nobody is the reporter where there is no Run to report to.
-type nobody struct{}
+// noReporter is the reporter where there is no Run to report to.
+type noReporter struct{}
 
-func (nobody) Report(func() task.Progress) {}
+func (noReporter) Report(func() task.Progress) {}
 
-func (nobody) Commit(context.Context, func() task.Progress) error { return nil }
+func (noReporter) Commit(context.Context, func() task.Progress) error { return nil }
 
-func (nobody) Close() {}
+func (noReporter) Close() {}

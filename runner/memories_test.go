@@ -12,29 +12,29 @@ import (
 
 // resumesAfterACrash lets an attempt write a note and crash, and another attempt
 // read it. It returns all that both left behind.
-func resumesAfterACrash(t *testing.T, between func(p *pod)) string {
+func resumesAfterACrash(t *testing.T, between func(p *testPod)) string {
 	t.Helper()
-	p := newPod(t)
+	p := newTestPod(t)
 	call := func(name, args string) []model.Delta {
 		return []model.Delta{
 			{Call: &model.CallDelta{Name: name, Args: args}},
 			{Finish: step.FinishCalls, Usage: &step.Usage{InputTokens: 10, OutputTokens: 1}},
 		}
 	}
-	p.run(p.driven(func(turn int, _ func() (string, error)) []model.Delta {
+	p.run(p.withDriver(func(turn int, _ func() (string, error)) []model.Delta {
 		if turn > 1 {
 			panic("boom")
 		}
 		return call("Write", `{"path":"/memories/note","content":"remember"}`)
 	}))
 	between(p)
-	p.run(p.driven(func(turn int, _ func() (string, error)) []model.Delta {
+	p.run(p.withDriver(func(turn int, _ func() (string, error)) []model.Delta {
 		if turn == 1 {
 			return call("Read", `{"path":"/memories/note"}`)
 		}
 		return []model.Delta{{Text: "done"}, {Finish: step.FinishStop}}
 	}))
-	seen := p.everything(t)
+	seen := p.allOutput(t)
 	if !strings.Contains(seen, "Created /memories/note") {
 		t.Fatalf("the first attempt wrote nothing: %s", seen)
 	}
@@ -42,7 +42,7 @@ func resumesAfterACrash(t *testing.T, between func(p *pod)) string {
 }
 
 func TestAResumedAttemptFindsItsMemories(t *testing.T) {
-	seen := resumesAfterACrash(t, func(*pod) {})
+	seen := resumesAfterACrash(t, func(*testPod) {})
 	if !strings.Contains(seen, "1  remember") {
 		t.Errorf("the note that the journal says was created is not there: %s", seen)
 	}
@@ -52,7 +52,7 @@ func TestAResumedAttemptFindsItsMemories(t *testing.T) {
 }
 
 func TestAResumedAttemptIsToldOfLostMemories(t *testing.T) {
-	seen := resumesAfterACrash(t, func(p *pod) {
+	seen := resumesAfterACrash(t, func(p *testPod) {
 		if err := os.RemoveAll(filepath.Join(p.state, "memories")); err != nil {
 			t.Fatal(err)
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// copies are a journal whose steps are also brought to a store of sessions, in
-// the background and behind the journal. The journal alone decides; a store that
-// is down costs nothing but the copy.
-type copies struct {
+// A mirroredJournal is a journal whose steps are also copied to a store of sessions, in
+// the background and after the journal. Only the journal decides; a store that is down
+// costs nothing but the copy.
+type mirroredJournal struct {
 	*journal.Dir
 	feed *session.Feed // nil: there is no store
 
@@ -31,62 +31,62 @@ func sessionRow(t task.Task, agent string) session.Row {
 	return session.Row{ID: t.Run.UID, App: t.Run.Namespace, Agent: agent, User: t.User, Status: "Running"}
 }
 
-// copying begins to copy what a journal records.
-func copying(dir *journal.Dir, store session.Store, row session.Row) *copies {
-	c := &copies{Dir: dir, early: map[string]map[int64]step.Step{}, next: map[string]int64{}}
+// newMirroredJournal begins to copy what a journal records.
+func newMirroredJournal(dir *journal.Dir, store session.Store, row session.Row) *mirroredJournal {
+	j := &mirroredJournal{Dir: dir, early: map[string]map[int64]step.Step{}, next: map[string]int64{}}
 	if store == nil {
-		return c
+		return j
 	}
-	c.feed = session.NewFeed(session.FeedOptions{Store: store, Row: row, Source: func(name string, from int64) iter.Seq2[step.Step, error] {
+	j.feed = session.NewFeed(session.FeedOptions{Store: store, Row: row, Source: func(name string, from int64) iter.Seq2[step.Step, error] {
 		return journal.Steps(dir.Read(), name, from)
 	}})
-	return c
+	return j
 }
 
 // Append implements [journal.Log].
-func (c *copies) Append(r journal.Record) error {
-	err := c.Dir.Append(r)
-	if err == nil && c.feed != nil && r.Step != nil {
-		c.copy(r.Session, *r.Step)
+func (j *mirroredJournal) Append(r journal.Record) error {
+	err := j.Dir.Append(r)
+	if err == nil && j.feed != nil && r.Step != nil {
+		j.copy(r.Session, *r.Step)
 	}
 	return err
 }
 
 // copy brings a step to the store, and with it those that waited for it.
-func (c *copies) copy(name string, s step.Step) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, known := c.next[name]
+func (j *mirroredJournal) copy(name string, s step.Step) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	next, known := j.next[name]
 	if !known {
 		next = s.Seq // of a turn that an earlier attempt began: the journal has what is missing
-		c.next[name], c.early[name] = next, map[int64]step.Step{}
+		j.next[name], j.early[name] = next, map[int64]step.Step{}
 	}
-	early := c.early[name]
+	early := j.early[name]
 	early[s.Seq] = s
 	for s, ok := early[next]; ok; s, ok = early[next] {
 		delete(early, next)
 		next++
-		c.feed.Add(name, s)
+		j.feed.Add(name, s)
 	}
-	c.next[name] = next
+	j.next[name] = next
 }
 
-// ended says how the Run stands.
-func (c *copies) ended(reason string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.status = reason
+// setStatus says how the Run stands.
+func (j *mirroredJournal) setStatus(reason string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.status = reason
 }
 
 // close has the store take what is left, and how the Run stands. What it did
 // not take is said in the log: a store that is down is no failure of the Run.
-func (c *copies) close(patience time.Duration, log *slog.Logger) {
-	if c == nil || c.feed == nil {
+func (j *mirroredJournal) close(timeout time.Duration, log *slog.Logger) {
+	if j == nil || j.feed == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	if s := c.feed.Close(ctx, c.status); s.Missing > 0 || s.Err != nil {
+	if s := j.feed.Close(ctx, j.status); s.Missing > 0 || s.Err != nil {
 		log.Warn("The store of sessions did not take everything", "stored", s.Stored, "missing", s.Missing, "failures", s.Failures, "error", s.Err)
 	}
 }

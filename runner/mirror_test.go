@@ -19,7 +19,7 @@ import (
 
 func TestASessionIsCopiedToTheStore(t *testing.T) {
 	store := memory.New(memory.Options{})
-	p := newPod(t, writes("a", "x"), modeltest.Turn{Text: "done"})
+	p := newTestPod(t, writeTurn("a", "x"), modeltest.Turn{Text: "done"})
 	p.run(WithStore(func(context.Context, registry.StoreSpec) (session.Store, error) { return store, nil }))
 	var said []string
 	for s, err := range store.Read(t.Context(), "uid-1", 1) {
@@ -37,10 +37,10 @@ func TestASessionIsCopiedToTheStore(t *testing.T) {
 	}
 }
 
-// A closed store takes nothing.
-type closed struct{ session.Store }
+// A closedStore store takes nothing.
+type closedStore struct{ session.Store }
 
-func (closed) Append(context.Context, session.Row, int64, ...step.Step) error {
+func (closedStore) Append(context.Context, session.Row, int64, ...step.Step) error {
 	return errors.New("it is down")
 }
 
@@ -52,7 +52,7 @@ func TestAStoreThatIsDownCostsNothingButTheCopy(t *testing.T) {
 	defer dir.Close()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		c := copying(dir, closed{memory.New(memory.Options{})}, session.Row{ID: "u"})
+		c := newMirroredJournal(dir, closedStore{memory.New(memory.Options{})}, session.Row{ID: "u"})
 		if err := c.Append(journal.Record{Kind: journal.KindStep, Step: &step.Step{Seq: 1, Role: step.RoleUser}}); err != nil {
 			t.Error(err)
 		}

@@ -15,12 +15,12 @@ import (
 
 // What a runner was built with wrongly ends its Runs before anything begins.
 func TestANameThatIsRegisteredTwiceEndsTheRun(t *testing.T) {
-	p := newPod(t)
+	p := newTestPod(t)
 	add := WithTool("crm", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return nil, nil })
 	if code := p.run(Option{}, add, add); code != task.ExitBadTask {
 		t.Errorf("exit code %d, want %d", code, task.ExitBadTask)
 	}
-	last := p.lastWord(t).Result
+	last := p.termination(t).Result
 	if want := `runner.WithTool("crm") is used twice; rename one`; last.Reason != task.ReasonMisconfigured || !strings.Contains(last.Message, want) {
 		t.Errorf("the termination message is %+v, want %s", last, want)
 	}
@@ -30,7 +30,7 @@ func TestANameThatIsRegisteredTwiceEndsTheRun(t *testing.T) {
 }
 
 func TestAnAttemptClosesWhatFactoriesMade(t *testing.T) {
-	p := newPod(t, modeltest.Turn{Text: "done"})
+	p := newTestPod(t, modeltest.Turn{Text: "done"})
 	p.snapshot.Agent.Tools = []task.Tool{{Custom: "crm"}}
 	var closed []string
 	crm := tool.Typed(tool.Spec{Name: "crm"}, func(context.Context, tool.Call, struct{}) (tool.Result, error) { return tool.Result{}, nil })

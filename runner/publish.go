@@ -25,54 +25,54 @@ const (
 
 // publish pushes what became of the files, where that is wanted and the work is
 // done, before anybody is told so.
-func (w *work) publish(ctx context.Context, out engine.Outcome) (*task.Published, engine.Outcome) {
-	g := w.snapshot.Workspace.Git
+func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Published, engine.Outcome) {
+	g := a.snapshot.Workspace.Git
 	if out.Reason != task.ReasonFinished || g == nil || !g.Publish {
 		return nil, out
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishFor)
 	defer cancel()
-	pushed, err := w.push(ctx, out)
+	pushed, err := a.push(ctx, out)
 	if err == nil {
 		return pushed, out
 	}
 	end := errPublish(err)
-	switch now, _ := w.told.Current(); {
+	switch now, _ := a.latest.Current(); {
 	case now.Interrupted: // the next attempt does it, as after a pause
 		end = signals.ErrInterrupted
 	case now.Stopped:
 		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState when the work was done and not yet published"}
-	case now.Paused && w.task.Durable:
+	case now.Paused && a.task.Durable:
 		end = &task.EndError{Reason: task.ReasonPaused}
 	}
-	out.Reason, out.Message = end.Reason, w.redact.String(end.Message)
+	out.Reason, out.Message = end.Reason, a.redact.String(end.Message)
 	return nil, out
 }
 
 // push tries to publish until it works, is refused, or takes too long.
-func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, error) {
-	repository, err := w.repository(ctx, w.task, w.snapshot.Workspace.Git)
+func (a *attempt) push(ctx context.Context, out engine.Outcome) (*task.Published, error) {
+	repository, err := a.repository(ctx, a.task, a.snapshot.Workspace.Git)
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(w.workspace)
+	root, err := os.OpenRoot(a.workspace)
 	if err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer root.Close()
 	options := workspace.PublishOptions{
-		Workspace: root, State: w.state, Origin: w.origin, Git: repository,
-		Branch:  "deckhand/" + w.task.Run.Name,
-		Message: commitMessage(w.task.Run, w.redact.String(redact.Printable(out.Text))),
-		Author:  workspace.Author{Name: "Deckhand", Email: w.snapshot.Agent.Name + "@" + w.task.Run.Namespace + ".deckhand", When: w.began},
+		Workspace: root, State: a.state, Origin: a.origin, Git: repository,
+		Branch:  "deckhand/" + a.task.Run.Name,
+		Message: commitMessage(a.task.Run, a.redact.String(redact.Printable(out.Text))),
+		Author:  workspace.Author{Name: "Deckhand", Email: a.snapshot.Agent.Name + "@" + a.task.Run.Namespace + ".deckhand", When: a.began},
 	}
-	wait, cancel := signals.Context(ctx, &w.told, w.endsPublishing, nil)
+	wait, cancel := signals.Context(ctx, &a.latest, a.endsPublishing, nil)
 	defer cancel()
-	w.showPublishing(out.Progress, nil)
+	a.showPublishing(out.Progress, nil)
 	var done workspace.Published
-	err = persist(wait, publishPause, func() (err error) {
+	err = retry(wait, publishPause, func() (err error) {
 		if done, err = workspace.Publish(ctx, options); err != nil {
-			w.showPublishing(out.Progress, err)
+			a.showPublishing(out.Progress, err)
 		}
 		return err
 	})
@@ -84,8 +84,8 @@ func (w *work) push(ctx context.Context, out engine.Outcome) (*task.Published, e
 
 // endsPublishing reports whether publishing is not tried again: this attempt ends,
 // or the Run is stopped.
-func (w *work) endsPublishing(s signals.Signals) bool {
-	return s.Interrupted || s.Stopped || s.Paused && w.task.Durable
+func (a *attempt) endsPublishing(s signals.Signals) bool {
+	return s.Interrupted || s.Stopped || s.Paused && a.task.Durable
 }
 
 // publishing is what the status calls the last step of a Run that publishes.
@@ -93,17 +93,17 @@ const publishing = "publish"
 
 // showPublishing has the Run's status tell that the work is being published, and
 // what was in the way.
-func (w *work) showPublishing(p task.Progress, problem error) {
-	p.Step = &task.Current{Number: p.Counts.Steps, Kind: task.KindTool, Name: publishing, StartedAt: w.now().UTC().Format(time.RFC3339)}
+func (a *attempt) showPublishing(p task.Progress, problem error) {
+	p.Step = &task.Current{Number: p.Counts.Steps, Kind: task.KindTool, Name: publishing, StartedAt: a.now().UTC().Format(time.RFC3339)}
 	if problem != nil {
-		text := w.redact.String(redact.Printable(problem.Error()))
-		w.log.Warn("Publishing failed", "error", text)
+		text := a.redact.String(redact.Printable(problem.Error()))
+		a.log.Warn("Publishing failed", "error", text)
 		p.Recent = append(slices.Clone(p.Recent), task.Recent{
 			Step: p.Counts.Steps, Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed, and is tried again: "+text, task.MaxSummary),
 		})
 		p.Recent = p.Recent[max(len(p.Recent)-task.MaxRecent, 0):]
 	}
-	w.reporter.Report(func() task.Progress { return p })
+	a.reporter.Report(func() task.Progress { return p })
 }
 
 // commitMessage says which Run a commit is of, and what it said at last.

@@ -23,11 +23,11 @@ func TestPublishingHeedsWhatPeopleSay(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &work{task: task.Task{Durable: tc.durable}}
-				wait, end := signals.Context(t.Context(), &w.told, w.endsPublishing, nil)
+				w := &attempt{task: task.Task{Durable: tc.durable}}
+				wait, end := signals.Context(t.Context(), &w.latest, w.endsPublishing, nil)
 				defer end()
 				synctest.Wait()
-				reading(&w.told).apply([]byte(tc.said))
+				newTestReader(&w.latest).apply([]byte(tc.said))
 				synctest.Wait()
 				if ended := wait.Err() != nil; ended != tc.ends {
 					t.Errorf("it ended: %t", ended)

@@ -10,52 +10,52 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// boxes are the connections to the containers beside the runner's.
-type boxes struct {
+// sandboxClients are the connections to the containers beside the runner's.
+type sandboxClients struct {
 	mu   sync.Mutex
 	open []*sandbox.Client
 }
 
 // dial makes a client of the container that shares a directory.
-func (b *boxes) dial(dir string) sandbox.Sandbox {
+func (s *sandboxClients) dial(dir string) sandbox.Sandbox {
 	c := sandbox.Dial(filepath.Join(dir, task.SandboxSocket))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open = append(b.open, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, c)
 	return c
 }
 
-func (b *boxes) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.open {
+func (s *sandboxClients) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.open {
 		_ = c.Close() // it is over either way
 	}
 }
 
-// box is the sandbox of the Run; nil: there is none. With it goes the way out for
+// sandboxClient is the sandbox of the Run; nil: there is none. With it goes the way out for
 // its commands.
-func (w *work) box(ctx context.Context) sandbox.Sandbox {
-	want := w.snapshot.Sandbox
-	if want == nil || w.sandbox == "" {
+func (a *attempt) sandboxClient(ctx context.Context) sandbox.Sandbox {
+	want := a.snapshot.Sandbox
+	if want == nil || a.sandbox == "" {
 		return nil
 	}
 	go func() {
-		err := egress.Serve(ctx, filepath.Join(w.sandbox, task.ProxySocket), egress.Options{
+		err := egress.Serve(ctx, filepath.Join(a.sandbox, task.ProxySocket), egress.Options{
 			Hosts: want.Hosts,
-			Log:   func(host string, allowed bool) { w.log.Warn("A command reaches out", "host", host, "allowed", allowed) },
+			Log:   func(host string, allowed bool) { a.log.Warn("A command reaches out", "host", host, "allowed", allowed) },
 		})
 		if err != nil && ctx.Err() == nil {
-			w.log.Error("Commands have no way out", "error", err)
+			a.log.Error("Commands have no way out", "error", err)
 		}
 	}()
-	return w.boxes.dial(w.sandbox)
+	return a.sandboxes.dial(a.sandbox)
 }
 
-// server finds the container of the MCP server of a Toolset; nil: there are none.
-func (w *work) server() func(toolset string) sandbox.Sandbox {
-	if w.servers == "" {
+// serverClients finds the container of the MCP server of a Toolset; nil: there are none.
+func (a *attempt) serverClients() func(toolset string) sandbox.Sandbox {
+	if a.servers == "" {
 		return nil
 	}
-	return func(toolset string) sandbox.Sandbox { return w.boxes.dial(filepath.Join(w.servers, toolset)) }
+	return func(toolset string) sandbox.Sandbox { return a.sandboxes.dial(filepath.Join(a.servers, toolset)) }
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
 
-// reading reads signals files.
-func reading(told *signals.Latest) *signalsReader {
+// newTestReader reads signals files.
+func newTestReader(told *signals.Latest) *signalsReader {
 	return &signalsReader{latest: told, log: slog.New(slog.DiscardHandler), decode: json.Unmarshal}
 }
 
@@ -24,7 +24,7 @@ func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signals.json")
 	synctest.Test(t, func(t *testing.T) {
 		var told signals.Latest
-		r := reading(&told)
+		r := newTestReader(&told)
 		r.path = path
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -41,7 +41,7 @@ func TestSignalsAreHeardWhenTheyChange(t *testing.T) {
 			{`{}`, false, true}, // what was cancelled cannot be taken back
 		}
 		for _, s := range says {
-			write(t, path, s.text)
+			writeFile(t, path, s.text)
 			<-time.After(pollSignals) // of the test's own clock
 			synctest.Wait()
 			if now, _ := told.Current(); now.Stopped != s.stops || now.Paused != s.paused {
@@ -68,7 +68,7 @@ func TestTheEndsOfChildRunsAreHeard(t *testing.T) {
 	}
 	for _, s := range says {
 		_, said := told.Current()
-		reading(&told).apply([]byte(s.text))
+		newTestReader(&told).apply([]byte(s.text))
 		woken := false
 		select {
 		case <-said:

@@ -45,7 +45,7 @@ func (e exchange) path(name string) string { return filepath.Join(e.dir, name) }
 func (e exchange) before(name string, got []byte) any {
 	e.t.Helper()
 	if _, err := os.Stat(e.path(name)); *update && err != nil {
-		write(e.t, e.path(name), string(got))
+		writeFile(e.t, e.path(name), string(got))
 	}
 	data, err := os.ReadFile(e.path(name))
 	if err != nil {
@@ -105,11 +105,11 @@ func (e exchange) expect(name string, got []byte) {
 }
 
 // pod is one whose operator wrote what the exchange has.
-func (e exchange) pod(attempt int) *pod {
+func (e exchange) pod(attempt int) *testPod {
 	e.t.Helper()
-	p := newPod(e.t)
-	p.signals = filepath.Join(e.t.TempDir(), "signals.json")
-	p.place.task = func() (input, error) {
+	p := newTestPod(e.t)
+	p.signalsFile = filepath.Join(e.t.TempDir(), "signals.json")
+	p.environment.task = func() (input, error) {
 		in, err := read(e.path("task.json"), e.path("runner.json"))
 		in.task = bytes.Replace(in.task, []byte(`"attempt":1`), fmt.Appendf(nil, `"attempt":%d`, attempt), 1)
 		return in, err
@@ -132,7 +132,7 @@ func answers(calls int) func(turn int, _ func() (string, error)) []model.Delta {
 func TestRunnerWorksForOlderOperators(t *testing.T) {
 	eachExchange(t, func(t *testing.T, e exchange) {
 		p := e.pod(1)
-		write(t, p.signals, "")
+		writeFile(t, p.signalsFile, "")
 		var asks []byte
 		p.api.answer = func(_ int, said task.Progress) (int, string) {
 			if len(said.Pending) > 0 && asks == nil {
@@ -142,12 +142,12 @@ func TestRunnerWorksForOlderOperators(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				write(t, p.signals, string(text))
+				writeFile(t, p.signalsFile, string(text))
 			}
 			return http.StatusOK, ""
 		}
-		if code := p.run(p.driven(answers(1))); code != task.ExitCommitted {
-			t.Errorf("exit code %d: %+v", code, p.lastWord(t))
+		if code := p.run(p.withDriver(answers(1))); code != task.ExitCommitted {
+			t.Errorf("exit code %d: %+v", code, p.termination(t))
 		}
 		last, err := os.ReadFile(p.last)
 		if err != nil {
@@ -177,11 +177,11 @@ func TestRunnerResumesJournalsOfOlderRunners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, p.signals, string(text))
-		if code := p.run(p.driven(answers(0))); code != task.ExitCommitted {
-			t.Errorf("exit code %d: %+v", code, p.lastWord(t))
+		writeFile(t, p.signalsFile, string(text))
+		if code := p.run(p.withDriver(answers(0))); code != task.ExitCommitted {
+			t.Errorf("exit code %d: %+v", code, p.termination(t))
 		}
-		last := p.lastWord(t)
+		last := p.termination(t)
 		if last.Result.Text != "Done." || last.Counts != (task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}) {
 			t.Errorf("it ends with %q and counts %+v", last.Result.Text, last.Counts)
 		}
@@ -247,7 +247,7 @@ func (e exchange) keepJournal(state string) {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		write(e.t, filepath.Join(e.path("journal"), name), string(data))
+		writeFile(e.t, filepath.Join(e.path("journal"), name), string(data))
 		return err
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func (f *Feed) Close(ctx context.Context, status string) FeedStats {
 		f.mu.Lock()
 		f.opts.Row.Status = status
 		if own, ok := f.lines[""]; ok {
-			own.row.Status, own.told = status, false
+			own.row.Status, own.statusStored = status, false
 		}
 		f.mu.Unlock()
 		close(f.closing)

@@ -17,15 +17,15 @@ type line struct {
 	// stored is the last step that the store has, as far as is known; end the last
 	// that was added.
 	stored, end int64
-	// told says that the store knows the status.
-	told bool
+	// statusStored says that the store knows the status.
+	statusStored bool
 	// queue is the last steps that were added, as many as wait in memory.
 	queue []step.Step
 }
 
 // newLine begins a session. It is called with the lock.
 func (f *Feed) newLine(name string) *line {
-	l := &line{name: name, row: f.opts.Row, told: true}
+	l := &line{name: name, row: f.opts.Row, statusStored: true}
 	if name != "" {
 		l.row.ID += "/" + name
 		l.row.Status = ""
@@ -144,7 +144,7 @@ func (f *Feed) batch(l *line) (batch, error) {
 	f.mu.Lock()
 	b := batch{row: l.row, after: l.stored}
 	all := b.after >= l.end
-	if all && l.told {
+	if all && l.statusStored {
 		b.row = Row{}
 	}
 	f.mu.Unlock()
@@ -173,7 +173,7 @@ func (f *Feed) advance(l *line, b batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stats.Stored += int64(len(b.steps))
-	l.told = l.told || b.row.Status == l.row.Status
+	l.statusStored = l.statusStored || b.row.Status == l.row.Status
 	f.has(l, b.after+int64(len(b.steps)))
 }
 

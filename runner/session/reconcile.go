@@ -14,7 +14,7 @@ import (
 // a fork from where they part.
 func (f *Feed) reconcile(l *line, last int64) error {
 	f.mu.Lock()
-	from, id, told := l.stored+1, l.row.ID, l.told
+	from, id, told := l.stored+1, l.row.ID, l.statusStored
 	if last < from {
 		l.stored = last
 	}

@@ -66,7 +66,7 @@ func gains(steps []step.Step) (freed int64) {
 
 // bounds says where in a session that begins which may go, and where it ends.
 func bounds(visible []step.Step) (first, tail int) {
-	first = opening(visible)
+	first = leadingSteps(visible)
 	tail = max(len(visible)-keep, first)
 	for tail > first && visible[tail].Role == step.RoleTool {
 		tail--
@@ -74,8 +74,8 @@ func bounds(visible []step.Step) (first, tail int) {
 	return first, tail
 }
 
-// opening is the number of steps up to and with the first user's.
-func opening(visible []step.Step) int {
+// leadingSteps is the number of steps up to and with the first user's.
+func leadingSteps(visible []step.Step) int {
 	return slices.IndexFunc(visible, func(s step.Step) bool { return s.Role == step.RoleUser }) + 1
 }
 
@@ -108,7 +108,7 @@ func Apply(visible []step.Step, c Cut, summary string) []step.Step {
 	if c.Clear {
 		return clearThrough(visible, c.Through)
 	}
-	first := opening(visible)
+	first := leadingSteps(visible)
 	tail := first
 	for tail < len(visible) && (visible[tail].Seq <= c.Through || tail > first && visible[tail].Role == step.RoleTool) {
 		tail++

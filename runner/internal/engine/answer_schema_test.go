@@ -38,7 +38,7 @@ func formTool(form string) fakeTool {
 // question stays open. What is said to the agent is an answer only where it fits.
 func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 	const fits = `{"branch":"main"}`
-	misfits := fmt.Sprintf(approval.RefusedMisfit, "`branch` is missing")
+	misfits := fmt.Sprintf(approval.RefusedInvalid, "`branch` is missing")
 	cases := map[string]struct {
 		said []task.Decision
 		want []task.Decided
@@ -57,7 +57,7 @@ func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 		"too large": {
 			[]task.Decision{answers("large", "s2c1", "{"+strings.Repeat("x", toolcall.MaxResult)), answers("fits", "s2c1", fits)},
 			[]task.Decided{
-				{Name: "large", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedMisfit, fmt.Sprintf("it has %d bytes; at most %d are read", toolcall.MaxResult+1, toolcall.MaxResult))},
+				{Name: "large", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedInvalid, fmt.Sprintf("it has %d bytes; at most %d are read", toolcall.MaxResult+1, toolcall.MaxResult))},
 				{Name: "fits", Request: "s2c1"},
 			},
 			fits,

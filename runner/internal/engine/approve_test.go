@@ -220,7 +220,7 @@ func TestNoPolicyKeepsARunFromEnding(t *testing.T) {
 func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
 	s := governedRun(nil, calls("Bash {}"), says("ok"))
 	s.run(t)
-	if got := s.steps(t)[2].Text(); !strings.Contains(got, toolcall.ResultNobody) || len(s.doneWith("Bash")) > 0 {
+	if got := s.steps(t)[2].Text(); !strings.Contains(got, toolcall.ResultNoApprovers) || len(s.doneWith("Bash")) > 0 {
 		t.Errorf("the model reads %q", got)
 	}
 }

@@ -72,7 +72,7 @@ func TestACallIsApprovedRecordedAndMadeInItsCanonicalForm(t *testing.T) {
 			t.Errorf("%s: made -want +got:\n%s", written, diff)
 		}
 		want := "user: go\nassistant:  Bash" + written + "\ntool: Bash" + canonical + "\nassistant: ok"
-		if got := s.told(t); got != want {
+		if got := s.transcript(t); got != want {
 			t.Errorf("the transcript is\n%s\nwant what the model wrote:\n%s", got, want)
 		}
 		for r := range s.journal.Read() {
@@ -100,7 +100,7 @@ func TestArgumentsWithoutACanonicalFormAreRefused(t *testing.T) {
 		},
 		"the form does not fit the schema": {
 			func(json.RawMessage) (json.RawMessage, *tool.Error) { return json.RawMessage(`"x"`), nil },
-			"Error: " + fmt.Sprintf(toolcall.ResultMisfit, "Bash", "the arguments are not valid JSON"),
+			"Error: " + fmt.Sprintf(toolcall.ResultInvalidCanonical, "Bash", "the arguments are not valid JSON"),
 		},
 	}
 	for name, tc := range cases {

@@ -222,7 +222,7 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	}
 	s.Redact = redacting()
 	c.died = false
-	s.Journal = mortal{Memory: c.log, left: &records, died: &c.died}
+	s.Journal = crashingLog{Memory: c.log, left: &records, died: &c.died}
 	s.Task.Attempt = number
 	s.Task.Limits = task.Limits{Steps: 15, ToolCalls: 60, DurationSeconds: 3600, WaitSeconds: 600, Depth: 2, Ask: c.below(4) > 0}
 	s.withOperator(c.children)

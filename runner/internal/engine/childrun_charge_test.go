@@ -165,7 +165,7 @@ func TestNoChildRunIsAskedForThatIsDenied(t *testing.T) {
 	s := raising(n, calls(review), says("ok"))
 	s.Actor.Policy = fakePolicy{"child": {Answer: toolcall.Deny, Rule: "no-children"}}
 	out := s.run(t)
-	if len(s.doneWith("child")) > 0 || out.Progress.Effects != "" || !strings.Contains(s.told(t), "no-children") {
-		t.Errorf("the session is\n%s", s.told(t))
+	if len(s.doneWith("child")) > 0 || out.Progress.Effects != "" || !strings.Contains(s.transcript(t), "no-children") {
+		t.Errorf("the session is\n%s", s.transcript(t))
 	}
 }

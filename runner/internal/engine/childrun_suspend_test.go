@@ -147,7 +147,7 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 				time.Sleep(time.Second)
 				tc.do(w)
 				out := end()
-				told, open := w.told(t), len(w.state(t).Open())
+				told, open := w.transcript(t), len(w.state(t).Open())
 				if out.Reason != tc.want || out.Progress.State != tc.state || !strings.Contains(told, tc.told) || (open > 0) != (tc.told == "") {
 					t.Errorf("ended %s in state %q with %d open calls: %s\n%s", out.Reason, out.Progress.State, open, out.Message, told)
 				}
@@ -234,7 +234,7 @@ func (a absence) raise(t *testing.T) (told string, records int) {
 		for range p.log.Read() {
 			records++
 		}
-		return s.told(t), records
+		return s.transcript(t), records
 	}
 	t.Fatalf("durable %t, killed %d, paused %d: it does not end", a.durable, a.kill, a.paused)
 	return "", 0
@@ -246,7 +246,7 @@ func (p *raised) attempt(number int) *testRun {
 	s.withOperator(p.children)
 	s.journal, s.Journal = p.log, p.log
 	if p.kill > 0 && number == 1 {
-		s.Journal = mortal{Memory: p.log, left: &p.kill}
+		s.Journal = crashingLog{Memory: p.log, left: &p.kill}
 	}
 	if p.paused > 0 && number == 1 {
 		s.Signals = pausedBehind{p.children.fakeSignals, p.log, p.paused}

@@ -138,7 +138,7 @@ func TestWhatNoChildRunIsAskedFor(t *testing.T) {
 		args     string
 		want     string
 	}{
-		"where there is no operator":  {nil, `{"prompt":"x"}`, "Error: " + fmt.Sprintf(toolcall.ResultNoCluster, "reviewer") + "\n- " + toolcall.AdviceAlone},
+		"where there is no operator":  {nil, `{"prompt":"x"}`, "Error: " + fmt.Sprintf(toolcall.ResultNoOperator, "reviewer") + "\n- " + toolcall.AdviceAlone},
 		"a large input":               {newOperator(), large, "Error: " + fmt.Sprintf(toolcall.ResultInputLarge, len(large), "reviewer", task.MaxDelegated) + "\n- " + toolcall.AdviceShorter},
 		"what two may read otherwise": {newOperator(), `{"a":1,"a":2}`, `Error: Not executed: the arguments have "a" twice in one object`},
 	}
@@ -242,7 +242,7 @@ func TestNobodyDecidesOnAChildRun(t *testing.T) {
 		}
 		n.say(finished("s2c1", "well"))
 		end()
-		if got := s.told(t); !strings.Contains(got, "tool: well\nuser: x\nassistant: ok") {
+		if got := s.transcript(t); !strings.Contains(got, "tool: well\nuser: x\nassistant: ok") {
 			t.Errorf("the session is\n%s", got)
 		}
 	})

@@ -71,11 +71,11 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 	if c.actor.Summarizer != nil {
 		m = c.actor.Summarizer
 	}
-	name := c.begin(m)
+	name := c.beginTurn(m)
 	began := c.run.config.Now()
-	heard, hangUp := c.untilStopped(ctx)
-	defer hangUp()
-	resp, err := c.summary(heard, m, steps)
+	untilStop, cancel := c.untilStopped(ctx)
+	defer cancel()
+	resp, err := c.summary(untilStop, m, steps)
 	switch {
 	case c.turn.fault != nil:
 		return "", c.turn.fault
@@ -84,9 +84,9 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 	case isRefused(err):
 		return noSummary, nil
 	case err != nil:
-		return "", c.handleError(heard, m, err)
+		return "", c.handleError(untilStop, m, err)
 	}
-	c.limited = 0
+	c.providerWaits = 0
 	var text strings.Builder
 	for _, p := range resp.Parts {
 		if p.Kind == step.PartText {
@@ -94,7 +94,7 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 		}
 	}
 	took := c.run.config.Now().Sub(began)
-	c.run.status.done(task.Recent{Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
+	c.run.status.addRecent(task.Recent{Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
 	if strings.TrimSpace(text.String()) == "" || resp.Finish == step.FinishRefusal {
 		return noSummary, nil
 	}

@@ -125,7 +125,7 @@ func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
 		})}, calls("Wait {}"))
 		s.Task.Limits.DurationSeconds = 60
 		left := 4 // the result is not recorded
-		s.Journal = mortal{Memory: s.journal, left: &left}
+		s.Journal = crashingLog{Memory: s.journal, left: &left}
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}

@@ -18,13 +18,13 @@ func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result,
 	if d.Agent == "" {
 		d.Agent, d.Own = s.actor.Agent.Name, true
 	}
-	child, refused := s.child(d)
+	child, refused := s.newChild(d)
 	if refused != nil {
 		return tool.Result{Error: refused}, nil
 	}
 	ctx, off := child.records.account.Deadline(ctx)
 	defer off()
-	out, err := child.serve(ctx)
+	out, err := child.workAsChild(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -39,8 +39,8 @@ func (s *session) Below(name string) *toolcall.Runner {
 	return below.calls
 }
 
-// child is the session that a call opens, or why it may not.
-func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
+// newChild returns the session that a call opens, or why it may not.
+func (s *session) newChild(d tool.Delegation) (*session, *tool.Error) {
 	scope := step.Scope{Depth: s.records.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
 	if int64(scope.Depth) > s.deepest {
 		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.deepest)}
@@ -62,9 +62,9 @@ func (s *session) child(d tool.Delegation) (*session, *tool.Error) {
 	return child, nil
 }
 
-// serve works until the session ends. An error ends the whole Run, or leaves
+// workAsChild works until the session ends. An error ends the whole Run, or leaves
 // the call open that opened the session.
-func (s *session) serve(ctx context.Context) (out Outcome, err error) {
+func (s *session) workAsChild(ctx context.Context) (out Outcome, err error) {
 	defer toolcall.Recover(func(crashed error) { err = crashed })
 	last := s.records.read().Last
 	s.records.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.actor.Agent.Name, last), events.ChildStarted{
@@ -73,7 +73,7 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 	out, err = s.work(ctx)
 	if err != nil {
 		end, ok := asEnd(err)
-		if !ok || general(end.Reason) {
+		if !ok || endsRun(end.Reason) {
 			return out, err
 		}
 		out = s.run.failed(end)
@@ -92,8 +92,8 @@ func (s *session) serve(ctx context.Context) (out Outcome, err error) {
 	return out, nil
 }
 
-// general says whether an end is of the whole Run, whichever session met it.
-func general(r task.Reason) bool {
+// endsRun reports whether an end is of the whole Run, whichever session met it.
+func endsRun(r task.Reason) bool {
 	switch r {
 	case task.ReasonRunnerFailed, task.ReasonStorageFull, task.ReasonFenced, task.ReasonSecretMissing:
 		return true

@@ -175,7 +175,7 @@ func TestAgentsWorkSideBySide(t *testing.T) {
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("took %s", took)
 		}
-		if got := s.told(t); !strings.Contains(got, "tool: b\ntool: c\nassistant: ok") {
+		if got := s.transcript(t); !strings.Contains(got, "tool: b\ntool: c\nassistant: ok") {
 			t.Errorf("the session is\n%s", got)
 		}
 	})
@@ -277,13 +277,13 @@ func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 	for range whole.journal.Read() {
 		total++
 	}
-	want := whole.told(t)
+	want := whole.transcript(t)
 	for at := range total {
 		t.Run(fmt.Sprintf("behind record %d", at), func(t *testing.T) {
 			clear(did)
 			s := build()
 			left := at
-			s.Journal = mortal{Memory: s.journal, left: &left}
+			s.Journal = crashingLog{Memory: s.journal, left: &left}
 			s.run(t)
 			next := build()
 			next.journal, next.Journal = s.journal, s.journal
@@ -296,7 +296,7 @@ func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 					t.Errorf("%s happened %d times", call, n)
 				}
 			}
-			if got := strings.ReplaceAll(next.told(t), "Error: "+toolcall.ResultLost, "did"); got != want {
+			if got := strings.ReplaceAll(next.transcript(t), "Error: "+toolcall.ResultLost, "did"); got != want {
 				t.Errorf("the session is\n%s\nwant\n%s", got, want)
 			}
 			if got, want := next.state(t), 0; len(got.Results) != want {

@@ -13,7 +13,7 @@
 //	          ┌────────────────────┐
 //	resume → │        next        │ → end
 //	          └┬────┬───┬────┬────┬┘
-//	          ask  say  │  compact raise   each: intent → effect → result,
+//	          ask tell  │ compact grant   each: intent → effect → result,
 //	           ↑    │ execute │    │       in the journal
 //	           └────┴────┴────┴────┘
 //

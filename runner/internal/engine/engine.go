@@ -55,10 +55,10 @@ type run struct {
 	toolcalls toolcall.Config
 	// stopped is cancelled with signals.ErrStopped when the Run is to end.
 	stopped context.Context
-	// telling are reports that nobody waits for; alive ends with the Run.
-	telling sync.WaitGroup
-	alive   context.Context
-	die     context.CancelFunc
+	// pendingReports are reports that nothing waits for; lifetime ends with the Run.
+	pendingReports sync.WaitGroup
+	lifetime       context.Context
+	endLifetime    context.CancelFunc
 
 	state *state.Store
 	// restarts is how often this attempt began again in its pod.
@@ -72,7 +72,7 @@ func newRun(c Config) *run {
 	if c.Digest == nil {
 		r.config.Digest = digest.Call
 	}
-	r.alive, r.die = context.WithCancel(context.Background())
+	r.lifetime, r.endLifetime = context.WithCancel(context.Background())
 	if c.Signals == nil {
 		r.config.Signals = &signals.Latest{}
 	}
@@ -94,8 +94,8 @@ func (r *run) newRequests() *approval.Requests {
 		CanAsk: r.config.CanAsk, CanStartRuns: r.config.CanStartRuns,
 		MaxWait: time.Duration(max(r.config.Task.Limits.WaitSeconds, 0)) * time.Second,
 		Durable: r.config.Durable, Hold: r.config.Hold, Busy: r.config.Busy,
-		Reached: func() *meter.Limit { return r.meter.Reached() }, Grant: r.grant,
-		Report: func() { r.config.Report.Report(r.progress) }, ReportNow: r.tellNow, ReportedState: r.status.state,
+		Reached: func() *meter.Limit { return r.meter.Reached() }, Grant: r.raiseLimits,
+		Report: func() { r.config.Report.Report(r.progress) }, ReportNow: r.reportNow, ReportedState: r.status.reportedState,
 	})
 }
 
@@ -115,12 +115,12 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if r.config.Watch != nil {
-		r.config.Watch(r.responds)
+		r.config.Watch(r.awaitLocks)
 	}
 	ctx, cancel := r.root.records.account.Deadline(ctx)
 	defer cancel()
 	var ended context.CancelFunc
-	r.stopped, ended = signals.Context(r.alive, r.config.Signals, signals.Stopped, signals.ErrStopped)
+	r.stopped, ended = signals.Context(r.lifetime, r.config.Signals, signals.Stopped, signals.ErrStopped)
 	defer ended()
 	// Until this is accepted, nothing tells that this attempt is the one that
 	// counts: it must not have any effect.
@@ -134,10 +134,10 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	return r.root.work(ctx)
 }
 
-// responds returns once the locks of board, activity, meter and clock are free. Those of
+// awaitLocks returns once the locks of status, activity, meter and clock are free. Those of
 // the state and the requests are held while the journal is written.
-func (r *run) responds() {
-	r.status.state()
+func (r *run) awaitLocks() {
+	r.status.reportedState()
 	r.activity.Busy()
 	r.meter.Read()
 }
@@ -160,9 +160,9 @@ func (r *run) commit(ctx context.Context) error {
 	return nil
 }
 
-// tellNow has the operator know at once how things stand; nobody waits for it.
-func (r *run) tellNow() {
-	r.telling.Go(func() { _ = r.config.Report.Commit(r.alive, r.progress) })
+// reportNow has the operator know at once how things stand; nobody waits for it.
+func (r *run) reportNow() {
+	r.pendingReports.Go(func() { _ = r.config.Report.Commit(r.lifetime, r.progress) })
 }
 
 // causeOf is why a piece of work really failed: where the context ended, its
@@ -198,9 +198,9 @@ func (r *run) failed(err error) Outcome {
 // close completes an outcome with what is known at every end.
 func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	out = r.root.end(ctx, out)
-	r.die()
-	r.telling.Wait()
-	r.status.rest()
+	r.endLifetime()
+	r.pendingReports.Wait()
+	r.status.clearStep()
 	out.Progress = r.progress()
 	if out.Reason.Commits() {
 		out.Progress.State = "" // it may have ended just when it was about to leave
@@ -222,18 +222,18 @@ func (r *run) warning() string {
 }
 
 func warningOf(unavailable []journal.Remote, all []state.RemoteCalls) string {
-	var told []string
+	var warnings []string
 	for _, u := range unavailable {
-		told = append(told, fmt.Sprintf("The optional %s was not available: %s. Check %s.", u.Name, strings.TrimSuffix(u.Unreachable, "."), u.Field))
+		warnings = append(warnings, fmt.Sprintf("The optional %s was not available: %s. Check %s.", u.Name, strings.TrimSuffix(u.Unreachable, "."), u.Field))
 	}
 	for _, c := range all {
 		if c.Made == 0 || c.Failed < c.Made {
 			continue
 		}
-		told = append(told, fmt.Sprintf("Every call of %s failed (%d of %d): %s. Check %s.", c.Name, c.Failed, c.Made, strings.TrimSuffix(c.Unreachable, "."), c.Field))
+		warnings = append(warnings, fmt.Sprintf("Every call of %s failed (%d of %d): %s. Check %s.", c.Name, c.Failed, c.Made, strings.TrimSuffix(c.Unreachable, "."), c.Field))
 	}
-	if more := len(told) - maxWarnings; more > 0 {
-		told = append(told[:maxWarnings], fmt.Sprintf("The same happened with %d more.", more))
+	if more := len(warnings) - maxWarnings; more > 0 {
+		warnings = append(warnings[:maxWarnings], fmt.Sprintf("The same happened with %d more.", more))
 	}
-	return strings.Join(told, " ")
+	return strings.Join(warnings, " ")
 }

@@ -147,7 +147,7 @@ assistant: ok`,
 			if out.Reason != tc.want {
 				t.Errorf("ended %s (%s), want %s", out.Reason, out.Message, tc.want)
 			}
-			if got := s.told(t); tc.told != "" && got != tc.told {
+			if got := s.transcript(t); tc.told != "" && got != tc.told {
 				t.Errorf("the session is\n%s\nwant\n%s", got, tc.told)
 			}
 			sound(t, s)
@@ -198,7 +198,7 @@ func TestParallelCallsRecordTheSameAsSerialOnes(t *testing.T) {
 			s.Actor.Agent.ParallelTools = parallel
 			s.run(t)
 			sound(t, s)
-			told = s.told(t)
+			told = s.transcript(t)
 		})
 		return told
 	}
@@ -419,7 +419,7 @@ func TestStopIsASafePoint(t *testing.T) {
 	if out := s.run(t); out.Reason != task.ReasonStopped {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
-	if got, want := s.told(t), "user: go\nassistant:  Bash{} Bash{}\ntool: done\ntool: Error: "+toolcall.ResultStopped; got != want {
+	if got, want := s.transcript(t), "user: go\nassistant:  Bash{} Bash{}\ntool: done\ntool: Error: "+toolcall.ResultStopped; got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
 }

@@ -264,13 +264,13 @@ func (s *testRun) steps(t *testing.T) []step.Step {
 	return s.state(t).Steps
 }
 
-// told is the session in words: who said what.
-func (s *testRun) told(t *testing.T) string {
+// transcript is the session in words: who said what.
+func (s *testRun) transcript(t *testing.T) string {
 	t.Helper()
-	return inWords(s.steps(t))
+	return transcriptOf(s.steps(t))
 }
 
-func inWords(steps []step.Step) string {
+func transcriptOf(steps []step.Step) string {
 	var lines []string
 	for _, st := range steps {
 		line := string(st.Role) + ": " + st.Text()
@@ -282,7 +282,7 @@ func inWords(steps []step.Step) string {
 	return strings.Join(lines, "\n")
 }
 
-func talk(steps ...step.Step) state.Session { return state.Session{Steps: steps} }
+func sessionOf(steps ...step.Step) state.Session { return state.Session{Steps: steps} }
 
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()

@@ -37,7 +37,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
 		}
 		want := []task.Decided{
-			{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(approval.RefusedLittle, "steps")},
+			{Name: "little", Request: "limit-steps-1", Refused: fmt.Sprintf(approval.RefusedNoGrant, "steps")},
 			{Name: "r.limit-steps-1", Request: "limit-steps-1"},
 			{Name: "r.limit-steps-2", Request: "limit-steps-2"},
 		}
@@ -46,7 +46,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 		}
 		// The next attempt knows what was granted.
 		r := newRun(s.again(fakeToolbox{askTool()}).Config)
-		defer r.die()
+		defer r.endLifetime()
 		if err := r.load(); err != nil || r.meter.Limits().Steps != 4 {
 			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.Limits().Steps, err)
 		}

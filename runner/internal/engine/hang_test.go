@@ -65,7 +65,7 @@ func TestOneAgentThatHangsHoldsUpNoOther(t *testing.T) {
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
-		if told := s.told(t); !strings.Contains(told, "tool: b is done\ntool: c is done") {
+		if told := s.transcript(t); !strings.Contains(told, "tool: b is done\ntool: c is done") {
 			t.Errorf("the session is\n%s", told)
 		}
 		wholeTree(t, s)

@@ -70,7 +70,7 @@ func TestAVeto(t *testing.T) {
 			if out.Reason != tc.want || tc.want == task.ReasonDenied && out.Message != veto.Error() {
 				t.Errorf("ended %s: %s", out.Reason, out.Message)
 			}
-			if got := s.told(t); got != tc.told {
+			if got := s.transcript(t); got != tc.told {
 				t.Errorf("the session is\n%s\nwant\n%s", got, tc.told)
 			}
 			for rec := range s.journal.Read() {
@@ -113,7 +113,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 	s.BuildPrompt = func(_ context.Context, prompt string, _ Allows) string { return prompt + "\n(read at the start)" }
 	s.run(t)
 	want := "user: go!\n(read at the start)\nuser: mind the gap\nassistant:  Bash{\"n\":1}\ntool: Bash{\"n\":2} seen\nassistant: ok"
-	if got := s.told(t); got != want {
+	if got := s.transcript(t); got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
 	if got := s.model.asked[0].Steps; len(got) != 2 || got[1].Text() != "mind the gap" {
@@ -188,7 +188,7 @@ func TestALayerCannotSwallowAFailureOfTheJournal(t *testing.T) {
 	for at := 1; at < 5; at++ {
 		s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("ok")), swallow)
 		left := at
-		s.Journal = mortal{Memory: s.journal, left: &left}
+		s.Journal = crashingLog{Memory: s.journal, left: &left}
 		if out := s.run(t); out.Reason != task.ReasonRunnerFailed || !strings.Contains(out.Message, errKilled.Error()) {
 			t.Errorf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
 		}

@@ -18,16 +18,16 @@ import (
 // warnOfLimits says, once for each, that most of a limit of the Run is used.
 func (r *run) warnOfLimits() {
 	for _, l := range r.meter.Near() {
-		if r.status.warn(l.Name) {
+		if r.status.markWarned(l.Name) {
 			r.config.Events.Emit(r.root.records.scope, l.String(), events.LimitNear{Limit: l.Name, Used: l.Used, Max: l.Max})
 		}
 	}
 }
 
-// raise asks a person for more of what is used up. Where nobody grants it in
+// requestGrant asks users for more of a limit that is used up. If none grants it in
 // time the limit ends the work, as it would have without asking.
-func (s *session) raise(ctx context.Context, l meter.Limit) error {
-	since, err := s.run.root.askedFor(l.Request())
+func (s *session) requestGrant(ctx context.Context, l meter.Limit) error {
+	since, err := s.run.root.recordLimitRequest(l.Request())
 	if err != nil {
 		return err
 	}
@@ -49,25 +49,25 @@ func (s *session) raise(ctx context.Context, l meter.Limit) error {
 	return err
 }
 
-// askedFor is since when people are asked for more of a limit: attempts before
-// this one may have.
-func (s *session) askedFor(request string) (time.Time, error) {
-	if since := s.limitAsked(request); !since.IsZero() {
+// recordLimitRequest returns since when users are asked for more of a limit. An earlier
+// attempt may have asked; else it records that this one does.
+func (s *session) recordLimitRequest(request string) (time.Time, error) {
+	if since := s.limitRequestedAt(request); !since.IsZero() {
 		return since, nil
 	}
 	if err := s.records.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{ID: request}}); err != nil {
 		return time.Time{}, fmt.Errorf("recording a request: %w", err)
 	}
-	return s.limitAsked(request), nil
+	return s.limitRequestedAt(request), nil
 }
 
-func (s *session) limitAsked(request string) (since time.Time) {
-	s.run.state.View(func(now *state.Run) { since = now.Asked(request) })
+func (s *session) limitRequestedAt(request string) (since time.Time) {
+	s.run.state.View(func(now *state.Run) { since = now.LimitRequestedAt(request) })
 	return since
 }
 
-// grant raises the limits of the Run.
-func (r *run) grant(d journal.Decision) {
+// raiseLimits raises the limits of the Run.
+func (r *run) raiseLimits(d journal.Decision) {
 	r.meter.Extend(d.Steps, d.Tokens, d.CostMicroUSD)
-	r.status.unwarn()
+	r.status.clearWarnings()
 }

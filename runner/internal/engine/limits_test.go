@@ -41,7 +41,7 @@ func TestLimitsOfCalls(t *testing.T) {
 			if out.Reason != task.ReasonStepLimit || !strings.HasPrefix(out.Message, tc.want) {
 				t.Errorf("ended %s: %s", out.Reason, out.Message)
 			}
-			if got := s.told(t); got != tc.told {
+			if got := s.transcript(t); got != tc.told {
 				t.Errorf("the session is\n%s\nwant\n%s", got, tc.told)
 			}
 		})
@@ -151,7 +151,7 @@ func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
 	t.Run("knows that it was told when it is resumed", func(t *testing.T) {
 		first := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(5)...)
 		left := 4*4 + 5 // the nudge is recorded
-		first.Journal = mortal{Memory: first.journal, left: &left}
+		first.Journal = crashingLog{Memory: first.journal, left: &left}
 		first.run(t)
 		second := first.again(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
 		if out := second.run(t); out.Reason != task.ReasonStuck || len(second.model.asked) > 4 {
@@ -161,7 +161,7 @@ func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
 	t.Run("below is told to its caller", func(t *testing.T) {
 		s := delegating(fakeAgents{"b": fakeAgent("b", fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
 		if out := s.run(t); out.Reason != task.ReasonFinished || !strings.Contains(s.steps(t)[2].Text(), "Stuck") {
-			t.Errorf("ended %s: %s", out.Reason, s.told(t))
+			t.Errorf("ended %s: %s", out.Reason, s.transcript(t))
 		}
 	})
 }

@@ -29,11 +29,11 @@ func (s *session) recordMessages(messages []task.Decision) error {
 
 // recordNotice records what the model is to be told before its next turn, which may be in
 // another attempt.
-func (s *session) recordNotice(news string) error {
-	if news == "" || slices.Contains(s.records.read().Notices, news) {
+func (s *session) recordNotice(notice string) error {
+	if notice == "" || slices.Contains(s.records.read().Notices, notice) {
 		return nil
 	}
-	if err := s.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: news}}); err != nil {
+	if err := s.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: notice}}); err != nil {
 		return fmt.Errorf("recording a notice to the model: %w", err)
 	}
 	return nil
@@ -49,8 +49,8 @@ func (s *session) nudge(text string, note step.Note) error {
 	return s.records.recordMessage(text, note)
 }
 
-// noted is what the runner has to say to the model before its next turn.
-func (s *session) noted() string {
+// runnerNotes is what the runner has to say to the model before its next turn.
+func (s *session) runnerNotes() string {
 	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
 		s.warned = true
 		s.notes = append(s.notes, noteLowSpace)

@@ -29,7 +29,7 @@ func TestAPersonSpeaksToARunningAgent(t *testing.T) {
 	})
 	s.Actor.Tools = fakeToolbox{read}
 	out := s.run(t)
-	if got, want := s.told(t), "user: go\nassistant:  Read{}\ntool: read\nuser: faster\nuser: and better\nassistant: ok"; got != want {
+	if got, want := s.transcript(t), "user: go\nassistant:  Read{}\ntool: read\nuser: faster\nuser: and better\nassistant: ok"; got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
 	if got := s.steps(t)[3].Note; got != step.NoteMessage {
@@ -57,12 +57,12 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := asking(newSignals())
 			left := at
-			play(t, s, mortal{Memory: s.journal, left: &left})
+			play(t, s, crashingLog{Memory: s.journal, left: &left})
 			next := s.again(fakeToolbox{askTool()})
 			if out := play(t, next, s.journal); out.Reason != task.ReasonFinished {
 				t.Fatalf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
 			}
-			got := next.told(t)
+			got := next.transcript(t)
 			if strings.Count(got, "hello") != 1 || strings.Count(got, "ann says main") != 1 {
 				t.Errorf("behind record %d the session is\n%s", at, got)
 			}
@@ -89,7 +89,7 @@ func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
 		c.say(answers("r.s2c1", "s2c1", "main"))
 		end()
 		want := "tool: ann says main\ntool: ann says a.go\nuser: hello\nassistant: ok"
-		if got := s.told(t); !strings.Contains(got, want) {
+		if got := s.transcript(t); !strings.Contains(got, want) {
 			t.Errorf("the session is\n%s", got)
 		}
 	})

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxPause is the longest that a provider is waited for, in place.
-	maxPause = time.Hour
-	// maxPauses is how often in a row.
-	maxPauses = 5
-	// firstPause is how long a provider is waited for that is rate limiting or
+	// maxProviderWait is the longest that a provider is waited for, in place.
+	maxProviderWait = time.Hour
+	// maxProviderWaits is how often in a row.
+	maxProviderWaits = 5
+	// firstProviderWait is how long a provider is waited for that is rate limiting or
 	// overloaded and does not say for how long. Each wait in a row is twice the one
 	// before it, which makes 15m30s in all.
-	firstPause = 30 * time.Second
+	firstProviderWait = 30 * time.Second
 )
 
 // recordFailure records what a failed model call used and returns its error.
@@ -80,10 +80,10 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 	if wait := c.retryDelay(err); wait > 0 {
 		return c.waitToRetry(ctx, wait, err)
 	}
-	if end, ok := asEnd(denied(err)); ok {
+	if end, ok := asEnd(endOfVeto(err)); ok {
 		return end
 	}
-	if c.turn.heard {
+	if c.turn.answered {
 		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
 	}
 	return modelEnd(m, err)
@@ -98,14 +98,14 @@ func (c *modelCaller) retryDelay(err error) time.Duration {
 	unavailable, isUnavailable := errors.AsType[*model.UnavailableError](err)
 	switch {
 	case isLimited && !limited.Final:
-		wait = cmp.Or(limited.RetryAfter, firstPause<<c.limited)
+		wait = cmp.Or(limited.RetryAfter, firstProviderWait<<c.providerWaits)
 	case isUnavailable && !unavailable.Final && unavailable.Status == model.StatusOverloaded:
-		wait = cmp.Or(unavailable.RetryAfter, firstPause<<c.limited)
+		wait = cmp.Or(unavailable.RetryAfter, firstProviderWait<<c.providerWaits)
 	case isUnavailable && !unavailable.Final:
 		wait = unavailable.RetryAfter
 	}
 	left, bounded := c.records.account.Left()
-	if wait > maxPause || c.limited >= maxPauses || bounded && wait > left {
+	if wait > maxProviderWait || c.providerWaits >= maxProviderWaits || bounded && wait > left {
 		return 0
 	}
 	return wait
@@ -113,14 +113,14 @@ func (c *modelCaller) retryDelay(err error) time.Duration {
 
 // waitToRetry waits before the model is asked again, which what comes next does.
 func (c *modelCaller) waitToRetry(ctx context.Context, d time.Duration, because error) error {
-	c.limited++
+	c.providerWaits++
 	c.records.Emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: approval.StateLimited})
 	defer func() { c.records.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	err := c.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
 		if now.Paused {
-			c.limited-- // what comes next holds, then asks again
+			c.providerWaits-- // what comes next holds, then asks again
 		}
 		return now.Paused || now.Interrupted, nil
 	}})

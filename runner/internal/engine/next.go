@@ -20,12 +20,12 @@ type view struct {
 	state.Session
 	schema   bool         // finish is the only way to end
 	reached  *meter.Limit // a limit that is used up
-	more     bool         // somebody may be asked for more of it
+	canGrant bool         // a user may be asked for more of it
 	notes    string       // what the runner has to say
 	messages []task.Decision
 	leaving  *task.EndError // why the work is left to the next attempt
 	paused   bool
-	stop     bool
+	stopped  bool
 
 	used        int64 // how much of the model's window a request takes
 	trigger     int64 // from where on that is too much
@@ -41,7 +41,7 @@ func (v view) last() step.Step {
 	return v.Steps[len(v.Steps)-1]
 }
 
-// answer is the last that the model said, unless somebody spoke after it: the
+// answer is the last that the model said, unless a user spoke after it: the
 // results of its calls are part of it.
 func (v view) answer() step.Step {
 	for _, s := range slices.Backward(v.Steps) {
@@ -54,7 +54,7 @@ func (v view) answer() step.Step {
 
 // An action is what comes next, as data.
 type action struct {
-	kind     kind
+	kind     actionKind
 	calls    []step.Call     // to execute
 	text     string          // to say to the model
 	note     step.Note       // why
@@ -63,35 +63,35 @@ type action struct {
 	outcome  Outcome         // of the end
 }
 
-type kind int
+type actionKind int
 
 const (
-	ask     kind = iota // the model has the word
-	hold                // nobody has: the Run is paused
-	execute             // its calls have
-	say                 // the model is told how to go on
-	listen              // a person has spoken
-	compact             // the session is too long for the model
-	raise               // a person may grant more
-	end
+	askModel       actionKind = iota // it is the turn of the model
+	holdRun                          // the Run is paused
+	executeCalls                     // calls of the model are open
+	tellModel                        // the model is told how to go on
+	addMessages                      // a user has sent messages
+	compactSession                   // the session is too long for the model
+	requestGrant                     // a user may grant more of a limit
+	endSession
 )
 
 // rules are the whole policy of a session, most pressing first: the first that
 // applies decides. When none does, it is the model's turn.
 var rules = []func(view) (action, bool){
-	ended,     // finish or reject was called
-	spoken,    // the model has answered, and an answer is all that is asked
-	declined,  // the model will not answer
-	departs,   // the runner leaves: what is open is for the next attempt
-	held,      // somebody paused it
-	open,      // calls wait for their results
-	stopped,   // somebody asked it to stop
-	limited,   // a limit is reached
-	misfit,    // an answer that cannot be the last: say so once
-	circling,  // the agent goes round in circles: say so once
-	noted,     // the runner has something to say
-	addressed, // a person has spoken
-	crowded,   // the session is too long for the model
+	sessionEnded,  // finish or reject was called
+	answered,      // the model has answered, and an answer is all that is asked
+	refused,       // the model will not answer
+	leaving,       // the runner leaves: what is open is for the next attempt
+	paused,        // the Run is paused
+	openCalls,     // calls wait for their results
+	runStopped,    // the Run is asked to stop
+	limitReached,  // a limit is reached
+	invalidAnswer, // an answer that cannot be the last: say so once
+	repeating,     // the agent repeats itself: say so once
+	runnerNotes,   // the runner has something to say
+	userMessages,  // a user has sent messages
+	contextFull,   // the session is too long for the model
 }
 
 func next(v view) action {
@@ -100,12 +100,12 @@ func next(v view) action {
 			return act
 		}
 	}
-	return action{kind: ask}
+	return action{kind: askModel}
 }
 
-func endWith(o Outcome) (action, bool) { return action{kind: end, outcome: o}, true }
+func endWith(o Outcome) (action, bool) { return action{kind: endSession, outcome: o}, true }
 
-func ended(v view) (action, bool) {
+func sessionEnded(v view) (action, bool) {
 	switch {
 	case v.Ending == nil || len(v.Open()) > 0:
 		return action{}, false
@@ -118,16 +118,16 @@ func ended(v view) (action, bool) {
 	}
 }
 
-func spoken(v view) (action, bool) {
+func answered(v view) (action, bool) {
 	s := v.last()
 	final := s.Role == step.RoleAssistant && len(s.Calls) == 0 && s.Finish != step.FinishRefusal
-	if !final || v.schema || problem(v, s) != "" {
+	if !final || v.schema || answerProblem(v, s) != "" {
 		return action{}, false
 	}
 	return endWith(Outcome{Reason: task.ReasonFinished, Text: s.Text()})
 }
 
-func declined(v view) (action, bool) {
+func refused(v view) (action, bool) {
 	s := v.answer()
 	if s.Finish != step.FinishRefusal || len(v.Open()) > 0 {
 		return action{}, false
@@ -135,56 +135,56 @@ func declined(v view) (action, bool) {
 	return endWith(Outcome{Reason: task.ReasonRejected, Message: strings.TrimSpace("The model declined to answer. " + s.Text())})
 }
 
-func departs(v view) (action, bool) {
+func leaving(v view) (action, bool) {
 	if v.leaving == nil {
 		return action{}, false
 	}
 	return endWith(Outcome{Reason: v.leaving.Reason, Message: v.leaving.Message})
 }
 
-func held(v view) (action, bool) {
-	return action{kind: hold}, v.paused && !v.stop
+func paused(v view) (action, bool) {
+	return action{kind: holdRun}, v.paused && !v.stopped
 }
 
-func open(v view) (action, bool) {
+func openCalls(v view) (action, bool) {
 	calls := v.Open()
-	return action{kind: execute, calls: calls}, len(calls) > 0
+	return action{kind: executeCalls, calls: calls}, len(calls) > 0
 }
 
-func stopped(v view) (action, bool) {
-	if !v.stop {
+func runStopped(v view) (action, bool) {
+	if !v.stopped {
 		return action{}, false
 	}
 	return endWith(Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"})
 }
 
-func limited(v view) (action, bool) {
+func limitReached(v view) (action, bool) {
 	switch {
 	case v.reached == nil:
 		return action{}, false
-	case v.more && v.reached.Extensible():
-		return action{kind: raise}, true
+	case v.canGrant && v.reached.Extensible():
+		return action{kind: requestGrant}, true
 	}
 	err := v.reached.End()
 	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
 }
 
-// misfit tells the model once what is wrong with its answer. The same again is
+// invalidAnswer tells the model once what is wrong with its answer. The same again is
 // InvalidOutput.
-func misfit(v view) (action, bool) {
+func invalidAnswer(v view) (action, bool) {
 	s := v.last()
-	wrong := problem(v, s)
+	wrong := answerProblem(v, s)
 	if s.Role != step.RoleAssistant || wrong == "" {
 		return action{}, false
 	}
-	if nudged(v.Steps[:len(v.Steps)-1]) {
-		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + invalid[wrong]})
+	if wasNudged(v.Steps[:len(v.Steps)-1]) {
+		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + invalidReasons[wrong]})
 	}
-	return action{kind: say, text: wrong, note: step.NoteNudge}, true
+	return action{kind: tellModel, text: wrong, note: step.NoteNudge}, true
 }
 
-// nudged says whether the last that was said to the model was how to end.
-func nudged(steps []step.Step) bool {
+// wasNudged says whether the last that was said to the model was how to end.
+func wasNudged(steps []step.Step) bool {
 	for _, s := range slices.Backward(steps) {
 		switch {
 		case s.Note == step.NoteNudge:
@@ -196,9 +196,9 @@ func nudged(steps []step.Step) bool {
 	return false
 }
 
-// circling tells the model once that it goes round in circles. Found again, it
+// repeating tells the model once that it repeats itself. Found again, it
 // is Stuck.
-func circling(v view) (action, bool) {
+func repeating(v view) (action, bool) {
 	f, found := loopdetect.Find(v.Steps)
 	if !found {
 		return action{}, false
@@ -206,38 +206,38 @@ func circling(v view) (action, bool) {
 	if v.Nudged {
 		return endWith(Outcome{Reason: task.ReasonStuck, Message: fmt.Sprintf(endStuck, f.What, f.Rule, f.Times)})
 	}
-	return action{kind: say, text: fmt.Sprintf(nudgeStuck, f.What), note: step.NoteStuck}, true
+	return action{kind: tellModel, text: fmt.Sprintf(nudgeStuck, f.What), note: step.NoteStuck}, true
 }
 
-func noted(v view) (action, bool) {
-	return action{kind: say, text: v.notes, note: step.NoteRunner}, v.notes != ""
+func runnerNotes(v view) (action, bool) {
+	return action{kind: tellModel, text: v.notes, note: step.NoteRunner}, v.notes != ""
 }
 
-func addressed(v view) (action, bool) {
-	return action{kind: listen, messages: v.messages}, len(v.messages) > 0
+func userMessages(v view) (action, bool) {
+	return action{kind: addMessages, messages: v.messages}, len(v.messages) > 0
 }
 
-// crowded makes room before the model is asked. Where nothing can be hidden
+// contextFull makes room before the model is asked. Where nothing can be hidden
 // the provider has the last word.
-func crowded(v view) (action, bool) {
+func contextFull(v view) (action, bool) {
 	if v.overflow == nil && v.used <= v.trigger {
 		return action{}, false
 	}
 	cut, ok := compaction.Plan(v.Steps, v.used, v.trigger)
 	switch {
 	case ok && v.compactions < maxCompactions:
-		return action{kind: compact, cut: cut}, true
+		return action{kind: compactSession, cut: cut}, true
 	case ok:
-		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endCrowded, v.compactions, v.used, v.trigger)})
+		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endContextFull, v.compactions, v.used, v.trigger)})
 	case v.overflow != nil:
 		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endOverflow, v.overflow)})
 	}
 	return action{}, false
 }
 
-// problem is what to tell the model about a turn without calls that cannot be
+// answerProblem is what to tell the model about a turn without calls that cannot be
 // the last one; empty when it can.
-func problem(v view, s step.Step) string {
+func answerProblem(v view, s step.Step) string {
 	switch {
 	case len(s.Calls) > 0:
 		return ""

@@ -39,84 +39,84 @@ func TestNext(t *testing.T) {
 		want action
 	}{
 		"a question is the model's turn": {
-			view: view{Session: talk(user("go"))},
-			want: action{kind: ask},
+			view: view{Session: sessionOf(user("go"))},
+			want: action{kind: askModel},
 		},
 		"an answer ends a Run without a schema": {
-			view: view{Session: talk(user("go"), assistant("done"))},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
+			view: view{Session: sessionOf(user("go"), assistant("done"))},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer ends the Run although its last step was also its last allowed": {
-			view: view{Session: talk(user("go"), assistant("done")), reached: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
+			view: view{Session: sessionOf(user("go"), assistant("done")), reached: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"an answer wins over a stop that comes too late": {
-			view: view{Session: talk(user("go"), assistant("done")), stop: true, leaving: signals.ErrInterrupted},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
+			view: view{Session: sessionOf(user("go"), assistant("done")), stopped: true, leaving: signals.ErrInterrupted},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"calls are executed": {
-			view: view{Session: talk(user("go"), assistant("", read))},
-			want: action{kind: execute, calls: []step.Call{read}},
+			view: view{Session: sessionOf(user("go"), assistant("", read))},
+			want: action{kind: executeCalls, calls: []step.Call{read}},
 		},
 		"calls are not begun while the pod ends": {
-			view: view{Session: talk(user("go"), assistant("", read)), leaving: signals.ErrInterrupted},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInterrupted, Message: "Interrupted by the shutdown of the pod"}},
+			view: view{Session: sessionOf(user("go"), assistant("", read)), leaving: signals.ErrInterrupted},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInterrupted, Message: "Interrupted by the shutdown of the pod"}},
 		},
 		"a stop comes after the calls": {
-			view: view{Session: talk(user("go"), assistant("", read)), stop: true},
-			want: action{kind: execute, calls: []step.Call{read}},
+			view: view{Session: sessionOf(user("go"), assistant("", read)), stopped: true},
+			want: action{kind: executeCalls, calls: []step.Call{read}},
 		},
 		"a stop comes before the next turn": {
-			view: view{Session: talk(user("go")), stop: true},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"}},
+			view: view{Session: sessionOf(user("go")), stopped: true},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"}},
 		},
 		"a reached limit ends the Run before the next turn": {
-			view: view{Session: talk(user("go")), reached: meter.Reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
+			view: view{Session: sessionOf(user("go")), reached: meter.Reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
 		},
 		"a reached cost limit says so in money": {
-			view: view{Session: talk(user("go")), reached: meter.Reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
+			view: view{Session: sessionOf(user("go")), reached: meter.Reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
 		},
 		"finish ends the Run with its output": {
 			view: view{Session: finish, schema: true},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonFinished, Output: []byte(`{"a":1}`)}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonFinished, Output: []byte(`{"a":1}`)}},
 		},
 		"reject ends the Run with its reason": {
 			view: view{Session: state.Session{Steps: []step.Step{user("go")}, Ending: &journal.Ending{Tool: "reject", Text: "too hard"}}},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonRejected, Message: "The agent rejected the work: too hard", Text: "too hard"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonRejected, Message: "The agent rejected the work: too hard", Text: "too hard"}},
 		},
 		"a text does not end a Run with a schema": {
-			view: view{Session: talk(user("go"), assistant("done")), schema: true},
-			want: action{kind: say, text: nudgeFinish, note: step.NoteNudge},
+			view: view{Session: sessionOf(user("go"), assistant("done")), schema: true},
+			want: action{kind: tellModel, text: nudgeFinish, note: step.NoteNudge},
 		},
 		"a text after that is InvalidOutput": {
-			view: view{Session: talk(user("go"), assistant("done"), noting(step.NoteNudge, user(nudgeFinish)), assistant("done!")), schema: true},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: it answered in text and did not call finish"}},
+			view: view{Session: sessionOf(user("go"), assistant("done"), noting(step.NoteNudge, user(nudgeFinish)), assistant("done!")), schema: true},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: it answered in text and did not call finish"}},
 		},
 		"an empty answer is asked for again": {
-			view: view{Session: talk(user("go"), assistant(" "))},
-			want: action{kind: say, text: nudgeSilent, note: step.NoteNudge},
+			view: view{Session: sessionOf(user("go"), assistant(" "))},
+			want: action{kind: tellModel, text: nudgeSilent, note: step.NoteNudge},
 		},
 		"a second empty answer is InvalidOutput": {
-			view: view{Session: talk(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant(""))},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: its answer was empty"}},
+			view: view{Session: sessionOf(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant(""))},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: its answer was empty"}},
 		},
 		"a cut answer is no answer": {
-			view: view{Session: talk(user("go"), finishing(step.FinishLength, assistant("so")))},
-			want: action{kind: say, text: nudgeCut, note: step.NoteNudge},
+			view: view{Session: sessionOf(user("go"), finishing(step.FinishLength, assistant("so")))},
+			want: action{kind: tellModel, text: nudgeCut, note: step.NoteNudge},
 		},
 		"a refusal ends the Run": {
-			view: view{Session: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot")))},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonRejected, Message: "The model declined to answer. I cannot"}},
+			view: view{Session: sessionOf(user("go"), finishing(step.FinishRefusal, assistant("I cannot")))},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonRejected, Message: "The model declined to answer. I cannot"}},
 		},
 		"a refusal ends the Run although it came with calls": {
-			view: view{Session: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot", read)), step.Step{Role: step.RoleTool, CallID: read.ID})},
-			want: action{kind: end, outcome: Outcome{Reason: task.ReasonRejected, Message: "The model declined to answer. I cannot"}},
+			view: view{Session: sessionOf(user("go"), finishing(step.FinishRefusal, assistant("I cannot", read)), step.Step{Role: step.RoleTool, CallID: read.ID})},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonRejected, Message: "The model declined to answer. I cannot"}},
 		},
 		"a refusal that somebody answered is the model's turn again": {
-			view: view{Session: talk(user("go"), finishing(step.FinishRefusal, assistant("I cannot")), user("try again"))},
-			want: action{kind: ask},
+			view: view{Session: sessionOf(user("go"), finishing(step.FinishRefusal, assistant("I cannot")), user("try again"))},
+			want: action{kind: askModel},
 		},
 	}
 	for name, tc := range cases {

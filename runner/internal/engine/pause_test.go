@@ -96,7 +96,7 @@ func pausedAt(t *testing.T, at time.Duration, turns ...turn) (out Outcome, took 
 	time.Sleep(at)
 	l.pause(true)
 	out = end()
-	return out, time.Since(began), s.told(t)
+	return out, time.Since(began), s.transcript(t)
 }
 
 // Where the journal would die with the pod, a paused Run waits in it.
@@ -135,7 +135,7 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 				if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != tc.used || out.Progress.State != "" {
 					t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
 				}
-				if got := s.told(t); !strings.HasSuffix(got, tc.want) {
+				if got := s.transcript(t); !strings.HasSuffix(got, tc.want) {
 					t.Errorf("the session is\n%s", got)
 				}
 			})
@@ -281,12 +281,12 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 		const note = "The processes that ran beside this session have ended: the runner or its pod was replaced.\n" +
 			"- background job job-1 (npm run dev)\n- python session main[2J\nFiles are as they were left. Start again what you still need."
 		want := "user: go\nassistant:  agent{\"agent\":\"b\"}\ntool: b\nuser: " + note + "\nassistant: ok"
-		if got := s.told(t); got != want {
+		if got := s.transcript(t); got != want {
 			t.Errorf("the session is\n%s\nwant\n%s", got, want)
 		}
 		last := scriptOf(b).asked[1].Steps
 		if got := last[len(last)-1]; got.Text() != note || got.Note != step.NoteRunner || len(last) != 4 {
-			t.Errorf("the session below is\n%s", inWords(last))
+			t.Errorf("the session below is\n%s", transcriptOf(last))
 		}
 	})
 }
@@ -307,7 +307,7 @@ func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
 			}
 			s.run(t)
 		}
-		if got := s.told(t); strings.Count(got, "The attempt before this one ended: ToolUnavailable. This is attempt 2") != 1 {
+		if got := s.transcript(t); strings.Count(got, "The attempt before this one ended: ToolUnavailable. This is attempt 2") != 1 {
 			t.Errorf("the session is\n%s", got)
 		}
 	})
@@ -327,7 +327,7 @@ func TestACallThatWasCutIsToldWithItsOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"))
 			left := 4 // the intent, not the result
-			first.Journal = mortal{Memory: first.journal, left: &left}
+			first.Journal = crashingLog{Memory: first.journal, left: &left}
 			first.run(t)
 			next := first.again(fakeToolbox{echo("Bash", tool.Once)}, says("ok"))
 			next.Redact = redacting()

@@ -25,26 +25,26 @@ const maxName = 64
 // A statusBuilder keeps what the Run's status shows of a session: bounded, however long
 // the session is.
 type statusBuilder struct {
-	mu      sync.Mutex
-	shown   task.Progress
-	effects sync.Mutex // held while the beginning of effects is being told
-	warned  map[string]bool
-	told    string // the state that the operator was told last
+	mu        sync.Mutex
+	shown     task.Progress
+	effects   sync.Mutex // held while the beginning of effects is being told
+	warned    map[string]bool
+	lastState string // the state that was reported to the operator last
 }
 
-// tell notes the state that the operator is told.
-func (b *statusBuilder) tell(waits string) string {
+// setReportedState keeps the state that is reported to the operator.
+func (b *statusBuilder) setReportedState(waits string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = waits
+	b.lastState = waits
 	return waits
 }
 
-// state is the one that the operator was told last.
-func (b *statusBuilder) state() string {
+// reportedState is the state that was reported to the operator last.
+func (b *statusBuilder) reportedState() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.told
+	return b.lastState
 }
 
 func newStatusBuilder(c Config) *statusBuilder {
@@ -54,9 +54,9 @@ func newStatusBuilder(c Config) *statusBuilder {
 	}
 }
 
-// begin shows a step as the one under way, from the moment at which it is
+// beginStep shows a step as the one under way, from the moment at which it is
 // first shown.
-func (b *statusBuilder) begin(number int64, kind, name string, at time.Time) {
+func (b *statusBuilder) beginStep(number int64, kind, name string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.shown.Step; s != nil && s.Number == number && s.Kind == kind && s.Name == name {
@@ -65,8 +65,8 @@ func (b *statusBuilder) begin(number int64, kind, name string, at time.Time) {
 	b.shown.Step = &task.Current{Number: number, Kind: kind, Name: name, StartedAt: at.UTC().Format(time.RFC3339)}
 }
 
-// done moves a step among the last ones.
-func (b *statusBuilder) done(r task.Recent) {
+// addRecent moves a step among the last ones.
+func (b *statusBuilder) addRecent(r task.Recent) {
 	r.Name = task.Cut(r.Name, maxName)
 	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxSummary)
 	b.mu.Lock()
@@ -76,15 +76,15 @@ func (b *statusBuilder) done(r task.Recent) {
 	b.shown.Recent = b.shown.Recent[max(len(b.shown.Recent)-task.MaxRecent, 0):]
 }
 
-// answered shows which Model answered last.
-func (b *statusBuilder) answered(model string) {
+// setModel shows which Model answered last.
+func (b *statusBuilder) setModel(model string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Model = model
 }
 
-// rest shows that nothing is under way.
-func (b *statusBuilder) rest() {
+// clearStep shows that nothing is under way.
+func (b *statusBuilder) clearStep() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Step = nil
@@ -101,15 +101,15 @@ func (b *statusBuilder) beginEffects() (first bool, release func()) {
 	return first, b.effects.Unlock
 }
 
-// noEffects takes back what could not be told.
-func (b *statusBuilder) noEffects() {
+// revertEffects reverts beginEffects where that could not be reported.
+func (b *statusBuilder) revertEffects() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Effects = ""
 }
 
-// warn says whether nobody was told yet that most of a limit is used.
-func (b *statusBuilder) warn(limit string) bool {
+// markWarned reports whether this is the first warning that most of a limit is used.
+func (b *statusBuilder) markWarned(limit string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.warned[limit] {
@@ -119,14 +119,14 @@ func (b *statusBuilder) warn(limit string) bool {
 	return true
 }
 
-// unwarn forgets what people were told: limits were raised.
-func (b *statusBuilder) unwarn() {
+// clearWarnings forgets the warnings: limits were raised.
+func (b *statusBuilder) clearWarnings() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.warned)
 }
 
-// progress is the board with the numbers of this moment.
+// progress is the status with the numbers of this moment.
 func (r *run) progress() task.Progress {
 	r.status.mu.Lock()
 	p := r.status.shown
@@ -136,7 +136,7 @@ func (r *run) progress() task.Progress {
 		used = r.meter.Read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.status.tell(r.requests.State())
+	p.State = r.status.setReportedState(r.requests.State())
 	p.Pending, p.Decided = r.requests.Pending(), r.decided()
 	return p
 }
@@ -160,7 +160,7 @@ func decidedOf(d journal.Decision) task.Decided {
 
 // ShowStarted implements [toolcall.Status].
 func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
-	s.run.status.begin(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
+	s.run.status.beginStep(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
 	s.run.config.Report.Report(s.run.progress)
 	s.records.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
 		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
@@ -169,7 +169,7 @@ func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
 // ShowFinished implements [toolcall.Status].
 func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 	took := result.Duration.Milliseconds()
-	s.run.status.done(task.Recent{
+	s.run.status.addRecent(task.Recent{
 		Step: s.run.meter.Read().Steps, Kind: task.KindTool, Name: s.records.label(call.Name),
 		Summary: line, DurationMs: took,
 	})
@@ -189,7 +189,7 @@ func (s *session) BeginEffects(ctx context.Context) error {
 		return nil
 	}
 	if err := s.run.commit(ctx); err != nil {
-		s.run.status.noEffects()
+		s.run.status.revertEffects()
 		return fmt.Errorf("reporting that effects begin: %w", err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 				}
 				c.say(said)
 				out := end()
-				if got := s.told(t); !strings.Contains(got, "tool: ann says main\nassistant: ok") {
+				if got := s.transcript(t); !strings.Contains(got, "tool: ann says main\nassistant: ok") {
 					t.Errorf("the session is\n%s", got)
 				}
 				p = out.Progress
@@ -88,7 +88,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 		c.say(answers("late", "s2c1", "3"))
 		want := []task.Decided{
 			{Name: "early", Request: "s9c9", Refused: fmt.Sprintf(approval.RefusedUnknown, "s9c9")},
-			{Name: "which", Refused: approval.RefusedMany},
+			{Name: "which", Refused: approval.RefusedAmbiguous},
 			{Name: "grant", Request: "s2c1", Refused: fmt.Sprintf(approval.RefusedKind, "s2c1", "Question", "Grant")},
 			{Name: "odd", Refused: fmt.Sprintf(approval.RefusedType, "Bless")},
 			{Name: "two", Request: "s2c2"},
@@ -98,7 +98,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 		if diff := cmp.Diff(want, end().Progress.Decided, typeless); diff != "" {
 			t.Errorf("decided -want +got:\n%s", diff)
 		}
-		if got := s.told(t); !strings.Contains(got, "tool: ann says 1\ntool: ann says 2") {
+		if got := s.transcript(t); !strings.Contains(got, "tool: ann says 1\ntool: ann says 2") {
 			t.Errorf("the session is\n%s", got)
 		}
 	})
@@ -112,7 +112,7 @@ func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 		if out := s.run(t); out.Reason != task.ReasonFinished || time.Since(began) != time.Hour || len(out.Progress.Pending) > 0 {
 			t.Errorf("ended %s after %s: %+v", out.Reason, time.Since(began), out.Progress)
 		}
-		if got := s.told(t); !strings.Contains(got, "Error: nobody answered") {
+		if got := s.transcript(t); !strings.Contains(got, "Error: nobody answered") {
 			t.Errorf("the session is\n%s", got)
 		}
 	})
@@ -206,7 +206,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 		next := s.again(fakeToolbox{askTool()}, says("ok"))
 		next.withApprovers(c)
 		next.run(t)
-		if got := next.told(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
+		if got := next.transcript(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
 			t.Errorf("the session is\n%s", got)
 		}
 	})

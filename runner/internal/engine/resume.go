@@ -20,8 +20,8 @@ import (
 // load reads the journal and sets the meter to the higher of what it and the
 // task say, with what was granted on top of the limits. The Run's own tools are told on the way what succeeded before.
 func (r *run) load() error {
-	recall := recaller{tell: r.config.Actor.Recall}
-	if err := r.state.Load(recall.hear); err != nil {
+	recall := recaller{report: r.config.Actor.Recall}
+	if err := r.state.Load(recall.apply); err != nil {
 		return err
 	}
 	r.state.View(func(before *state.Run) {
@@ -33,35 +33,35 @@ func (r *run) load() error {
 		}
 	})
 	r.root.records.account = r.meter
-	r.status.begin(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
+	r.status.beginStep(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
 	return nil
 }
 
-// A recaller tells the tools of a session what succeeded before, as the journal
-// is read. Steps that are hidden by now are among it.
+// A recaller reports to the tools of a session which calls succeeded before, as the
+// journal is read. Those of hidden steps are among them.
 type recaller struct {
 	session string
-	tell    func(name string, args json.RawMessage)
+	report  func(name string, args json.RawMessage)
 	calls   []step.Call // of the last turn
 }
 
-func (c *recaller) hear(r journal.Record) {
-	if c.tell == nil || r.Session != c.session {
+func (c *recaller) apply(r journal.Record) {
+	if c.report == nil || r.Session != c.session {
 		return
 	}
 	switch {
 	case r.Intent != nil:
-		c.final(*r.Intent)
+		c.setFinalArgs(*r.Intent)
 	case r.Step == nil:
 	case r.Kind == journal.KindResult:
-		c.succeeded(*r.Step)
+		c.reportSuccess(*r.Step)
 	case r.Step.Role == step.RoleAssistant:
 		c.calls = slices.Clone(r.Step.Calls)
 	}
 }
 
-// final takes over the arguments with which a call was really made.
-func (c *recaller) final(i journal.Intent) {
+// setFinalArgs takes over the arguments with which a call was really made.
+func (c *recaller) setFinalArgs(i journal.Intent) {
 	for n := range c.calls {
 		if c.calls[n].ID == i.CallID {
 			c.calls[n].Args = i.Args
@@ -69,10 +69,10 @@ func (c *recaller) final(i journal.Intent) {
 	}
 }
 
-func (c *recaller) succeeded(result step.Step) {
+func (c *recaller) reportSuccess(result step.Step) {
 	for _, call := range c.calls {
 		if call.ID == result.CallID && !result.IsError {
-			c.tell(call.Name, call.Args)
+			c.report(call.Name, call.Args)
 		}
 	}
 }
@@ -83,12 +83,12 @@ func (s *session) recall() error {
 	if s.records.name == "" || s.actor.Recall == nil {
 		return nil
 	}
-	c := recaller{session: s.records.name, tell: s.actor.Recall}
+	c := recaller{session: s.records.name, report: s.actor.Recall}
 	for rec, err := range s.run.state.Records() {
 		if err != nil {
 			return fmt.Errorf("taking up the session %s: %w", s.records.name, err)
 		}
-		c.hear(rec)
+		c.apply(rec)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (s *session) resume(ctx context.Context) error {
 	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
 		// The session ended as it stands: it needs something new to go on from. Calls
 		// that are open are that, and nothing may stand between them and their results.
-		return s.nudge(s.noted(), step.NoteRunner)
+		return s.nudge(s.runnerNotes(), step.NoteRunner)
 	}
 	return nil
 }
@@ -133,9 +133,9 @@ func (s *session) isRetry() bool {
 
 // resumeNotice is what a session that is taken up is told.
 func (s *session) resumeNotice() string {
-	var news []string
+	var notices []string
 	if s.isRetry() {
-		news = append(news, fmt.Sprintf(noteAttempt, s.run.config.Task.Retry, s.run.config.Task.Attempt))
+		notices = append(notices, fmt.Sprintf(noteAttempt, s.run.config.Task.Retry, s.run.config.Task.Attempt))
 	}
 	files := noteFiles
 	if len(s.run.config.LostFiles) > 0 {
@@ -144,31 +144,31 @@ func (s *session) resumeNotice() string {
 	switch {
 	case len(s.run.config.Lost) > 0:
 		list := redact.Printable(s.run.config.Redact.String("- " + strings.Join(s.run.config.Lost, "\n- ")))
-		news = append(news, fmt.Sprintf(noteLost, task.Cut(list, maxLost), files))
+		notices = append(notices, fmt.Sprintf(noteLost, task.Cut(list, maxLost), files))
 	case len(s.run.config.LostFiles) > 0:
-		news = append(news, files)
+		notices = append(notices, files)
 	}
-	return strings.Join(news, "\n")
+	return strings.Join(notices, "\n")
 }
 
 // open begins a session: the layers see its prompt first.
 func (s *session) open(ctx context.Context) error {
 	o := middleware.SessionStart{Scope: s.records.scope, Prompt: s.prompt}
 	if err := s.actor.Stack.Start(ctx, &o); err != nil {
-		return denied(err)
+		return endOfVeto(err)
 	}
 	s.opened = true
 	prompt := o.Prompt
 	if s.records.name == "" {
-		prompt = s.opening(ctx, prompt)
+		prompt = s.completePrompt(ctx, prompt)
 	}
 	first := s.records.userStep(prompt, "")
 	first.Hooks = o.Hooks
 	return s.records.recordStep(first, nil)
 }
 
-// opening is what is added to the prompt of the Run's own session.
-func (s *session) opening(ctx context.Context, prompt string) string {
+// completePrompt adds to the prompt of the Run's own session.
+func (s *session) completePrompt(ctx context.Context, prompt string) string {
 	if s.run.config.BuildPrompt != nil {
 		prompt = s.run.config.BuildPrompt(ctx, prompt, s.calls.Allows)
 	}
@@ -178,8 +178,8 @@ func (s *session) opening(ctx context.Context, prompt string) string {
 	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.run.config.Task.Retry, s.run.config.Task.Attempt)}, "\n\n")
 }
 
-// denied is the end that a layer's veto brings; any other error stays as it is.
-func denied(err error) error {
+// endOfVeto returns the end that the veto of a layer brings; any other error stays as it is.
+func endOfVeto(err error) error {
 	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
 		return task.End(task.ReasonDenied, "%s", veto.Error())
 	}

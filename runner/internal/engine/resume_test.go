@@ -21,14 +21,14 @@ import (
 // errKilled stands for the process being gone: nothing after it is recorded.
 var errKilled = errors.New("killed")
 
-// A mortal journal dies after so many records, as a SIGKILL would have it.
-type mortal struct {
+// A crashingLog journal dies after so many records, as a SIGKILL would have it.
+type crashingLog struct {
 	*journal.Memory
 	left *int
 	died *bool // may be nil
 }
 
-func (m mortal) Append(r journal.Record) error {
+func (m crashingLog) Append(r journal.Record) error {
 	if *m.left == 0 {
 		if m.died != nil {
 			*m.died = true
@@ -85,7 +85,7 @@ func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
 			did := effects{}
 			s := newTestRun(did.tools())
 			left := at
-			play(t, s, mortal{Memory: s.journal, left: &left})
+			play(t, s, crashingLog{Memory: s.journal, left: &left})
 			next := s.again(did.tools())
 			next.Task.Attempt, next.Task.Retry = 2, "the pod was lost"
 			out := play(t, next, s.journal)
@@ -95,9 +95,9 @@ func TestASessionKilledAnywhereEndsTheSame(t *testing.T) {
 			sound(t, s)
 			for _, n := range []int{1, 2} {
 				call := fmt.Sprintf(`Bash{"n":%d}`, n)
-				told := strings.Contains(s.told(t), toolcall.ResultLost)
+				told := strings.Contains(s.transcript(t), toolcall.ResultLost)
 				if did[call] > 1 || did[call] == 0 && !told {
-					t.Errorf("%s happened %d times, reported as interrupted: %t\n%s", call, did[call], told, s.told(t))
+					t.Errorf("%s happened %d times, reported as interrupted: %t\n%s", call, did[call], told, s.transcript(t))
 				}
 			}
 			if did[`Read{"n":1}`] == 0 || did[`Write{"n":1}`] == 0 {
@@ -142,7 +142,7 @@ func TestTakingUp(t *testing.T) {
 		}
 		second := retried(first, says("ok"))
 		second.run(t)
-		if got, want := second.told(t), "user: go\nassistant:  Read{}\ntool: Read{}\nuser: "+note+"\nassistant: ok"; got != want {
+		if got, want := second.transcript(t), "user: go\nassistant:  Read{}\ntool: Read{}\nuser: "+note+"\nassistant: ok"; got != want {
 			t.Errorf("the session is\n%s\nwant\n%s", got, want)
 		}
 	})
@@ -174,7 +174,7 @@ func TestTakingUp(t *testing.T) {
 	t.Run("a model call that was cut is charged its estimate", func(t *testing.T) {
 		first := opened()
 		left := 2 // the question and the intent to ask the model
-		first.Journal = mortal{Memory: first.journal, left: &left}
+		first.Journal = crashingLog{Memory: first.journal, left: &left}
 		first.run(t)
 		second := first.again(nil, says("ok"))
 		second.Actor.Model.Price = func(_ string, u step.Usage) step.Usage { u.CostMicroUSD, u.Priced = u.InputTokens, true; return u }
@@ -208,7 +208,7 @@ func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
 	second.Task.Attempt, second.Task.Retry = 2, "RunnerFailed"
 	second.run(t)
 	want := "user: go\nassistant:  Bash{}\ntool: Bash{}\nuser: " + fmt.Sprintf(noteAttempt, "RunnerFailed", 2) + "\nassistant: ok"
-	if got := second.told(t); got != want {
+	if got := second.transcript(t); got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
 }
@@ -239,7 +239,7 @@ func TestToolsAreToldWhatWasReallyDone(t *testing.T) {
 	}
 	first := build(&journal.Memory{})
 	left := 14 // both pages are read, the child is asked for the last time
-	first.Journal = mortal{Memory: first.journal, left: &left}
+	first.Journal = crashingLog{Memory: first.journal, left: &left}
 	first.run(t)
 	told = nil
 	if out := build(first.journal).run(t); out.Reason != task.ReasonFinished {

@@ -78,25 +78,25 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		}
 		v.paused = v.paused && ctx.Err() == nil // what is over is not held
 		act := next(v)
-		if asks := act.kind == ask || act.kind == compact; asks && ctx.Err() != nil {
+		if asks := act.kind == askModel || act.kind == compactSession; asks && ctx.Err() != nil {
 			return Outcome{}, context.Cause(ctx)
 		}
 		switch act.kind {
-		case end:
+		case endSession:
 			return act.outcome, nil
-		case hold:
+		case holdRun:
 			err = s.hold(ctx)
-		case execute:
+		case executeCalls:
 			err = s.calls.Execute(ctx, act.calls)
-		case say:
+		case tellModel:
 			err = s.nudge(act.text, act.note)
-		case listen:
+		case addMessages:
 			err = s.recordMessages(act.messages)
-		case compact:
+		case compactSession:
 			err = s.model.compact(ctx, v, act.cut)
-		case raise:
-			err = s.raise(ctx, *v.reached)
-		case ask:
+		case requestGrant:
+			err = s.requestGrant(ctx, *v.reached)
+		case askModel:
 			err = s.model.ask(ctx)
 		}
 		if err != nil {
@@ -140,13 +140,13 @@ func (s *session) view() (view, error) {
 		Session:     s.records.read(),
 		schema:      len(s.actor.Agent.OutputSchema) > 0,
 		reached:     s.records.account.Reached(),
-		more:        s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
-		notes:       s.noted(),
+		canGrant:    s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
+		notes:       s.runnerNotes(),
 		overflow:    s.model.overflow,
 		compactions: s.model.compactions,
 		leaving:     s.run.requests.Leaving(),
 		paused:      now.Paused,
-		stop:        now.Stopped,
+		stopped:     now.Stopped,
 	}
 	v.used, v.trigger = s.model.requestSize(v.Steps)
 	var err error

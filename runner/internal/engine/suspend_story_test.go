@@ -82,7 +82,7 @@ func (a absence) play(t *testing.T) (told string, records int) {
 			time.Sleep(10 * time.Minute)
 			continue
 		}
-		told = s.told(t)
+		told = s.transcript(t)
 		p.once(t, told)
 		sound(t, s)
 		for range p.log.Read() {
@@ -99,7 +99,7 @@ func (p *story) attempt(number int) *testRun {
 	s.withApprovers(p.people)
 	s.journal, s.Journal = p.log, p.log
 	if p.kill > 0 && number == 1 {
-		s.Journal = mortal{Memory: p.log, left: &p.kill}
+		s.Journal = crashingLog{Memory: p.log, left: &p.kill}
 	}
 	if p.paused > 0 && number == 1 {
 		s.Signals = pausedBehind{p.people, p.log, p.paused}

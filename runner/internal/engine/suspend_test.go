@@ -286,7 +286,7 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 			if err := r.load(); err != nil || r.meter.Limits().Steps != 3 {
 				t.Errorf("the limit is %d (%v), want 3", r.meter.Limits().Steps, err)
 			}
-			r.die()
+			r.endLifetime()
 		}
 	})
 }
@@ -315,7 +315,7 @@ func TestAMessageApprovesNothing(t *testing.T) {
 			t.Errorf("decided -want +got:\n%s", diff)
 		}
 		if got := s.steps(t); got[len(got)-2].Note != step.NoteMessage || len(s.doneWith("Bash")) > 0 {
-			t.Errorf("the session is\n%s", inWords(got))
+			t.Errorf("the session is\n%s", transcriptOf(got))
 		}
 	})
 }

@@ -22,16 +22,16 @@ const (
 
 // What people are told of an end.
 const (
-	endStuck    = "The agent repeated itself, also after a notice: %s (%s, %d times). Change its instructions or tools, or use another Model"
-	endCrowded  = "The session does not fit the model: %d summaries in a row left %d tokens where %d may be used; give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
-	endOverflow = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+	endStuck       = "The agent repeated itself, also after a notice: %s (%s, %d times). Change its instructions or tools, or use another Model"
+	endContextFull = "The session does not fit the model: %d summaries in a row left %d tokens where %d may be used; give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+	endOverflow    = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 )
 
 // What stands in the session where nothing better is known.
 const noSummary = "(The model gave no summary of the steps before this one. Look at what is there before you go on.)"
 
-// invalid is what a nudge is about, as people are told.
-var invalid = map[string]string{
+// invalidReasons is what a nudge is about, as people are told.
+var invalidReasons = map[string]string{
 	nudgeFinish: "it answered in text and did not call finish",
 	nudgeSilent: "its answer was empty",
 	nudgeCut:    "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model",

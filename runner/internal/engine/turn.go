@@ -21,11 +21,11 @@ import (
 
 // A modelTurn is one turn of the model under way.
 type modelTurn struct {
-	number int64 // as people count
-	tries  int   // how often the model was asked; layers may ask again
-	fault  error // of the runner; no layer makes it go away
-	heard  bool  // the model has answered, whatever layers make of it
-	used   int64 // the estimated size of the request
+	number      int64 // as people count
+	tries       int   // how often the model was asked; layers may ask again
+	fault       error // of the runner; no layer makes it go away
+	answered    bool  // the model has answered, whatever layers make of it
+	requestSize int64 // the estimated size of the request
 }
 
 // A modelCaller asks the model of one session, and makes space for it.
@@ -38,8 +38,8 @@ type modelCaller struct {
 	// answer is the model call behind the layers.
 	answer middleware.ModelFunc
 
-	turn    modelTurn
-	limited int // how often in a row the provider asked to wait
+	turn          modelTurn
+	providerWaits int // how often in a row the provider asked to wait
 	// compactions are those in a row that were not enough; overflow is why the provider
 	// refused the last request.
 	compactions int
@@ -55,21 +55,21 @@ func newModelCaller(r *run, a *Actor, rec *records) *modelCaller {
 	return c
 }
 
-// ask gives the model the word and records what it said.
+// ask asks the model and records its answer.
 func (c *modelCaller) ask(ctx context.Context) error {
 	began := c.run.config.Now()
-	c.begin(&c.actor.Model)
-	heard, hangUp := c.untilStopped(ctx)
-	defer hangUp()
+	c.beginTurn(&c.actor.Model)
+	untilStop, cancel := c.untilStopped(ctx)
+	defer cancel()
 	t := &middleware.Turn{Scope: c.records.scope, Request: c.request()}
-	t.Say = func(text string, note step.Note) error { return c.add(t, text, note) }
+	t.Say = func(text string, note step.Note) error { return c.addMessage(t, text, note) }
 	t.Charge = c.charge
-	resp, err := c.answer(heard, t)
+	resp, err := c.answer(untilStop, t)
 	if c.turn.fault != nil {
 		return c.turn.fault
 	}
 	if err != nil {
-		return errors.Join(c.recordDiscarded(), c.handleError(heard, &c.actor.Model, err))
+		return errors.Join(c.recordDiscarded(), c.handleError(untilStop, &c.actor.Model, err))
 	}
 	return c.recordAnswer(began, resp)
 }
@@ -77,14 +77,14 @@ func (c *modelCaller) ask(ctx context.Context) error {
 // recordDiscarded records what an answer used that a layer made nothing of: else it
 // would be charged once more, by estimate, to whoever takes up the session.
 func (c *modelCaller) recordDiscarded() error {
-	if !c.turn.heard {
+	if !c.turn.answered {
 		return nil
 	}
 	return c.records.Record(journal.Record{Kind: journal.KindMeter})
 }
 
-// add lets a layer say something to the model before its turn.
-func (c *modelCaller) add(t *middleware.Turn, text string, note step.Note) error {
+// addMessage adds a message of a layer before the turn of the model.
+func (c *modelCaller) addMessage(t *middleware.Turn, text string, note step.Note) error {
 	if err := c.records.recordMessage(text, note); err != nil {
 		return c.turn.fail(err)
 	}
@@ -101,11 +101,11 @@ func (c *modelCaller) charge(used step.Usage) {
 	})
 }
 
-// begin shows that a model is about to be asked, and returns which.
-func (c *modelCaller) begin(m *Model) string {
+// beginTurn shows that a model is about to be asked, and returns which.
+func (c *modelCaller) beginTurn(m *Model) string {
 	name, _, _ := m.next()
 	c.turn = modelTurn{number: c.run.meter.Read().Steps + 1}
-	c.run.status.begin(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
+	c.run.status.beginStep(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
 	c.run.config.Report.Report(c.run.progress)
 	c.records.Emit(fmt.Sprintf("Step %d: asking %s", c.turn.number, name), events.StepStarted{Step: c.turn.number, Kind: task.KindModel, Name: name})
 	return name
@@ -148,9 +148,9 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.number})
 	}
 	name, _, _ := m.next()
-	c.turn.used = compaction.Used(req)
+	c.turn.requestSize = compaction.Used(req)
 	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
-	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.used}})
+	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.requestSize}})
 	if err != nil {
 		return model.Response{}, c.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}
@@ -163,7 +163,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 		resp.Usage = estimate(m, req, resp)
 	}
 	c.records.account.Add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
-	c.turn.heard = true
+	c.turn.answered = true
 	return resp, nil
 }
 
@@ -202,7 +202,7 @@ func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 		return errUnfinished
 	}
 	c.records.account.Add(func(m *step.Meter) { m.ModelCalls++ })
-	intent := journal.Intent{Name: name, InputTokens: c.turn.used + used.InputTokens + used.OutputTokens}
+	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens}
 	if err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
 		return c.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}
@@ -210,8 +210,8 @@ func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 }
 
 // fail keeps a failure of the runner itself.
-func (x *modelTurn) fail(err error) error {
-	x.fault = err
+func (t *modelTurn) fail(err error) error {
+	t.fault = err
 	return err
 }
 
@@ -237,12 +237,12 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 	if err := c.records.recordStep(st, nil); err != nil {
 		return err
 	}
-	if c.turn.used <= c.trigger() {
+	if c.turn.requestSize <= c.trigger() {
 		c.compactions = 0
 	}
-	c.overflow, c.limited = nil, 0
-	c.run.status.answered(st.Model)
-	c.run.status.done(task.Recent{
+	c.overflow, c.providerWaits = nil, 0
+	c.run.status.setModel(st.Model)
+	c.run.status.addRecent(task.Recent{
 		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
 	})
 	c.run.warnOfLimits()

@@ -28,8 +28,8 @@ const (
 // version is that of what hooks are sent; within it fields are only added.
 const version = 1
 
-// A head opens what every hook is sent.
-type head struct {
+// A questionHeader is part of everything that hooks are sent.
+type questionHeader struct {
 	Version int        `json:"version"`
 	Hook    string     `json:"hook"`
 	Point   string     `json:"point"`
@@ -38,8 +38,8 @@ type head struct {
 	Scope   step.Scope `json:"scope"`
 }
 
-// A verdict opens what every hook answers.
-type verdict struct {
+// A decision is part of everything that hooks answer.
+type decision struct {
 	Allow  *bool  `json:"allow"`
 	Reason string `json:"reason"`
 }
@@ -55,25 +55,25 @@ type asker struct {
 	lost atomic.Pointer[UnavailableError]
 }
 
-func (a *asker) head(h task.Hook, scope step.Scope) head {
-	return head{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
+func (a *asker) header(h task.Hook, scope step.Scope) questionHeader {
+	return questionHeader{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
 }
 
-// consult asks one hook. What it answered when it allows is given to apply,
+// askHook asks one hook. What it answered when it allows is given to apply,
 // which says whether that changes anything, or why it makes no sense. The error
 // is that of a hook without which the work does not go on, or of a context that
 // has ended.
-func (a *asker) consult(ctx context.Context, h task.Hook, question any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
+func (a *asker) askHook(ctx context.Context, h task.Hook, question any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
 	did := step.Hook{Name: h.Name, Point: h.Point, Did: step.HookAllowed}
 	answer, err := a.post(ctx, h, question)
 	if ctx.Err() != nil {
 		return did, context.Cause(ctx) // not the hook's fault
 	}
-	var v verdict
+	var v decision
 	if err == nil && len(answer) > 0 {
 		err = read(answer, &v)
 	}
-	did.Reason = a.words(v.Reason)
+	did.Reason = a.redacted(v.Reason)
 	switch {
 	case err != nil:
 	case v.Allow != nil && !*v.Allow:
@@ -87,7 +87,7 @@ func (a *asker) consult(ctx context.Context, h task.Hook, question any, apply fu
 	if err == nil {
 		return did, nil
 	}
-	did.Did, did.Reason = step.HookFailed, a.words(cmp.Or(dialerror.Cause(err), err.Error()))
+	did.Did, did.Reason = step.HookFailed, a.redacted(cmp.Or(dialerror.Cause(err), err.Error()))
 	if h.Ignore {
 		return did, nil
 	}
@@ -98,8 +98,8 @@ func (a *asker) consult(ctx context.Context, h task.Hook, question any, apply fu
 	return did, unavailable
 }
 
-// words is what a hook says, as others may read it.
-func (a *asker) words(s string) string { return task.Cut(a.Redact(s), task.MaxMessage) }
+// redacted returns a text of a hook without secrets, bounded.
+func (a *asker) redacted(s string) string { return task.Cut(a.Redact(s), task.MaxMessage) }
 
 // read reads an answer, or a part of it.
 func read(answer []byte, into any) error {

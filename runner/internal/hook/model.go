@@ -20,7 +20,7 @@ const (
 )
 
 type beforeModel struct {
-	head
+	questionHeader
 	Step int64 `json:"step"`
 	// Messages are new since the model's last answer, oldest first; the last ones,
 	// where there are many.
@@ -37,7 +37,7 @@ type message struct {
 }
 
 type afterModel struct {
-	head
+	questionHeader
 	Step  int64  `json:"step"`
 	Text  string `json:"text"`
 	Calls []call `json:"calls"`
@@ -85,8 +85,8 @@ func (a *asker) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Hoo
 		var change struct {
 			Say string `json:"say"`
 		}
-		question := beforeModel{a.head(h, t.Scope), upcoming(t), a.news(t)}
-		did, err := a.consult(ctx, h, question, func(answer []byte) (bool, error) {
+		question := beforeModel{a.header(h, t.Scope), upcoming(t), a.news(t)}
+		did, err := a.askHook(ctx, h, question, func(answer []byte) (bool, error) {
 			err := read(answer, &change)
 			return change.Say != "", err
 		})
@@ -124,8 +124,8 @@ func (a *asker) news(t *middleware.Turn) []message {
 
 func (a *asker) afterModel(ctx context.Context, scope step.Scope, number int64, resp *model.Response) error {
 	for _, h := range a.hooks[AfterModel] {
-		question := afterModel{a.head(h, scope), number, a.Redact(text(resp.Parts)), a.calls(resp.Calls)}
-		did, err := a.consult(ctx, h, question, func(answer []byte) (bool, error) { return edit(resp, answer) })
+		question := afterModel{a.header(h, scope), number, a.Redact(text(resp.Parts)), a.calls(resp.Calls)}
+		did, err := a.askHook(ctx, h, question, func(answer []byte) (bool, error) { return edit(resp, answer) })
 		resp.Hooks = append(resp.Hooks, did)
 		if err := forbidden(h, did, err); err != nil {
 			return err

@@ -10,12 +10,12 @@ import (
 )
 
 type beforeSession struct {
-	head
+	questionHeader
 	Prompt string `json:"prompt"`
 }
 
 type afterSession struct {
-	head
+	questionHeader
 	Reason string `json:"reason"`
 	Text   string `json:"text"`
 }
@@ -23,7 +23,7 @@ type afterSession struct {
 // start asks the hooks of BeforeSession.
 func (a *asker) start(ctx context.Context, o *middleware.SessionStart) error {
 	for _, h := range a.hooks[BeforeSession] {
-		did, err := a.consult(ctx, h, beforeSession{a.head(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
+		did, err := a.askHook(ctx, h, beforeSession{a.header(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
 			var change struct {
 				Prompt *string `json:"prompt"`
 			}
@@ -56,8 +56,8 @@ func forbidden(h task.Hook, did step.Hook, err error) error {
 func (a *asker) stop(ctx context.Context, c middleware.SessionEnd) error {
 	var errs []error
 	for _, h := range a.hooks[AfterSession] {
-		question := afterSession{a.head(h, c.Scope), c.Reason, a.Redact(c.Text)}
-		_, err := a.consult(ctx, h, question, func([]byte) (bool, error) { return false, nil })
+		question := afterSession{a.header(h, c.Scope), c.Reason, a.Redact(c.Text)}
+		_, err := a.askHook(ctx, h, question, func([]byte) (bool, error) { return false, nil })
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

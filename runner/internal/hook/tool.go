@@ -35,7 +35,7 @@ const (
 )
 
 type beforeTool struct {
-	head
+	questionHeader
 	ID   string          `json:"id"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
@@ -94,7 +94,7 @@ func (a *asker) concerned(point, name string) []task.Hook {
 // beforeTool asks whether a call may be made. A refusal is told to the model.
 func (a *asker) beforeTool(ctx context.Context, c *tool.Call) (all []step.Hook, refusal string, err error) {
 	for _, h := range a.concerned(BeforeTool, c.Name) {
-		did, err := a.consult(ctx, h, a.about(h, c), func(answer []byte) (bool, error) { return a.rewrite(c, answer) })
+		did, err := a.askHook(ctx, h, a.about(h, c), func(answer []byte) (bool, error) { return a.rewrite(c, answer) })
 		all = append(all, did)
 		unavailable, ok := errors.AsType[*UnavailableError](err)
 		switch {
@@ -110,7 +110,7 @@ func (a *asker) beforeTool(ctx context.Context, c *tool.Call) (all []step.Hook, 
 }
 
 func (a *asker) about(h task.Hook, c *tool.Call) beforeTool {
-	return beforeTool{a.head(h, c.Scope), c.ID, c.Name, a.args(string(c.Args))}
+	return beforeTool{a.header(h, c.Scope), c.ID, c.Name, a.args(string(c.Args))}
 }
 
 // rewrite changes the arguments of a call as a hook says.
@@ -149,7 +149,7 @@ func (a *asker) afterTool(ctx context.Context, c *tool.Call, r tool.Result) tool
 	for _, h := range a.concerned(AfterTool, c.Name) {
 		text := a.Redact(r.Render())
 		question := afterTool{a.about(h, c), result{Text: task.Cut(text, maxResult), IsError: r.Error != nil, Truncated: len(text) > maxResult}}
-		did, err := a.consult(ctx, h, question, func(answer []byte) (bool, error) { return reword(&r, answer) })
+		did, err := a.askHook(ctx, h, question, func(answer []byte) (bool, error) { return reword(&r, answer) })
 		if errors.Is(err, errNoTime) {
 			did.Did, did.Reason = step.HookFailed, errNoTime.Error()
 		}

@@ -19,8 +19,8 @@ import (
 // decodeRecord reads the record of a line.
 func decodeRecord(body []byte) (Record, error) {
 	var r Record
-	l := lifter{in: body}
-	if l.record() && len(l.texts) > 0 && l.decode(&r) {
+	e := textExtractor{in: body}
+	if e.record() && len(e.texts) > 0 && e.decode(&r) {
 		return r, nil
 	}
 	r = Record{}
@@ -31,31 +31,31 @@ func decodeRecord(body []byte) (Record, error) {
 // longText is from how many bytes on a text is worth taking out.
 const longText = 512
 
-// A lifter takes the long texts out of a record. Its methods read what they are
+// A textExtractor takes the long texts out of a record. Its methods read what they are
 // named for and report whether it is as expected; none of them checks what they
 // pass over, which encoding/json does afterwards.
-type lifter struct {
+type textExtractor struct {
 	in    []byte
 	at    int
 	rest  []byte // the record without the texts
 	from  int    // where in what is not yet in rest begins
 	part  int    // the one that is being read
-	texts []lifted
+	texts []extractedText
 }
 
-// A lifted is the text of a part, as it is written between its quotes.
-type lifted struct {
+// An extractedText is the text of a part, as it is written between its quotes.
+type extractedText struct {
 	part int
 	raw  []byte
 }
 
 // decode reads the record from what is left and puts the texts back.
-func (l *lifter) decode(r *Record) bool {
-	l.rest = append(l.rest, l.in[l.from:]...)
-	if json.Unmarshal(l.rest, r) != nil || r.Step == nil || len(r.Step.Parts) != l.part {
+func (e *textExtractor) decode(r *Record) bool {
+	e.rest = append(e.rest, e.in[e.from:]...)
+	if json.Unmarshal(e.rest, r) != nil || r.Step == nil || len(r.Step.Parts) != e.part {
 		return false
 	}
-	for _, t := range l.texts {
+	for _, t := range e.texts {
 		text, ok := unquote(t.raw)
 		if !ok {
 			return false
@@ -65,45 +65,45 @@ func (l *lifter) decode(r *Record) bool {
 	return true
 }
 
-func (l *lifter) record() bool { return l.members("step", l.step) }
-func (l *lifter) step() bool   { return l.members("parts", l.parts) }
+func (e *textExtractor) record() bool { return e.members("step", e.step) }
+func (e *textExtractor) step() bool   { return e.members("parts", e.parts) }
 
-func (l *lifter) parts() bool {
-	if !l.accept('[') {
+func (e *textExtractor) parts() bool {
+	if !e.accept('[') {
 		return false
 	}
-	for l.members("text", l.text) {
-		l.part++
-		if !l.accept(',') {
-			return l.accept(']')
+	for e.members("text", e.text) {
+		e.part++
+		if !e.accept(',') {
+			return e.accept(']')
 		}
 	}
 	return false
 }
 
 // text takes a string out, if it is long.
-func (l *lifter) text() bool {
-	start := l.at + 1
-	if !l.quoted() {
+func (e *textExtractor) text() bool {
+	start := e.at + 1
+	if !e.quoted() {
 		return false
 	}
-	if end := l.at - 1; end-start >= longText {
-		l.rest = append(l.rest, l.in[l.from:start]...)
-		l.from = end
-		l.texts = append(l.texts, lifted{part: l.part, raw: l.in[start:end]})
+	if end := e.at - 1; end-start >= longText {
+		e.rest = append(e.rest, e.in[e.from:start]...)
+		e.from = end
+		e.texts = append(e.texts, extractedText{part: e.part, raw: e.in[start:end]})
 	}
 	return true
 }
 
 // members reads an object that has the name wanted once at most, and in no
 // other spelling: encoding/json takes any case.
-func (l *lifter) members(want string, value func() bool) bool {
-	if !l.accept('{') {
+func (e *textExtractor) members(want string, value func() bool) bool {
+	if !e.accept('{') {
 		return false
 	}
 	for seen := false; ; {
-		name, ok := l.name()
-		read := l.skip
+		name, ok := e.name()
+		read := e.skip
 		if bytes.EqualFold(name, []byte(want)) {
 			ok = ok && !seen && string(name) == want
 			seen, read = true, value
@@ -111,29 +111,29 @@ func (l *lifter) members(want string, value func() bool) bool {
 		if !ok || !read() {
 			return false
 		}
-		if !l.accept(',') {
-			return l.accept('}')
+		if !e.accept(',') {
+			return e.accept('}')
 		}
 	}
 }
 
 // name reads the name of a member, one without escapes.
-func (l *lifter) name() ([]byte, bool) {
-	start := l.at + 1
-	if !l.quoted() {
+func (e *textExtractor) name() ([]byte, bool) {
+	start := e.at + 1
+	if !e.quoted() {
 		return nil, false
 	}
-	name := l.in[start : l.at-1]
-	return name, bytes.IndexByte(name, '\\') < 0 && l.accept(':')
+	name := e.in[start : e.at-1]
+	return name, bytes.IndexByte(name, '\\') < 0 && e.accept(':')
 }
 
 // skip passes over a value.
-func (l *lifter) skip() bool {
+func (e *textExtractor) skip() bool {
 	depth := 0
-	for l.at < len(l.in) {
-		switch l.in[l.at] {
+	for e.at < len(e.in) {
+		switch e.in[e.at] {
 		case '"':
-			if !l.quoted() {
+			if !e.quoted() {
 				return false
 			}
 			continue
@@ -143,29 +143,29 @@ func (l *lifter) skip() bool {
 			if depth == 0 {
 				return true
 			}
-			if l.in[l.at] != ',' {
+			if e.in[e.at] != ',' {
 				depth--
 			}
 		}
-		l.at++
+		e.at++
 	}
 	return false
 }
 
 // quoted passes over a string.
-func (l *lifter) quoted() bool {
-	if !l.accept('"') {
+func (e *textExtractor) quoted() bool {
+	if !e.accept('"') {
 		return false
 	}
 	for {
-		i := bytes.IndexByte(l.in[l.at:], '"')
+		i := bytes.IndexByte(e.in[e.at:], '"')
 		if i < 0 {
 			return false
 		}
-		quote := l.at + i
-		l.at = quote + 1
+		quote := e.at + i
+		e.at = quote + 1
 		escapes := 0
-		for l.in[quote-1-escapes] == '\\' { // ends at the opening quote at the latest
+		for e.in[quote-1-escapes] == '\\' { // ends at the opening quote at the latest
 			escapes++
 		}
 		if escapes%2 == 0 {
@@ -175,11 +175,11 @@ func (l *lifter) quoted() bool {
 }
 
 // accept passes over a byte, if it is there.
-func (l *lifter) accept(c byte) bool {
-	if l.at == len(l.in) || l.in[l.at] != c {
+func (e *textExtractor) accept(c byte) bool {
+	if e.at == len(e.in) || e.in[e.at] != c {
 		return false
 	}
-	l.at++
+	e.at++
 	return true
 }
 
@@ -195,7 +195,7 @@ func unquote(raw []byte) (string, bool) {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 {
 			out.Write(raw)
-			return tight(&out), true
+			return clipped(&out), true
 		}
 		out.Write(raw[:i])
 		n, ok := unescape(&out, raw[i+1:])
@@ -206,8 +206,8 @@ func unquote(raw []byte) (string, bool) {
 	}
 }
 
-// tight is what was built, without much more memory than it takes.
-func tight(b *strings.Builder) string {
+// clipped is what was built, without much more memory than it takes.
+func clipped(b *strings.Builder) string {
 	if b.Len() < b.Cap()/4*3 {
 		return strings.Clone(b.String())
 	}

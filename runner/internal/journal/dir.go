@@ -19,8 +19,8 @@ type Options struct {
 	// on its disk, which may be small and is the Run's own.
 	Durable bool
 	Now     func() time.Time
-	// LowSpace is called once, when the disk was full and the ballast had to be
-	// given up to go on. It may be nil.
+	// LowSpace is called once, when the disk was full and the reserved space had to
+	// be released to go on. It may be nil.
 	LowSpace func()
 }
 
@@ -47,7 +47,7 @@ func Open(o Options) (*Dir, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	lock, err := acquire(o.Dir)
+	lock, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func Open(o Options) (*Dir, error) {
 	return d, nil
 }
 
-// acquire locks a directory against other runners; the kernel frees the lock
+// lockDir locks a directory against other runners; the kernel frees the lock
 // with the process.
-func acquire(dir string) (*os.File, error) {
+func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock of the state directory: %w", err)
@@ -83,7 +83,7 @@ func (d *Dir) takeOver() error {
 	}
 	own := segment{attempt: d.opts.Attempt, path: segmentPath(d.opts.Dir, d.opts.Attempt)}
 	for _, s := range found {
-		if err := d.admit(s); err != nil {
+		if err := d.checkSegment(s); err != nil {
 			return err
 		}
 		if s.attempt == own.attempt {
@@ -99,15 +99,15 @@ func (d *Dir) takeOver() error {
 		return err
 	}
 	if d.opts.Durable {
-		if err := holdBallast(d.opts.Dir); err != nil {
+		if err := reserveSpace(d.opts.Dir); err != nil {
 			return err
 		}
 	}
 	return syncDir(d.opts.Dir)
 }
 
-// admit refuses a segment that this attempt must not build upon.
-func (d *Dir) admit(s segment) error {
+// checkSegment refuses a segment that this attempt must not build upon.
+func (d *Dir) checkSegment(s segment) error {
 	if s.attempt > d.opts.Attempt {
 		return &SupersededError{Attempt: d.opts.Attempt, Later: s.attempt}
 	}
@@ -147,7 +147,7 @@ func (d *Dir) openOwn(own segment) error {
 func (d *Dir) Restarts() int { return d.restarts }
 
 // Append records r and syncs it to the disk. A full disk is
-// met once by giving up the ballast; after that it is a *FullError. After any
+// met once by releasing the reserved space; after that it is a *FullError. After any
 // failure the journal stays as it was and takes no more records.
 func (d *Dir) Append(r Record) error {
 	d.mu.Lock()
@@ -164,7 +164,7 @@ func (d *Dir) Append(r Record) error {
 		return err
 	}
 	err = d.write(line)
-	if errors.Is(err, syscall.ENOSPC) && d.dropBallast() {
+	if errors.Is(err, syscall.ENOSPC) && d.releaseSpace() {
 		err = d.write(line)
 	}
 	if err != nil {
@@ -191,17 +191,6 @@ func (d *Dir) write(line []byte) error {
 	return syscall.Fdatasync(int(d.file.Fd()))
 }
 
-// dropBallast makes room, and says whether there was ballast to drop.
-func (d *Dir) dropBallast() bool {
-	if err := os.Remove(ballastPath(d.opts.Dir)); err != nil {
-		return false
-	}
-	if d.opts.LowSpace != nil {
-		d.opts.LowSpace()
-	}
-	return true
-}
-
 // Close gives the directory free. Records already appended stay.
 func (d *Dir) Close() error {
 	var err error
@@ -209,4 +198,17 @@ func (d *Dir) Close() error {
 		err = d.file.Close()
 	}
 	return errors.Join(err, d.lock.Close())
+}
+
+// syncDir makes the names of new files survive a crash of the node.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("opening the state directory: %w", err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("syncing the state directory: %w", err)
+	}
+	return nil
 }

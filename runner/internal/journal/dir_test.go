@@ -106,7 +106,7 @@ func TestARecordIsNotAppendedBeforeItIsOnTheDisk(t *testing.T) {
 func TestOnlyADurableJournalHoldsRoomBack(t *testing.T) {
 	o := options(t.TempDir(), 1)
 	say(t, o, "a")
-	if _, err := os.Stat(ballastPath(o.Dir)); err == nil {
+	if _, err := os.Stat(reservePath(o.Dir)); err == nil {
 		t.Error("a journal on the pod's own disk holds room back")
 	}
 }
@@ -215,7 +215,7 @@ func TestWhatAReplacedAttemptWritesLateIsIgnored(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsMetOnceByTheBallast(t *testing.T) {
+func TestAFullDiskReleasesTheReserveOnce(t *testing.T) {
 	o := options(t.TempDir(), 1)
 	o.Durable = true
 	var d *Dir
@@ -223,8 +223,8 @@ func TestAFullDiskIsMetOnceByTheBallast(t *testing.T) {
 	warned := 0
 	o.LowSpace = func() { warned++; d.file = healthy }
 	d = open(t, o)
-	if _, err := os.Stat(ballastPath(o.Dir)); err != nil {
-		t.Skipf("no ballast on this file system: %v", err)
+	if _, err := os.Stat(reservePath(o.Dir)); err != nil {
+		t.Skipf("no reserve on this file system: %v", err)
 	}
 	healthy = d.file
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)

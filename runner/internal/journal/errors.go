@@ -42,7 +42,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another runner is using the state directory %s", e.Dir)
 }
 
-// A FullError means that the disk is full and the ballast is already spent.
+// A FullError means that the disk is full and the reserved space is used up.
 type FullError struct {
 	Err error
 }

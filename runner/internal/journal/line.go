@@ -49,8 +49,8 @@ func checksum(body []byte) string {
 
 var errNotALine = errors.New("not a line of a journal")
 
-// body is the record of a line whose checksum is right.
-func body(line []byte) ([]byte, error) {
+// verifiedRecord is the record of a line whose checksum is right.
+func verifiedRecord(line []byte) ([]byte, error) {
 	if len(line) < bodyStart+len(lineSuffix) || !bytes.HasSuffix(line, []byte(lineSuffix)) ||
 		!bytes.HasPrefix(line, []byte(linePrefix)) || string(line[bodyStart-len(lineMiddle):bodyStart]) != lineMiddle {
 		return nil, errNotALine
@@ -102,7 +102,7 @@ func (s *scanner) next() (rawLine, error) {
 		return rawLine{}, io.EOF
 	}
 	s.n++
-	b, bad := body(line)
+	b, bad := verifiedRecord(line)
 	if bad == nil {
 		s.end += int64(len(line))
 		return rawLine{body: b, end: s.end}, nil

@@ -20,7 +20,7 @@ func (d *Dir) Read() iter.Seq2[Record, error] {
 		d.mu.Unlock()
 		seq := int64(0)
 		for i, s := range all {
-			until := takenOver(all[i+1:], s.last)
+			until := lastValid(all[i+1:], s.last)
 			for r, err := range readSegment(s, seq, until) {
 				if !yield(r, err) || err != nil {
 					return
@@ -31,8 +31,8 @@ func (d *Dir) Read() iter.Seq2[Record, error] {
 	}
 }
 
-// takenOver is the last record of a segment that the ones behind it build upon.
-func takenOver(later []segment, last int64) int64 {
+// lastValid is the last record of a segment that the ones behind it build upon.
+func lastValid(later []segment, last int64) int64 {
 	for _, s := range later {
 		if s.header != nil {
 			return min(last, s.header.After)
@@ -52,9 +52,9 @@ func readSegment(s segment, seq, until int64) iter.Seq2[Record, error] {
 		for r, err := range decodeAhead(lines(s.path)) {
 			n++
 			if err == nil {
-				err = follows(r, seq)
+				err = checkOrder(r, seq)
 			}
-			if !yield(r, located(err, s, n)) || err != nil || r.Seq >= until {
+			if !yield(r, withLocation(err, s, n)) || err != nil || r.Seq >= until {
 				return
 			}
 			seq = r.Seq
@@ -62,24 +62,24 @@ func readSegment(s segment, seq, until int64) iter.Seq2[Record, error] {
 	}
 }
 
-// follows says whether a record is the one behind number seq.
-func follows(r Record, seq int64) error {
+// checkOrder says whether a record is the one behind number seq.
+func checkOrder(r Record, seq int64) error {
 	if r.Seq == seq+1 {
 		return nil
 	}
 	return &CorruptError{Reason: fmt.Sprintf("record %d where %d is due", r.Seq, seq+1)}
 }
 
-// located adds to damage where it was found.
-func located(err error, s segment, line int) error {
+// withLocation adds to damage where it was found.
+func withLocation(err error, s segment, line int) error {
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok && corrupt.File == "" {
 		corrupt.File, corrupt.Line = filepath.Base(s.path), line
 	}
 	return err
 }
 
-// A decoding is a record on its way.
-type decoding struct {
+// A decodeJob is a record on its way.
+type decodeJob struct {
 	record Record
 	err    error
 	done   chan struct{}
@@ -89,7 +89,7 @@ type decoding struct {
 // decoding is most of what a resume has to do before it can go on.
 func decodeAhead(lines iter.Seq2[rawLine, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		queue := make(chan *decoding, 2*runtime.GOMAXPROCS(0))
+		queue := make(chan *decodeJob, 2*runtime.GOMAXPROCS(0))
 		stop := make(chan struct{})
 		defer close(stop)
 		go func() {
@@ -112,8 +112,8 @@ func decodeAhead(lines iter.Seq2[rawLine, error]) iter.Seq2[Record, error] {
 }
 
 // decode begins to decode a line.
-func decode(l rawLine, err error) *decoding {
-	d := &decoding{err: err, done: make(chan struct{})}
+func decode(l rawLine, err error) *decodeJob {
+	d := &decodeJob{err: err, done: make(chan struct{})}
 	if err != nil {
 		close(d.done)
 		return d

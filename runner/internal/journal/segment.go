@@ -34,7 +34,7 @@ func segments(dir string) ([]segment, error) {
 		if _, err := fmt.Sscanf(e.Name(), "journal-%d.jsonl", &attempt); err != nil || e.Name() != filepath.Base(segmentPath(dir, attempt)) {
 			continue
 		}
-		s, err := survey(segment{attempt: attempt, path: filepath.Join(dir, e.Name())})
+		s, err := checkSegment(segment{attempt: attempt, path: filepath.Join(dir, e.Name())})
 		if err != nil {
 			return nil, err
 		}
@@ -44,34 +44,34 @@ func segments(dir string) ([]segment, error) {
 	return found, nil
 }
 
-// survey checks every line of a segment and reads its first and last records.
-func survey(s segment) (segment, error) {
+// checkSegment checks every line of a segment and reads its first and last records.
+func checkSegment(s segment) (segment, error) {
 	n := 0
 	for l, err := range lines(s.path) {
 		n++
 		if err == nil {
-			err = s.pass(l)
+			err = s.addLine(l)
 		}
 		if err != nil {
-			return s, located(err, s, n)
+			return s, withLocation(err, s, n)
 		}
 	}
 	return s, nil
 }
 
-// small is the size of a record that a survey looks into: a header and a mark
+// maxInspected is the size of a record that a survey looks into: a header and a mark
 // are small, and the rest is left to Read.
-const small = 256
+const maxInspected = 256
 
-// pass takes notice of one line.
-func (s *segment) pass(l rawLine) error {
+// addLine takes notice of one line.
+func (s *segment) addLine(l rawLine) error {
 	var r struct {
 		Seq    int64   `json:"seq"`
 		Header *Header `json:"header"`
 		Mark   *Mark   `json:"mark"`
 	}
 	first := s.size == 0
-	if first || len(l.body) < small {
+	if first || len(l.body) < maxInspected {
 		if err := json.Unmarshal(l.body, &r); err != nil {
 			return &CorruptError{Reason: err.Error()}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Finding is in what way an agent goes round in circles.
+// A Finding says in what way an agent repeats itself.
 type Finding struct {
 	Rule Rule
 	// Times is how often it happened so far.
@@ -31,24 +31,24 @@ const (
 
 // How often something must happen to count.
 const (
-	sameResults = 4
-	sameErrors  = 3
-	monologues  = 3
-	alternating = 6
-	compactions = 10
-	failures    = 6  // turns, with calls that are repeated
-	guesses     = 12 // turns, with calls that differ
+	sameResults       = 4
+	sameErrors        = 3
+	monologues        = 3
+	alternating       = 6
+	compactions       = 10
+	failuresOfRepeats = 6  // turns, with calls that are repeated
+	failuresOfGuesses = 12 // turns, with calls that differ
 )
 
 // recent is how many turns back is looked at.
 const recent = 30
 
 // rules are asked in this order; the first that finds something counts.
-var rules = []func(*past) (Finding, bool){sameResult, sameError, monologue, alternates, compacts, fails}
+var rules = []func(*history) (Finding, bool){findSameResult, findSameError, findMonologue, findAlternating, findCompacting, findToolFails}
 
 // Find looks at the end of a session. Its calls must be answered.
 func Find(steps []step.Step) (Finding, bool) {
-	p := look(steps)
+	p := newHistory(steps)
 	for _, rule := range rules {
 		if f, found := rule(p); found {
 			return f, true
@@ -57,7 +57,7 @@ func Find(steps []step.Step) (Finding, bool) {
 	return Finding{}, false
 }
 
-func sameResult(p *past) (Finding, bool) {
+func findSameResult(p *history) (Finding, bool) {
 	n := p.repeats(1, turn.same)
 	if n < sameResults {
 		return Finding{}, false
@@ -65,7 +65,7 @@ func sameResult(p *past) (Finding, bool) {
 	return Finding{SameResult, n, fmt.Sprintf("calling %s gave the same result %d times in a row, with the same arguments", p.turns[0].names(), n)}, true
 }
 
-func sameError(p *past) (Finding, bool) {
+func findSameError(p *history) (Finding, bool) {
 	n := p.repeats(1, func(a, b turn) bool { return a.failed() && b.failed() && a.sameCalls(b) })
 	if n < sameErrors {
 		return Finding{}, false
@@ -73,14 +73,14 @@ func sameError(p *past) (Finding, bool) {
 	return Finding{SameError, n, fmt.Sprintf("calling %s failed %d times in a row, with the same arguments", p.turns[0].names(), n)}, true
 }
 
-func monologue(p *past) (Finding, bool) {
-	if p.said < monologues {
+func findMonologue(p *history) (Finding, bool) {
+	if p.textCount < monologues {
 		return Finding{}, false
 	}
-	return Finding{Monologue, p.said, fmt.Sprintf("the same was said %d times in a row and nothing was done: %q", p.said, cut(p.saying))}, true
+	return Finding{Monologue, p.textCount, fmt.Sprintf("the same was said %d times in a row and nothing was done: %q", p.textCount, cut(p.lastText))}, true
 }
 
-func alternates(p *past) (Finding, bool) {
+func findAlternating(p *history) (Finding, bool) {
 	n := p.repeats(2, turn.same)
 	if n < alternating {
 		return Finding{}, false
@@ -88,7 +88,7 @@ func alternates(p *past) (Finding, bool) {
 	return Finding{Alternating, n, fmt.Sprintf("calling %s and %s in turn gave the same results, %d turns in all", p.turns[1].names(), p.turns[0].names(), n)}, true
 }
 
-func compacts(p *past) (Finding, bool) {
+func findCompacting(p *history) (Finding, bool) {
 	if p.summaries < compactions {
 		return Finding{}, false
 	}
@@ -104,7 +104,7 @@ type streak struct {
 // long reports whether a streak is one of failures that repeat themselves, or of
 // too many guesses.
 func (s *streak) long() bool {
-	return s.turns >= guesses || s.turns >= failures && 2*len(s.calls) <= s.turns
+	return s.turns >= failuresOfGuesses || s.turns >= failuresOfRepeats && 2*len(s.calls) <= s.turns
 }
 
 func (s *streak) add(c *step.Call) {
@@ -113,13 +113,13 @@ func (s *streak) add(c *step.Call) {
 	}
 }
 
-// fails counts, for each tool, the turns in which it failed since it last
+// findToolFails counts, for each tool, the turns in which it failed since it last
 // succeeded, or since anything was achieved. A turn that tries six things at once
 // counts as one.
-func fails(p *past) (Finding, bool) {
+func findToolFails(p *history) (Finding, bool) {
 	streaks, over := map[string]*streak{}, map[string]bool{}
 	for i, t := range p.turns {
-		if p.achieves(i) {
+		if p.hasNewSuccess(i) {
 			break
 		}
 		for _, o := range t {

@@ -18,35 +18,35 @@ type RemoteCalls struct {
 
 // Remotes returns the calls of all endpoints, sorted by name and field: hooks of two
 // agents may have one name.
-func (b *Run) Remotes() []RemoteCalls {
-	return slices.SortedFunc(maps.Values(b.remotes), func(x, y RemoteCalls) int {
+func (r *Run) Remotes() []RemoteCalls {
+	return slices.SortedFunc(maps.Values(r.remotes), func(x, y RemoteCalls) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Field, y.Field))
 	})
 }
 
-// reach counts the endpoint of a call, and the hooks that were asked about a step.
-func (b *Run) reach(r journal.Record) {
-	if r.Remote != nil {
-		b.count(*r.Remote)
+// countRemotes counts the endpoint of a call, and the hooks that were asked about a step.
+func (r *Run) countRemotes(rec journal.Record) {
+	if rec.Remote != nil {
+		r.countRemote(*rec.Remote)
 	}
-	if r.Step == nil {
+	if rec.Step == nil {
 		return
 	}
-	for _, h := range r.Step.Hooks {
-		to := journal.Remote{Name: "hook " + h.Name, Field: "its url in spec.hooks of Agent " + cmp.Or(r.Step.Scope.Agent, b.Agent)}
+	for _, h := range rec.Step.Hooks {
+		to := journal.Remote{Name: "hook " + h.Name, Field: "its url in spec.hooks of Agent " + cmp.Or(rec.Step.Scope.Agent, r.Agent)}
 		if h.Did == step.HookFailed {
 			to.Unreachable = cmp.Or(h.Reason, "it failed")
 		}
-		b.count(to)
+		r.countRemote(to)
 	}
 }
 
-func (b *Run) count(to journal.Remote) {
-	if b.remotes == nil {
-		b.remotes = map[string]RemoteCalls{}
+func (r *Run) countRemote(to journal.Remote) {
+	if r.remotes == nil {
+		r.remotes = map[string]RemoteCalls{}
 	}
 	key := to.Name + "\n" + to.Field
-	calls := b.remotes[key]
+	calls := r.remotes[key]
 	calls.Made++
 	if to.Unreachable != "" {
 		calls.Failed++
@@ -54,5 +54,5 @@ func (b *Run) count(to journal.Remote) {
 		to.Unreachable = calls.Unreachable
 	}
 	calls.Remote = to
-	b.remotes[key] = calls
+	r.remotes[key] = calls
 }

@@ -18,10 +18,10 @@ func TestRemotesAreSorted(t *testing.T) {
 	var want []string
 	for i := range 9 {
 		agent := fmt.Sprintf("agent-%d", 8-i)
-		b.reach(journal.Record{Step: &step.Step{Scope: step.Scope{Agent: agent}, Hooks: []step.Hook{{Name: "audit"}}}})
+		b.countRemotes(journal.Record{Step: &step.Step{Scope: step.Scope{Agent: agent}, Hooks: []step.Hook{{Name: "audit"}}}})
 		want = append(want, "hook audit: its url in spec.hooks of Agent "+agent)
 	}
-	b.reach(journal.Record{Remote: &journal.Remote{Name: "a toolset", Field: "spec.requests.baseURL"}})
+	b.countRemotes(journal.Record{Remote: &journal.Remote{Name: "a toolset", Field: "spec.requests.baseURL"}})
 	want = append(want, "a toolset: spec.requests.baseURL")
 	slices.Sort(want)
 	var got []string

@@ -24,14 +24,14 @@ type Asked struct {
 
 // Released says whether a person approved, for the rest of the Run, all that s
 // wants them to be asked about.
-func (b *Run) Released(s journal.Source) bool { return b.released[s] }
+func (r *Run) Released(s journal.Source) bool { return r.released[s] }
 
-// Asked is since when a person is asked for more of a limit; zero: they are not.
-func (b *Run) Asked(request string) time.Time { return b.asked[request] }
+// LimitRequestedAt is since when a person is asked for more of a limit; zero: they are not.
+func (r *Run) LimitRequestedAt(request string) time.Time { return r.limitRequests[request] }
 
-// Waits says whether the call of that id has no result yet, in any session.
-func (b *Run) Waits(call string) bool {
-	s, ok := b.sessions[parent(call)]
+// HasOpenCall says whether the call of that id has no result yet, in any session.
+func (r *Run) HasOpenCall(call string) bool {
+	s, ok := r.sessions[parent(call)]
 	if !ok {
 		return false
 	}
@@ -45,8 +45,8 @@ func (b *Run) Waits(call string) bool {
 
 // CallOf returns the id of the call of the last turn of a session about which a
 // person was asked with a request; empty: there is none.
-func (b *Run) CallOf(request string) string {
-	for _, s := range b.sessions {
+func (r *Run) CallOf(request string) string {
+	for _, s := range r.sessions {
 		for call, asked := range s.Requests {
 			if slices.ContainsFunc(asked, func(q Asked) bool { return q.ID == request }) {
 				return call
@@ -56,42 +56,42 @@ func (b *Run) CallOf(request string) string {
 	return ""
 }
 
-// ask keeps what a person is asked, and since when.
-func (b *Run) ask(r journal.Record) {
+// applyRequest keeps what a person is asked, and since when.
+func (r *Run) applyRequest(rec journal.Record) {
 	switch {
-	case r.Request == nil:
-	case r.Request.CallID != "":
-		b.Session(r.Session).request(r)
-	case b.asked == nil:
-		b.asked = map[string]time.Time{r.Request.ID: r.At}
+	case rec.Request == nil:
+	case rec.Request.CallID != "":
+		r.Session(rec.Session).addRequest(rec)
+	case r.limitRequests == nil:
+		r.limitRequests = map[string]time.Time{rec.Request.ID: rec.At}
 	default:
-		b.asked[r.Request.ID] = r.At
+		r.limitRequests[rec.Request.ID] = rec.At
 	}
 }
 
-// answered keeps what a person decided on a request.
-func (b *Run) answered(session string, d journal.Decision) {
-	delete(b.asked, d.Request)
-	b.Session(session).answer(d)
+// applyAnswer keeps what a person decided on a request.
+func (r *Run) applyAnswer(session string, d journal.Decision) {
+	delete(r.limitRequests, d.Request)
+	r.Session(session).addAnswer(d)
 	if d.Type != typeApprove || d.Scope != scopeRun {
 		return
 	}
-	if b.released == nil {
-		b.released = map[journal.Source]bool{}
+	if r.released == nil {
+		r.released = map[journal.Source]bool{}
 	}
-	b.released[d.Source] = true
+	r.released[d.Source] = true
 }
 
-// request keeps what a person is asked about a call.
-func (s *Session) request(r journal.Record) {
+// addRequest keeps what a person is asked about a call.
+func (s *Session) addRequest(r journal.Record) {
 	if s.Requests == nil {
 		s.Requests = map[string][]Asked{}
 	}
 	s.Requests[r.Request.CallID] = append(s.Requests[r.Request.CallID], Asked{Request: *r.Request, Since: r.At})
 }
 
-// spend uses up what was decided on a call.
-func (s *Session) spend(call string) {
+// markSpent uses up what was decided on a call.
+func (s *Session) markSpent(call string) {
 	for i := range s.Requests[call] {
 		s.Requests[call][i].Spent = true
 	}
@@ -107,8 +107,8 @@ func (s *Session) Delegated(call string) (Asked, bool) {
 	return Asked{}, false
 }
 
-// child keeps how a child Run ended. The first that is said of one counts.
-func (s *Session) child(c journal.Child) {
+// addChild keeps how a child Run ended. The first that is said of one counts.
+func (s *Session) addChild(c journal.Child) {
 	if _, known := s.Children[c.Request]; known {
 		return
 	}

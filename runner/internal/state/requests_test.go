@@ -103,10 +103,10 @@ func TestWhatReleasesARule(t *testing.T) {
 func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
 	ask := journal.Record{Kind: journal.KindAsk, At: noon, Request: &journal.Request{ID: "limit-steps-1"}}
 	b := page(t, ask)
-	if got := b.Asked("limit-steps-1"); !got.Equal(noon) || !b.Asked("limit-steps-2").IsZero() {
+	if got := b.LimitRequestedAt("limit-steps-1"); !got.Equal(noon) || !b.LimitRequestedAt("limit-steps-2").IsZero() {
 		t.Errorf("asked since %v", got)
 	}
-	if err := b.Apply(deciding(journal.Decision{Name: "g", Request: "limit-steps-1", Type: "Grant", Steps: 1})); err != nil || !b.Asked("limit-steps-1").IsZero() {
+	if err := b.Apply(deciding(journal.Decision{Name: "g", Request: "limit-steps-1", Type: "Grant", Steps: 1})); err != nil || !b.LimitRequestedAt("limit-steps-1").IsZero() {
 		t.Errorf("still asked (%v)", err)
 	}
 	if err := b.Apply(journal.Record{Kind: journal.KindAsk}); err != nil { // of a later release, perhaps

@@ -30,11 +30,11 @@ type Run struct {
 	// Decided are the last decisions that the runner acted on, oldest first.
 	Decided []journal.Decision
 
-	acted    map[string]bool
-	released map[journal.Source]bool
-	remotes  map[string]RemoteCalls
-	asked    map[string]time.Time // of limits: since when, by request
-	sessions map[string]*Session
+	acted         map[string]bool
+	released      map[journal.Source]bool
+	remotes       map[string]RemoteCalls
+	limitRequests map[string]time.Time // of limits: since when, by request
+	sessions      map[string]*Session
 }
 
 // A Grant is what people granted on top of the limits.
@@ -51,39 +51,39 @@ const readOnly = "ReadOnly"
 
 // Replay folds a journal into the state of its Run.
 func Replay(records iter.Seq2[journal.Record, error]) (*Run, error) {
-	var b Run
-	for r, err := range records {
+	var run Run
+	for rec, err := range records {
 		if err != nil {
 			return nil, err
 		}
-		if err := b.Apply(r); err != nil {
+		if err := run.Apply(rec); err != nil {
 			return nil, err
 		}
 	}
-	return &b, nil
+	return &run, nil
 }
 
 // Session is the session of a call; without a name, the Run's own. One that
 // nothing was recorded of is empty.
-func (b *Run) Session(name string) *Session {
-	s := b.sessions[name]
+func (r *Run) Session(name string) *Session {
+	s := r.sessions[name]
 	if s == nil {
 		s = &Session{}
-		if b.sessions == nil {
-			b.sessions = map[string]*Session{}
+		if r.sessions == nil {
+			r.sessions = map[string]*Session{}
 		}
-		b.sessions[name] = s
+		r.sessions[name] = s
 	}
 	return s
 }
 
 // Acted says whether the runner acted on the decision of that name.
-func (b *Run) Acted(decision string) bool { return b.acted[decision] }
+func (r *Run) Acted(decision string) bool { return r.acted[decision] }
 
-// Below are the sessions below a call that have open calls, deepest first.
-func (b *Run) Below(call string) []string {
+// OpenBelow are the sessions below a call that have open calls, deepest first.
+func (r *Run) OpenBelow(call string) []string {
 	var open []string
-	for name, s := range b.sessions {
+	for name, s := range r.sessions {
 		if isBelow(name, call) && len(s.Open()) > 0 {
 			open = append(open, name)
 		}
@@ -106,106 +106,106 @@ func parent(call string) string {
 
 // Apply adds one record. The loop applies each record that it appended, so
 // that sessions under way and those read back are the same by construction.
-func (b *Run) Apply(r journal.Record) error {
-	if r.Meter != nil {
-		b.Meter = *r.Meter
+func (r *Run) Apply(rec journal.Record) error {
+	if rec.Meter != nil {
+		r.Meter = *rec.Meter
 	}
-	b.account(r)
-	b.reach(r)
-	if r.Decision != nil {
-		b.decide(r)
+	r.applyAccounts(rec)
+	r.countRemotes(rec)
+	if rec.Decision != nil {
+		r.applyDecision(rec)
 	}
-	switch r.Kind {
+	switch rec.Kind {
 	case journal.KindHeader:
-		b.Restarts = 0
+		r.Restarts = 0
 	case journal.KindMark:
-		b.mark(r)
+		r.applyMark(rec)
 	case journal.KindIntent:
-		b.intend(r)
+		r.applyIntent(rec)
 	case journal.KindMeter:
-		b.Session(r.Session).Asked = nil
+		r.Session(rec.Session).Asked = nil
 	case journal.KindHide:
-		return b.Session(r.Session).hide(r)
+		return r.Session(rec.Session).applyHide(rec)
 	case journal.KindResult:
-		return b.result(r)
+		return r.applyResult(rec)
 	case journal.KindStep:
-		return b.Session(r.Session).step(r)
+		return r.Session(rec.Session).addStep(rec)
 	case journal.KindAsk:
-		b.ask(r)
+		r.applyRequest(rec)
 	case journal.KindChild:
-		if r.Child != nil {
-			b.Session(r.Session).child(*r.Child)
+		if rec.Child != nil {
+			r.Session(rec.Session).addChild(*rec.Child)
 		}
 	case journal.KindDecide:
 	}
 	return nil
 }
 
-// account takes over what a session and those above it had used.
-func (b *Run) account(r journal.Record) {
-	name := r.Session
-	for _, used := range r.Accounts {
-		b.Session(name).Used = used
+// applyAccounts takes over what a session and those above it had used.
+func (r *Run) applyAccounts(rec journal.Record) {
+	name := rec.Session
+	for _, used := range rec.Accounts {
+		r.Session(name).Used = used
 		name = parent(name)
 	}
 }
 
-func (b *Run) decide(r journal.Record) {
-	d := *r.Decision
-	if b.acted == nil {
-		b.acted = map[string]bool{}
+func (r *Run) applyDecision(rec journal.Record) {
+	d := *rec.Decision
+	if r.acted == nil {
+		r.acted = map[string]bool{}
 	}
-	b.acted[d.Name] = true
-	b.Decided = append(b.Decided, d)
-	if extra := len(b.Decided) - keepDecided; extra > 0 {
-		b.Decided = append([]journal.Decision(nil), b.Decided[extra:]...)
+	r.acted[d.Name] = true
+	r.Decided = append(r.Decided, d)
+	if extra := len(r.Decided) - keepDecided; extra > 0 {
+		r.Decided = append([]journal.Decision(nil), r.Decided[extra:]...)
 	}
 	if d.Refused != "" {
 		return
 	}
-	b.Granted.Steps = more(b.Granted.Steps, d.Steps)
-	b.Granted.Tokens = more(b.Granted.Tokens, d.Tokens)
-	b.Granted.CostMicroUSD = more(b.Granted.CostMicroUSD, d.CostMicroUSD)
-	if r.Kind == journal.KindDecide && d.Request != "" {
-		b.answered(r.Session, d)
+	r.Granted.Steps = addGranted(r.Granted.Steps, d.Steps)
+	r.Granted.Tokens = addGranted(r.Granted.Tokens, d.Tokens)
+	r.Granted.CostMicroUSD = addGranted(r.Granted.CostMicroUSD, d.CostMicroUSD)
+	if rec.Kind == journal.KindDecide && d.Request != "" {
+		r.applyAnswer(rec.Session, d)
 	}
 }
 
-// more is what was granted with what is granted now. A sum that overflows adds
+// addGranted is what was granted with what is granted now. A sum that overflows adds
 // nothing, nor does less than nothing.
-func more(granted, now int64) int64 { return max(granted, granted+max(now, 0)) }
+func addGranted(granted, now int64) int64 { return max(granted, granted+max(now, 0)) }
 
-func (b *Run) mark(r journal.Record) {
+func (r *Run) applyMark(rec journal.Record) {
 	switch {
-	case r.Mark == nil:
-	case r.Mark.Type == journal.MarkRestarted:
-		b.Restarts++
-	case r.Mark.Type == journal.MarkEnded:
-		s := b.Session(r.Session)
-		s.Ended, s.Nudged = r.Mark.Text, false // who goes on from an end begins afresh
-	case r.Mark.Type == journal.MarkNotice:
-		b.Session(r.Session).recordNotice(r.Mark.Text)
+	case rec.Mark == nil:
+	case rec.Mark.Type == journal.MarkRestarted:
+		r.Restarts++
+	case rec.Mark.Type == journal.MarkEnded:
+		s := r.Session(rec.Session)
+		s.Ended, s.Nudged = rec.Mark.Text, false // who goes on from an end begins afresh
+	case rec.Mark.Type == journal.MarkNotice:
+		r.Session(rec.Session).addNotice(rec.Mark.Text)
 	}
 }
 
-func (b *Run) intend(r journal.Record) {
-	if r.Intent == nil {
+func (r *Run) applyIntent(rec journal.Record) {
+	if rec.Intent == nil {
 		return
 	}
-	b.Session(r.Session).intend(r)
-	b.Begun = b.Begun || r.Intent.CallID != "" && r.Intent.Effect != readOnly
+	r.Session(rec.Session).applyIntent(rec)
+	r.Begun = r.Begun || rec.Intent.CallID != "" && rec.Intent.Effect != readOnly
 }
 
-// result adds a result and forgets the sessions below its call: nobody goes
+// applyResult adds a result and forgets the sessions below its call: nobody goes
 // back to them.
-func (b *Run) result(r journal.Record) error {
-	if r.Step == nil {
-		return fmt.Errorf("replaying the journal: result %d has no step", r.Seq)
+func (r *Run) applyResult(rec journal.Record) error {
+	if rec.Step == nil {
+		return fmt.Errorf("replaying the journal: result %d has no step", rec.Seq)
 	}
-	b.Session(r.Session).result(r)
-	for name := range b.sessions {
-		if isBelow(name, r.Step.CallID) {
-			delete(b.sessions, name)
+	r.Session(rec.Session).addResult(rec)
+	for name := range r.sessions {
+		if isBelow(name, rec.Step.CallID) {
+			delete(r.sessions, name)
 		}
 	}
 	return nil

@@ -47,11 +47,11 @@ func TestSessionsAreApart(t *testing.T) {
 		speaks("s2c1", 1, ""), calling("s2c1", 2, 1), speaks("s2c2", 1, ""),
 		speaks("s2c1.s2c1", 1, ""), calling("s2c1.s2c1", 2, 1),
 	)
-	if diff := cmp.Diff([]string{"s2c1.s2c1", "s2c1"}, b.Below("s2c1")); diff != "" {
+	if diff := cmp.Diff([]string{"s2c1.s2c1", "s2c1"}, b.OpenBelow("s2c1")); diff != "" {
 		t.Errorf("below -want +got:\n%s", diff)
 	}
 	for call, want := range map[string]bool{"s2c1": true, "s2c1.s2c1": true, "s2c1.s2c1.s2c1": true, "s2c1.s2c2": false, "s9c1": false, "s9c1.s1c1": false} {
-		if got := b.Waits(call); got != want {
+		if got := b.HasOpenCall(call); got != want {
 			t.Errorf("Waits(%s) = %t", call, got)
 		}
 	}
@@ -59,7 +59,7 @@ func TestSessionsAreApart(t *testing.T) {
 	if err := b.Apply(resulting("", "s2c1", 3)); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.Below("s2c1")) > 0 || b.Session("s2c1").Last != 0 || b.Session("s2c2").Last != 1 {
+	if len(b.OpenBelow("s2c1")) > 0 || b.Session("s2c1").Last != 0 || b.Session("s2c2").Last != 1 {
 		t.Errorf("what is left: %v", b.sessions)
 	}
 }

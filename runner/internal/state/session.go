@@ -43,7 +43,7 @@ type Session struct {
 	// Notices is what the runner has to say to the model before its next turn, oldest
 	// first.
 	Notices []string
-	// Nudged says that the model was told that it goes round in circles, and no
+	// Nudged says that the model was told that it repeats itself, and no
 	// person has spoken since.
 	Nudged bool
 	// Used is what the session and those below it used; that of the Run's own is
@@ -65,7 +65,7 @@ func (s *Session) Open() []step.Call {
 	return open
 }
 
-func (s *Session) intend(r journal.Record) {
+func (s *Session) applyIntent(r journal.Record) {
 	i := r.Intent
 	if i.CallID == "" {
 		s.Asked = i
@@ -75,7 +75,7 @@ func (s *Session) intend(r journal.Record) {
 		s.Intents, s.Since = map[string]journal.Intent{}, map[string]time.Time{}
 	}
 	s.Intents[i.CallID] = *i
-	s.spend(i.CallID)
+	s.markSpent(i.CallID)
 	if _, known := s.Since[i.CallID]; !known {
 		s.Since[i.CallID] = r.At
 	}
@@ -96,19 +96,19 @@ func (s *Session) Canonical(call, written string) (json.RawMessage, bool) {
 // maxNotices is how many notices are kept, the latest.
 const maxNotices = 8
 
-func (s *Session) recordNotice(text string) {
+func (s *Session) addNotice(text string) {
 	s.Notices = append(slices.Clip(s.Notices), text)
 	s.Notices = s.Notices[max(len(s.Notices)-maxNotices, 0):]
 }
 
-func (s *Session) answer(d journal.Decision) {
+func (s *Session) addAnswer(d journal.Decision) {
 	if s.Answers == nil {
 		s.Answers = map[string]journal.Decision{}
 	}
 	s.Answers[d.Request] = d
 }
 
-func (s *Session) result(r journal.Record) {
+func (s *Session) addResult(r journal.Record) {
 	if _, known := s.Results[r.Step.CallID]; known {
 		return // the first counts
 	}
@@ -141,7 +141,7 @@ func (s *Session) closeTurn() {
 	clear(s.Children)
 }
 
-func (s *Session) step(r journal.Record) error {
+func (s *Session) addStep(r journal.Record) error {
 	if r.Step == nil || r.Step.Seq != s.Last+1 || len(s.Results) > 0 {
 		return fmt.Errorf("replaying the journal: record %d does not follow step %d", r.Seq, s.Last)
 	}
@@ -161,8 +161,8 @@ func (s *Session) step(r journal.Record) error {
 	return nil
 }
 
-// hide takes steps out of the model's sight.
-func (s *Session) hide(r journal.Record) error {
+// applyHide takes steps out of the model's sight.
+func (s *Session) applyHide(r journal.Record) error {
 	if r.Hide == nil || len(s.Open()) > 0 {
 		return fmt.Errorf("replaying the journal: record %d hides nothing, or what is still open", r.Seq)
 	}

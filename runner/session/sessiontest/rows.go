@@ -22,14 +22,14 @@ func ids(rows []session.Row) string {
 	return strings.Join(names, " ")
 }
 
-func testList(t *testing.T, g ground) {
+func testList(t *testing.T, g testStore) {
 	for _, r := range []session.Row{
 		{ID: "1", App: "a", Agent: "x", User: "u", Status: "Running"},
 		{ID: "2", App: "a", Agent: "x", User: "v", Status: "Succeeded"},
 		{ID: "3", App: "a", Agent: "y", User: "u", Status: "Running"},
 		{ID: "4", App: "b", Agent: "x", User: "u", Status: "Failed"},
 	} {
-		g.say(t, r, 0, "hello")
+		g.appendTexts(t, r, 0, "hello")
 	}
 	made := map[string]time.Time{}
 	all, err := g.List(t.Context(), session.Query{})
@@ -62,9 +62,9 @@ func testList(t *testing.T, g ground) {
 }
 
 // Who turns pages sees each session once, whatever comes and goes.
-func testPages(t *testing.T, g ground) {
+func testPages(t *testing.T, g testStore) {
 	for i := range 7 {
-		g.say(t, row(fmt.Sprint(i)), 0, "hello")
+		g.appendTexts(t, row(fmt.Sprint(i)), 0, "hello")
 	}
 	q := session.Query{Limit: 3}
 	var seen []string
@@ -75,11 +75,11 @@ func testPages(t *testing.T, g ground) {
 		switch turn {
 		case 0: // one that was seen goes, a new one comes, an old one changes
 			wantError(t, "Delete", g.Delete(t.Context(), "4"), nil)
-			g.say(t, row("new"), 0, "hello")
-			g.say(t, row("0"), 1, "again")
+			g.appendTexts(t, row("new"), 0, "hello")
+			g.appendTexts(t, row("0"), 1, "again")
 		case 1: // one that was not seen goes
 			wantError(t, "Delete", g.Delete(t.Context(), "0"), nil)
-			g.say(t, row("late"), 0, "hello")
+			g.appendTexts(t, row("late"), 0, "hello")
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
 			break
@@ -98,17 +98,17 @@ func testPages(t *testing.T, g ground) {
 	}
 }
 
-func testCursors(t *testing.T, g ground) {
-	g.say(t, row("a"), 0, "hello")
+func testCursors(t *testing.T, g testStore) {
+	g.appendTexts(t, row("a"), 0, "hello")
 	for _, cursor := range []string{"x", "!", "AAAA", strings.Repeat("A", 5000), "MSA", "eCB5"} {
 		_, err := g.List(t.Context(), session.Query{Cursor: cursor})
 		wantError(t, "List from "+cursor[:1], err, session.ErrCursor)
 	}
 }
 
-func testFork(t *testing.T, g ground) {
+func testFork(t *testing.T, g testStore) {
 	mine := session.Row{ID: "a", App: "app", Agent: "agent", User: "user", Status: "Failed"}
-	g.say(t, mine, 0, "one", "two", "three")
+	g.appendTexts(t, mine, 0, "one", "two", "three")
 	fork, err := g.Fork(t.Context(), "a", 2)
 	wantError(t, "Fork", err, nil)
 	want := session.Row{
@@ -119,16 +119,16 @@ func testFork(t *testing.T, g ground) {
 		t.Errorf("Fork() -want +got:\n%s", diff)
 	}
 	mine.ID = fork.ID
-	g.say(t, mine, 2, "other")
-	g.say(t, session.Row{ID: "a", App: "app", Agent: "agent", User: "user"}, 3, "four")
-	wantTold(t, g, fork.ID, "1:one 2:two 3:other")
-	wantTold(t, g, "a", "1:one 2:two 3:three 4:four")
+	g.appendTexts(t, mine, 2, "other")
+	g.appendTexts(t, session.Row{ID: "a", App: "app", Agent: "agent", User: "user"}, 3, "four")
+	wantContents(t, g, fork.ID, "1:one 2:two 3:other")
+	wantContents(t, g, "a", "1:one 2:two 3:three 4:four")
 
 	again, err := g.Fork(t.Context(), "a", 0)
 	if err != nil || again.ID == fork.ID {
 		t.Errorf("Fork of nothing: %+v, error %v", again, err)
 	}
-	wantTold(t, g, again.ID, "")
+	wantContents(t, g, again.ID, "")
 	for _, upTo := range []int64{-1, 5} {
 		_, err = g.Fork(t.Context(), "a", upTo)
 		wantError(t, fmt.Sprintf("Fork up to %d", upTo), err, session.ErrInvalid)
@@ -138,8 +138,8 @@ func testFork(t *testing.T, g ground) {
 }
 
 // Of those who append behind the same step one wins, and the others know.
-func testWriters(t *testing.T, g ground) {
-	g.say(t, row("a"), 0, "first")
+func testWriters(t *testing.T, g testStore) {
+	g.appendTexts(t, row("a"), 0, "first")
 	const writers, rounds = 4, 20
 	var won [rounds + 2]atomic.Int64
 	var all sync.WaitGroup
@@ -175,8 +175,8 @@ func testWriters(t *testing.T, g ground) {
 }
 
 // An Append is whole or not there, whoever reads meanwhile.
-func testAllAtOnce(t *testing.T, g ground) {
-	g.say(t, row("a"), 0, "0")
+func testAllAtOnce(t *testing.T, g testStore) {
+	g.appendTexts(t, row("a"), 0, "0")
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for i := range int64(30) {
@@ -201,7 +201,7 @@ func testAllAtOnce(t *testing.T, g ground) {
 }
 
 // Sessions do not stand in each other's way.
-func testMany(t *testing.T, g ground) {
+func testMany(t *testing.T, g testStore) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {

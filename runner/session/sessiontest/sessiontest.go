@@ -20,7 +20,7 @@ import (
 // tells the time by the clock that it is given.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Store) {
 	t.Helper()
-	for name, test := range map[string]func(t *testing.T, g ground){
+	for name, test := range map[string]func(t *testing.T, g testStore){
 		"Append":      testAppend,
 		"Invalid":     testInvalid,
 		"Owner":       testOwner,
@@ -39,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Sto
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &clock{at: noon}
-			test(t, ground{Store: open(t, c.now), clock: c})
+			test(t, testStore{Store: open(t, c.now), clock: c})
 		})
 	}
 }
@@ -59,7 +59,7 @@ func (c *clock) now() time.Time {
 	return c.at
 }
 
-type ground struct {
+type testStore struct {
 	session.Store
 	clock *clock
 }
@@ -76,18 +76,18 @@ func steps(from int64, texts ...string) []step.Step {
 	return all
 }
 
-func (g ground) say(t *testing.T, r session.Row, after int64, texts ...string) {
+func (s testStore) appendTexts(t *testing.T, r session.Row, after int64, texts ...string) {
 	t.Helper()
-	if err := g.Append(t.Context(), r, after, steps(after+1, texts...)...); err != nil {
+	if err := s.Append(t.Context(), r, after, steps(after+1, texts...)...); err != nil {
 		t.Fatalf("Append(%s, %d): %v", r.ID, after, err)
 	}
 }
 
-// told is a session in words.
-func (g ground) told(t *testing.T, id string, from int64) string {
+// contents is a session in words.
+func (s testStore) contents(t *testing.T, id string, from int64) string {
 	t.Helper()
 	var words []string
-	for s, err := range g.Read(t.Context(), id, from) {
+	for s, err := range s.Read(t.Context(), id, from) {
 		if err != nil {
 			return "error: " + err.Error()
 		}
@@ -96,9 +96,9 @@ func (g ground) told(t *testing.T, id string, from int64) string {
 	return strings.Join(words, " ")
 }
 
-func wantTold(t *testing.T, g ground, id, want string) {
+func wantContents(t *testing.T, g testStore, id, want string) {
 	t.Helper()
-	if got := g.told(t, id, 1); got != want {
+	if got := g.contents(t, id, 1); got != want {
 		t.Errorf("the session %s is %q, want %q", id, got, want)
 	}
 }
@@ -110,9 +110,9 @@ func wantError(t *testing.T, call string, err, want error) {
 	}
 }
 
-func testAppend(t *testing.T, g ground) {
-	g.say(t, row("a"), 0, "one", "two")
-	g.say(t, row("a"), 2, "three")
+func testAppend(t *testing.T, g testStore) {
+	g.appendTexts(t, row("a"), 0, "one", "two")
+	g.appendTexts(t, row("a"), 2, "three")
 	for _, after := range []int64{0, 2, 4} {
 		err := g.Append(t.Context(), row("a"), after, steps(after+1, "late")...)
 		var conflict *session.ConflictError
@@ -125,10 +125,10 @@ func testAppend(t *testing.T, g ground) {
 	}
 	err := g.Append(t.Context(), row("none"), 7, steps(8, "x")...)
 	wantError(t, "Append to a session that does not exist", err, session.ErrConflict)
-	wantTold(t, g, "a", "1:one 2:two 3:three")
+	wantContents(t, g, "a", "1:one 2:two 3:three")
 }
 
-func testInvalid(t *testing.T, g ground) {
+func testInvalid(t *testing.T, g testStore) {
 	long := row("a")
 	long.Agent = strings.Repeat("x", session.MaxField+1)
 	gap := steps(1, "one", "two")
@@ -157,9 +157,9 @@ func first(read func(func(step.Step, error) bool)) error {
 	return nil
 }
 
-func testOwner(t *testing.T, g ground) {
+func testOwner(t *testing.T, g testStore) {
 	mine := session.Row{ID: "a", App: "app", Agent: "agent", User: "user"}
-	g.say(t, mine, 0, "one")
+	g.appendTexts(t, mine, 0, "one")
 	for _, theirs := range []session.Row{
 		{ID: "a", App: "other", Agent: "agent", User: "user"},
 		{ID: "a", App: "app", Agent: "other", User: "user"},
@@ -168,14 +168,14 @@ func testOwner(t *testing.T, g ground) {
 		err := g.Append(t.Context(), theirs, 1, steps(2, "two")...)
 		wantError(t, "Append to a session of another owner", err, session.ErrOwner)
 	}
-	wantTold(t, g, "a", "1:one")
+	wantContents(t, g, "a", "1:one")
 }
 
-func testStatus(t *testing.T, g ground) {
+func testStatus(t *testing.T, g testStore) {
 	r := row("a")
 	r.Status = "Running"
-	g.say(t, r, 0, "one")
-	g.say(t, row("a"), 1, "two")
+	g.appendTexts(t, r, 0, "one")
+	g.appendTexts(t, row("a"), 1, "two")
 	if got := g.only(t, session.Query{}); got.Status != "Running" {
 		t.Errorf("after an Append without a status it is %q", got.Status)
 	}
@@ -193,9 +193,9 @@ func testStatus(t *testing.T, g ground) {
 }
 
 // only is the one row that a query finds.
-func (g ground) only(t *testing.T, q session.Query) session.Row {
+func (s testStore) only(t *testing.T, q session.Query) session.Row {
 	t.Helper()
-	page, err := g.List(t.Context(), q)
+	page, err := s.List(t.Context(), q)
 	if err != nil || len(page.Rows) != 1 || page.Next != "" {
 		t.Fatalf("List(%+v) = %+v, error %v, want one row", q, page, err)
 	}
@@ -203,7 +203,7 @@ func (g ground) only(t *testing.T, q session.Query) session.Row {
 }
 
 // A step comes back as it was.
-func testWhole(t *testing.T, g ground) {
+func testWhole(t *testing.T, g testStore) {
 	full := step.Step{
 		Seq: 1, Role: step.RoleAssistant,
 		Parts: []step.Part{
@@ -229,13 +229,13 @@ func testWhole(t *testing.T, g ground) {
 	}
 }
 
-func testRead(t *testing.T, g ground) {
+func testRead(t *testing.T, g testStore) {
 	texts := make([]string, 300)
 	for i := range texts {
 		texts[i] = fmt.Sprint(i + 1)
 	}
-	g.say(t, row("a"), 0, texts...)
-	g.say(t, row("b"), 0, "other")
+	g.appendTexts(t, row("a"), 0, texts...)
+	g.appendTexts(t, row("b"), 0, "other")
 	for from, want := range map[int64]int{-5: 300, 0: 300, 1: 300, 150: 151, 300: 1, 301: 0, 1 << 40: 0} {
 		n, next := 0, max(from, 1)
 		for s, err := range g.Read(t.Context(), "a", from) {
@@ -257,20 +257,20 @@ func testRead(t *testing.T, g ground) {
 	}
 }
 
-func testDelete(t *testing.T, g ground) {
-	g.say(t, row("a"), 0, "one", "two")
+func testDelete(t *testing.T, g testStore) {
+	g.appendTexts(t, row("a"), 0, "one", "two")
 	fork, err := g.Fork(t.Context(), "a", 1)
 	wantError(t, "Fork", err, nil)
 	wantError(t, "Delete", g.Delete(t.Context(), "a"), nil)
 	wantError(t, "Delete again", g.Delete(t.Context(), "a"), session.ErrNotFound)
 	wantError(t, "Read of what was deleted", first(g.Read(t.Context(), "a", 1)), session.ErrNotFound)
-	wantTold(t, g, fork.ID, "1:one")
-	g.say(t, row("a"), 0, "anew")
-	wantTold(t, g, "a", "1:anew")
+	wantContents(t, g, fork.ID, "1:one")
+	g.appendTexts(t, row("a"), 0, "anew")
+	wantContents(t, g, "a", "1:anew")
 }
 
-func testCancelled(t *testing.T, g ground) {
-	g.say(t, row("a"), 0, "one")
+func testCancelled(t *testing.T, g testStore) {
+	g.appendTexts(t, row("a"), 0, "one")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, listing := g.List(ctx, session.Query{})
@@ -283,5 +283,5 @@ func testCancelled(t *testing.T, g ground) {
 	} {
 		wantError(t, name, err, context.Canceled)
 	}
-	wantTold(t, g, "a", "1:one")
+	wantContents(t, g, "a", "1:one")
 }

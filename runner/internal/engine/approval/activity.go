@@ -28,14 +28,14 @@ type Activity struct {
 	clock *meter.Clock
 	now   func() time.Time
 
-	mu      sync.Mutex
-	working int
-	waiting [waitReasons]int
-	resting bool      // all wait
-	since   time.Time // that is so, or not
-	decided time.Time // when a person decided last, or a child Run ended
-	// news is closed when that changes.
-	news chan struct{}
+	mu           sync.Mutex
+	working      int
+	waiting      [waitReasons]int
+	allWait      bool      // every branch waits
+	since        time.Time // that is so, or not
+	lastDecision time.Time // when a person decided last, or a child Run ended
+	// changed is closed when that changes.
+	changed chan struct{}
 }
 
 // SettleDelay is how long all must wait before that counts: where one branch goes
@@ -44,7 +44,7 @@ const SettleDelay = 200 * time.Millisecond
 
 // NewActivity returns one in which nothing works yet.
 func NewActivity(clock *meter.Clock, now func() time.Time) *Activity {
-	return &Activity{clock: clock, now: now, news: make(chan struct{})}
+	return &Activity{clock: clock, now: now, changed: make(chan struct{})}
 }
 
 // Enter says that one more branch works.
@@ -52,7 +52,7 @@ func (a *Activity) Enter() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.working++
-	a.settle()
+	a.update()
 }
 
 // Leave ends what Enter began.
@@ -60,7 +60,7 @@ func (a *Activity) Leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.working--
-	a.settle()
+	a.update()
 }
 
 // wait says that a branch does nothing but wait, until it is back.
@@ -69,49 +69,49 @@ func (a *Activity) wait(e WaitReason) (back func()) {
 	defer a.mu.Unlock()
 	a.working--
 	a.waiting[e]++
-	a.settle()
+	a.update()
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.working++
 		a.waiting[e]--
-		a.settle()
+		a.update()
 	}
 }
 
-// settle makes the clock, and those who wait for news, see how things stand.
-func (a *Activity) settle() {
+// update stops or starts the clock, and closes changed if that is news.
+func (a *Activity) update() {
 	others := a.waiting[ForAnswer] + a.waiting[ForApproval] + a.waiting[ForGrant] + a.waiting[ForPause] + a.waiting[ForChild]
 	if a.working == 0 && others > 0 && a.waiting[ForProvider] == 0 {
 		a.clock.Stop()
 	} else {
 		a.clock.Start()
 	}
-	if resting := a.working == 0 && others+a.waiting[ForProvider] > 0; resting != a.resting {
-		a.resting, a.since = resting, a.now()
-		close(a.news)
-		a.news = make(chan struct{})
+	if resting := a.working == 0 && others+a.waiting[ForProvider] > 0; resting != a.allWait {
+		a.allWait, a.since = resting, a.now()
+		close(a.changed)
+		a.changed = make(chan struct{})
 	}
 }
 
-// idle says whether every branch waits, and has for a while.
-func (a *Activity) idle() bool {
+// isIdle says whether every branch waits, and has for a while.
+func (a *Activity) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.resting && a.now().Sub(a.since) >= SettleDelay
+	return a.allWait && a.now().Sub(a.since) >= SettleDelay
 }
 
-// still is for how long every branch has waited for people or child Runs, and
+// waitedFor is for how long every branch has waited for people or child Runs, and
 // nothing came of any; false: not all of them do.
-func (a *Activity) still() (time.Duration, bool) {
+func (a *Activity) waitedFor() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.resting || a.waiting[ForProvider] > 0 {
+	if !a.allWait || a.waiting[ForProvider] > 0 {
 		return 0, false
 	}
 	since := a.since
-	if a.decided.After(since) {
-		since = a.decided
+	if a.lastDecision.After(since) {
+		since = a.lastDecision
 	}
 	return a.now().Sub(since), true
 }
@@ -120,7 +120,7 @@ func (a *Activity) still() (time.Duration, bool) {
 func (a *Activity) noteDecision() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.decided = a.now()
+	a.lastDecision = a.now()
 }
 
 // Busy says whether any branch works.
@@ -134,7 +134,7 @@ func (a *Activity) Busy() bool {
 func (a *Activity) change() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.news
+	return a.changed
 }
 
 // state is what the work as a whole waits for, in the words of the status;

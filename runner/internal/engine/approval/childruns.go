@@ -18,7 +18,7 @@ func (r *Requests) applyChildResults(ended []task.Child) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.left.Load() != nil {
+	if r.suspended.Load() != nil {
 		return nil // the next attempt hears it
 	}
 	for _, c := range ended {
@@ -26,20 +26,20 @@ func (r *Requests) applyChildResults(ended []task.Child) error {
 		if q == nil || q.Kind != task.PendingDelegation {
 			continue
 		}
-		if err := r.deliver(q, c); err != nil {
+		if err := r.recordChildResult(q, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deliver records how a child Run ended, with what is charged for it, and hands
+// recordChildResult records how a child Run ended, with what is charged for it, and hands
 // it to the call that waits.
-func (r *Requests) deliver(q *Request, c task.Child) error {
+func (r *Requests) recordChildResult(q *Request, c task.Child) error {
 	said := journal.Child{
 		Request: q.ID, Run: task.Cut(c.Run, MaxField), Reason: task.Cut(string(c.Reason), task.MaxReason),
 		Message: task.Cut(r.config.Redact.String(c.Message), maxValue), Text: task.Cut(r.config.Redact.String(c.Text), maxValue),
-		Output: r.output(c.Output), Usage: c.Usage.Charged(),
+		Output: r.redactOutput(c.Output), Usage: c.Usage.Charged(),
 	}
 	if err := q.Session.RecordUse(journal.Record{Kind: journal.KindChild, Child: &said}, said.Usage); err != nil {
 		return fmt.Errorf("recording how the child Run of %s ended: %w", q.ID, err)
@@ -54,8 +54,8 @@ func (r *Requests) deliver(q *Request, c task.Child) error {
 	return nil
 }
 
-// output is the output of a child Run without secrets, and still JSON if it was.
-func (r *Requests) output(output string) string {
+// redactOutput is the output of a child Run without secrets, and still JSON if it was.
+func (r *Requests) redactOutput(output string) string {
 	if !json.Valid([]byte(output)) {
 		return r.config.Redact.String(output)
 	}

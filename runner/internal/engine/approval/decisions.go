@@ -19,16 +19,16 @@ const maxValue = 256 << 10
 
 // Why the runner does not act on a decision.
 const (
-	RefusedLate    = "no Decision was made in time"
-	RefusedUnknown = "nothing waits for %q any more; see status.progress.pending"
-	RefusedNone    = "nothing is asked"
-	RefusedMany    = "several things are asked; name one of them as its request"
-	RefusedKind    = "%s is a %s, not for type %s"
-	RefusedCall    = "%s wants Approve or Deny"
-	RefusedDigest  = "it approves another call: its digest is not the digest of the request"
-	RefusedMisfit  = "the answer does not fit: %s"
-	RefusedLittle  = "it grants no %s"
-	RefusedType    = "this runner knows no decision of the type %q"
+	RefusedLate      = "no Decision was made in time"
+	RefusedUnknown   = "nothing waits for %q any more; see status.progress.pending"
+	RefusedNone      = "nothing is asked"
+	RefusedAmbiguous = "several things are asked; name one of them as its request"
+	RefusedKind      = "%s is a %s, not for type %s"
+	RefusedCall      = "%s wants Approve or Deny"
+	RefusedDigest    = "it approves another call: its digest is not the digest of the request"
+	RefusedInvalid   = "the answer does not fit: %s"
+	RefusedNoGrant   = "it grants no %s"
+	RefusedType      = "this runner knows no decision of the type %q"
 )
 
 // ApplyDecisions acts on those decisions that it has not acted on yet, and returns what
@@ -40,15 +40,15 @@ func (r *Requests) ApplyDecisions(by Session, said []task.Decision) ([]task.Deci
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.left.Load() != nil {
+	if r.suspended.Load() != nil {
 		return nil, nil // the next attempt hears it
 	}
 	// What names a request goes before what only may be an answer.
 	said = slices.Clone(said)
-	slices.SortStableFunc(said, func(a, b task.Decision) int { return cmp.Compare(urgency(a), urgency(b)) })
+	slices.SortStableFunc(said, func(a, b task.Decision) int { return cmp.Compare(priority(a), priority(b)) })
 	var messages []task.Decision
 	for _, d := range said {
-		if r.acted(d.Name) {
+		if r.isActedOn(d.Name) {
 			continue
 		}
 		q, refused := r.match(d)
@@ -68,15 +68,15 @@ func (r *Requests) ApplyDecisions(by Session, said []task.Decision) ([]task.Deci
 	return messages, nil
 }
 
-// urgency orders decisions that are heard at once: messages come last.
-func urgency(d task.Decision) int {
+// priority orders decisions that arrive together: messages come last.
+func priority(d task.Decision) int {
 	if d.Type == task.DecisionMessage {
 		return 1
 	}
 	return 0
 }
 
-func (r *Requests) acted(decision string) (acted bool) {
+func (r *Requests) isActedOn(decision string) (acted bool) {
 	r.config.State.View(func(now *state.Run) { acted = now.Acted(decision) })
 	return acted
 }
@@ -86,50 +86,50 @@ func (r *Requests) acted(decision string) (acted bool) {
 func (r *Requests) match(d task.Decision) (*Request, string) {
 	switch d.Type {
 	case task.DecisionMessage:
-		return r.addressee(d)
+		return r.questionFor(d)
 	case task.DecisionAnswer, task.DecisionGrant, task.DecisionApprove, task.DecisionDeny:
 	default:
 		return nil, fmt.Sprintf(RefusedType, d.Type)
 	}
 	if d.Request == "" {
-		q, refused := r.open.meant(d)
+		q, refused := r.open.findUnnamed(d)
 		if q == nil {
 			return nil, refused
 		}
-		return q.fits(d)
+		return q.check(d)
 	}
 	if q := r.open.find(d.Request); q != nil {
-		return q.fits(d)
+		return q.check(d)
 	}
-	if r.due(d.Request) {
+	if r.mayBeAsked(d.Request) {
 		return nil, "" // it is about to be asked
 	}
 	return nil, fmt.Sprintf(RefusedUnknown, d.Request)
 }
 
-// addressee is the question that a message answers: that of a Run that only
+// questionFor returns the question that a message answers: that of a Run that only
 // waits, unless there are several. Nobody approves anything with a message.
-func (r *Requests) addressee(d task.Decision) (*Request, string) {
+func (r *Requests) questionFor(d task.Decision) (*Request, string) {
 	if q := r.open.find(d.Request); q != nil && q.Kind == task.PendingApproval {
-		return q.fits(d)
+		return q.check(d)
 	}
-	if !r.activity.idle() {
+	if !r.activity.isIdle() {
 		return nil, ""
 	}
-	q, _ := r.open.only(task.PendingQuestion)
-	if q != nil && q.wrong(d.Value) != nil {
+	q, _ := r.open.onlyOfKind(task.PendingQuestion)
+	if q != nil && q.checkAnswer(d.Value) != nil {
 		return nil, "" // said to the agent, it may help all the same
 	}
 	return q, ""
 }
 
-// due says whether a request may yet come: of a call that is not answered, or
+// mayBeAsked reports whether a request may still be made: of a call that is not answered, or
 // of a limit that is reached.
-func (r *Requests) due(request string) (due bool) {
+func (r *Requests) mayBeAsked(request string) (due bool) {
 	if l := r.config.Reached(); l != nil && l.Extensible() && l.Request() == request {
 		return true
 	}
-	r.config.State.View(func(now *state.Run) { due = now.Waits(cmp.Or(now.CallOf(request), CallOf(request))) })
+	r.config.State.View(func(now *state.Run) { due = now.HasOpenCall(cmp.Or(now.CallOf(request), CallOf(request))) })
 	return due
 }
 
@@ -161,25 +161,25 @@ func (o *openRequests) find(id string) *Request {
 	return nil
 }
 
-// meant is what a decision is about that names no request: the call of its
+// findUnnamed returns what a decision without a request is about: the call of its
 // digest, the one that waits longest, or the only request of its kind.
-func (o *openRequests) meant(d task.Decision) (*Request, string) {
+func (o *openRequests) findUnnamed(d task.Decision) (*Request, string) {
 	for _, q := range o.all {
 		if q.Kind == task.PendingApproval && kindOf(d) == q.Kind && q.Digest == d.Digest {
 			return q, ""
 		}
 	}
-	return o.only(kindOf(d))
+	return o.onlyOfKind(kindOf(d))
 }
 
-// only is the one request of a kind.
-func (o *openRequests) only(kind string) (*Request, string) {
+// onlyOfKind is the one request of a kind.
+func (o *openRequests) onlyOfKind(kind string) (*Request, string) {
 	var found *Request
 	for _, q := range o.all {
 		switch {
 		case q.Kind != kind:
 		case found != nil:
-			return nil, RefusedMany
+			return nil, RefusedAmbiguous
 		default:
 			found = q
 		}
@@ -190,8 +190,8 @@ func (o *openRequests) only(kind string) (*Request, string) {
 	return found, ""
 }
 
-// fits is the request, if the decision is one about it.
-func (q *Request) fits(d task.Decision) (*Request, string) {
+// check returns the request if the decision fits it, else why it does not.
+func (q *Request) check(d task.Decision) (*Request, string) {
 	switch {
 	case kindOf(d) != q.Kind && q.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
 		return nil, fmt.Sprintf(RefusedCall, q.ID)
@@ -200,10 +200,10 @@ func (q *Request) fits(d task.Decision) (*Request, string) {
 	case q.Kind == task.PendingApproval && !q.isNamedBy(d):
 		return nil, RefusedDigest
 	case q.Limit != nil && q.Limit.Granted(d) <= 0:
-		return nil, fmt.Sprintf(RefusedLittle, q.Limit.Name)
+		return nil, fmt.Sprintf(RefusedNoGrant, q.Limit.Name)
 	}
-	if err := q.wrong(d.Value); q.Kind == task.PendingQuestion && err != nil {
-		return nil, fmt.Sprintf(RefusedMisfit, err)
+	if err := q.checkAnswer(d.Value); q.Kind == task.PendingQuestion && err != nil {
+		return nil, fmt.Sprintf(RefusedInvalid, err)
 	}
 	return q, ""
 }
@@ -217,8 +217,8 @@ func (q *Request) isNamedBy(d task.Decision) bool {
 	return d.Type == task.DecisionDeny || d.Request == q.ID && digest.IsBound(q.ID, q.Digest)
 }
 
-// wrong is what is wrong with an answer; nil: nothing.
-func (q *Request) wrong(answer string) error {
+// checkAnswer returns what is wrong with an answer; nil: nothing.
+func (q *Request) checkAnswer(answer string) error {
 	switch {
 	case q.Check == nil:
 		return nil
@@ -230,14 +230,14 @@ func (q *Request) wrong(answer string) error {
 
 // decide records a decision and then acts on it.
 func (r *Requests) decide(q *Request, d task.Decision) error {
-	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: q.ID, Type: d.Type}
+	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: q.ID, Type: d.Type}
 	switch {
 	case q.Limit != nil:
 		said.Steps, said.Tokens, said.CostMicroUSD = max(d.Steps, 0), max(d.Tokens, 0), max(d.CostMicroUSD, 0)
 	case q.Kind == task.PendingApproval:
 		said.Digest, said.Source, said.Reason = q.Digest, q.Source, r.config.Redact.String(task.Cut(d.Reason, task.MaxMessage))
 		if !q.Once {
-			said.Scope = r.field(d.Scope)
+			said.Scope = r.boundField(d.Scope)
 		}
 	case q.Check != nil:
 		said.Value = string(r.config.Redact.JSON([]byte(d.Value)))
@@ -255,15 +255,15 @@ func (r *Requests) decide(q *Request, d task.Decision) error {
 	r.open.close(q)
 	close(q.done)
 	if said.Type == task.DecisionApprove && said.Scope == task.ScopeRun {
-		r.open.release(q.Source)
+		r.open.closeApproved(q.Source)
 	}
 	r.ReportDecision(q.Session, said)
 	return nil
 }
 
-// release ends all requests that one rule wants: people approved for the rest of
-// the Run what it asks about. Who waited for one asks the policy again.
-func (o *openRequests) release(from journal.Source) {
+// closeApproved closes all requests of one rule: what it asks about was approved for the
+// rest of the Run. The calls that wait for them ask the policy again.
+func (o *openRequests) closeApproved(from journal.Source) {
 	for _, q := range slices.Clone(o.all) {
 		if q.Kind == task.PendingApproval && q.Source == from && !q.Once {
 			o.close(q)
@@ -275,12 +275,14 @@ func (o *openRequests) release(from journal.Source) {
 // MaxField bounds a field of a decision: what the API lets through.
 const MaxField = 512
 
-// field is a field of a decision as it is recorded: without secrets, bounded.
-func (r *Requests) field(text string) string { return task.Cut(r.config.Redact.String(text), MaxField) }
+// boundField is a field of a decision as it is recorded: without secrets, bounded.
+func (r *Requests) boundField(text string) string {
+	return task.Cut(r.config.Redact.String(text), MaxField)
+}
 
 // refuse records that nothing comes of a decision.
 func (r *Requests) refuse(by Session, d task.Decision, why string) error {
-	said := journal.Decision{Name: d.Name, By: r.field(d.By), Request: r.field(d.Request), Type: r.field(d.Type), Refused: task.Cut(why, MaxRefused)}
+	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: r.boundField(d.Request), Type: r.boundField(d.Type), Refused: task.Cut(why, MaxRefused)}
 	if err := by.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}

@@ -70,16 +70,16 @@ func TestADecisionIsGoodForItsOwnCallOnly(t *testing.T) {
 	for _, q := range all {
 		for _, other := range all {
 			d := approve("d", other.ID, "")
-			if got, _ := q.fits(d); (got != nil) != (q.ID == other.ID) {
+			if got, _ := q.check(d); (got != nil) != (q.ID == other.ID) {
 				t.Fatalf("an approval of %s is good for %s: %t", other.ID, q.ID, got != nil)
 			}
 			d.Digest = other.Digest
-			if got, _ := q.fits(d); (got != nil) != (q.Digest == other.Digest) {
+			if got, _ := q.check(d); (got != nil) != (q.Digest == other.Digest) {
 				t.Fatalf("an approval with the digest of %s is good for %s: %t", other.ID, q.ID, got != nil)
 			}
 		}
 		for _, id := range []string{"", CallOf(q.ID), q.ID[:len(q.ID)-1], q.ID + "0", CallOf(q.ID) + "-" + strings.Repeat("0", 32)} {
-			if got, _ := q.fits(approve("d", id, "")); got != nil {
+			if got, _ := q.check(approve("d", id, "")); got != nil {
 				t.Errorf("an approval of %q is good for %s", id, q.ID)
 			}
 		}
@@ -106,7 +106,7 @@ func TestADecisionOnACallWithALongIDIsKeptForTheNextAttempt(t *testing.T) {
 	}
 	r := New(Config{State: store, Reached: func() *meter.Limit { return nil }})
 	for request, want := range map[string]bool{id: true, strings.Replace(id, "h", "h0", 1): false, "s9c9": false} {
-		if got := r.due(request); got != want {
+		if got := r.mayBeAsked(request); got != want {
 			t.Errorf("%s may yet be asked: %t", request, got)
 		}
 	}
@@ -117,10 +117,10 @@ func TestADecisionOnACallWithALongIDIsKeptForTheNextAttempt(t *testing.T) {
 func TestAnIDWithoutDigitsNeedsTheDigest(t *testing.T) {
 	sum := digest.Call("Bash", json.RawMessage(`{}`))
 	q := &Request{Pending: task.Pending{ID: "s2c1", Kind: task.PendingApproval, Digest: sum}}
-	if got, refused := q.fits(approve("d", "s2c1", "")); got != nil || refused != RefusedDigest {
+	if got, refused := q.check(approve("d", "s2c1", "")); got != nil || refused != RefusedDigest {
 		t.Errorf("an approval without digest is good for it, or refused as %q", refused)
 	}
-	if got, _ := q.fits(approve("d", "s2c1", sum)); got == nil {
+	if got, _ := q.check(approve("d", "s2c1", sum)); got == nil {
 		t.Error("an approval with its digest is not good for it")
 	}
 }

@@ -75,9 +75,9 @@ type Config struct {
 type Requests struct {
 	config   Config
 	activity *Activity
-	// left is why the runner leaves, if it does; gone is closed then.
-	left atomic.Pointer[suspension]
-	gone chan struct{}
+	// suspended is why the runner leaves, if it does; leaving is closed then.
+	suspended atomic.Pointer[suspension]
+	leaving   chan struct{}
 
 	mu   sync.Mutex // held while a decision is recorded
 	open openRequests
@@ -87,7 +87,7 @@ type Requests struct {
 func New(c Config) *Requests {
 	c.Hold = cmp.Or(c.Hold, DefaultHold)
 	c.MaxWait = cmp.Or(c.MaxWait, defaultWait)
-	return &Requests{config: c, activity: c.Activity, gone: make(chan struct{})}
+	return &Requests{config: c, activity: c.Activity, leaving: make(chan struct{})}
 }
 
 // A Request is something that a person, or the operator, is asked, and what came
@@ -121,7 +121,7 @@ func (r *Requests) Await(ctx context.Context, q *Request) (journal.Decision, boo
 	}
 	by := q.Session
 	q, expires := r.post(q)
-	defer r.drop(q)
+	defer r.stopWaiting(q)
 	w := Wait{Reason: q.Reason, Done: q.done, Until: func(now signals.Signals) (bool, error) { return false, r.untilDecided(by, now) }}
 	if !expires.IsZero() {
 		late := time.NewTimer(expires.Sub(r.config.Now()))
@@ -159,7 +159,7 @@ func (r *Requests) post(q *Request) (*Request, time.Time) {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(len(callA), len(callB)), cmp.Compare(callA, callB),
 			cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
-	q.announce()
+	q.emit()
 	return q, expires
 }
 
@@ -172,8 +172,8 @@ func (r *Requests) expiry(q *Request) time.Time {
 	return q.Since.Add(r.config.MaxWait)
 }
 
-// announce tells of a request as events do: whole.
-func (q *Request) announce() {
+// emit emits the event of a request, with the whole arguments.
+func (q *Request) emit() {
 	if q.Kind == task.PendingDelegation {
 		q.Session.Emit("A child Run of Agent "+q.Agent+" is asked for: "+task.Cut(redact.Printable(q.Args), task.MaxSummary),
 			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
@@ -186,12 +186,12 @@ func (q *Request) announce() {
 	q.Session.Emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), p)
 }
 
-// drop takes away a request that nobody waits for any more. When the runner
-// leaves, people are still asked.
-func (r *Requests) drop(q *Request) {
+// stopWaiting closes a request that nothing waits for any more. When the runner leaves,
+// it stays open.
+func (r *Requests) stopWaiting(q *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if q.waiters--; q.waiters == 0 && r.left.Load() == nil {
+	if q.waiters--; q.waiters == 0 && r.suspended.Load() == nil {
 		r.open.close(q)
 	}
 }

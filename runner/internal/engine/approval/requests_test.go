@@ -169,7 +169,7 @@ func TestMatchOfADecision(t *testing.T) {
 		"approved by digest alone":             {approvals, task.Decision{Type: task.DecisionApprove, Digest: sum}, bound, ""},
 		"approved by an id with its digest":    {approvals, task.Decision{Type: task.DecisionApprove, Request: bound}, bound, ""},
 		"approved with the digest of another":  {approvals, task.Decision{Type: task.DecisionApprove, Request: bound, Digest: other}, "", RefusedDigest},
-		"approved without a name":              {approvals, task.Decision{Type: task.DecisionApprove}, "", RefusedMany},
+		"approved without a name":              {approvals, task.Decision{Type: task.DecisionApprove}, "", RefusedAmbiguous},
 		"denied without a digest":              {approvals, task.Decision{Type: task.DecisionDeny, Request: bound}, bound, ""},
 		"denied with the digest of another":    {approvals, task.Decision{Type: task.DecisionDeny, Request: bound, Digest: other}, "", RefusedDigest},
 		"an answer to an approval":             {approvals, task.Decision{Type: task.DecisionAnswer, Request: bound, Value: "yes"}, "", fmt.Sprintf(RefusedCall, bound)},
@@ -180,11 +180,11 @@ func TestMatchOfADecision(t *testing.T) {
 		"an answer":                            {question, task.Decision{Type: task.DecisionAnswer, Request: "s2c1", Value: "this"}, "s2c1", ""},
 		"an answer to the only question":       {question, task.Decision{Type: task.DecisionAnswer, Value: "this"}, "s2c1", ""},
 		"an approval of a question":            {question, task.Decision{Type: task.DecisionApprove, Request: "s2c1"}, "", fmt.Sprintf(RefusedKind, "s2c1", task.PendingQuestion, task.DecisionApprove)},
-		"an answer that does not fit":          {number, task.Decision{Type: task.DecisionAnswer, Value: "many"}, "", fmt.Sprintf(RefusedMisfit, "not a number")},
+		"an answer that does not fit":          {number, task.Decision{Type: task.DecisionAnswer, Value: "many"}, "", fmt.Sprintf(RefusedInvalid, "not a number")},
 		"an answer that is too large":          {number, task.Decision{Type: task.DecisionAnswer, Value: strings.Repeat("1", maxValue+1)}, "", "the answer does not fit: it has 262145 bytes; at most 262144 are read"},
 		"a grant of nothing": {func(s *fakeSession) []*Request {
 			return []*Request{{Session: s, Reason: ForGrant, Limit: limit, Pending: task.Pending{ID: "limit-steps-30", Kind: task.PendingLimit}}}
-		}, task.Decision{Type: task.DecisionGrant, Tokens: 5}, "", fmt.Sprintf(RefusedLittle, "steps")},
+		}, task.Decision{Type: task.DecisionGrant, Tokens: 5}, "", fmt.Sprintf(RefusedNoGrant, "steps")},
 		"a grant": {func(s *fakeSession) []*Request {
 			return []*Request{{Session: s, Reason: ForGrant, Limit: limit, Pending: task.Pending{ID: "limit-steps-30", Kind: task.PendingLimit}}}
 		}, task.Decision{Type: task.DecisionGrant, Steps: 5}, "limit-steps-30", ""},

@@ -48,7 +48,7 @@ func EndOf(r task.Reason) *task.EndError {
 // Leaving is why nothing new may begin, the work being left to the next attempt;
 // nil: it goes on.
 func (r *Requests) Leaving() *task.EndError {
-	if d := r.left.Load(); d != nil {
+	if d := r.suspended.Load(); d != nil {
 		return d.end
 	}
 	switch now, _ := r.config.Signals.Current(); {
@@ -65,10 +65,10 @@ func (r *Requests) Leaving() *task.EndError {
 // suspend has the runner leave, unless it does already. The lock is held: what
 // people decide from now on is for the next attempt to hear.
 func (r *Requests) suspend(d suspension) *task.EndError {
-	if r.left.CompareAndSwap(nil, &d) {
-		close(r.gone)
+	if r.suspended.CompareAndSwap(nil, &d) {
+		close(r.leaving)
 	}
-	return r.left.Load().end
+	return r.suspended.Load().end
 }
 
 // trySuspend has the runner leave where everything has waited for people or child
@@ -83,7 +83,7 @@ func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 		return SuspendRetry
 	default:
 	}
-	still, all := r.activity.still()
+	still, all := r.activity.waitedFor()
 	switch {
 	case !all:
 		return r.config.Hold
@@ -99,7 +99,7 @@ func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 // State is what the Run waits for, in the words of the status; empty while some
 // of it works.
 func (r *Requests) State() string {
-	d, waits := r.left.Load(), r.activity.state()
+	d, waits := r.suspended.Load(), r.activity.state()
 	switch {
 	case d != nil && (d.end == errWaiting || !r.activity.Busy()):
 		return d.state

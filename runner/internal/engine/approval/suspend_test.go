@@ -73,7 +73,7 @@ func TestADecisionAfterTheSuspensionIsLeftForTheNextAttempt(t *testing.T) {
 		s.config.Durable, s.config.Hold = true, time.Minute
 		r := New(s.config)
 		waits := s.await(t.Context(), r, s.approvalOf("s2c1", `{}`))
-		<-r.gone
+		<-r.leaving
 		synctest.Wait()
 		if !Leaves(waits[0].err) {
 			t.Fatalf("Await returns %v, want that the runner leaves", waits[0].err)
@@ -111,7 +111,7 @@ func TestADecisionBeginsTheHoldAnew(t *testing.T) {
 		<-time.After(9 * time.Minute)
 		first := waits[0].request
 		s.decide(task.Decision{Name: "d", Type: task.DecisionDeny, Request: first.ID})
-		<-r.gone
+		<-r.leaving
 		if took := time.Since(began); took != 19*time.Minute {
 			t.Errorf("the runner leaves after %s, want 10m0s after the decision", took)
 		}

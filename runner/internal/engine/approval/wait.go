@@ -27,15 +27,15 @@ func (r *Requests) Wait(ctx context.Context, w Wait) error {
 	back := r.activity.wait(w.Reason)
 	defer func() { back(); r.config.Report() }()
 	now, _ := r.config.Signals.Current()
-	v := waiter{requests: r, wait: w, settled: time.NewTimer(SettleDelay), away: time.NewTimer(r.config.Hold), paused: now.Paused}
-	defer v.settled.Stop()
-	defer v.away.Stop()
+	v := waiter{requests: r, wait: w, settleTimer: time.NewTimer(SettleDelay), suspendTimer: time.NewTimer(r.config.Hold), paused: now.Paused}
+	defer v.settleTimer.Stop()
+	defer v.suspendTimer.Stop()
 	if !r.config.Durable {
-		v.away.Stop()
+		v.suspendTimer.Stop()
 	}
 	r.config.ReportNow()
 	for {
-		if over, err := v.look(ctx); over || err != nil {
+		if over, err := v.check(ctx); over || err != nil {
 			return err
 		}
 	}
@@ -45,14 +45,14 @@ func (r *Requests) Wait(ctx context.Context, w Wait) error {
 type waiter struct {
 	requests *Requests
 	wait     Wait
-	// settled rings when all have waited for a moment, away when the runner might
-	// leave.
-	settled, away *time.Timer
-	paused        bool // what the status shows
+	// settleTimer fires when all have waited for a moment, suspendTimer when the runner
+	// might leave.
+	settleTimer, suspendTimer *time.Timer
+	paused                    bool // what the status shows
 }
 
-// look says whether the wait is over, or returns once that may have changed.
-func (v *waiter) look(ctx context.Context) (over bool, err error) {
+// check reports whether the wait is over, or returns once that may have changed.
+func (v *waiter) check(ctx context.Context) (over bool, err error) {
 	r := v.requests
 	now, changed := r.config.Signals.Current()
 	change := r.activity.change() // asked for before Until looks
@@ -72,16 +72,16 @@ func (v *waiter) look(ctx context.Context) (over bool, err error) {
 		}
 		return true, nil
 	case <-change:
-		v.settled.Reset(SettleDelay)
+		v.settleTimer.Reset(SettleDelay)
 		if r.config.Durable {
-			v.away.Reset(r.config.Hold)
+			v.suspendTimer.Reset(r.config.Hold)
 		}
-	case <-v.settled.C:
+	case <-v.settleTimer.C:
 		r.showState()
-	case <-v.away.C:
-		v.away.Reset(r.trySuspend(changed))
+	case <-v.suspendTimer.C:
+		v.suspendTimer.Reset(r.trySuspend(changed))
 	case <-changed:
-	case <-r.gone:
+	case <-r.leaving:
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}

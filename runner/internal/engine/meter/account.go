@@ -12,13 +12,13 @@ import (
 // An Account is what one session, and those below it, used. It never falls. What
 // is counted into one is counted into all above it, up to the Run's own.
 type Account struct {
-	clock  *Clock
-	mu     *sync.Mutex // guards all accounts of the Run
-	parent *Account    // nil: the Run's own
-	limits task.Limits
-	start  time.Duration // of the clock, when it was opened
-	used   step.Meter    // its duration is that of the time before start
-	taken  int64         // calls that may yet count as ToolCalls
+	clock    *Clock
+	mu       *sync.Mutex // guards all accounts of the Run
+	parent   *Account    // nil: the Run's own
+	limits   task.Limits
+	start    time.Duration // of the clock, when it was opened
+	used     step.Meter    // its duration is that of the time before start
+	reserved int64         // calls that may yet count as ToolCalls
 }
 
 // New returns the account of a Run, on top of what it used before.
@@ -117,12 +117,12 @@ func (a *Account) Reserve() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for b := a; b != nil; b = b.parent {
-		if limit := b.limits.ToolCalls; limit > 0 && b.used.ToolCalls+b.taken >= limit {
+		if limit := b.limits.ToolCalls; limit > 0 && b.used.ToolCalls+b.reserved >= limit {
 			return false
 		}
 	}
 	for ; a != nil; a = a.parent {
-		a.taken++
+		a.reserved++
 	}
 	return true
 }
@@ -132,7 +132,7 @@ func (a *Account) Release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for ; a != nil; a = a.parent {
-		a.taken--
+		a.reserved--
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 type Clock struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	began  time.Time
-	lost   time.Duration // for which it stood still
-	still  time.Time     // since when it stands still; zero: it runs
-	alarms map[*alarm]struct{}
+	mu         sync.Mutex
+	began      time.Time
+	stoppedFor time.Duration // for which it stood still
+	stoppedAt  time.Time     // since when it stands still; zero: it runs
+	alarms     map[*alarm]struct{}
 }
 
 // An alarm rings once the runner was alive for so long.
@@ -42,21 +42,21 @@ func (k *Clock) Alive() time.Duration {
 }
 
 func (k *Clock) reading() time.Duration {
-	until := k.still
+	until := k.stoppedAt
 	if until.IsZero() {
 		until = k.now()
 	}
-	return max(until.Sub(k.began)-k.lost, 0)
+	return max(until.Sub(k.began)-k.stoppedFor, 0)
 }
 
 // Stop makes the clock stand still.
 func (k *Clock) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.still.IsZero() {
+	if !k.stoppedAt.IsZero() {
 		return
 	}
-	k.still = k.now()
+	k.stoppedAt = k.now()
 	for a := range k.alarms {
 		a.timer.Stop()
 	}
@@ -66,11 +66,11 @@ func (k *Clock) Stop() {
 func (k *Clock) Start() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.still.IsZero() {
+	if k.stoppedAt.IsZero() {
 		return
 	}
-	k.lost += max(k.now().Sub(k.still), 0)
-	k.still = time.Time{}
+	k.stoppedFor += max(k.now().Sub(k.stoppedAt), 0)
+	k.stoppedAt = time.Time{}
 	for a := range k.alarms {
 		a.timer.Reset(a.at - k.reading())
 	}
@@ -82,7 +82,7 @@ func (k *Clock) At(alive time.Duration, ring func()) (off func()) {
 	defer k.mu.Unlock()
 	a := &alarm{at: alive, ring: ring}
 	a.timer = time.AfterFunc(alive-k.reading(), ring)
-	if !k.still.IsZero() {
+	if !k.stoppedAt.IsZero() {
 		a.timer.Stop()
 	}
 	k.alarms[a] = struct{}{}

@@ -43,11 +43,11 @@ type toolCall struct {
 	begun bool
 	// intent is how it was begun in an earlier attempt; nil: it was not, or was
 	// begun again since.
-	intent  *journal.Intent
-	surplus bool // a limit of calls refuses it: it does not count
-	taken   bool // it is reserved in the account
-	done    chan struct{}
-	fault   error // of the runner; no layer makes it go away
+	intent    *journal.Intent
+	overLimit bool // a limit of calls refuses it: it does not count
+	reserved  bool // it is reserved in the account
+	done      chan struct{}
+	fault     error // of the runner; no layer makes it go away
 	// remote is where the call was made outside of the pod; nil: it was not.
 	remote *journal.Remote
 }
@@ -58,7 +58,7 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	r := t.runner
 	r.config.Activity.Enter()
 	defer r.config.Activity.Leave()
-	if t.taken {
+	if t.reserved {
 		defer r.records.Account().Release()
 	}
 	if !r.ended() && approval.Leaves(r.session.SafePoint(ctx)) || Failure(ctx) != nil {
@@ -79,7 +79,7 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 		}
 	}
 	if t.begun && res.Error != nil { // whatever forbids it now: it may have partly happened
-		res.Error = r.cutShort(ResultLost, t.call.ID).Error
+		res.Error = r.interruptedResult(ResultLost, t.call.ID).Error
 	}
 	if err := t.settle(res, began); err != nil {
 		fail(err)
@@ -106,7 +106,7 @@ func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 	r := t.runner
 	res, err := r.act(ctx, &tool.Call{
 		ID: t.call.ID, Name: t.call.Name, Args: slices.Clone(t.args), Scope: r.options.Scope, Session: t.session,
-		Emit: t.show,
+		Emit: t.emitOutput,
 	})
 	if t.fault != nil {
 		return tool.Result{}, t.fault
@@ -171,7 +171,7 @@ func (t *toolCall) preflight(ctx context.Context, c *tool.Call) (*tool.Error, er
 // nobody has paused the work or ended it meanwhile, and whoever must know of its
 // effects does.
 func (t *toolCall) recheck(ctx context.Context, c *tool.Call) (*tool.Error, error) {
-	if err := t.runner.ready(ctx); err != nil {
+	if err := t.runner.finalSafePoint(ctx); err != nil {
 		return nil, t.fail(err)
 	}
 	if refused := t.refused(ctx); refused != nil || !t.changes(c.Args) {
@@ -183,8 +183,8 @@ func (t *toolCall) recheck(ctx context.Context, c *tool.Call) (*tool.Error, erro
 	return nil, nil
 }
 
-// ready is the last safe point before a call.
-func (r *Runner) ready(ctx context.Context) error {
+// finalSafePoint is the last safe point before a call.
+func (r *Runner) finalSafePoint(ctx context.Context) error {
 	if err := r.session.SafePoint(ctx); approval.Leaves(err) {
 		return err
 	}
@@ -224,14 +224,14 @@ func (t *toolCall) settle(res tool.Result, began time.Time) error {
 		At: began.UTC(), Duration: r.config.Now().Sub(began),
 	}
 	r.records.Account().Add(func(m *step.Meter) {
-		if !t.surplus {
+		if !t.overLimit {
 			m.ToolCalls++
 		}
 		if st.IsError {
 			m.Errors++
 		}
 	})
-	if err := r.records.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.clean(ending), Remote: t.remote}); err != nil {
+	if err := r.records.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.redactEnding(ending), Remote: t.remote}); err != nil {
 		return fmt.Errorf("recording the result of call %s: %w", t.call.ID, err)
 	}
 	t.finished(st, res)
@@ -269,8 +269,8 @@ func (t *toolCall) ending(res *tool.Result) *journal.Ending {
 	return &journal.Ending{Tool: t.call.Name, Text: res.Text, Output: res.Output}
 }
 
-// clean is an ending without secrets.
-func (r *Runner) clean(e *journal.Ending) *journal.Ending {
+// redactEnding is an ending without secrets.
+func (r *Runner) redactEnding(e *journal.Ending) *journal.Ending {
 	if e == nil {
 		return nil
 	}

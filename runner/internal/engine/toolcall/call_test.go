@@ -137,7 +137,7 @@ func TestResultOfACall(t *testing.T) {
 				s.setApprovers(false)
 				s.options.Policy = fakePolicy(func(step.Call) toolcall.PolicyResult { return toolcall.PolicyResult{Answer: toolcall.Ask} })
 			},
-			want: "Error: " + toolcall.ResultNobody + "\n- " + toolcall.AdviceDenied,
+			want: "Error: " + toolcall.ResultNoApprovers + "\n- " + toolcall.AdviceDenied,
 		},
 	}
 	for name, tc := range cases {

@@ -17,8 +17,8 @@ const canonicalTimeout = 30 * time.Second
 
 // What the model reads of a call whose arguments have no canonical form.
 const (
-	ResultUncanonical = "The arguments of %s could not be checked: %v. The call was not made; try it again."
-	ResultMisfit      = "The arguments of %s could not be checked: their canonical form does not fit the tool: %s"
+	ResultUncanonical      = "The arguments of %s could not be checked: %v. The call was not made; try it again."
+	ResultInvalidCanonical = "The arguments of %s could not be checked: their canonical form does not fit the tool: %s"
 )
 
 // canonicalize makes the arguments of a call canonical, once, before any layer
@@ -48,7 +48,7 @@ func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.Ra
 	}
 	r := t.runner
 	t.written = digest.Call(t.call.Name, args)
-	if judged, ok := r.judged(t.call.ID, t.written); ok {
+	if judged, ok := r.recordedArgs(t.call.ID, t.written); ok {
 		return judged, nil
 	}
 	made, refused := t.resolve(ctx, args)
@@ -57,13 +57,13 @@ func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.Ra
 	}
 	made = r.config.Redact.JSON(made)
 	if wrong := r.options.Tools.Check(t.call.Name, made); wrong != nil {
-		return nil, &tool.Error{Message: fmt.Sprintf(ResultMisfit, t.call.Name, wrong.Message)}
+		return nil, &tool.Error{Message: fmt.Sprintf(ResultInvalidCanonical, t.call.Name, wrong.Message)}
 	}
 	return made, nil
 }
 
-// judged is the canonical form with which a call was judged or begun already.
-func (r *Runner) judged(call, written string) (args json.RawMessage, known bool) {
+// recordedArgs is the canonical form with which a call was judged or begun already.
+func (r *Runner) recordedArgs(call, written string) (args json.RawMessage, known bool) {
 	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { args, known = now.Canonical(call, written) })
 	return args, known
 }
@@ -77,19 +77,19 @@ func (t *toolCall) resolve(ctx context.Context, args json.RawMessage) (json.RawM
 		args    json.RawMessage
 		refused *tool.Error
 	}
-	came := make(chan form, 1)
+	done := make(chan form, 1)
 	go func() {
 		var f form
 		defer func() {
 			if p := recover(); p != nil {
 				f = form{refused: &tool.Error{Message: fmt.Sprintf(ResultUncanonical, t.call.Name, fmt.Sprintf("the tool crashed: %v", p))}}
 			}
-			came <- f
+			done <- f
 		}()
 		f.args, f.refused = tool.Canonical(ctx, t.tool, args)
 	}()
 	select {
-	case f := <-came:
+	case f := <-done:
 		return f.args, f.refused
 	case <-ctx.Done():
 		return nil, &tool.Error{Message: fmt.Sprintf(ResultUncanonical, t.call.Name, context.Cause(ctx))}

@@ -26,20 +26,20 @@ func (s *toolSession) Delegate(ctx context.Context, d tool.Delegation) (tool.Res
 	if d.Run {
 		return s.runChild(ctx, d)
 	}
-	if !s.only() {
+	if !s.isOnlyActive() {
 		return tool.Fail(ResultTwice), nil
 	}
 	// What works now is the other session, not the call that waits for it.
 	s.runner.config.Activity.Leave()
 	defer s.runner.config.Activity.Enter()
-	ctx, cancel := within(ctx)
+	ctx, cancel := childContext(ctx)
 	defer cancel()
 	return s.runner.session.Delegate(ctx, d)
 }
 
-// within is ctx for a session below it. The timeout of the call is to that
+// childContext is ctx for a session below it. The timeout of the call is to that
 // session what a used-up duration is: its own calls get their results.
-func within(ctx context.Context) (context.Context, context.CancelFunc) {
+func childContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	child, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	off := context.AfterFunc(ctx, func() {
 		cause := context.Cause(ctx)
@@ -83,15 +83,15 @@ func ResultOf(agent string, out AgentEnd) tool.Result {
 func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	switch {
 	case !s.runner.config.CanStartRuns:
-		return tool.Result{Error: &tool.Error{Message: fmt.Sprintf(ResultNoCluster, d.Agent), Recommendations: []string{AdviceAlone}}}, nil
-	case !s.only():
+		return tool.Result{Error: &tool.Error{Message: fmt.Sprintf(ResultNoOperator, d.Agent), Recommendations: []string{AdviceAlone}}}, nil
+	case !s.isOnlyActive():
 		return tool.Fail(ResultTwice), nil
 	}
-	asked, wrong, err := s.delegated(d)
+	asked, wrong, err := s.recordDelegation(d)
 	if wrong != nil || err != nil {
 		return tool.Result{Error: wrong}, err
 	}
-	if _, over := s.childOf(asked.ID); !over {
+	if _, over := s.childResult(asked.ID); !over {
 		_, _, err = s.runner.config.Requests.Await(ctx, s.requestOfChild(asked))
 	}
 	if errors.Is(err, signals.ErrStopped) {
@@ -100,13 +100,13 @@ func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Res
 	if err != nil {
 		return tool.Result{}, err
 	}
-	c, _ := s.childOf(asked.ID)
+	c, _ := s.childResult(asked.ID)
 	return resultOfChild(asked.Delegation.Agent, c), nil
 }
 
-// delegated is what a call asks for, recorded before anybody is shown it, or what
+// recordDelegation is what a call asks for, recorded before the operator sees it, or what
 // is wrong with it.
-func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, error) {
+func (s *toolSession) recordDelegation(d tool.Delegation) (state.Asked, *tool.Error, error) {
 	if asked, known := s.requestedChildRun(d.Call); known {
 		return asked, nil, nil
 	}
@@ -120,7 +120,7 @@ func (s *toolSession) delegated(d tool.Delegation) (state.Asked, *tool.Error, er
 		}, nil
 	}
 	if err := s.runner.records.Record(journal.Record{Kind: journal.KindAsk, Request: &journal.Request{
-		ID: s.freeFor(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
+		ID: s.freeID(d.Call), CallID: d.Call, Digest: digest.Call(d.Agent, args),
 		Delegation: &journal.Delegation{Agent: d.Agent, Args: string(args)},
 	}}); err != nil {
 		return state.Asked{}, nil, fmt.Errorf("recording a request: %w", err)
@@ -135,14 +135,14 @@ func (s *toolSession) requestedChildRun(call string) (asked state.Asked, known b
 	return asked, known
 }
 
-// freeFor names what a call asks for as nothing is named that was asked about it.
-func (s *toolSession) freeFor(call string) (id string) {
+// freeID returns an id for a request that no other request about the call has.
+func (s *toolSession) freeID(call string) (id string) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
 	return id
 }
 
-// childOf is how the child Run of a request ended, if it is known.
-func (s *toolSession) childOf(request string) (c journal.Child, over bool) {
+// childResult is how the child Run of a request ended, if it is known.
+func (s *toolSession) childResult(request string) (c journal.Child, over bool) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { c, over = now.Children[request] })
 	return c, over
 }

@@ -69,7 +69,7 @@ func TestAChildRunNeedsAnOperator(t *testing.T) {
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatalf("Execute: %v", err)
 	}
-	want := []string{"s2c1: Error: " + fmt.Sprintf(toolcall.ResultNoCluster, "child") + "\n- " + toolcall.AdviceAlone}
+	want := []string{"s2c1: Error: " + fmt.Sprintf(toolcall.ResultNoOperator, "child") + "\n- " + toolcall.AdviceAlone}
 	if diff := cmp.Diff(want, s.results()); diff != "" {
 		t.Errorf("results -want +got:\n%s", diff)
 	}

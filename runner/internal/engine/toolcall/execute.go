@@ -54,7 +54,7 @@ func Failure(ctx context.Context) error {
 		return nil
 	}
 	cause := context.Cause(ctx)
-	if end, ok := errors.AsType[*task.EndError](cause); ok && !fatal(end) {
+	if end, ok := errors.AsType[*task.EndError](cause); ok && !endsRecording(end) {
 		return nil
 	}
 	return cause
@@ -91,8 +91,8 @@ func (r *Runner) reserve(t *toolCall) {
 	if t.refusal != nil {
 		return
 	}
-	if t.taken = r.records.Account().Reserve(); !t.taken {
-		t.refusal, t.surplus = &tool.Error{Message: ResultTooMany}, true
+	if t.reserved = r.records.Account().Reserve(); !t.reserved {
+		t.refusal, t.overLimit = &tool.Error{Message: ResultTooMany}, true
 	}
 }
 
@@ -139,10 +139,10 @@ func (r *Runner) executeAll(ctx context.Context, calls []*toolCall, fail func(er
 	slots := make(chan struct{}, max(r.options.Parallel, 1))
 	for i, t := range calls {
 		t.done = make(chan struct{})
-		await(calls[:i], t, alone)
+		waitForEarlier(calls[:i], t, isAlone)
 		t.canonicalize(ctx) // behind the commands before it, which may have made links
 		t.path = pathOf(t.args)
-		await(calls[:i], t, conflict)
+		waitForEarlier(calls[:i], t, mustNotOverlap)
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { close(t.done); <-slots }()
@@ -152,8 +152,8 @@ func (r *Runner) executeAll(ctx context.Context, calls []*toolCall, fail func(er
 	all.Wait()
 }
 
-// await waits for the earlier calls that a call must not run beside.
-func await(earlier []*toolCall, t *toolCall, apart func(a, b *toolCall) bool) {
+// waitForEarlier waits for the earlier calls that a call must not run beside.
+func waitForEarlier(earlier []*toolCall, t *toolCall, apart func(a, b *toolCall) bool) {
 	for _, e := range earlier {
 		if apart(e, t) {
 			<-e.done
@@ -167,18 +167,18 @@ func runRecovering(ctx context.Context, t *toolCall, fail func(error)) {
 	t.run(ctx, fail)
 }
 
-// alone says whether one of two calls of one turn runs beside no other.
-func alone(a, b *toolCall) bool {
+// isAlone says whether one of two calls of one turn runs beside no other.
+func isAlone(a, b *toolCall) bool {
 	return a.refusal == nil && b.refusal == nil && (a.spec.Concurrency == tool.Sequential || b.spec.Concurrency == tool.Sequential)
 }
 
-// conflict says whether two calls of one turn must not run at once.
-func conflict(a, b *toolCall) bool {
+// mustNotOverlap says whether two calls of one turn must not run at once.
+func mustNotOverlap(a, b *toolCall) bool {
 	if a.refusal != nil || b.refusal != nil {
 		return false
 	}
 	switch {
-	case alone(a, b):
+	case isAlone(a, b):
 		return true
 	case a.spec.Concurrency == tool.PerPath, b.spec.Concurrency == tool.PerPath:
 		return mayTouch(a, b) && mayTouch(b, a)

@@ -24,7 +24,7 @@ func (r *Runner) SettleLost(st state.Session) error {
 			continue
 		}
 		t := &toolCall{runner: r, call: c, seq: last.Seq + int64(i) + 1}
-		if err := t.settle(r.cutShort(ResultLost, c.ID), r.config.Now()); err != nil {
+		if err := t.settle(r.interruptedResult(ResultLost, c.ID), r.config.Now()); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (r *Runner) SettleLost(st state.Session) error {
 // call. That is needed where the call gets its own without going on with them:
 // nobody goes back to them then.
 func (r *Runner) settleBelow(call string) error {
-	for _, name := range r.openBelow(call) {
+	for _, name := range r.sessionsBelow(call) {
 		below := r.session.Below(name)
 		st := below.read()
 		last := st.Steps[len(st.Steps)-1]
@@ -45,7 +45,7 @@ func (r *Runner) settleBelow(call string) error {
 				continue
 			}
 			t := &toolCall{runner: below, call: c, seq: last.Seq + int64(i) + 1}
-			if err := t.settle(r.cutShort(ResultLost, c.ID), r.config.Now()); err != nil {
+			if err := t.settle(r.interruptedResult(ResultLost, c.ID), r.config.Now()); err != nil {
 				return err
 			}
 		}
@@ -53,9 +53,9 @@ func (r *Runner) settleBelow(call string) error {
 	return nil
 }
 
-// openBelow are the sessions below a call that have open calls, deepest first.
-func (r *Runner) openBelow(call string) (open []string) {
-	r.config.State.View(func(now *state.Run) { open = now.Below(call) })
+// sessionsBelow are the sessions below a call that have open calls, deepest first.
+func (r *Runner) sessionsBelow(call string) (open []string) {
+	r.config.State.View(func(now *state.Run) { open = now.OpenBelow(call) })
 	return open
 }
 
@@ -70,8 +70,8 @@ func repeatable(e tool.Effect) bool {
 	return false
 }
 
-// cutShort is the result of a call that was cut, with what it had put out.
-func (r *Runner) cutShort(message, call string) tool.Result {
+// interruptedResult is the result of a call that was cut, with what it had put out.
+func (r *Runner) interruptedResult(message, call string) tool.Result {
 	if r.config.Captured == nil {
 		return tool.Fail(message)
 	}

@@ -63,8 +63,8 @@ func (p *policies) above() *policies {
 	return &p.options.Parent.policies
 }
 
-// governed says whether any policy has a say in the calls of the session.
-func (p *policies) governed() bool {
+// exist reports whether any policy applies to the calls of the session.
+func (p *policies) exist() bool {
 	for at := p; at != nil; at = at.above() {
 		if at.options.Policy != nil {
 			return true
@@ -73,12 +73,12 @@ func (p *policies) governed() bool {
 	return false
 }
 
-// judge has the session's own policy and that of each agent above it decide on a
+// evaluate has the session's own policy and that of each agent above it decide on a
 // call. All must allow it: one that denies wins over one that asks. What people
 // approved already, for this call or for the rest of the Run, does not ask again.
 // Of several that ask the first is what people are shown; they decide for all,
 // as far as the groups are the same. A rule with other groups asks in its turn.
-func (p *policies) judge(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
+func (p *policies) evaluate(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
 	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
 	for at := p; at != nil; at = at.above() {
 		if at.options.Policy == nil {
@@ -89,7 +89,7 @@ func (p *policies) judge(ctx context.Context, c step.Call, sum string) (PolicyRe
 		switch {
 		case v.Answer == Deny:
 			return v, from
-		case v.Answer == Allow, !v.Once && p.released(from), p.approved(c.ID, sum, v.Groups):
+		case v.Answer == Allow, !v.Once && p.isReleased(from), p.isApproved(c.ID, sum, v.Groups):
 		case strictest.Answer != Ask:
 			strictest, source = v, from
 			strictest.Answer = Ask
@@ -100,16 +100,16 @@ func (p *policies) judge(ctx context.Context, c step.Call, sum string) (PolicyRe
 	return strictest, source
 }
 
-// released says whether people approved, for the rest of the Run, all that a rule
-// asks about.
-func (p *policies) released(from journal.Source) (released bool) {
+// isReleased reports whether all that a rule asks about was approved for the rest of the
+// Run.
+func (p *policies) isReleased(from journal.Source) (released bool) {
 	p.state.View(func(now *state.Run) { released = now.Released(from) })
 	return released
 }
 
-// approved says whether people approved a call already who may decide for a rule
+// isApproved says whether people approved a call already who may decide for a rule
 // with these groups.
-func (p *policies) approved(call, sum string, groups []string) (approved bool) {
+func (p *policies) isApproved(call, sum string, groups []string) (approved bool) {
 	p.state.ViewSession(p.options.Name, func(now *state.Session) {
 		approved = slices.ContainsFunc(now.Requests[call], func(q state.Asked) bool {
 			d, decided := now.Answers[q.ID]
@@ -121,10 +121,10 @@ func (p *policies) approved(call, sum string, groups []string) (approved bool) {
 
 // allows says whether they let a call be made without a person.
 func (p *policies) allows(ctx context.Context, name string, args json.RawMessage) bool {
-	if !p.governed() {
+	if !p.exist() {
 		return true
 	}
-	v, _ := p.judge(ctx, step.Call{Name: name, Args: args}, "")
+	v, _ := p.evaluate(ctx, step.Call{Name: name, Args: args}, "")
 	return v.Answer == Allow
 }
 
@@ -133,19 +133,19 @@ func (p *policies) allows(ctx context.Context, name string, args json.RawMessage
 // holds the call to the digest once more.
 func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
 	r := t.runner
-	if t.spec.Ends || !r.policies.governed() { // a Run can always end
+	if t.spec.Ends || !r.policies.exist() { // a Run can always end
 		return "", nil, nil
 	}
 	if _, err := digest.Canonical(c.Args); err != nil {
 		return "", &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}, nil
 	}
 	sum = t.digest(c)
-	if t.goesOn(sum) {
+	if t.wasAllowed(sum) {
 		return sum, nil, nil
 	}
 	call := step.Call{ID: t.call.ID, Name: t.call.Name, Args: c.Args}
 	for {
-		v, from := r.policies.judge(ctx, call, sum)
+		v, from := r.policies.evaluate(ctx, call, sum)
 		switch v.Answer {
 		case Allow:
 			return sum, nil, nil
@@ -157,7 +157,7 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 		if err != nil {
 			return "", nil, t.fail(err)
 		}
-		if refused, err = t.consent(ctx, q); refused != nil || err != nil {
+		if refused, err = t.awaitApproval(ctx, q); refused != nil || err != nil {
 			return "", refused, err
 		}
 	}
@@ -166,17 +166,17 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 // digest is what a call is known by to whoever approves it.
 func (t *toolCall) digest(c *tool.Call) string { return t.runner.config.Digest(t.call.Name, c.Args) }
 
-// goesOn says whether the call was begun in an earlier attempt as it is now: it
+// wasAllowed says whether the call was begun in an earlier attempt as it is now: it
 // was allowed then. That is good for one time.
-func (t *toolCall) goesOn(sum string) bool {
+func (t *toolCall) wasAllowed(sum string) bool {
 	was := t.intent
 	t.intent = nil
 	return was != nil && t.runner.config.Digest(was.Name, was.Args) == sum
 }
 
-// consent waits for a person to approve; nil: they did, or what they said makes
+// awaitApproval waits for a person to approve; nil: they did, or what they said makes
 // the policy worth asking again.
-func (t *toolCall) consent(ctx context.Context, q *approval.Request) (*tool.Error, error) {
+func (t *toolCall) awaitApproval(ctx context.Context, q *approval.Request) (*tool.Error, error) {
 	r := t.runner
 	d, decided := r.decision(q.ID)
 	var err error
@@ -192,11 +192,11 @@ func (t *toolCall) consent(ctx context.Context, q *approval.Request) (*tool.Erro
 	case err != nil:
 		return nil, t.fail(err)
 	case !decided && !r.config.CanAsk:
-		return refusal(ResultNobody), nil
+		return refusal(ResultNoApprovers), nil
 	case !decided:
 		return refusal(ResultUndecided), nil
 	case d.Type == task.DecisionDeny:
-		return refusal(because(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
+		return refusal(withReason(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
 	}
 	return nil, nil
 }
@@ -208,7 +208,7 @@ func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from j
 	if t.written != "" {
 		want.Args, want.Written = c.Args, t.written
 	}
-	asked, err := r.asks(want)
+	asked, err := r.ensureRequest(want)
 	if err != nil {
 		return nil, err
 	}
@@ -225,11 +225,10 @@ func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from j
 	}, nil
 }
 
-// asks returns what people are asked already of what is wanted, or records that
-// they are asked something new. One that was used up is not asked again, so its
-// id belongs to one decision.
-func (r *Runner) asks(want journal.Request) (state.Asked, error) {
-	free, known := r.asked(want)
+// ensureRequest returns the request that was already made for a call, or records a new
+// one. A request that was used up is not made again, so its id belongs to one decision.
+func (r *Runner) ensureRequest(want journal.Request) (state.Asked, error) {
+	free, known := r.findRequest(want)
 	if known != nil {
 		return *known, nil
 	}
@@ -240,13 +239,13 @@ func (r *Runner) asks(want journal.Request) (state.Asked, error) {
 	if err := r.records.Record(journal.Record{Kind: journal.KindAsk, Request: &want}); err != nil {
 		return state.Asked{}, fmt.Errorf("recording a request: %w", err)
 	}
-	_, known = r.asked(want)
+	_, known = r.findRequest(want)
 	return *known, nil
 }
 
-// asked is what people were asked about a call that is what is wanted; nil:
-// nothing, and free is what to call it then.
-func (r *Runner) asked(want journal.Request) (free string, known *state.Asked) {
+// findRequest returns the request that was already made for a call; nil: there is none,
+// and free is the id for one.
+func (r *Runner) findRequest(want journal.Request) (free string, known *state.Asked) {
 	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
 		requests := now.Requests[want.CallID]
 		for _, q := range requests {
@@ -273,16 +272,16 @@ func approves(d journal.Decision, sum string) bool {
 // denial is what the model reads of a call that the policy denies.
 func denial(v PolicyResult) *tool.Error {
 	if v.Rule == "" {
-		return refusal(because(ResultForbidden, v.Reason))
+		return refusal(withReason(ResultForbidden, v.Reason))
 	}
-	return refusal(because(fmt.Sprintf(ResultForbiddenBy, v.Rule), v.Reason))
+	return refusal(withReason(fmt.Sprintf(ResultForbiddenBy, v.Rule), v.Reason))
 }
 
 func refusal(message string) *tool.Error {
 	return &tool.Error{Message: message, Recommendations: []string{AdviceDenied}}
 }
 
-func because(what, why string) string {
+func withReason(what, why string) string {
 	if why == "" {
 		return what + "."
 	}

@@ -23,8 +23,8 @@ const CancelTimeout = 2 * time.Second
 
 var errTimeout = errors.New("the call took too long")
 
-// An answer is what came of calling a tool.
-type answer struct {
+// An outcome is what came of calling a tool.
+type outcome struct {
 	result tool.Result
 	err    error
 }
@@ -82,13 +82,13 @@ func (t *toolCall) runBounded(ctx context.Context, c *tool.Call) (tool.Result, e
 	}
 	session := &callSession{Session: c.Session}
 	c.Session = session
-	came := make(chan answer, 1)
-	go func() { came <- t.runRecovering(ctx, c) }()
-	var a answer
+	done := make(chan outcome, 1)
+	go func() { done <- t.runRecovering(ctx, c) }()
+	var a outcome
 	select {
-	case a = <-came:
+	case a = <-done:
 	case <-ctx.Done():
-		a = t.late(ctx, came)
+		a = t.awaitCancelled(ctx, done)
 	}
 	failed := session.failed()
 	if a.err != nil && failed != nil {
@@ -100,7 +100,7 @@ func (t *toolCall) runBounded(ctx context.Context, c *tool.Call) (tool.Result, e
 	case approval.Leaves(a.err) && ctx.Err() == nil:
 		return tool.Result{}, a.err
 	case ctx.Err() != nil && (a.err != nil || a.result.Error != nil):
-		return t.cut(context.Cause(ctx))
+		return t.resultOfCancelled(context.Cause(ctx))
 	case a.err == nil:
 		return a.result, nil
 	case failed != nil || isFatal(a.err):
@@ -128,19 +128,19 @@ type callSession struct {
 // Delegate implements [tool.Session].
 func (s *callSession) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	res, err := s.Session.Delegate(ctx, d)
-	s.keep(ctx, err)
+	s.keepError(ctx, err)
 	return res, err
 }
 
 // Ask implements [tool.Session].
 func (s *callSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 	a, err := s.Session.Ask(ctx, q)
-	s.keep(ctx, err)
+	s.keepError(ctx, err)
 	return a, err
 }
 
-// keep keeps the first error, unless the tool itself ended the context.
-func (s *callSession) keep(ctx context.Context, err error) {
+// keepError keeps the first error, unless the tool itself ended the context.
+func (s *callSession) keepError(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil && ctx.Err() == nil {
@@ -154,61 +154,61 @@ func (s *callSession) failed() error {
 	return s.err
 }
 
-// late waits a little for a call that was cancelled, and to its end for one
+// awaitCancelled waits a little for a call that was cancelled, and to its end for one
 // that is in another session: that one ends by itself, and has things to record.
-func (t *toolCall) late(ctx context.Context, came <-chan answer) answer {
+func (t *toolCall) awaitCancelled(ctx context.Context, done <-chan outcome) outcome {
 	select {
-	case a := <-came:
+	case a := <-done:
 		return a
 	case <-time.After(CancelTimeout):
 	}
 	if !t.session.close() {
-		return <-came
+		return <-done
 	}
-	return answer{err: context.Cause(ctx)}
+	return outcome{err: context.Cause(ctx)}
 }
 
 // runRecovering calls the tool; a panic in it is a result like any failure.
-func (t *toolCall) runRecovering(ctx context.Context, c *tool.Call) (a answer) {
+func (t *toolCall) runRecovering(ctx context.Context, c *tool.Call) (a outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.show(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
-			a = answer{result: tool.Fail(fmt.Sprintf("the tool crashed: %v", p))}
+			t.emitOutput(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			a = outcome{result: tool.Fail(fmt.Sprintf("the tool crashed: %v", p))}
 		}
 	}()
 	res, err := t.tool.Call(ctx, *c)
 	if err != nil {
 		_ = err.Error() // of a nil pointer it panics: here
 	}
-	return answer{result: res, err: err}
+	return outcome{result: res, err: err}
 }
 
-// show passes on what a call shows while it runs.
-func (t *toolCall) show(text string) {
+// emitOutput passes on what a call shows while it runs.
+func (t *toolCall) emitOutput(text string) {
 	t.runner.records.Emit("", events.CallOutput{ID: t.call.ID, Text: text})
 }
 
-// cut is the result of a call that was cancelled while it ran. Where another
+// resultOfCancelled is the result of a call that was cancelled while it ran. Where another
 // attempt has taken over there is none to give, and what is resumed where it
 // stood waits for the next one.
-func (t *toolCall) cut(cause error) (tool.Result, error) {
+func (t *toolCall) resultOfCancelled(cause error) (tool.Result, error) {
 	if errors.Is(cause, errTimeout) {
 		limit, _ := t.timeout()
 		return tool.Fail(ResultTimeout(limit)), nil
 	}
 	end, ok := errors.AsType[*task.EndError](cause)
 	switch {
-	case !ok || fatal(end):
+	case !ok || endsRecording(end):
 		return tool.Result{}, cause
 	case end.Reason != task.ReasonInterrupted:
 		return tool.Fail("Interrupted: " + end.Message), nil
 	case t.effect(t.call.Args) == tool.Resumable:
 		return tool.Result{}, signals.ErrInterrupted
 	}
-	return t.runner.cutShort(ResultShutdown, t.call.ID), nil
+	return t.runner.interruptedResult(ResultShutdown, t.call.ID), nil
 }
 
-// fatal says whether an end leaves nothing more to be recorded.
-func fatal(end *task.EndError) bool {
+// endsRecording says whether an end leaves nothing more to be recorded.
+func endsRecording(end *task.EndError) bool {
 	return end.Reason != task.ReasonInterrupted && end.Reason != task.ReasonDurationLimit
 }

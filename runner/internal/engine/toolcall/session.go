@@ -21,8 +21,8 @@ type toolSession struct {
 	call   step.Call
 
 	mu     sync.Mutex
-	inside int  // how often the call is in another session, or asks a person
-	over   bool // the result of the call does not wait for it
+	active int  // how often the call is in another session, or asks a person
+	closed bool // the result of the call does not wait for it
 }
 
 var _ tool.Session = (*toolSession)(nil)
@@ -31,8 +31,8 @@ var _ tool.Session = (*toolSession)(nil)
 func (s *toolSession) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over = s.inside == 0
-	return s.over
+	s.closed = s.active == 0
+	return s.closed
 }
 
 // enter stands before what the call does in its session beside itself. A call
@@ -43,34 +43,34 @@ func (s *toolSession) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if s.over {
+	if s.closed {
 		return errTimeout
 	}
-	s.inside++
+	s.active++
 	return nil
 }
 
 func (s *toolSession) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inside--
+	s.active--
 }
 
-// only says whether the call is in no other session already.
-func (s *toolSession) only() bool {
+// isOnlyActive says whether the call is in no other session already.
+func (s *toolSession) isOnlyActive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inside == 1
+	return s.active == 1
 }
 
 // Authorize implements [tool.Session].
 func (s *toolSession) Authorize(ctx context.Context, args json.RawMessage) *tool.Error {
 	r := s.runner
-	if !r.policies.governed() {
+	if !r.policies.exist() {
 		return nil
 	}
 	args = r.config.Redact.JSON(args)
-	v, _ := r.policies.judge(ctx, step.Call{ID: s.call.ID, Name: s.call.Name, Args: args}, r.config.Digest(s.call.Name, args))
+	v, _ := r.policies.evaluate(ctx, step.Call{ID: s.call.ID, Name: s.call.Name, Args: args}, r.config.Digest(s.call.Name, args))
 	switch v.Answer {
 	case Allow:
 		return nil
@@ -87,7 +87,7 @@ func (s *toolSession) Allows(ctx context.Context, name string, args json.RawMess
 }
 
 // HasPolicy implements [tool.Session].
-func (s *toolSession) HasPolicy() bool { return s.runner.policies.governed() }
+func (s *toolSession) HasPolicy() bool { return s.runner.policies.exist() }
 
 // Ask implements [tool.Session].
 func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
@@ -95,7 +95,7 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 		return tool.Answer{}, err
 	}
 	defer s.leave()
-	id, since := s.questionOf(s.call.ID)
+	id, since := s.questionID(s.call.ID)
 	if said, answered := s.runner.decision(id); answered {
 		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
@@ -104,7 +104,7 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 		Pending: task.Pending{
 			ID: id, Kind: task.PendingQuestion, Agent: task.Cut(s.runner.options.Scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(s.runner.config.Redact.String(q.Text)), task.MaxMessage),
-			Schema:   s.form(q.Schema),
+			Schema:   s.schemaText(q.Schema),
 		},
 	}
 	d, answered, err := s.runner.config.Requests.Await(ctx, asked)
@@ -114,8 +114,8 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 	return tool.Answer{Text: d.Value, By: d.By, Expired: !answered}, nil
 }
 
-// form is how to answer, as people are shown it: whole, or not at all.
-func (s *toolSession) form(schema json.RawMessage) string {
+// schemaText is the schema of the answer as users see it: whole, or not at all.
+func (s *toolSession) schemaText(schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return ""
 	}
@@ -126,9 +126,9 @@ func (s *toolSession) form(schema json.RawMessage) string {
 	return form
 }
 
-// questionOf is what the question of a call is known by, and since when it is
+// questionID is what the question of a call is known by, and since when it is
 // asked: before it the call itself may have been approved.
-func (s *toolSession) questionOf(call string) (id string, since time.Time) {
+func (s *toolSession) questionID(call string) (id string, since time.Time) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) {
 		id, since = approval.FreeID(call, "", now.Requests[call], nil), now.Since[call] // what it is answered is its own
 	})

@@ -11,15 +11,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A past is what counts of the end of a session.
-type past struct {
+// A history is the end of a session, as far as the rules look at it.
+type history struct {
 	// turns are those with calls, the last first; outcomes are theirs, one behind
 	// the other, since this is asked before every answer.
 	turns    []turn
 	outcomes []outcome
-	// said is how often the last text was said in a row without a call.
-	said   int
-	saying string
+	// textCount is how often the last text was said in a row without a call.
+	textCount int
+	lastText  string
 	// summaries is how many there are with nothing between or after.
 	summaries int
 }
@@ -32,58 +32,58 @@ type outcome struct {
 	result *step.Step
 }
 
-// look goes back from the end of a session to where it began anew.
-func look(steps []step.Step) *past {
-	p := &past{turns: make([]turn, 0, recent), outcomes: make([]outcome, 0, recent)}
+// newHistory goes back from the end of a session to where it began anew.
+func newHistory(steps []step.Step) *history {
+	h := &history{turns: make([]turn, 0, recent), outcomes: make([]outcome, 0, recent)}
 	called, onlySummaries := false, true
 	end := len(steps) // the results of an assistant's step are those up to here
-	for i := len(steps) - 1; i >= 0 && !begins(&steps[i]) && len(p.turns) < recent; i-- {
+	for i := len(steps) - 1; i >= 0 && !isBoundary(&steps[i]) && len(h.turns) < recent; i-- {
 		s := &steps[i]
 		onlySummaries = onlySummaries && s.Note == step.NoteSummary
 		switch {
 		case onlySummaries:
-			p.summaries++
+			h.summaries++
 		case s.Role != step.RoleAssistant:
-			// Results are seen from their call; what is said in between by others than a
-			// person breaks no circle.
+			// Results are seen from their call; messages in between that are not a user's
+			// end no repetition.
 		case len(s.Calls) > 0:
 			called = true
-			p.turns = append(p.turns, p.turnOf(s, steps[i+1:end]))
+			h.turns = append(h.turns, h.turnOf(s, steps[i+1:end]))
 		case !called:
-			called = !p.say(s)
+			called = !h.countText(s)
 		}
 		if s.Role != step.RoleTool {
 			end = i
 		}
 	}
-	return p
+	return h
 }
 
-// begins says whether a step begins anew: a person spoke, or the agent was told
-// that it is stuck.
-func begins(s *step.Step) bool {
+// isBoundary says whether a step begins anew: a person spoke, or the agent was told
+// that it repeats itself.
+func isBoundary(s *step.Step) bool {
 	return s.Role == step.RoleUser && (s.Note == "" || s.Note == step.NoteMessage || s.Note == step.NoteStuck)
 }
 
-// say counts a text without calls; false ends the counting. An empty one is
-// another trouble.
-func (p *past) say(s *step.Step) bool {
+// countText counts a text without calls; false ends the counting. Empty texts
+// have a rule of their own.
+func (h *history) countText(s *step.Step) bool {
 	text := s.Text()
-	if text == "" || p.said > 0 && text != p.saying {
+	if text == "" || h.textCount > 0 && text != h.lastText {
 		return false
 	}
-	p.said, p.saying = p.said+1, text
+	h.textCount, h.lastText = h.textCount+1, text
 	return true
 }
 
-// achieves reports whether a turn has a success that no earlier turn has had: a
+// hasNewSuccess reports whether a turn has a success that no earlier turn has had: a
 // file was changed, or something was learned.
-func (p *past) achieves(i int) bool {
-	for _, o := range p.turns[i] {
+func (h *history) hasNewSuccess(i int) bool {
+	for _, o := range h.turns[i] {
 		if o.result.IsError || o.result.Pending {
 			continue
 		}
-		known := slices.ContainsFunc(p.turns[i+1:], func(earlier turn) bool {
+		known := slices.ContainsFunc(h.turns[i+1:], func(earlier turn) bool {
 			return slices.ContainsFunc(earlier, func(e outcome) bool { return sameOutcome(o, e) && sameCall(o.call, e.call) })
 		})
 		if !known {
@@ -99,8 +99,8 @@ func (t turn) pending() bool {
 }
 
 // turnOf ties calls to their results. A call without one is left out.
-func (p *past) turnOf(s *step.Step, results []step.Step) turn {
-	from := len(p.outcomes)
+func (h *history) turnOf(s *step.Step, results []step.Step) turn {
+	from := len(h.outcomes)
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		at := i // where it is, as a rule
@@ -108,17 +108,17 @@ func (p *past) turnOf(s *step.Step, results []step.Step) turn {
 			at = slices.IndexFunc(results, func(r step.Step) bool { return r.CallID == c.ID })
 		}
 		if at >= 0 {
-			p.outcomes = append(p.outcomes, outcome{c, &results[at]})
+			h.outcomes = append(h.outcomes, outcome{c, &results[at]})
 		}
 	}
-	return slices.Clip(p.outcomes[from:])
+	return slices.Clip(h.outcomes[from:])
 }
 
 // repeats is how many of the last turns are each the same as the one so many
-// before it; the first ones of such a circle count too.
-func (p *past) repeats(apart int, same func(a, b turn) bool) int {
+// before it; the first ones of such a cycle count too.
+func (h *history) repeats(apart int, same func(a, b turn) bool) int {
 	n := 0
-	for n+apart < len(p.turns) && same(p.turns[n], p.turns[n+apart]) {
+	for n+apart < len(h.turns) && same(h.turns[n], h.turns[n+apart]) {
 		n++
 	}
 	if n == 0 {
@@ -188,16 +188,16 @@ func sameCall(a, b *step.Call) bool {
 		return true
 	}
 	// Decoding is most of what a look back costs: mostly this says enough.
-	x, plainX := sum(a.Args)
-	y, plainY := sum(b.Args)
+	x, plainX := wordSum(a.Args)
+	y, plainY := wordSum(b.Args)
 	return (x == y || !plainX || !plainY) && bytes.Equal(canonical(a.Args), canonical(b.Args))
 }
 
-// sum adds up the hashes of the words of JSON: what means the same has the same sum,
+// wordSum adds up the hashes of the words of JSON: what means the same has the same sum,
 // whatever the order of its members. Not so where escapes spell one text in several
 // ways: that is not plain. It is of
 // words, not of bytes: those of 12 and 21 are the same.
-func sum(args json.RawMessage) (total uint64, plain bool) {
+func wordSum(args json.RawMessage) (total uint64, plain bool) {
 	const offset, prime = 14695981039346656037, 1099511628211
 	word := uint64(offset)
 	for _, c := range args {
@@ -241,14 +241,14 @@ func (t turn) names() string {
 	return cut(strings.Join(slices.Compact(all), ", "))
 }
 
-// mostWords bounds what a Finding repeats of what the model wrote.
-const mostWords = 120
+// maxQuoted bounds what a Finding repeats of what the model wrote.
+const maxQuoted = 120
 
 func cut(s string) string {
-	if len(s) <= mostWords {
+	if len(s) <= maxQuoted {
 		return s
 	}
-	end := mostWords
+	end := maxQuoted
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}

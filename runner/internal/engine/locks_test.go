@@ -25,7 +25,7 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 		t.Fatal("nothing is given to watch")
 	}
 	r := newRun(Config{Now: time.Now})
-	defer r.die()
+	defer r.endLifetime()
 	r.meter = meter.New(r.clock, task.Limits{}, step.Meter{})
 	var counting sync.Mutex // stands for the lock of the meter, which is held while something is counted
 	for name, lock := range map[string]*sync.Mutex{"status": &r.status.mu, "meter": &counting} {
@@ -42,7 +42,7 @@ func TestRespondsWaitsForItsLocks(t *testing.T) {
 		var free atomic.Bool
 		returned := make(chan bool)
 		go func() {
-			r.responds()
+			r.awaitLocks()
 			returned <- free.Load()
 		}()
 		for range 100 {

@@ -77,8 +77,8 @@ func TestAnAnswerThatPausesIsHeldToTheLimitsBetweenItsRequests(t *testing.T) {
 			if out.Progress.Counts.Errors != 0 {
 				t.Errorf("counted %d errors", out.Progress.Counts.Errors)
 			}
-			if got := strings.Count(s.told(t), "looked"); tc.want == task.ReasonFinished && got != 6 {
-				t.Errorf("the session is\n%s", s.told(t))
+			if got := strings.Count(s.transcript(t), "looked"); tc.want == task.ReasonFinished && got != 6 {
+				t.Errorf("the session is\n%s", s.transcript(t))
 			}
 		})
 	}
