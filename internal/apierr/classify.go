@@ -5,18 +5,91 @@ package apierr
 import (
 	"errors"
 	"net/http"
+	"regexp"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsRefusal says whether the server answered that it does not want this object, rather
-// than that it cannot answer now.
-func IsRefusal(err error) bool {
-	status, is := errors.AsType[*apierrors.StatusError](err)
-	if !is {
-		return false
+// A Class says what an error of a request means for what was requested.
+type Class string
+
+const (
+	// None is the class of nil.
+	None Class = ""
+	// Transient errors say nothing about the request: there was no answer, or the API
+	// server could not answer now.
+	Transient Class = "Transient"
+	// Conflict means that the object has changed since it was read.
+	Conflict Class = "Conflict"
+	// NotFound means that the namespace, or the object to change, does not exist.
+	NotFound Class = "NotFound"
+	// Terminating means that the namespace is being deleted.
+	Terminating Class = "Terminating"
+	// Quota means that a ResourceQuota has no room.
+	Quota Class = "Quota"
+	// ServiceAccount means that the ServiceAccount of a pod does not exist yet.
+	ServiceAccount Class = "ServiceAccount"
+	// Forbidden means that the operator lacks the permission.
+	Forbidden Class = "Forbidden"
+	// Admission means that a policy, a webhook or an admission plugin denied the request.
+	Admission Class = "Admission"
+	// Invalid means that a schema or a rule of the kind refused the object.
+	Invalid Class = "Invalid"
+	// Refused is any other answer that the same request will get again.
+	Refused Class = "Refused"
+)
+
+// missingPermission matches what an authorizer answers to a user who lacks a permission.
+var missingPermission = regexp.MustCompile(`cannot [a-z]+ resource`)
+
+// Classify returns the class of an error. Where the API server has no reason or code of its
+// own for a class, the text decides: of ResourceQuota, of the ServiceAccount plugin, of
+// webhooks, which choose their code, and of the authorizer.
+func Classify(err error) Class {
+	status, isStatus := errors.AsType[*apierrors.StatusError](err)
+	switch {
+	case err == nil:
+		return None
+	case !isStatus:
+		return Transient
+	case IsConflict(err):
+		return Conflict
+	case !isFinal(status.ErrStatus.Code):
+		return Transient
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Terminating
 	}
-	switch code := status.ErrStatus.Code; code {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
+		return Quota
+	case strings.Contains(text, "error looking up service account"):
+		return ServiceAccount
+	case isDenied(text):
+		return Admission
+	case apierrors.IsForbidden(err) && missingPermission.MatchString(text):
+		return Forbidden
+	case apierrors.IsForbidden(err):
+		return Admission
+	case apierrors.IsInvalid(err):
+		return Invalid
+	case apierrors.IsNotFound(err):
+		return NotFound
+	}
+	return Refused
+}
+
+// isDenied reports whether the text of an error is of a webhook or an admission policy.
+func isDenied(text string) bool {
+	return strings.Contains(text, "denied the request") || strings.Contains(text, "denied request")
+}
+
+// isFinal reports whether an answer with a code is about the request, so that the same
+// request will get it again.
+func isFinal(code int32) bool {
+	switch code {
 	case http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return false
 	default:
@@ -24,15 +97,27 @@ func IsRefusal(err error) bool {
 	}
 }
 
+// IsRefusal reports whether the API server refused the request, rather than that it could
+// not answer now or that the object has changed.
+func IsRefusal(err error) bool {
+	switch Classify(err) {
+	case None, Transient, Conflict:
+		return false
+	default:
+		return true
+	}
+}
+
 // IsConflict reports whether a write failed because the object has changed since it was
 // read: the resource version is another, or a test of a JSON Patch failed, which the API
-// server reports as invalid without naming a field.
+// server reports as invalid without naming a field. A webhook may deny a request with the
+// same code.
 func IsConflict(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
 	}
 	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+	if !apierrors.IsInvalid(err) || isDenied(err.Error()) || !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,34 +14,75 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
 )
 
-func TestIsRefusal(t *testing.T) {
+func TestClassify(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
+	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
+	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "x-1", errors.New(text)) }
+	webhook := func(code int32, text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "guard.example.com" denied the request: ` + text}}
+	}
+	terminating := apierrors.NewForbidden(pods, "x-1", errors.New("because it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	invalid := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Run").GroupKind(), "x", field.ErrorList{field.Invalid(field.NewPath("spec"), 1, "too long")})
 	cases := map[string]struct {
 		err  error
-		want bool
+		want apierr.Class
 	}{
-		"a policy says no":                {apierrors.NewForbidden(pods, "x-1", errors.New("denied")), true},
-		"the same, told by somebody else": {fmt.Errorf("creating: %w", apierrors.NewForbidden(pods, "x-1", errors.New("denied"))), true},
-		"it is invalid":                   {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x-1", nil), true},
-		"it is not understood":            {apierrors.NewBadRequest("what?"), true},
-		"it is too large":                 {apierrors.NewRequestEntityTooLargeError("large"), true},
-		"nobody knows who asks":           {apierrors.NewUnauthorized("who?"), false},
-		"somebody else was faster":        {apierrors.NewConflict(pods, "x-1", errors.New("moved")), false},
-		"the server is asked too often":   {apierrors.NewTooManyRequests("slow down", 1), false},
-		"the server is too slow":          {apierrors.NewTimeoutError("slow", 1), false},
-		"it gave up on a slow request":    {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusRequestTimeout}}, false},
-		"the server has a fault":          {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
-		"the server is down":              {errors.New("connection refused"), false},
-		"nothing is wrong":                {nil, false},
+		"no error":                    {nil, apierr.None},
+		"no answer":                   {errors.New("connection refused"), apierr.Transient},
+		"an internal error":           {apierrors.NewInternalError(errors.New("failed calling webhook")), apierr.Transient},
+		"too many requests":           {apierrors.NewTooManyRequests("slow down", 1), apierr.Transient},
+		"a timeout of the server":     {apierrors.NewTimeoutError("slow", 1), apierr.Transient},
+		"a timeout of the request":    {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusRequestTimeout}}, apierr.Transient},
+		"unknown credentials":         {apierrors.NewUnauthorized("who?"), apierr.Transient},
+		"a name that exists":          {apierrors.NewAlreadyExists(pods, "x-1"), apierr.Transient},
+		"another resource version":    {apierrors.NewConflict(pods, "x-1", errors.New("moved")), apierr.Conflict},
+		"a failed test of a patch":    {apierrors.NewGenericServerResponse(422, "patch", runs, "x", "testing path failed", 0, false), apierr.Conflict},
+		"a namespace that terminates": {terminating, apierr.Terminating},
+		"a namespace that is gone":    {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "team-a"), apierr.NotFound},
+		"a full quota":                {forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), apierr.Quota},
+		"a quota that wants limits":   {forbidden("failed quota: q: must specify limits.memory"), apierr.Quota},
+		"a quota of a webhook":        {webhook(http.StatusForbidden, "exceeded quota of team a"), apierr.Quota},
+		"no ServiceAccount":           {forbidden("error looking up service account team-a/deckhand-runner: not found"), apierr.ServiceAccount},
+		"a missing permission":        {forbidden(`User "system:serviceaccount:deckhand:deckhand" cannot create resource "pods" in API group "" in the namespace "team-a"`), apierr.Forbidden},
+		"a LimitRange":                {forbidden("maximum memory usage per Pod is 1Gi, but limit is 2Gi"), apierr.Admission},
+		"Pod Security":                {forbidden(`violates PodSecurity "restricted:latest": privileged`), apierr.Admission},
+		"a policy":                    {forbidden("ValidatingAdmissionPolicy 'p' with binding 'p' denied request: not here"), apierr.Admission},
+		"a webhook that answers 400":  {webhook(http.StatusBadRequest, "not here"), apierr.Admission},
+		"a webhook that answers 422":  {webhook(http.StatusUnprocessableEntity, "not here"), apierr.Admission},
+		"a webhook on permissions":    {webhook(http.StatusForbidden, "team-a cannot create resource pods"), apierr.Admission},
+		"a schema":                    {invalid, apierr.Invalid},
+		"a request without sense":     {apierrors.NewBadRequest("what?"), apierr.Refused},
+		"a request that is too large": {apierrors.NewRequestEntityTooLargeError("large"), apierr.Refused},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := apierr.IsRefusal(tc.err); got != tc.want {
-				t.Errorf("%v is a denial: %t, want %t", tc.err, got, tc.want)
+			if got := apierr.Classify(tc.err); got != tc.want {
+				t.Errorf("Classify(%v) = %q, want %q", tc.err, got, tc.want)
+			}
+			if tc.err == nil {
+				return
+			}
+			if got := apierr.Classify(fmt.Errorf("creating: %w", tc.err)); got != tc.want {
+				t.Errorf("wrapped: %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A refusal is what may end a Run; the other errors are retried without a limit.
+func TestIsRefusal(t *testing.T) {
+	for name, f := range apierrtest.Failures() {
+		if got := apierr.IsRefusal(f.Err("create", "Pod", "x-1", 1)); got == f.Transient {
+			t.Errorf("%s: IsRefusal() = %t", name, got)
+		}
+	}
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "x-1", errors.New("moved"))
+	if apierr.IsRefusal(conflict) || apierr.IsRefusal(nil) {
+		t.Error("a conflict, or no error, is a refusal")
 	}
 }
 
@@ -51,7 +93,7 @@ func TestIsConflict(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"an optimistic lock":               {apierrors.NewConflict(runs, "x", errors.New("modified")), true}, //nolint:err113 // the server's words
+		"an optimistic lock":               {apierrors.NewConflict(runs, "x", errors.New("modified")), true},
 		"a failed test of a patch":         {failedTest, true},
 		"wrapped, all the same":            {fmt.Errorf("patching: %w", failedTest), true},
 		"a status that the schema refuses": {apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Run").GroupKind(), "x", field.ErrorList{field.Invalid(field.NewPath("status"), 1, "too long")}), false},

@@ -13,7 +13,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -52,31 +51,22 @@ func Text(err error) string {
 	return text
 }
 
-// ownRights matches what an authorizer says of a user who lacks a right.
-var ownRights = regexp.MustCompile(`cannot [a-z]+ resource`)
-
-// IsMissingPermission reports whether the operator itself lacks the right to do what it
-// tried.
-func IsMissingPermission(err error) bool {
-	return apierrors.IsForbidden(err) && ownRights.MatchString(err.Error())
-}
-
 // remedy says what to do about an answer that the same request will get again.
 func remedy(err error) string {
-	text := err.Error()
-	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	switch Classify(err) {
+	case Terminating:
 		return "The namespace is being deleted: create the object in another one"
-	case IsMissingPermission(err):
+	case Forbidden:
 		return "Grant the operator this right (the chart has all that it needs), or ask your cluster administrator"
-	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
+	case Quota:
 		return "Raise the ResourceQuota, or delete what is not needed any more"
-	case apierrors.IsForbidden(err), strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"):
+	case Admission, ServiceAccount:
 		return "Change the policy or webhook that refuses it, or ask your cluster administrator"
-	case apierrors.IsInvalid(err):
+	case Invalid:
 		return "Correct the field that is named"
+	default:
+		return "Ask your cluster administrator"
 	}
-	return "Ask your cluster administrator"
 }
 
 // tried is the text before the innermost cause: what was tried.

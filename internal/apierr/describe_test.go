@@ -20,7 +20,7 @@ func TestDescribe(t *testing.T) {
 				return apierr.Describe(fmt.Errorf("creating Pod x-1: %w", f.Err("create", "Pod", "x-1", n)))
 			}
 			got := said(1)
-			if !strings.HasPrefix(got, "Creating Pod x-1: ") || !strings.Contains(got, f.Want) || apierr.IsRefusal(f.Err("create", "Pod", "x-1", 1)) == f.Passes {
+			if !strings.HasPrefix(got, "Creating Pod x-1: ") || !strings.Contains(got, f.Want) || apierr.IsRefusal(f.Err("create", "Pod", "x-1", 1)) == f.Transient {
 				t.Errorf("Describe() = %q, want it to name %q", got, f.Want)
 			}
 			if again := said(2); again != got {
@@ -58,7 +58,7 @@ func TestDescribeOfSeveralIsOneLine(t *testing.T) {
 // joined to something else.
 func TestDescribeOfTextBehindTheCause(t *testing.T) {
 	for name, f := range apierrtest.Failures() {
-		if !f.Passes {
+		if !f.Transient {
 			continue
 		}
 		cause := f.Err("create", "ConfigMap", "x", 1)

@@ -290,7 +290,7 @@ func TestARefusedRun(t *testing.T) {
 		t.Errorf("it tries again after %s", wake)
 	}
 	ready := s.get().Status.Conditions[0]
-	if !strings.Contains(ready.Message, "The cluster refused Run audit-") || s.get().Status.Missed != 0 {
+	if !strings.Contains(ready.Message, "Creating Run audit-") || s.get().Status.Missed != 0 {
 		t.Errorf("Ready says %q, and the status is %+v", ready.Message, s.get().Status)
 	}
 	s.now = s.now.Add(2 * time.Minute)

@@ -23,8 +23,8 @@ type Failure struct {
 	Err func(verb, kind, name string, n int) error
 	// Want is what a condition has to name.
 	Want string
-	// Passes says that the failure may pass by itself: it is tried again at once.
-	Passes bool
+	// Transient says that the API server did not refuse the request: it is retried at once.
+	Transient bool
 }
 
 // Failures are all classes, by what happened.
@@ -72,35 +72,35 @@ func Failures() map[string]Failure {
 			Err: func(_, _, _ string, n int) error {
 				return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within %d s", n), n)
 			},
-			Want: "did not answer in time", Passes: true,
+			Want: "did not answer in time", Transient: true,
 		},
 		"a webhook cannot be called": {
 			Err: func(_, _, _ string, n int) error {
 				return apierrors.NewInternalError(fmt.Errorf(`failed calling webhook "guard.example.com": failed to call webhook: Post "https://guard.svc:443/x": dial tcp 10.0.0.%d:443: connect: connection refused`, n)) //nolint:err113 // the server's words
 			},
-			Want: `failed calling webhook "guard.example.com"`, Passes: true,
+			Want: `failed calling webhook "guard.example.com"`, Transient: true,
 		},
 		"the server has an internal error": {
 			Err: func(_, _, _ string, n int) error {
 				return apierrors.NewInternalError(fmt.Errorf("etcd 10.0.0.%d at 12:00:0%d", n, n)) //nolint:err113 // the server's words
 			},
-			Want: "the API server had an internal error", Passes: true,
+			Want: "the API server had an internal error", Transient: true,
 		},
 		"the server is unavailable": {
 			Err: func(_, _, _ string, n int) error {
 				return status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "etcd 10.0.0.%d is not healthy", n)
 			},
-			Want: "the API server answered with code 503", Passes: true,
+			Want: "the API server answered with code 503", Transient: true,
 		},
 		"it is no answer of the server": {
 			Err:  func(string, string, string, int) error { return errOther },
-			Want: "an internal error, which the operator's log shows", Passes: true,
+			Want: "an internal error, which the operator's log shows", Transient: true,
 		},
 		"the server is down": {
 			Err: func(_, _, _ string, n int) error {
 				return &url.Error{Op: "Post", URL: fmt.Sprintf("https://10.0.0.%d/api", n), Err: errRefused}
 			},
-			Want: "cannot be reached", Passes: true,
+			Want: "cannot be reached", Transient: true,
 		},
 	}
 }

@@ -121,7 +121,7 @@ func (s *Server) Check(t *testing.T, verb, kind string, f Failure, of Subject) {
 	if *times == 0 {
 		t.Fatalf("nothing was refused; it says %q", said)
 	}
-	if f.Passes == (err == nil) {
+	if f.Transient == (err == nil) {
 		t.Errorf("Reconcile() = %v; a failure that may pass is an error, a refusal is not", err)
 	}
 	if !strings.Contains(said, f.Want) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,19 +82,20 @@ func foreignClaim(w world) plan {
 // refusedClaim says what follows when the cluster refuses a claim.
 func refusedClaim(w world, err error) (plan, bool) {
 	text := apierr.Text(err)
-	switch {
-	case !apierr.IsRefusal(err) || apierr.IsMissingPermission(err):
+	switch apierr.Classify(err) {
+	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
 		return plan{}, false
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apierr.Terminating:
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
-	case strings.Contains(text, "exceeded quota"):
+	case apierr.Quota:
 		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the volume of the Run. Raise it, or delete other PersistentVolumeClaims: "+text), true
-	case apierrors.IsForbidden(err), strings.Contains(text, "denied the request"), strings.Contains(text, "denied request"):
+	case apierr.Admission:
 		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the volume of the Run. Change spec.workspace of the Agent, or the policy: "+text), true
-	case apierrors.IsInvalid(err):
+	case apierr.Invalid:
 		return failure(v1alpha1.ReasonMisconfigured, "The volume of the Run is invalid. Correct spec.workspace of the Agent: "+text), true
+	default:
+		return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the volume of the Run: "+text), true
 	}
-	return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the volume of the Run: "+text), true
 }
 
 // claimDeleted reports whether the claim of the current attempt is not there, or is

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -60,7 +61,7 @@ func TestRefusedClaims(t *testing.T) {
 	}{
 		"a full quota is waited for":        {apierrors.NewForbidden(claims, "c", textError("exceeded quota: storage")), true, v1alpha1.ReasonQuotaExceeded},
 		"a policy that denies is final":     {apierrors.NewForbidden(claims, "c", textError("no volumes on Sundays")), true, v1alpha1.ReasonAdmissionDenied},
-		"an invalid one is the Agent's":     {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolumeClaim"}, "c", nil), true, v1alpha1.ReasonMisconfigured},
+		"an invalid one is the Agent's":     {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolumeClaim"}, "c", field.ErrorList{field.Invalid(nil, 1, "too long")}), true, v1alpha1.ReasonMisconfigured},
 		"a right that the operator lacks":   {apierrors.NewForbidden(claims, "c", textError(`User "x" cannot create resource "persistentvolumeclaims"`)), false, ""},
 		"a server that is down is no news":  {errDown, false, ""},
 		"what nobody knows is waited for":   {apierrors.NewBadRequest("bad luck"), true, v1alpha1.ReasonPending},

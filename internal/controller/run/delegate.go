@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,12 +82,12 @@ func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (
 // that left is roused to hear of it, though not as soon as it left: it asks again.
 func refusedChild(w world, p plan, err error) (plan, bool) {
 	text := apierr.Text(err)
-	switch {
-	case !apierr.IsRefusal(err) || apierr.IsMissingPermission(err):
+	switch apierr.Classify(err) { //nolint:exhaustive // the other refusals are reported to the agent
+	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
 		return plan{}, false
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apierr.Terminating:
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true
-	case strings.Contains(text, "exceeded quota"):
+	case apierr.Quota:
 		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval), true
 	}
 	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)

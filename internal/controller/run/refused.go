@@ -2,12 +2,7 @@ package run
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
@@ -25,26 +20,22 @@ const (
 // to try again, however long.
 func refused(w world, err error) (plan, bool) {
 	text := apierr.Text(err)
-	says := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
-	}
-	switch {
-	case !apierr.IsRefusal(err):
+	switch apierr.Classify(err) {
+	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
 		return plan{}, false
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apierr.Terminating:
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
-	case says("exceeded quota", "failed quota"):
+	case apierr.Quota:
 		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text), true
-	case says("error looking up service account"):
+	case apierr.ServiceAccount:
 		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
-	case apierr.IsMissingPermission(err):
-		return plan{}, false
-	case apierrors.IsForbidden(err), says("denied the request", "denied request"):
+	case apierr.Admission:
 		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text), true
-	case apierrors.IsInvalid(err):
+	case apierr.Invalid:
 		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid. Correct spec.podTemplate of the Agent: "+text), true
+	default:
+		return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the pod: "+text), true
 	}
-	return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the pod: "+text), true
 }
 
 // retriedCreate waits for room, limits.pending at most, asking again ever less

@@ -80,7 +80,7 @@ func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, error) 
 		return p.telling(telling{corev1.EventTypeNormal, eventCreated, "Create", fmt.Sprintf("Run %s is for %s", p.create.Name, clockTime(p.due))}), nil
 	case apierrors.IsAlreadyExists(err):
 		return r.meet(ctx, w, p)
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+	case apierr.IsRefusal(err):
 		return refused(w, p, err), nil
 	default:
 		return p, fmt.Errorf("creating Run %s: %w", p.create.Name, err)
@@ -117,7 +117,7 @@ func (r *Reconciler) meet(ctx context.Context, w world, p plan) (plan, error) {
 
 // refused leaves the time open, to be tried again while it may.
 func refused(w world, p plan, err error) plan {
-	text := fmt.Sprintf("The cluster refused Run %s: %s", p.create.Name, apierr.Describe(err))
+	text := apierr.Describe(fmt.Errorf("creating Run %s: %w", p.create.Name, err))
 	return open(w, p).telling(telling{corev1.EventTypeWarning, eventRefused, "Create", text}).waiting(text, min(patience, w.left()+time.Second))
 }
 

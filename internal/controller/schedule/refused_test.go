@@ -98,7 +98,7 @@ func (r *refuser) checkRefusal(verb string, f apierrtest.Failure) {
 	n := r.RefuseAll(verb, "Run", f)
 	err := r.reconcile()
 	told := r.get()
-	if *n == 0 || f.Passes == (err == nil) {
+	if *n == 0 || f.Transient == (err == nil) {
 		r.t.Errorf("asked %d times, Reconcile() = %v", *n, err)
 	}
 	if ready := told.Status.Conditions[0]; !strings.Contains(ready.Message, f.Want) {

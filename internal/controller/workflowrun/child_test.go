@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -82,7 +83,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"a quota is waited for":        {forbids("exceeded quota: compute"), v1alpha1.ReasonQuotaExceeded},
 		"a denial fails the node":      {forbids("admission webhook denied the request"), v1alpha1.NodeReasonRefused},
-		"so does what is invalid":      {apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "x", nil), v1alpha1.NodeReasonRefused},
+		"so does what is invalid":      {apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "x", field.ErrorList{field.Invalid(nil, 1, "too long")}), v1alpha1.NodeReasonRefused},
 		"so do names that are taken":   {&takenError{}, v1alpha1.NodeReasonRefused},
 		"our own rights are not":       {forbids("cannot create resource \"runs\""), ""},
 		"nor is a server that is down": {context.DeadlineExceeded, ""},

@@ -3,10 +3,6 @@ package workflowrun
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
@@ -31,16 +27,14 @@ func refused(err error) (refusal, bool) {
 		return refusal{v1alpha1.NodeReasonRefused, taken.Error()}, true
 	}
 	text := apierr.Text(err)
-	says := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
-	}
-	switch {
-	case !apierr.IsRefusal(err), apierr.IsMissingPermission(err), apierrors.IsNotFound(err):
+	switch apierr.Classify(err) {
+	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden, apierr.NotFound:
 		return refusal{}, false // it says nothing about the node: the Run waits
-	case says("exceeded quota", "failed quota"):
+	case apierr.Quota:
 		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run. Raise it, or wait until other Runs end: " + text}, true
-	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
+	case apierr.Terminating:
 		return refusal{v1alpha1.NodeReasonRefused, "the namespace is being deleted"}, true
+	default:
+		return refusal{v1alpha1.NodeReasonRefused, "the API server refused its Run: " + text}, true
 	}
-	return refusal{v1alpha1.NodeReasonRefused, "the API server refused its Run: " + text}, true
 }
