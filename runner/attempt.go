@@ -166,7 +166,7 @@ func (a *attempt) keyReader(k task.SecretKey) func() (string, error) {
 }
 
 func (a *attempt) build(ctx context.Context) (config.Built, error) {
-	d, err := disk.Open(a.workspace, a.now)
+	d, err := disk.Open(a.workspace)
 	if err != nil {
 		return config.Built{}, fmt.Errorf("opening the workspace: %w", err)
 	}

@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"runner/model":                 {"runner/step"},
 	"internal/schema":              {},
 	"runner/tool":                  {"runner/step", "internal/schema"},
-	"runner/backend":               {},
+	"runner/backend":               {"internal/clock", "runner/internal/backend/memlimit"},
 	"runner/internal/journal":      {"runner/step"},
 	"runner/internal/state":        {"runner/step", "runner/internal/journal", "runner/internal/compaction"},
 	"runner/internal/compaction":   {"runner/step", "runner/model"},

@@ -121,7 +121,7 @@ func (a *attempt) changedFiles() []task.File {
 // writeText writes a text that is too long for the status into the workspace. What a
 // command left in its place is held off as it is from the file tools.
 func (a *attempt) writeText(text string) (task.File, error) {
-	d, err := disk.Open(a.workspace, a.now)
+	d, err := disk.Open(a.workspace)
 	if err != nil {
 		return task.File{}, fmt.Errorf("opening the workspace: %w", err)
 	}
@@ -130,7 +130,7 @@ func (a *attempt) writeText(text string) (task.File, error) {
 	if a.origin != "" { // others have one too
 		at = path.Join(path.Dir(textFile), a.task.Run.Name, path.Base(textFile))
 	}
-	if _, err := d.Write(context.Background(), at, []byte(text), backend.Any); err != nil {
+	if _, err := backend.New(d, a.now).Write(context.Background(), at, []byte(text), backend.Any); err != nil {
 		return task.File{}, fmt.Errorf("writing the text to the workspace: %w", err)
 	}
 	return task.File{Path: path.Join(task.Workspace, at), Size: int64(len(text))}, nil

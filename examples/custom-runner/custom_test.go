@@ -130,10 +130,11 @@ func TestOrdersAreLookedUpWithoutTheirPhoneNumbers(t *testing.T) {
 }
 
 func TestTheHandbookIsReadAndNotWritten(t *testing.T) {
-	b, err := newHandbook(t.Context(), registry.BackendSpec{})
+	d, err := newHandbook(t.Context(), registry.BackendSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b := backend.New(d, nil)
 	page, err := b.Read(t.Context(), "returns.md", backend.Window{Limit: 10})
 	if err != nil || !strings.Contains(strings.Join(page.Lines, "\n"), "thirty days") {
 		t.Errorf("it says %q, %v", page.Lines, err)
@@ -186,26 +187,26 @@ func service(t *testing.T) string {
 
 var clerk = registry.BackendSpec{Run: task.Run{Namespace: "team-a"}, Agent: task.Agent{Name: "clerk"}}
 
-// The conformance suite of backends.
-func TestMemoriesAreABackend(t *testing.T) {
-	backendtest.Run(t, func(t *testing.T) backend.Backend {
+// The conformance suite of drivers.
+func TestMemoriesAreADriver(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backend.Driver {
 		t.Setenv("MEMORIES_URL", service(t))
-		b, err := newMemories(t.Context(), clerk)
+		d, err := newMemories(t.Context(), clerk)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return b
+		return d
 	})
 }
 
 func TestMemoriesOutliveTheProcess(t *testing.T) {
 	t.Setenv("MEMORIES_URL", service(t))
 	for i, when := range []backend.Version{backend.Absent, backend.Absent} {
-		b, err := newMemories(t.Context(), clerk)
+		d, err := newMemories(t.Context(), clerk)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = b.Write(t.Context(), "pilot.txt", []byte{byte('a' + i)}, when)
+		_, err = backend.New(d, nil).Write(t.Context(), "pilot.txt", []byte{byte('a' + i)}, when)
 		if i == 1 && !errors.Is(err, backend.ErrExists) || i == 0 && err != nil {
 			t.Errorf("process %d: %v", i+1, err)
 		}
@@ -216,11 +217,11 @@ func TestMemoriesThatAreDown(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(server.Close)
 	t.Setenv("MEMORIES_URL", server.URL)
-	b, err := newMemories(t.Context(), clerk)
+	d, err := newMemories(t.Context(), clerk)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.List(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "502") {
+	if _, err := d.List(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "502") {
 		t.Errorf("List: %v", err)
 	}
 }

@@ -20,10 +20,10 @@ import (
 // maxAnswer bounds the bytes that are read of a response.
 const maxAnswer = 8 << 20
 
-// newMemories returns a backend that keeps the memories of agents in a service,
+// newMemories returns a driver that keeps the memories of agents in a service,
 // so that they outlive the pod. Each agent of a namespace has its own. If
 // MEMORIES_URL is not set, memories are kept in the memory of the process.
-func newMemories(_ context.Context, s registry.BackendSpec) (backend.Backend, error) {
+func newMemories(_ context.Context, s registry.BackendSpec) (backend.Driver, error) {
 	at := os.Getenv("MEMORIES_URL")
 	if at == "" {
 		return store.New(store.NewMemory(store.MemoryOptions{}), store.Options{}), nil

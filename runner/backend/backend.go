@@ -2,44 +2,123 @@ package backend
 
 import (
 	"context"
+	"hash/maphash"
+	"io"
+	"sync"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
 
-// A Backend is a tree of files. Every path is relative to its root,
-// slash-separated, and "." is the root itself. A path that leads outside is
-// ErrEscapes.
+// A Backend is a tree of text files over a [Driver]. Every path is relative to its root,
+// slash-separated, and "." is the root itself. A path that leads outside is ErrEscapes.
+// As of the driver, only Resolve follows symbolic links, and every method stops soon
+// after its context ends.
 //
-// Only Resolve follows symbolic links. All other methods refuse a path that is a link or
-// leads through one with ErrLink: what a policy allowed is what is opened, even if a link
-// was created in between.
-//
-// Every method stops soon after its context ends, with the context's error.
-type Backend interface { //nolint:interfacebloat // links belong to the tree: what cannot resolve them cannot be judged
-	// Resolve returns the canonical path: with all links followed, at the end of the path
-	// too. A file that does not exist yet has the resolved path of its deepest existing
-	// directory, followed by the rest unchanged. A link that leads out of the root is
-	// ErrEscapes.
-	Resolve(ctx context.Context, path string) (string, error)
-	// List returns the entries of a directory, sorted by name.
-	List(ctx context.Context, dir string) ([]Info, error)
-	// Read returns a window of a text file's lines. It holds the window in
-	// memory, never the file.
-	Read(ctx context.Context, path string, w Window) (Page, error)
-	// Write replaces a file atomically, making the directories above it and
-	// keeping the mode of a file that was there. It applies only to the Version
-	// given, except that writing what is there already always succeeds: a
-	// repeated Write is harmless.
-	Write(ctx context.Context, path string, data []byte, when Version) (Written, error)
-	// Edit replaces text in a file atomically, keeping its mode, byte order mark, line ends
-	// and bytes that are not UTF-8. Edits of one file run one after the other.
-	Edit(ctx context.Context, path string, e Edit) (Edited, error)
-	// Grep finds lines in text files of at most MaxSearch bytes, Glob finds files. Both are
-	// bounded, ordered as a tree is read (see Compare), never follow a link to a directory,
-	// and pass over what is in a directory named ".git" unless they start inside one. Glob
-	// leaves out the files for which skip returns true, before its bound; nil leaves out
-	// none. skip may be called from several goroutines at once.
-	Grep(ctx context.Context, q Query) (Matches, error)
-	Glob(ctx context.Context, pattern, dir string, skip func(Info) bool) (Found, error)
+// Use one Backend for all that write through one driver: it orders their changes.
+type Backend struct {
+	driver Driver
+	now    func() time.Time
+	seed   maphash.Seed
+	locks  [64]sync.Mutex // see lock
+}
+
+// New makes a Backend of a driver. Searches measure their time by now; nil is the clock of
+// the machine.
+func New(d Driver, now func() time.Time) *Backend {
+	return &Backend{driver: d, now: clock.Or(now), seed: maphash.MakeSeed()}
+}
+
+// Resolve returns the canonical path, as [Driver] has it.
+func (b *Backend) Resolve(ctx context.Context, path string) (string, error) {
+	name, err := clean(ctx, path)
+	if err == nil {
+		name, err = b.driver.Resolve(ctx, name)
+	}
+	if err != nil {
+		return "", failed("resolve", path, err)
+	}
+	return name, nil
+}
+
+// List returns the entries of a directory, sorted by name.
+func (b *Backend) List(ctx context.Context, dir string) ([]Info, error) {
+	name, err := clean(ctx, dir)
+	if err != nil {
+		return nil, failed("list", dir, err)
+	}
+	infos, err := b.driver.List(ctx, name)
+	return infos, failed("list", dir, err)
+}
+
+// Read returns a window of a text file's lines. It holds the window in memory, never
+// the file.
+func (b *Backend) Read(ctx context.Context, path string, w Window) (Page, error) {
+	page, err := b.read(ctx, path, w)
+	if err != nil {
+		return Page{}, failed("read", path, err)
+	}
+	return page, nil
+}
+
+func (b *Backend) read(ctx context.Context, path string, w Window) (Page, error) {
+	name, err := clean(ctx, path)
+	if err != nil {
+		return Page{}, err
+	}
+	f, err := b.driver.Open(ctx, name)
+	if err != nil {
+		return Page{}, err
+	}
+	defer f.Close()
+	if err := within(f.Size, MaxRead); err != nil {
+		return Page{}, err
+	}
+	release, err := memlimit.Contents.Acquire(ctx, pageMemory)
+	if err != nil {
+		return Page{}, err
+	}
+	defer release()
+	return readPage(bounded(ctx, f, MaxRead), w)
+}
+
+// clean returns a path as a driver is given it.
+func clean(ctx context.Context, name string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	return Clean(name)
+}
+
+// within fails for a file over a limit.
+func within(size, limit int64) error {
+	if size > limit {
+		return &TooLargeError{Size: size, Limit: limit}
+	}
+	return nil
+}
+
+// bounded reads a file that grows no further than limit, and stops with ctx.
+func bounded(ctx context.Context, f io.Reader, limit int64) io.Reader {
+	return &reader{ctx: ctx, from: f, left: limit, limit: limit}
+}
+
+type reader struct {
+	ctx         context.Context
+	from        io.Reader
+	left, limit int64
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.from.Read(p)
+	if r.left -= int64(n); r.left < 0 {
+		return 0, &TooLargeError{Size: r.limit - r.left, Limit: r.limit}
+	}
+	return n, err
 }
 
 // What a backend holds in memory or returns is bounded, whatever is in the
@@ -63,7 +142,7 @@ const (
 )
 
 // A Version names the content of a file: the same content has the same
-// version, whatever its age. Backends make them; others only keep them.
+// version, whatever its age and its driver.
 type Version string
 
 // The versions that name no content.
@@ -81,6 +160,9 @@ type Info struct {
 	// Link says that the entry is a symbolic link; the rest describes what it leads
 	// to. Resolve says where that is.
 	Link bool
+	// Irregular says that the entry is neither a file nor a directory: a pipe, a socket, a
+	// device, or a link that leads to nothing inside the root.
+	Irregular bool
 }
 
 // A Window selects lines: Limit of them after skipping Offset. Values out of

@@ -1,9 +1,10 @@
-// Package backend is the port to the files that a model sees.
+// Package backend is the files that a model sees.
 //
-// Paths are slash-separated and absolute in the model's view ("/workspace/a.go");
-// a backend is given paths below its own root. Errors are typed; the file tools
-// turn them into words in one place. Adapters live beside this package (disk,
-// state, store, and composite, which makes one of several) and are held to the
-// suite in backendtest; what each of them does with the content of a file, they
-// do with package text.
+// A [Driver] stores a tree of files. A [Backend] over it does what the file tools need:
+// it checks paths, pages, writes by version, edits, searches, and bounds all of it.
+// Paths are slash-separated and absolute in the model's view ("/workspace/a.go"); a
+// Backend is given paths below the root of its driver. Errors are typed; the file tools
+// turn them into words in one place.
+//
+// Packages store and state have drivers, and backendtest the suite that all are held to.
 package backend

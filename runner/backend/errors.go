@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,6 +39,18 @@ func (e *PathError) Error() string {
 }
 
 func (e *PathError) Unwrap() error { return e.Err }
+
+// failed makes the error of an operation, unless it is one already or that of a
+// context.
+func failed(op, name string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if _, already := errors.AsType[*PathError](err); already {
+		return err
+	}
+	return &PathError{Op: op, Path: name, Err: err}
+}
 
 // An AbsoluteLinkError means that a path leads through a link to an absolute path.
 // No such link is followed, wherever it leads. It is ErrEscapes.

@@ -65,7 +65,7 @@ type BackendSpec struct {
 }
 
 // A BackendFactory makes the files that agents see below a path, once for each attempt.
-type BackendFactory func(ctx context.Context, spec BackendSpec) (backend.Backend, error)
+type BackendFactory func(ctx context.Context, spec BackendSpec) (backend.Driver, error)
 
 // A StoreSpec is what a session store is made from.
 type StoreSpec struct {

@@ -1,7 +1,8 @@
-// Package backendtest is the conformance suite of the port backend.Backend.
+// Package backendtest is the conformance suite of drivers.
 //
-// An adapter's test calls Run; what it must do beyond the port, such as holding
-// against links, its own tests say.
+// A driver's test calls Run, which holds the driver to [backend.Driver], and the
+// Backend over it to what the file tools rely on. What a driver must do beyond that,
+// such as holding against links, its own tests say.
 package backendtest
 
 import (
@@ -13,10 +14,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// Run holds a backend to the port. Each call of open returns an empty one.
-func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
+// Run holds a driver to the interface. Each call of open returns an empty one.
+func Run(t *testing.T, open func(t *testing.T) backend.Driver) {
 	t.Helper()
-	groups := map[string]func(t *testing.T, b backend.Backend){
+	groups := map[string]func(t *testing.T, b *backend.Backend){
 		"List":       testList,
 		"Read":       testRead,
 		"ReadErrors": testReadErrors,
@@ -45,12 +46,21 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend) {
 		"Turns":      testTurns,
 	}
 	for name, test := range groups {
+		t.Run(name, func(t *testing.T) { test(t, backend.New(open(t), nil)) })
+	}
+	drivers := map[string]func(t *testing.T, d backend.Driver){
+		"DriverOpen":      testDriverOpen,
+		"DriverWrite":     testDriverWrite,
+		"DriverConflict":  testDriverConflict,
+		"DriverCancelled": testDriverCancelled,
+	}
+	for name, test := range drivers {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 }
 
 // put writes a file that the test needs.
-func put(t *testing.T, b backend.Backend, path, content string) backend.Version {
+func put(t *testing.T, b *backend.Backend, path, content string) backend.Version {
 	t.Helper()
 	w, err := b.Write(t.Context(), path, []byte(content), backend.Any)
 	if err != nil {
@@ -60,7 +70,7 @@ func put(t *testing.T, b backend.Backend, path, content string) backend.Version 
 }
 
 // tree writes files, each with its path as content.
-func tree(t *testing.T, b backend.Backend, paths ...string) {
+func tree(t *testing.T, b *backend.Backend, paths ...string) {
 	t.Helper()
 	for _, p := range paths {
 		put(t, b, p, p+"\n")
@@ -84,8 +94,8 @@ func wantError(t *testing.T, call string, err, want error) {
 	}
 }
 
-// operations are those of the port, for what is true of all of them.
-func operations(b backend.Backend, path string) map[string]func(context.Context) error {
+// operations are those of a Backend, for what is true of all of them.
+func operations(b *backend.Backend, path string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Resolve": func(ctx context.Context) error { _, err := b.Resolve(ctx, path); return err },
 		"List":    func(ctx context.Context) error { _, err := b.List(ctx, path); return err },
@@ -109,7 +119,7 @@ func operations(b backend.Backend, path string) map[string]func(context.Context)
 	}
 }
 
-func testPaths(t *testing.T, b backend.Backend) {
+func testPaths(t *testing.T, b *backend.Backend) {
 	put(t, b, "a/f", "a\n")
 	refused := map[string]error{
 		"..":            backend.ErrEscapes,
@@ -133,7 +143,7 @@ func testPaths(t *testing.T, b backend.Backend) {
 }
 
 // Without links a path leads to itself, whatever is there.
-func testResolve(t *testing.T, b backend.Backend) {
+func testResolve(t *testing.T, b *backend.Backend) {
 	put(t, b, "d/f", "a\n")
 	for path, want := range map[string]string{
 		"": ".", ".": ".", "d": "d", "d/": "d", "./d//f": "d/f", "d/./none/x": "d/none/x", "none": "none", "d/f/x": "d/f/x",
@@ -145,7 +155,7 @@ func testResolve(t *testing.T, b backend.Backend) {
 	}
 }
 
-func testCancelled(t *testing.T, b backend.Backend) {
+func testCancelled(t *testing.T, b *backend.Backend) {
 	put(t, b, "d/f", "a\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -157,7 +167,7 @@ func testCancelled(t *testing.T, b backend.Backend) {
 	}
 }
 
-func testBounds(t *testing.T, b backend.Backend) {
+func testBounds(t *testing.T, b *backend.Backend) {
 	content := slices.Repeat([]byte("hit\n"), backend.MaxMatches+1)
 	put(t, b, "f", string(content))
 	got, err := b.Grep(t.Context(), backend.Query{Pattern: "hit", Limit: 1 << 30})

@@ -17,7 +17,7 @@ import (
 // the format, which testFormat compares.
 var ignoreVersion = cmpopts.IgnoreTypes(backend.Version(""), backend.Format{})
 
-func testRead(t *testing.T, b backend.Backend) {
+func testRead(t *testing.T, b *backend.Backend) {
 	cases := map[string]struct {
 		content string
 		window  backend.Window
@@ -78,7 +78,7 @@ func testRead(t *testing.T, b backend.Backend) {
 }
 
 // The format is of the whole file, whatever the window shows.
-func testFormat(t *testing.T, b backend.Backend) {
+func testFormat(t *testing.T, b *backend.Backend) {
 	cases := map[string]struct {
 		content string
 		want    backend.Format
@@ -114,7 +114,7 @@ func testFormat(t *testing.T, b backend.Backend) {
 }
 
 // Text in an encoding with NUL bytes is not read, and which it is is told.
-func testEncodings(t *testing.T, b backend.Backend) {
+func testEncodings(t *testing.T, b *backend.Backend) {
 	for content, want := range map[string]string{
 		"\xff\xfea\x00": "UTF-16", "\xfe\xff\x00a": "UTF-16",
 		"\xff\xfe\x00\x00a\x00\x00\x00": "UTF-32", "\x00\x00\xfe\xff\x00\x00\x00a": "UTF-32",
@@ -131,7 +131,7 @@ func testEncodings(t *testing.T, b backend.Backend) {
 	}
 }
 
-func testReadErrors(t *testing.T, b backend.Backend) {
+func testReadErrors(t *testing.T, b *backend.Backend) {
 	put(t, b, "dir/f", "a\n")
 	put(t, b, "binary", "GIF8\x00\x01")
 	for path, want := range map[string]error{
@@ -147,7 +147,7 @@ func testReadErrors(t *testing.T, b backend.Backend) {
 	}
 }
 
-func testWrite(t *testing.T, b backend.Backend) {
+func testWrite(t *testing.T, b *backend.Backend) {
 	write := func(path, content string) (backend.Written, error) {
 		return b.Write(t.Context(), path, []byte(content), backend.Any)
 	}
@@ -169,7 +169,7 @@ func testWrite(t *testing.T, b backend.Backend) {
 	wantError(t, "Write below a file", err, backend.ErrNotDir)
 }
 
-func testVersions(t *testing.T, b backend.Backend) {
+func testVersions(t *testing.T, b *backend.Backend) {
 	write := func(content string, when backend.Version) error {
 		_, err := b.Write(t.Context(), "f", []byte(content), when)
 		return err
@@ -194,7 +194,7 @@ func testVersions(t *testing.T, b backend.Backend) {
 	}
 }
 
-func testEdit(t *testing.T, b backend.Backend) {
+func testEdit(t *testing.T, b *backend.Backend) {
 	cases := map[string]struct {
 		before string
 		edit   backend.Edit
@@ -276,7 +276,7 @@ func testEdit(t *testing.T, b backend.Backend) {
 	}
 }
 
-func testEditErrors(t *testing.T, b backend.Backend) {
+func testEditErrors(t *testing.T, b *backend.Backend) {
 	put(t, b, "dir/f", "same\nsame\n  indented\nlast")
 	edit := func(path, old, fresh string) error {
 		_, err := b.Edit(t.Context(), path, backend.Edit{Old: old, New: fresh})
@@ -312,7 +312,7 @@ func testEditErrors(t *testing.T, b backend.Backend) {
 }
 
 // Edits of one file that run at the same time all take effect.
-func testEditsOfOne(t *testing.T, b backend.Backend) {
+func testEditsOfOne(t *testing.T, b *backend.Backend) {
 	const writers = 20
 	var before strings.Builder
 	for i := range writers {

@@ -15,7 +15,7 @@ import (
 
 // What looks like a way out but is a name is one; what cannot be a name
 // anywhere is none.
-func testNames(t *testing.T, b backend.Backend) {
+func testNames(t *testing.T, b *backend.Backend) {
 	for _, name := range []string{
 		"foo..bar", "...", "..x", "x..", "a/..b/c..", "f~", "a/~b", "-rf", "a b", " ", "*", "[a]", "{a,b}", "☃", "a:b", "c:/x",
 		strings.Repeat("n", 255), strings.Repeat("é", 127), "a\\b", "%2e%2e", "con", ".hidden",
@@ -40,7 +40,7 @@ func testNames(t *testing.T, b backend.Backend) {
 }
 
 // Whatever window is asked for, what comes back is in it, and says so.
-func testWindows(t *testing.T, b backend.Backend) {
+func testWindows(t *testing.T, b *backend.Backend) {
 	const total = 25
 	var content strings.Builder
 	for i := range total {
@@ -70,7 +70,7 @@ func testWindows(t *testing.T, b backend.Backend) {
 }
 
 // What an edit would make is bounded before it is made.
-func testLarge(t *testing.T, b backend.Backend) {
+func testLarge(t *testing.T, b *backend.Backend) {
 	const many = 200_000
 	before := put(t, b, "f", strings.Repeat("a", many))
 	var large *backend.TooLargeError
@@ -90,7 +90,7 @@ func testLarge(t *testing.T, b backend.Backend) {
 }
 
 // Bytes that are no text are kept; only looking at them as text fails.
-func testBytes(t *testing.T, b backend.Backend) {
+func testBytes(t *testing.T, b *backend.Backend) {
 	for name, content := range map[string]string{
 		"no UTF-8": "caf\xe9\xff\n", "binary": "\x00\x01\x02", "binary, late": strings.Repeat("a", 9000) + "\x00",
 	} {
@@ -113,7 +113,7 @@ func testBytes(t *testing.T, b backend.Backend) {
 }
 
 // Of those who write to one version of a file one wins, and the others know.
-func testWriters(t *testing.T, b backend.Backend) {
+func testWriters(t *testing.T, b *backend.Backend) {
 	version := put(t, b, "f", "0")
 	for round := range 5 {
 		const writers = 8
@@ -156,7 +156,7 @@ func testWriters(t *testing.T, b backend.Backend) {
 }
 
 // A file is whole, whoever reads it while it is written.
-func testTurns(t *testing.T, b backend.Backend) {
+func testTurns(t *testing.T, b *backend.Backend) {
 	content := func(c string) string { return strings.Repeat(strings.Repeat(c, 99)+"\n", 500) }
 	put(t, b, "f", content("a"))
 	var writing sync.WaitGroup

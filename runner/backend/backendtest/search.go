@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-func testList(t *testing.T, b backend.Backend) {
+func testList(t *testing.T, b *backend.Backend) {
 	tree(t, b, "b.txt", "a/deep/f", "c")
 	got, err := b.List(t.Context(), ".")
 	want := []backend.Info{{Path: "a", Dir: true}, {Path: "b.txt", Size: 6}, {Path: "c", Size: 2}}
@@ -30,7 +30,7 @@ func testList(t *testing.T, b backend.Backend) {
 	wantError(t, "List of a file", err, backend.ErrNotDir)
 }
 
-func testGlob(t *testing.T, b backend.Backend) {
+func testGlob(t *testing.T, b *backend.Backend) {
 	tree(t, b, "a.py", "sub/b.py", "sub/nested/c.py", "readme.md", ".hidden.py", ".hidden/x.py",
 		".hidden/nested/y.py", ".github/workflows/ci.yml", ".git/z.py", "sub/.git/z.py", "sub-b/d.txt")
 	cases := map[string]struct {
@@ -79,7 +79,7 @@ func testGlob(t *testing.T, b backend.Backend) {
 }
 
 // What is skipped is not found, and does not count towards what is.
-func testSkip(t *testing.T, b backend.Backend) {
+func testSkip(t *testing.T, b *backend.Backend) {
 	tree(t, b, "a/x.txt", "a/y.txt", "b.txt", "c.txt")
 	all, err := b.Glob(t.Context(), "*.txt", ".", nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func testSkip(t *testing.T, b backend.Backend) {
 
 // testSkipped checks which files a search passes to Query.Skip, which leaves out
 // all, and that it finds nothing.
-func testSkipped(t *testing.T, b backend.Backend, q backend.Query, want ...string) {
+func testSkipped(t *testing.T, b *backend.Backend, q backend.Query, want ...string) {
 	t.Helper()
 	var skipped []string
 	var mu sync.Mutex
@@ -131,7 +131,7 @@ func testSkipped(t *testing.T, b backend.Backend, q backend.Query, want ...strin
 	}
 }
 
-func testGlobErrors(t *testing.T, b backend.Backend) {
+func testGlobErrors(t *testing.T, b *backend.Backend) {
 	tree(t, b, "f")
 	for _, pattern := range []string{"../*", "a/../../*", "{..,a}/*", "/../etc/*"} {
 		_, err := b.Glob(t.Context(), pattern, ".", nil)
@@ -149,7 +149,7 @@ func testGlobErrors(t *testing.T, b backend.Backend) {
 	wantError(t, "Glob in a file", err, backend.ErrNotDir)
 }
 
-func testGrep(t *testing.T, b backend.Backend) {
+func testGrep(t *testing.T, b *backend.Backend) {
 	put(t, b, "a.go", "package a\n\nfunc Foo() {}\r\nfunc foo() {}")
 	put(t, b, "sub/b.go", "a.b\nazb\nfunc Bar() {}\n")
 	put(t, b, "sub/c.txt", "func in text\n")
@@ -211,7 +211,7 @@ func testGrep(t *testing.T, b backend.Backend) {
 }
 
 // What Grep returns is bounded, and says so only where there was more.
-func testGrepBounds(t *testing.T, b backend.Backend) {
+func testGrepBounds(t *testing.T, b *backend.Backend) {
 	put(t, b, "a.go", "package a\n\nfunc Foo() {}\r\nfunc foo() {}")
 	put(t, b, "long", strings.Repeat("é", 3000)+"needle"+strings.Repeat("é", 3000)+"\n")
 	cases := map[string]struct {
@@ -246,7 +246,7 @@ func testGrepBounds(t *testing.T, b backend.Backend) {
 }
 
 // greps holds Grep to what it should find.
-func greps(t *testing.T, b backend.Backend, q backend.Query, want backend.Matches) {
+func greps(t *testing.T, b *backend.Backend, q backend.Query, want backend.Matches) {
 	t.Helper()
 	got, err := b.Grep(t.Context(), q)
 	if err != nil {
@@ -257,7 +257,7 @@ func greps(t *testing.T, b backend.Backend, q backend.Query, want backend.Matche
 	}
 }
 
-func testGrepErrors(t *testing.T, b backend.Backend) {
+func testGrepErrors(t *testing.T, b *backend.Backend) {
 	put(t, b, "binary", "func\x00")
 	for _, pattern := range []string{"(", `(?<!a)b`, "a{2000}", strings.Repeat("a", backend.MaxPattern+1)} {
 		var wrong *backend.PatternError

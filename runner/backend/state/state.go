@@ -22,7 +22,7 @@ type Options struct {
 	// Bytes is the most that all files have together, Files how many there are.
 	Bytes int64
 	Files int
-	// Now dates the files in memory and measures how long searches take.
+	// Now dates the files in memory.
 	Now func() time.Time
 }
 
@@ -37,14 +37,14 @@ func (o Options) clamp() Options {
 	return o
 }
 
-// New makes a backend that is gone with the process.
-func New(o Options) backend.Backend {
+// New makes a driver of files that are gone with the process.
+func New(o Options) backend.Driver {
 	o = o.clamp()
 	kv := store.NewMemory(store.MemoryOptions{Bytes: o.Bytes, Keys: o.Files, Now: o.Now})
-	return store.New(kv, store.Options{File: o.Bytes, Now: o.Now})
+	return store.New(kv, store.Options{File: o.Bytes})
 }
 
-// Open makes a backend of a directory, which it makes if need be, with the files
+// Open makes a driver of a directory, which it makes if need be, with the files
 // that an earlier one left there. It is for one process at a time; Close gives
 // the directory free.
 func Open(dir string, o Options) (*disk.Disk, error) {
@@ -52,5 +52,5 @@ func Open(dir string, o Options) (*disk.Disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of a session's files: %w", err)
 	}
-	return disk.OpenWithin(dir, disk.Quota{Bytes: o.Bytes, Files: o.Files}, o.Now)
+	return disk.OpenWithin(dir, disk.Quota{Bytes: o.Bytes, Files: o.Files})
 }

@@ -14,15 +14,15 @@ import (
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // forms are both, each with the bounds given.
-func forms(o Options) map[string]func(t *testing.T) backend.Backend {
+func forms(o Options) map[string]func(t *testing.T) backend.Driver {
 	o.Now = noon
-	return map[string]func(t *testing.T) backend.Backend{
-		"in memory":      func(*testing.T) backend.Backend { return New(o) },
-		"in a directory": func(t *testing.T) backend.Backend { return reopen(t, t.TempDir()+"/new", o) },
+	return map[string]func(t *testing.T) backend.Driver{
+		"in memory":      func(*testing.T) backend.Driver { return New(o) },
+		"in a directory": func(t *testing.T) backend.Driver { return reopen(t, t.TempDir()+"/new", o) },
 	}
 }
 
-func reopen(t *testing.T, dir string, o Options) backend.Backend {
+func reopen(t *testing.T, dir string, o Options) backend.Driver {
 	t.Helper()
 	o.Now = noon
 	d, err := Open(dir, o)
@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 func TestAllFilesTogetherAreBounded(t *testing.T) {
 	for name, form := range forms(Options{Bytes: 1000, Files: 3}) {
 		t.Run(name, func(t *testing.T) {
-			b := form(t)
+			b := backend.New(form(t), noon)
 			write := func(path string, size int) error {
 				_, err := b.Write(t.Context(), path, []byte(strings.Repeat("x", size)), backend.Any)
 				return err
@@ -80,11 +80,11 @@ func TestAllFilesTogetherAreBounded(t *testing.T) {
 func TestFilesInADirectorySurvive(t *testing.T) {
 	dir := t.TempDir()
 	bounds := Options{Bytes: 100, Files: 5}
-	first := reopen(t, dir, bounds)
+	first := backend.New(reopen(t, dir, bounds), noon)
 	if _, err := first.Write(t.Context(), "d/notes", []byte(strings.Repeat("a", 90)), backend.Any); err != nil {
 		t.Fatal(err)
 	}
-	second := reopen(t, dir, bounds)
+	second := backend.New(reopen(t, dir, bounds), noon)
 	page, err := second.Read(t.Context(), "d/notes", backend.Window{Limit: 1})
 	if err != nil || len(page.Lines) != 1 {
 		t.Errorf("after a restart: %v, error %v", page.Lines, err)

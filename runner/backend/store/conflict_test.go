@@ -15,10 +15,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// Two Stores over one KV are two processes: no lock is between them.
-func twoStores() (one, two *Store) {
+// Two Backends over one KV are two processes: no lock is between them.
+func twoStores() (one, two *backend.Backend) {
 	kv := NewMemory(MemoryOptions{Now: noon})
-	return New(kv, Options{Now: noon}), New(kv, Options{Now: noon})
+	return over(kv, Options{}), over(kv, Options{})
 }
 
 func must(t *testing.T, err error) {
@@ -69,7 +69,7 @@ func (m *meddler) Put(ctx context.Context, key string, data []byte, when Revisio
 
 func TestAChangeIsMadeAgainWhenSomebodyWasFaster(t *testing.T) {
 	m := &meddler{Memory: NewMemory(MemoryOptions{Now: noon})}
-	s := New(m, Options{Now: noon})
+	s := over(m, Options{})
 	written, err := s.Write(t.Context(), "f", []byte("one\n"), backend.Any)
 	must(t, err)
 
@@ -106,7 +106,7 @@ func TestEditsByManyProcessesAreAllThereOrRefused(t *testing.T) {
 	done := 0
 	for i := range edits {
 		all.Go(func() {
-			s := []*Store{one, two}[i%2]
+			s := []*backend.Backend{one, two}[i%2]
 			_, err := s.Edit(t.Context(), "f", backend.Edit{Old: fmt.Sprintf("<%d>", i), New: "done"})
 			if err != nil {
 				wantKind(t, "Edit", err, backend.ErrChanged)
@@ -125,7 +125,7 @@ func TestEditsByManyProcessesAreAllThereOrRefused(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	s := New(NewMemory(MemoryOptions{Bytes: 150, Keys: 3, Now: noon}), Options{File: 100, Now: noon})
+	s := over(NewMemory(MemoryOptions{Bytes: 150, Keys: 3, Now: noon}), Options{File: 100})
 	write := func(name string, size int) error {
 		_, err := s.Write(t.Context(), name, []byte(strings.Repeat("x", size)), backend.Any)
 		return err
@@ -180,7 +180,7 @@ func (failing) List(context.Context, string) iter.Seq2[Entry, error] {
 }
 
 func TestAFailureOfTheKVIsTold(t *testing.T) {
-	s := New(failing{}, Options{Now: noon})
+	s := over(failing{}, Options{})
 	_, listing := s.List(t.Context(), ".")
 	_, reading := s.Read(t.Context(), "f", backend.Window{})
 	_, writing := s.Write(t.Context(), "f", nil, backend.Any)
@@ -200,7 +200,7 @@ func TestASearchStopsInTime(t *testing.T) {
 	at := noon()
 	now := func() time.Time { at = at.Add(backend.GrepTimeout / 3); return at }
 	kv := NewMemory(MemoryOptions{Now: noon})
-	s := New(kv, Options{Now: now})
+	s := backend.New(New(kv, Options{}), now)
 	for i := range 9 {
 		_, err := s.Write(t.Context(), fmt.Sprint(i), []byte("hit\n"), backend.Any)
 		must(t, err)

@@ -1,4 +1,4 @@
-// Package store is a backend over a small key-value port, for files that
+// Package store is a driver over a small key-value port, for files that
 // outlive a Run: what an agent remembers.
 //
 // A database needs four methods (KV) to hold them; Memory is the one that is
@@ -8,6 +8,8 @@
 // What to know:
 //   - Two who write one file are told apart by the revision that the KV gave: the
 //     second one finds that the file has changed since it was read.
+//   - The Store lists a directory by listing all keys below it, so a search of a tree
+//     lists as often as it has directories.
 //   - A name is valid UTF-8 without control characters, because it is a key and
 //     a line of a list.
 //   - Two processes that at the same time make the file "a" and the file "a/b"

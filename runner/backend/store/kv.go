@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
 // A KV keeps values by their key. Every method is atomic, safe for concurrent
@@ -26,10 +28,10 @@ type KV interface {
 
 // A Revision names one value that a key had. A KV never gives it out twice for
 // the same key.
-type Revision string
+type Revision = backend.Revision
 
 // None is the revision of a key that is not there.
-const None Revision = ""
+const None = backend.None
 
 // A Value is what a key has.
 type Value struct {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,9 +116,9 @@ func (m *Memory) entries(prefix string) []Entry {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var found []Entry
-	for _, key := range slices.Sorted(maps.Keys(m.values)) {
+	for key, v := range m.values {
 		if strings.HasPrefix(key, prefix) {
-			found = append(found, m.values[key].Entry)
+			found = append(found, v.Entry)
 		}
 	}
 	return found

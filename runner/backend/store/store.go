@@ -1,18 +1,18 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
+	"io"
+	"maps"
 	"path"
+	"slices"
 	"strings"
-	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
@@ -20,80 +20,84 @@ import (
 // DefaultFile is how large a file may be unless Options say otherwise.
 const DefaultFile = 2 << 20
 
-// maxListed is how many files a directory, or what is searched, may have.
+// maxListed is how many files may be below a directory that is listed.
 const maxListed = 20_000
-
-// tries is how often a change is made again because somebody else was faster.
-const tries = 8
 
 // Options bound a Store; the zero value is the defaults.
 type Options struct {
 	// File is the most bytes that one file has.
 	File int64
-	// Now measures how long searches take.
-	Now func() time.Time
 }
 
-// A Store is a backend over a KV.
+// A Store is a [backend.Driver] over a KV.
 type Store struct {
-	kv    KV
-	file  int64
-	now   func() time.Time
-	seed  maphash.Seed
-	locks [64]sync.Mutex
+	kv   KV
+	file int64
 }
 
-var _ backend.Backend = (*Store)(nil)
+var _ backend.Driver = (*Store)(nil)
 
-// New makes a backend of what a KV keeps.
+// New makes a driver of what a KV keeps.
 func New(kv KV, o Options) *Store {
 	if o.File == 0 {
 		o.File = DefaultFile
 	}
-	o.Now = clock.Or(o.Now)
-	return &Store{kv: kv, file: o.File, now: o.Now, seed: maphash.MakeSeed()}
+	return &Store{kv: kv, file: o.File}
 }
 
-// clean returns the path as a key.
-func clean(name string) (string, error) {
-	name, err := backend.Clean(name)
-	if err != nil {
-		return "", err
-	}
+// checkName returns why a path cannot be a key, or nil.
+func checkName(name string) error {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", backend.ErrBadName
+		return backend.ErrBadName
 	}
-	return name, nil
+	return nil
 }
 
-// hold acquires the memory for up to n bytes that are read from the KV. Those of
-// a Memory are in memory already.
-func (s *Store) hold(ctx context.Context, n int64) (release func(), err error) {
+// Resolve implements [backend.Driver]: there are no links.
+func (*Store) Resolve(_ context.Context, name string) (string, error) { return name, checkName(name) }
+
+// Open implements [backend.Driver]. Files are small: it holds the whole.
+func (s *Store) Open(ctx context.Context, name string) (*backend.File, error) {
+	release, err := s.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.get(ctx, name)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &backend.File{ReadCloser: &content{*bytes.NewReader(v.Data), release}, Size: v.Size, Revision: v.Revision}, nil
+}
+
+// hold acquires the memory for a file that is read from the KV. Those of a Memory
+// are in memory already.
+func (s *Store) hold(ctx context.Context) (release func(), err error) {
 	if _, is := s.kv.(*Memory); is {
 		return func() {}, ctx.Err()
 	}
-	return memlimit.Contents.Acquire(ctx, min(n, s.file))
+	return memlimit.Stores.Acquire(ctx, s.file)
 }
 
-// Resolve implements [backend.Backend]: there are no links.
-func (*Store) Resolve(ctx context.Context, name string) (string, error) {
-	key, err := clean(name)
-	if err = first(ctx.Err(), err); err != nil {
-		return "", failed("resolve", name, err)
-	}
-	return key, nil
+// A content is that of a file, in memory until it is closed.
+type content struct {
+	bytes.Reader
+	release func()
 }
 
-// lock makes the changes of one file follow one another within the process;
-// between processes the revisions do.
-func (s *Store) lock(key string) (unlock func()) {
-	mu := &s.locks[maphash.String(s.seed, key)%uint64(len(s.locks))]
-	mu.Lock()
-	return mu.Unlock
+// Close implements [io.Closer].
+func (c *content) Close() error {
+	c.release()
+	return nil
 }
+
+var _ io.ReadCloser = (*content)(nil)
 
 // get returns a file, or the error that says what is there instead.
 func (s *Store) get(ctx context.Context, key string) (Value, error) {
+	if err := checkName(key); err != nil {
+		return Value{}, err
+	}
 	if key == "." {
 		return Value{}, first(ctx.Err(), backend.ErrIsDir)
 	}
@@ -104,7 +108,7 @@ func (s *Store) get(ctx context.Context, key string) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	if v.Size > s.file { // it was written by somebody with another bound
+	if v.Size > s.file { // it was written by a Store with another bound
 		return Value{}, &backend.TooLargeError{Size: v.Size, Limit: s.file}
 	}
 	return v, nil
@@ -128,15 +132,61 @@ func (s *Store) absent(ctx context.Context, key string) error {
 	return first(ctx.Err(), backend.ErrNotFound)
 }
 
+// Write implements [backend.Driver].
+func (s *Store) Write(ctx context.Context, name string, data []byte, when backend.Revision) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if size := int64(len(data)); size > s.file {
+		return &backend.TooLargeError{Size: size, Limit: s.file}
+	}
+	_, err := s.kv.Put(ctx, name, data, when)
+	switch {
+	case errors.Is(err, ErrFull):
+		err = fmt.Errorf("%w: %w", backend.ErrNoSpace, err)
+	case errors.Is(err, ErrConflict):
+		err = fmt.Errorf("%w: %w", backend.ErrChanged, err)
+	}
+	return err
+}
+
+// List implements [backend.Driver]. It reads the entries of all files below the
+// directory.
+func (s *Store) List(ctx context.Context, dir string) ([]backend.Info, error) {
+	entries, err := s.below(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]backend.Info{}
+	for _, e := range entries {
+		name, _, deeper := strings.Cut(strings.TrimPrefix(e.Key, prefixOf(dir)), "/")
+		info := backend.Info{Path: path.Join(dir, name), Dir: deeper, ModTime: e.ModTime}
+		if !deeper {
+			info.Size = e.Size
+		}
+		old, known := byName[name]
+		switch {
+		case !known, old.Dir && !deeper: // a file goes before a directory of its name
+			byName[name] = info
+		case old.Dir && deeper && old.ModTime.Before(e.ModTime):
+			byName[name] = info
+		}
+	}
+	infos := make([]backend.Info, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		infos = append(infos, byName[name])
+	}
+	return infos, nil
+}
+
 // below lists the files below a directory. An empty one is there only as the
 // root.
 func (s *Store) below(ctx context.Context, dir string) ([]Entry, error) {
-	prefix := dir + "/"
-	if dir == "." {
-		prefix = ""
+	if err := checkName(dir); err != nil {
+		return nil, err
 	}
 	var found []Entry
-	for e, err := range s.kv.List(ctx, prefix) {
+	for e, err := range s.kv.List(ctx, prefixOf(dir)) {
 		switch {
 		case err != nil:
 			return nil, err
@@ -155,20 +205,10 @@ func (s *Store) below(ctx context.Context, dir string) ([]Entry, error) {
 	return nil, err
 }
 
-// failed makes the error of an operation, with its kind. The errors of a
-// context stay as they are.
-func failed(op, name string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+// prefixOf is what the keys below a directory begin with.
+func prefixOf(dir string) string {
+	if dir == "." {
+		return ""
 	}
-	if _, already := errors.AsType[*backend.PathError](err); already {
-		return err
-	}
-	switch {
-	case errors.Is(err, ErrFull):
-		err = fmt.Errorf("%w: %w", backend.ErrNoSpace, err)
-	case errors.Is(err, ErrConflict):
-		err = fmt.Errorf("%w: %w", backend.ErrChanged, err)
-	}
-	return &backend.PathError{Op: op, Path: name, Err: err}
+	return dir + "/"
 }

@@ -29,7 +29,7 @@ func (e *NotAllowedError) Error() string { return "the policy does not allow Rea
 // Read returns the text of the file in the directory of a workspace, or nothing
 // if there is none. The file may be a link to the file of another tool: allows
 // reports whether the agent may read what it leads to.
-func Read(ctx context.Context, tree backend.Backend, workspace string, allows func(at string) bool) (string, error) {
+func Read(ctx context.Context, tree *backend.Backend, workspace string, allows func(at string) bool) (string, error) {
 	at, err := tree.Resolve(ctx, path.Join(workspace, Name))
 	if err != nil {
 		return "", fmt.Errorf("reading %s: %w", Name, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,19 +11,20 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 )
 
-func workspace(t *testing.T, files map[string]string) backend.Backend {
+func workspace(t *testing.T, files map[string]string) *backend.Backend {
 	t.Helper()
-	d, err := disk.Open(t.TempDir(), func() time.Time { return time.Time{} })
+	d, err := disk.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
+	b := backend.New(d, nil)
 	for name, content := range files {
-		if _, err := d.Write(t.Context(), name, []byte(content), backend.Any); err != nil {
+		if _, err := b.Write(t.Context(), name, []byte(content), backend.Any); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return d
+	return b
 }
 
 func TestRead(t *testing.T) {

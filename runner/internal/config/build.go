@@ -24,7 +24,7 @@ type Parts struct {
 	Task     task.Task
 	Snapshot task.Snapshot
 	// Workspace is what the file tools see below /workspace.
-	Workspace backend.Backend
+	Workspace backend.Driver
 	// State is the directory of the journal, which also keeps what the session
 	// has beside the workspace; empty: that is kept in memory.
 	State string
@@ -158,7 +158,7 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 		return b, misconfigured("Opening the store of sessions: %w", err)
 	}
 	b.opened.add("the session store", b.sessions)
-	b.files = files.Over(b.places.all, files.View{Root: "/", Home: task.Workspace, Places: b.places.all.Places()})
+	b.files = files.Over(b.places.files, files.View{Root: "/", Home: task.Workspace, Places: b.places.paths})
 	b.evict = b.evictor()
 	b.sandboxTools, err = b.openSandboxTools(ctx)
 	return b, err

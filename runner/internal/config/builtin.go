@@ -24,7 +24,7 @@ type builtinSpec struct {
 	// agents are the agents of the Run that this one may call, by name.
 	agents   map[string]task.Agent
 	files    *files.Toolset
-	memories backend.Backend
+	memories *backend.Backend
 	sessions session.Store
 	sandbox  *SandboxTools
 }

@@ -392,13 +392,13 @@ func TestApproversSeeAndApproveTheFile(t *testing.T) {
 // A swapping backend puts a link in the place of a directory when a file is about
 // to be written.
 type swapping struct {
-	backend.Backend
+	backend.Driver
 	swap func()
 }
 
-func (s swapping) Write(ctx context.Context, path string, data []byte, when backend.Version) (backend.Written, error) {
+func (s swapping) Write(ctx context.Context, path string, data []byte, when backend.Revision) error {
 	s.swap()
-	return s.Backend.Write(ctx, path, data, when)
+	return s.Driver.Write(ctx, path, data, when)
 }
 
 func TestALinkSwappedInAfterTheApprovalIsNotFollowed(t *testing.T) {

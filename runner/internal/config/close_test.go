@@ -56,7 +56,7 @@ type closingModel struct {
 func (m *closingModel) Close() error { return m.close() }
 
 type closingBackend struct {
-	backend.Backend
+	backend.Driver
 	close func() error
 }
 
@@ -75,7 +75,7 @@ func newClosingRunner(t *testing.T) *closingRunner {
 	addModel(t, c.Registry, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) {
 		return &closingModel{close: c.open("model")}, nil
 	})
-	addBackend(t, c.Registry, "/handbook", func(context.Context, registry.BackendSpec) (backend.Backend, error) {
+	addBackend(t, c.Registry, "/handbook", func(context.Context, registry.BackendSpec) (backend.Driver, error) {
 		return &closingBackend{state.New(state.Options{}), c.open("backend")}, nil
 	})
 	if err := c.AddStore(func(context.Context, registry.StoreSpec) (session.Store, error) {

@@ -85,7 +85,7 @@ func noKey(task.SecretKey) func() (string, error) {
 // at is a directory as a workspace.
 func at(t *testing.T, dir string) *disk.Disk {
 	t.Helper()
-	d, err := disk.Open(dir, time.Now)
+	d, err := disk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +228,9 @@ func TestARegistryCanBeAddedTo(t *testing.T) {
 	addLayer(t, r, func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
 		return middleware.Layer{Name: "calm", Instructions: "Keep calm.", Tools: []tool.Tool{idle("rest")}}, nil
 	})
-	addBackend(t, r, "/handbook", func(context.Context, registry.BackendSpec) (backend.Backend, error) {
-		b := state.New(state.Options{})
-		_, err := b.Write(t.Context(), "a.md", []byte("a"), backend.Any)
-		return b, err
+	addBackend(t, r, "/handbook", func(context.Context, registry.BackendSpec) (backend.Driver, error) {
+		d := state.New(state.Options{})
+		return d, d.Write(t.Context(), "a.md", []byte("a"), backend.None)
 	})
 	p := parts(t)
 	p.Snapshot.Models[0].Provider, p.Snapshot.Models[0].Driver = "Custom", "acme"

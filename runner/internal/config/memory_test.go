@@ -125,7 +125,7 @@ func work(t testing.TB, steps int) *endless {
 	tk.Limits.Steps = int64(steps) + 1
 	s.Models[0] = task.Model{Name: "m", Provider: "Custom", Driver: "endless", ContextWindow: 64_000, MaxOutputTokens: 4_000}
 	s.Agent.Tools = []task.Tool{{Custom: "pages"}}
-	place, err := disk.Open(t.TempDir(), time.Now)
+	place, err := disk.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

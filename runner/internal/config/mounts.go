@@ -19,9 +19,10 @@ import (
 
 // places are what the file tools see of a Run, put together.
 type places struct {
-	all      *composite.Composite
-	results  backend.Backend // what the model may only read
-	memories backend.Backend
+	files    *backend.Backend // all of them
+	paths    []string         // sorted
+	results  *backend.Backend // what the model may only read
+	memories *backend.Backend
 	// lost is what an earlier attempt had and this one has not.
 	lost []string
 }
@@ -42,7 +43,7 @@ func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, er
 	if err != nil {
 		return places{}, err
 	}
-	mounts := map[string]backend.Backend{task.Workspace: p.Workspace, task.Scratch: scratch, task.Memories: memories}
+	mounts := map[string]backend.Driver{task.Workspace: p.Workspace, task.Scratch: scratch, task.Memories: memories}
 	for at, factory := range r.backends {
 		dir := filepath.Join(p.State, "mounts", strings.ReplaceAll(strings.Trim(at, "/"), "/", "-"))
 		made, err := call(ctx, factory, registry.BackendSpec{Run: p.Task.Run, Agent: p.Snapshot.Agent, Dir: dir})
@@ -52,16 +53,19 @@ func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, er
 		o.add("the files below "+at, made)
 		mounts[at] = made
 	}
-	list := []composite.Mount{{Path: task.Results, Backend: results, ReadOnly: true}}
-	for at, b := range mounts {
-		list = append(list, composite.Mount{Path: at, Backend: b})
+	list := []composite.Mount{{Path: task.Results, Driver: results, ReadOnly: true}}
+	for at, d := range mounts {
+		list = append(list, composite.Mount{Path: at, Driver: d})
 	}
 	all, err := composite.New(list...)
 	if err != nil {
 		return places{}, misconfigured("Putting the places for files together: %w", err)
 	}
-	made := places{all: all, results: results, memories: mounts[task.Memories]}
-	if lost && made.memories == memories { // a custom runner's own are not in the state directory
+	made := places{
+		files: backend.New(all, p.Now), paths: all.Places(),
+		results: backend.New(results, p.Now), memories: backend.New(mounts[task.Memories], p.Now),
+	}
+	if lost && mounts[task.Memories] == memories { // a custom runner's own are not in the state directory
 		made.lost = append(made.lost, task.Memories)
 	}
 	return made, nil
@@ -84,7 +88,7 @@ func (p places) described(agent task.Agent) string {
 		return task.Builtins[t.Builtin].Sandbox
 	})
 	lines := []string{"Places for files:"}
-	for _, at := range p.all.Places() {
+	for _, at := range p.paths {
 		line := "- " + at
 		if words, ok := whatFor[at]; ok {
 			line += ": " + words
@@ -110,7 +114,7 @@ func (p Parts) lost(name string) bool {
 
 // kept is a directory of the session's own beside the journal, or, where there
 // is none, files that are gone with the process.
-func (p Parts) kept(name string) (backend.Backend, error) {
+func (p Parts) kept(name string) (backend.Driver, error) {
 	if p.State == "" {
 		return state.New(state.Options{Now: p.Now}), nil
 	}

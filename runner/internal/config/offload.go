@@ -51,7 +51,7 @@ func (b *builder) promptBuilder() func(ctx context.Context, prompt string, allow
 	}
 	return func(ctx context.Context, prompt string, allows engine.Allows) string {
 		ctx = context.WithoutCancel(ctx) // a session opens once: a resumed one would not have it
-		text, err := agentsmd.Read(ctx, b.places.all, task.Workspace[1:], func(at string) bool {
+		text, err := agentsmd.Read(ctx, b.places.files, task.Workspace[1:], func(at string) bool {
 			args, err := json.Marshal(map[string]string{"path": "/" + at})
 			return err == nil && allows(ctx, files.NameRead, args)
 		})

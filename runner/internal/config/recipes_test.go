@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/control"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
@@ -145,7 +146,7 @@ func TestBuiltinToolsHaveTheNamesInTheTable(t *testing.T) {
 	}
 	defer pythons.Close()
 	spec := builtinSpec{
-		files:   files.Over(state.New(state.Options{}), files.View{Root: "/", Home: task.Workspace}),
+		files:   files.Over(backend.New(state.New(state.Options{}), nil), files.View{Root: "/", Home: task.Workspace}),
 		sandbox: &SandboxTools{shells: shells, pythons: pythons},
 	}
 	for name, factory := range builtins {

@@ -47,8 +47,8 @@ func addLayer(t testing.TB, r *config.Registry, f registry.LayerFactory) {
 func TestARegistryRefuses(t *testing.T) {
 	newModel := func(context.Context, registry.ModelSpec) (model.Model, error) { return mute{}, nil }
 	newTool := func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return nil, nil }
-	newBackend := func(context.Context, registry.BackendSpec) (backend.Backend, error) { return nil, nil } //nolint:nilnil // never called
-	newStore := func(context.Context, registry.StoreSpec) (session.Store, error) { return nil, nil }       //nolint:nilnil // never called
+	newBackend := func(context.Context, registry.BackendSpec) (backend.Driver, error) { return nil, nil } //nolint:nilnil // never called
+	newStore := func(context.Context, registry.StoreSpec) (session.Store, error) { return nil, nil }      //nolint:nilnil // never called
 	cases := map[string]struct {
 		add  func(*config.Registry) error // twice
 		want string
@@ -100,7 +100,7 @@ func TestAFactoryThatPanicsIsMisconfigured(t *testing.T) {
 			addTool(t, r, "crm", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { panic("oh") })
 		},
 		"the files": func(t *testing.T, r *config.Registry) {
-			addBackend(t, r, "/books", func(context.Context, registry.BackendSpec) (backend.Backend, error) { panic("oh") })
+			addBackend(t, r, "/books", func(context.Context, registry.BackendSpec) (backend.Driver, error) { panic("oh") })
 		},
 		"the store": func(t *testing.T, r *config.Registry) {
 			if err := r.AddStore(func(context.Context, registry.StoreSpec) (session.Store, error) { panic("oh") }); err != nil {

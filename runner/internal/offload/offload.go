@@ -57,7 +57,7 @@ func New(write Write, o Options) *Offloader {
 }
 
 // ToBackend writes to the root of a backend.
-func ToBackend(b backend.Backend) Write {
+func ToBackend(b *backend.Backend) Write {
 	return func(ctx context.Context, name, text string) error {
 		_, err := b.Write(ctx, name, []byte(text), backend.Any)
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,7 +106,7 @@ func TestAResultThatCannotBeKeptIsCut(t *testing.T) {
 // What is put aside can be read with the tools that the text names, whatever
 // was in it.
 func TestWhatIsPutAsideIsText(t *testing.T) {
-	b := state.New(state.Options{Now: func() time.Time { return time.Time{} }})
+	b := backend.New(state.New(state.Options{}), nil)
 	New(ToBackend(b), Options{}).Text(t.Context(), step.Call{ID: "s1c1"}, "\x00\xff\n"+numbered(100_000))
 	page, err := b.Read(t.Context(), "s1c1", backend.Window{Limit: 2})
 	if diff := cmp.Diff([]string{"\ufffd\ufffd", "line 1"}, page.Lines); diff != "" || err != nil {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/policy"
+	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -28,11 +28,11 @@ func TestALinkThatTheRepositoryBringsIsJudgedOnTheFile(t *testing.T) {
 	})
 	p := newPlace(t, s.git())
 	p.fetch(t)
-	d, err := disk.Open(p.dir, time.Now)
+	d, err := disk.Open(p.dir)
 	must(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	var write tool.Tool
-	for _, one := range files.Over(d, files.View{Root: "/workspace"}).Tools() {
+	for _, one := range files.Over(backend.New(d, nil), files.View{Root: "/workspace"}).Tools() {
 		if one.Spec().Name == files.NameWrite {
 			write = one
 		}

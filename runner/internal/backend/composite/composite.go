@@ -12,11 +12,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// A Mount puts a backend at a path.
+// A Mount puts the files of a driver at a path.
 type Mount struct {
 	// Path is absolute and clean: "/workspace".
-	Path    string
-	Backend backend.Backend
+	Path   string
+	Driver backend.Driver
 	// ReadOnly refuses every change through this mount.
 	ReadOnly bool
 }
@@ -24,18 +24,18 @@ type Mount struct {
 // at is the path as backends have it.
 func (m Mount) at() string { return cmp.Or(strings.TrimPrefix(m.Path, "/"), ".") }
 
-// A Composite is a backend made of mounts.
+// A Composite is a driver made of mounts.
 type Composite struct {
 	mounts []Mount // the longest path first, then by path
 }
 
-var _ backend.Backend = (*Composite)(nil)
+var _ backend.Driver = (*Composite)(nil)
 
-// New puts backends together. Each needs a path of its own; one backend may
-// have several.
+// New puts drivers together. Each needs a path of its own; one driver may have
+// several.
 func New(mounts ...Mount) (*Composite, error) {
 	if len(mounts) == 0 {
-		return nil, errors.New("a composite backend needs a mount")
+		return nil, errors.New("a composite needs a mount")
 	}
 	taken := map[string]bool{}
 	for _, m := range mounts {
@@ -43,10 +43,10 @@ func New(mounts ...Mount) (*Composite, error) {
 		switch {
 		case err != nil, !path.IsAbs(m.Path), path.Clean(m.Path) != m.Path:
 			return nil, fmt.Errorf("%q is no path for a mount: it must be absolute, without detours, such as /workspace", m.Path)
-		case m.Backend == nil:
-			return nil, fmt.Errorf("the mount %s has no backend", m.Path)
+		case m.Driver == nil:
+			return nil, fmt.Errorf("the mount %s has no driver", m.Path)
 		case taken[m.Path]:
-			return nil, fmt.Errorf("two backends are mounted at %s", m.Path)
+			return nil, fmt.Errorf("two drivers are mounted at %s", m.Path)
 		}
 		taken[m.Path] = true
 	}
@@ -98,14 +98,7 @@ type spot struct {
 }
 
 // find says whose a path is.
-func (c *Composite) find(ctx context.Context, name string) (spot, error) {
-	if err := ctx.Err(); err != nil {
-		return spot{}, err
-	}
-	name, err := backend.Clean(name)
-	if err != nil {
-		return spot{}, err
-	}
+func (c *Composite) find(name string) (spot, error) {
 	s := spot{name: name}
 	for i := range c.mounts {
 		m := &c.mounts[i]
@@ -122,103 +115,102 @@ func (c *Composite) find(ctx context.Context, name string) (spot, error) {
 	return s, nil
 }
 
-// file is find for what must be a file.
-func (c *Composite) file(ctx context.Context, name string) (spot, error) {
-	s, err := c.find(ctx, name)
-	if err == nil && s.leads {
-		err = backend.ErrIsDir
-	}
-	return s, err
-}
-
-// change is file for what is about to be changed.
-func (c *Composite) change(ctx context.Context, name string) (spot, error) {
-	s, err := c.find(ctx, name)
-	switch {
-	case err != nil:
-		return s, err
-	case s.mount != nil && s.mount.ReadOnly:
-		return s, &backend.ReadOnlyError{Place: s.mount.Path}
-	case s.leads:
-		return s, backend.ErrIsDir
-	}
-	return s, nil
-}
-
 // outer is a path of a mount as the composite has it.
 func (m Mount) outer(name string) string { return path.Join(m.at(), name) }
 
-// failed makes the error of an operation, with the path as it was given. The
-// errors of a context stay as they are.
-func failed(op, name string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+// unless is an error of the mount, but for one that means that the directory is
+// there only because it leads to other mounts.
+func (s spot) unless(err error) error {
+	if s.leads && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
+		return nil
 	}
-	if inner, ok := errors.AsType[*backend.PathError](err); ok {
-		op, err = inner.Op, inner.Err
-	}
-	return &backend.PathError{Op: op, Path: name, Err: err}
+	return err
 }
 
-// Resolve implements [backend.Backend]. A link does not lead from one mount to
+// Resolve implements [backend.Driver]. A link does not lead from one mount to
 // another.
 func (c *Composite) Resolve(ctx context.Context, name string) (string, error) {
-	s, err := c.find(ctx, name)
+	s, err := c.find(name)
+	if err != nil || s.mount == nil {
+		return s.name, err
+	}
+	rest, err := s.mount.Driver.Resolve(ctx, s.rest)
 	if err != nil {
-		return "", failed("resolve", name, err)
-	}
-	if s.mount == nil {
-		return s.name, nil
-	}
-	rest, err := s.mount.Backend.Resolve(ctx, s.rest)
-	switch {
-	case err != nil && s.unless(err) == nil:
-		return s.name, nil
-	case err != nil:
-		return "", failed("resolve", name, err)
+		return s.name, s.unless(err)
 	}
 	resolved := s.mount.outer(rest)
-	if c.hidden(s.mount, resolved) {
-		return "", failed("resolve", name, backend.ErrEscapes)
+	if to, err := c.find(resolved); err != nil || to.mount != s.mount {
+		return "", backend.ErrEscapes
 	}
 	return resolved, nil
 }
 
-// Read implements [backend.Backend].
-func (c *Composite) Read(ctx context.Context, name string, w backend.Window) (backend.Page, error) {
-	s, err := c.file(ctx, name)
+// List implements [backend.Driver].
+func (c *Composite) List(ctx context.Context, dir string) ([]backend.Info, error) {
+	s, err := c.find(dir)
 	if err != nil {
-		return backend.Page{}, failed("read", name, err)
+		return nil, err
 	}
-	page, err := s.mount.Backend.Read(ctx, s.rest, w)
-	if err != nil {
-		return backend.Page{}, failed("read", name, err)
+	var infos []backend.Info
+	if s.mount != nil {
+		inner, err := s.mount.Driver.List(ctx, s.rest)
+		if s.unless(err) != nil {
+			return nil, err
+		}
+		for _, info := range inner {
+			info.Path = s.mount.outer(info.Path)
+			infos = append(infos, info)
+		}
 	}
-	return page, nil
+	// What leads to a mount hides what is there under its name.
+	for _, lead := range c.leads(s.name) {
+		infos = slices.DeleteFunc(infos, func(i backend.Info) bool { return i.Path == lead.Path })
+		infos = append(infos, lead)
+	}
+	slices.SortFunc(infos, func(a, b backend.Info) int { return cmp.Compare(a.Path, b.Path) })
+	return infos, nil
 }
 
-// Write implements [backend.Backend].
-func (c *Composite) Write(ctx context.Context, name string, data []byte, when backend.Version) (backend.Written, error) {
-	s, err := c.change(ctx, name)
-	if err != nil {
-		return backend.Written{}, failed("write", name, err)
+// leads are the entries of a directory that are mounts or lead to some, each
+// once.
+func (c *Composite) leads(dir string) []backend.Info {
+	var infos []backend.Info
+	for _, m := range c.mounts {
+		rest, ok := within(dir, m.at())
+		if !ok || rest == "." {
+			continue
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		info := backend.Info{Path: path.Join(dir, name), Dir: true}
+		if !slices.Contains(infos, info) {
+			infos = append(infos, info)
+		}
 	}
-	written, err := s.mount.Backend.Write(ctx, s.rest, data, when)
-	if err != nil {
-		return backend.Written{}, failed("write", name, err)
-	}
-	return written, nil
+	return infos
 }
 
-// Edit implements [backend.Backend].
-func (c *Composite) Edit(ctx context.Context, name string, e backend.Edit) (backend.Edited, error) {
-	s, err := c.change(ctx, name)
-	if err != nil {
-		return backend.Edited{}, failed("edit", name, err)
+// Open implements [backend.Driver].
+func (c *Composite) Open(ctx context.Context, name string) (*backend.File, error) {
+	s, err := c.find(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.leads:
+		return nil, backend.ErrIsDir
 	}
-	edited, err := s.mount.Backend.Edit(ctx, s.rest, e)
-	if err != nil {
-		return backend.Edited{}, failed("edit", name, err)
+	return s.mount.Driver.Open(ctx, s.rest)
+}
+
+// Write implements [backend.Driver].
+func (c *Composite) Write(ctx context.Context, name string, data []byte, when backend.Revision) error {
+	s, err := c.find(name)
+	switch {
+	case err != nil:
+		return err
+	case s.mount != nil && s.mount.ReadOnly:
+		return &backend.ReadOnlyError{Place: s.mount.Path}
+	case s.leads:
+		return backend.ErrIsDir
 	}
-	return edited, nil
+	return s.mount.Driver.Write(ctx, s.rest, data, when)
 }

@@ -18,9 +18,9 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func onDisk(t *testing.T) backend.Backend {
+func onDisk(t *testing.T) backend.Driver {
 	t.Helper()
-	d, err := disk.Open(t.TempDir(), noon)
+	d, err := disk.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +28,10 @@ func onDisk(t *testing.T) backend.Backend {
 	return d
 }
 
-func inMemory() backend.Backend { return state.New(state.Options{Now: noon}) }
+func inMemory() backend.Driver { return state.New(state.Options{Now: noon}) }
 
-func inStore() backend.Backend {
-	return store.New(store.NewMemory(store.MemoryOptions{Now: noon}), store.Options{Now: noon})
+func inStore() backend.Driver {
+	return store.New(store.NewMemory(store.MemoryOptions{Now: noon}), store.Options{})
 }
 
 func mounted(t *testing.T, mounts ...Mount) *Composite {
@@ -43,6 +43,9 @@ func mounted(t *testing.T, mounts ...Mount) *Composite {
 	return c
 }
 
+// over is the files of a driver.
+func over(d backend.Driver) *backend.Backend { return backend.New(d, noon) }
+
 // four are the places of an agent, and what was put there.
 func four(t *testing.T, files ...string) *Composite {
 	t.Helper()
@@ -50,10 +53,10 @@ func four(t *testing.T, files ...string) *Composite {
 	put(t, results, "s3c1", "evicted\n")
 	c := mounted(
 		t,
-		Mount{Path: "/workspace", Backend: onDisk(t)},
-		Mount{Path: "/tmp", Backend: inMemory()},
-		Mount{Path: "/results", Backend: results, ReadOnly: true},
-		Mount{Path: "/memories", Backend: inStore()},
+		Mount{Path: "/workspace", Driver: onDisk(t)},
+		Mount{Path: "/tmp", Driver: inMemory()},
+		Mount{Path: "/results", Driver: results, ReadOnly: true},
+		Mount{Path: "/memories", Driver: inStore()},
 	)
 	for _, f := range files {
 		put(t, c, f, f+"\n")
@@ -61,9 +64,9 @@ func four(t *testing.T, files ...string) *Composite {
 	return c
 }
 
-func put(t *testing.T, b backend.Backend, path, content string) {
+func put(t *testing.T, d backend.Driver, path, content string) {
 	t.Helper()
-	if _, err := b.Write(t.Context(), path, []byte(content), backend.Any); err != nil {
+	if _, err := over(d).Write(t.Context(), path, []byte(content), backend.Any); err != nil {
 		t.Fatalf("Write(%q): %v", path, err)
 	}
 }
@@ -71,16 +74,16 @@ func put(t *testing.T, b backend.Backend, path, content string) {
 // At one place of several, and as the only one there is, a mount is what its
 // backend is alone.
 func TestConformance(t *testing.T) {
-	places := map[string]func(t *testing.T) backend.Backend{
-		"all of it": func(t *testing.T) backend.Backend { return mounted(t, Mount{Path: "/", Backend: onDisk(t)}) },
-		"the root, with a mount inside": func(t *testing.T) backend.Backend {
-			return &sub{"top", mounted(t, Mount{Path: "/", Backend: inStore()}, Mount{Path: "/tmp", Backend: inMemory()})}
+	places := map[string]func(t *testing.T) backend.Driver{
+		"all of it": func(t *testing.T) backend.Driver { return mounted(t, Mount{Path: "/", Driver: onDisk(t)}) },
+		"the root, with a mount inside": func(t *testing.T) backend.Driver {
+			return &sub{"top", mounted(t, Mount{Path: "/", Driver: inStore()}, Mount{Path: "/tmp", Driver: inMemory()})}
 		},
-		"workspace": func(t *testing.T) backend.Backend { return &sub{"workspace", four(t)} },
-		"tmp":       func(t *testing.T) backend.Backend { return &sub{"tmp", four(t)} },
-		"memories":  func(t *testing.T) backend.Backend { return &sub{"memories", four(t)} },
-		"two levels down": func(t *testing.T) backend.Backend {
-			return &sub{"a/b", mounted(t, Mount{Path: "/a/b", Backend: onDisk(t)}, Mount{Path: "/a", Backend: inMemory()})}
+		"workspace": func(t *testing.T) backend.Driver { return &sub{"workspace", four(t)} },
+		"tmp":       func(t *testing.T) backend.Driver { return &sub{"tmp", four(t)} },
+		"memories":  func(t *testing.T) backend.Driver { return &sub{"memories", four(t)} },
+		"two levels down": func(t *testing.T) backend.Driver {
+			return &sub{"a/b", mounted(t, Mount{Path: "/a/b", Driver: onDisk(t)}, Mount{Path: "/a", Driver: inMemory()})}
 		},
 	}
 	for name, open := range places {
@@ -88,33 +91,28 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A sub is a backend from one of its directories on.
+// A sub is a driver from one of its directories on.
 type sub struct {
 	dir string
-	backend.Backend
+	backend.Driver
 }
 
-func (b *sub) down(name string) string {
-	if clean, err := backend.Clean(name); err == nil {
-		return strings.TrimSuffix(b.dir+"/"+clean, "/.")
-	}
-	return name
-}
+func (d *sub) down(name string) string { return strings.TrimSuffix(d.dir+"/"+name, "/.") }
 
-func (b *sub) up(name string) string { return strings.TrimPrefix(name, b.dir+"/") }
+func (d *sub) up(name string) string { return strings.TrimPrefix(name, d.dir+"/") }
 
-func (b *sub) Resolve(ctx context.Context, path string) (string, error) {
-	resolved, err := b.Backend.Resolve(ctx, b.down(path))
-	if resolved == b.down(".") {
+func (d *sub) Resolve(ctx context.Context, path string) (string, error) {
+	resolved, err := d.Driver.Resolve(ctx, d.down(path))
+	if resolved == d.dir {
 		return ".", err
 	}
-	return b.up(resolved), err
+	return d.up(resolved), err
 }
 
-func (b *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
-	infos, err := b.Backend.List(ctx, b.down(dir))
+func (d *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
+	infos, err := d.Driver.List(ctx, d.down(dir))
 	for i := range infos {
-		infos[i].Path = b.up(infos[i].Path)
+		infos[i].Path = d.up(infos[i].Path)
 	}
 	if dir == "." && errors.Is(err, backend.ErrNotFound) {
 		err = nil // an empty root is there
@@ -122,39 +120,16 @@ func (b *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
 	return infos, err
 }
 
-func (b *sub) Read(ctx context.Context, path string, w backend.Window) (backend.Page, error) {
-	return b.Backend.Read(ctx, b.down(path), w)
-}
-
-func (b *sub) Write(ctx context.Context, path string, data []byte, when backend.Version) (backend.Written, error) {
-	return b.Backend.Write(ctx, b.down(path), data, when)
-}
-
-func (b *sub) Edit(ctx context.Context, path string, e backend.Edit) (backend.Edited, error) {
-	return b.Backend.Edit(ctx, b.down(path), e)
-}
-
-func (b *sub) Grep(ctx context.Context, q backend.Query) (backend.Matches, error) {
-	q.Dir = b.down(q.Dir)
-	if skip := q.Skip; skip != nil {
-		q.Skip = func(path string) bool { return skip(b.up(path)) }
+func (d *sub) Open(ctx context.Context, path string) (*backend.File, error) {
+	f, err := d.Driver.Open(ctx, d.down(path))
+	if path == "." && errors.Is(err, backend.ErrNotFound) {
+		err = backend.ErrIsDir
 	}
-	found, err := b.Backend.Grep(ctx, q)
-	for i := range found.Items {
-		found.Items[i].Path = b.up(found.Items[i].Path)
-	}
-	return found, err
+	return f, err
 }
 
-func (b *sub) Glob(ctx context.Context, pattern, dir string, skip func(backend.Info) bool) (backend.Found, error) {
-	found, err := b.Backend.Glob(ctx, pattern, b.down(dir), func(info backend.Info) bool {
-		info.Path = b.up(info.Path)
-		return skip != nil && skip(info)
-	})
-	for i := range found.Items {
-		found.Items[i].Path = b.up(found.Items[i].Path)
-	}
-	return found, err
+func (d *sub) Write(ctx context.Context, path string, data []byte, when backend.Revision) error {
+	return d.Driver.Write(ctx, d.down(path), data, when)
 }
 
 func TestNew(t *testing.T) {
@@ -163,13 +138,13 @@ func TestNew(t *testing.T) {
 		mounts []Mount
 		want   string
 	}{
-		"nothing":            {nil, "a composite backend needs a mount"},
-		"a relative path":    {[]Mount{{Path: "tmp", Backend: b}}, `"tmp" is no path for a mount: it must be absolute, without detours, such as /workspace`},
-		"a path not clean":   {[]Mount{{Path: "/tmp/", Backend: b}}, `"/tmp/" is no path for a mount: it must be absolute, without detours, such as /workspace`},
-		"a path that climbs": {[]Mount{{Path: "/..", Backend: b}}, `"/.." is no path for a mount: it must be absolute, without detours, such as /workspace`},
-		"no path":            {[]Mount{{Backend: b}}, `"" is no path for a mount: it must be absolute, without detours, such as /workspace`},
-		"no backend":         {[]Mount{{Path: "/tmp"}}, "the mount /tmp has no backend"},
-		"one path twice":     {[]Mount{{Path: "/tmp", Backend: b}, {Path: "/tmp", Backend: inStore()}}, "two backends are mounted at /tmp"},
+		"nothing":            {nil, "a composite needs a mount"},
+		"a relative path":    {[]Mount{{Path: "tmp", Driver: b}}, `"tmp" is no path for a mount: it must be absolute, without detours, such as /workspace`},
+		"a path not clean":   {[]Mount{{Path: "/tmp/", Driver: b}}, `"/tmp/" is no path for a mount: it must be absolute, without detours, such as /workspace`},
+		"a path that climbs": {[]Mount{{Path: "/..", Driver: b}}, `"/.." is no path for a mount: it must be absolute, without detours, such as /workspace`},
+		"no path":            {[]Mount{{Driver: b}}, `"" is no path for a mount: it must be absolute, without detours, such as /workspace`},
+		"no driver":          {[]Mount{{Path: "/tmp"}}, "the mount /tmp has no driver"},
+		"one path twice":     {[]Mount{{Path: "/tmp", Driver: b}, {Path: "/tmp", Driver: inStore()}}, "two drivers are mounted at /tmp"},
 	} {
 		if _, err := New(tc.mounts...); err == nil || err.Error() != tc.want {
 			t.Errorf("New with %s: error %v, want %s", name, err, tc.want)
@@ -180,12 +155,12 @@ func TestNew(t *testing.T) {
 // A path belongs to a mount by its segments, and to the deepest of several.
 func TestWhoseAPathIs(t *testing.T) {
 	mem, memories, deep := inMemory(), inMemory(), inMemory()
-	c := mounted(t, Mount{Path: "/mem", Backend: mem}, Mount{Path: "/memories", Backend: memories}, Mount{Path: "/mem/a/b", Backend: deep})
+	c := mounted(t, Mount{Path: "/mem", Driver: mem}, Mount{Path: "/memories", Driver: memories}, Mount{Path: "/mem/a/b", Driver: deep})
 	for _, path := range []string{"mem/f", "memories/f", "mem/a/f", "mem/a/b/f", "mem/a/bb/f"} {
 		put(t, c, path, "x")
 	}
 	for name, tc := range map[string]struct {
-		b    backend.Backend
+		b    backend.Driver
 		want []string
 	}{
 		"/mem":      {mem, []string{"a/bb/f", "a/f", "f"}},
@@ -198,9 +173,9 @@ func TestWhoseAPathIs(t *testing.T) {
 	}
 }
 
-func globbed(t *testing.T, b backend.Backend, pattern, dir string) []string {
+func globbed(t *testing.T, d backend.Driver, pattern, dir string) []string {
 	t.Helper()
-	found, err := b.Glob(t.Context(), pattern, dir, nil)
+	found, err := over(d).Glob(t.Context(), pattern, dir, nil)
 	if err != nil {
 		t.Fatalf("Glob(%q, %q): %v", pattern, dir, err)
 	}
@@ -213,12 +188,12 @@ func globbed(t *testing.T, b backend.Backend, pattern, dir string) []string {
 
 func TestOneBackendMayHaveTwoPlaces(t *testing.T) {
 	b := inMemory()
-	c := mounted(t, Mount{Path: "/rw", Backend: b}, Mount{Path: "/ro", Backend: b, ReadOnly: true})
+	c := mounted(t, Mount{Path: "/rw", Driver: b}, Mount{Path: "/ro", Driver: b, ReadOnly: true})
 	put(t, c, "rw/f", "x")
 	if diff := cmp.Diff([]string{"ro/f", "rw/f"}, globbed(t, c, "*", ".")); diff != "" {
 		t.Errorf("Glob -want +got:\n%s", diff)
 	}
-	_, err := c.Write(t.Context(), "ro/f", []byte("y"), backend.Any)
+	_, err := over(c).Write(t.Context(), "ro/f", []byte("y"), backend.Any)
 	if !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Write to the place that is read-only: %v", err)
 	}
@@ -226,16 +201,17 @@ func TestOneBackendMayHaveTwoPlaces(t *testing.T) {
 
 func TestNothingIsWrittenWhereItIsReadOnly(t *testing.T) {
 	c := four(t)
-	_, writing := c.Write(t.Context(), "results/new", nil, backend.Any)
-	_, editing := c.Edit(t.Context(), "results/s3c1", backend.Edit{Old: "evicted", New: "x"})
-	_, root := c.Write(t.Context(), "results", nil, backend.Any)
-	for _, err := range []error{writing, editing, root} {
+	_, writing := over(c).Write(t.Context(), "results/new", nil, backend.Any)
+	_, editing := over(c).Edit(t.Context(), "results/s3c1", backend.Edit{Old: "evicted", New: "x"})
+	direct := c.Write(t.Context(), "results/s3c1", nil, backend.None)
+	root := c.Write(t.Context(), "results", nil, backend.None)
+	for _, err := range []error{writing, editing, direct, root} {
 		var of *backend.ReadOnlyError
 		if !errors.As(err, &of) || of.Place != "/results" || !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("error %v, want that /results is read-only", err)
 		}
 	}
-	page, err := c.Read(t.Context(), "results/s3c1", backend.Window{Limit: 1})
+	page, err := over(c).Read(t.Context(), "results/s3c1", backend.Window{Limit: 1})
 	if err != nil || page.Lines[0] != "evicted" {
 		t.Errorf("Read: %v, error %v", page.Lines, err)
 	}
@@ -244,11 +220,11 @@ func TestNothingIsWrittenWhereItIsReadOnly(t *testing.T) {
 func TestOutsideOfAllMounts(t *testing.T) {
 	c := four(t)
 	want := []string{"/memories", "/results", "/tmp", "/workspace"}
-	_, listing := c.List(t.Context(), "etc")
-	_, reading := c.Read(t.Context(), "etc/passwd", backend.Window{Limit: 1})
-	_, writing := c.Write(t.Context(), "file", nil, backend.Any)
-	_, globbing := c.Glob(t.Context(), "*", "work", nil)
-	_, searching := c.Grep(t.Context(), backend.Query{Pattern: "x", Dir: "mem"})
+	_, listing := over(c).List(t.Context(), "etc")
+	_, reading := over(c).Read(t.Context(), "etc/passwd", backend.Window{Limit: 1})
+	_, writing := over(c).Write(t.Context(), "file", nil, backend.Any)
+	_, globbing := over(c).Glob(t.Context(), "*", "work", nil)
+	_, searching := over(c).Grep(t.Context(), backend.Query{Pattern: "x", Dir: "mem"})
 	for _, err := range []error{listing, reading, writing, globbing, searching} {
 		var outside *backend.OutsideError
 		if !errors.As(err, &outside) || !errors.Is(err, backend.ErrNotFound) {
@@ -259,11 +235,11 @@ func TestOutsideOfAllMounts(t *testing.T) {
 			t.Errorf("Places -want +got:\n%s", diff)
 		}
 	}
-	_, err := c.Read(t.Context(), ".", backend.Window{Limit: 1})
+	_, err := over(c).Read(t.Context(), ".", backend.Window{Limit: 1})
 	if !errors.Is(err, backend.ErrIsDir) {
 		t.Errorf("Read of the root: %v, want ErrIsDir", err)
 	}
-	_, err = c.Write(t.Context(), ".", nil, backend.Any)
+	_, err = over(c).Write(t.Context(), ".", nil, backend.Any)
 	if !errors.Is(err, backend.ErrIsDir) {
 		t.Errorf("Write to the root: %v, want ErrIsDir", err)
 	}

@@ -20,15 +20,15 @@ func FuzzPaths(f *testing.F) {
 		f.Add(name, "**/"+name)
 	}
 	f.Fuzz(func(t *testing.T, name, pattern string) {
-		parts := map[string]backend.Backend{"rw": inMemory(), "ro": inMemory(), "rw/deep": inMemory()}
+		parts := map[string]backend.Driver{"rw": inMemory(), "ro": inMemory(), "rw/deep": inMemory()}
 		put(t, parts["ro"], "f", "old")
 		c := mounted(
-			t, Mount{Path: "/rw", Backend: parts["rw"]}, Mount{Path: "/ro", Backend: parts["ro"], ReadOnly: true},
-			Mount{Path: "/rw/deep", Backend: parts["rw/deep"]},
+			t, Mount{Path: "/rw", Driver: parts["rw"]}, Mount{Path: "/ro", Driver: parts["ro"], ReadOnly: true},
+			Mount{Path: "/rw/deep", Driver: parts["rw/deep"]},
 		)
-		_, err := c.Write(t.Context(), name, []byte("new"), backend.Any)
-		_, _ = c.Edit(t.Context(), name, backend.Edit{Old: "old", New: "new"})
-		page, readErr := parts["ro"].Read(t.Context(), "f", backend.Window{Limit: 1})
+		_, err := over(c).Write(t.Context(), name, []byte("new"), backend.Any)
+		_, _ = over(c).Edit(t.Context(), name, backend.Edit{Old: "old", New: "new"})
+		page, readErr := over(parts["ro"]).Read(t.Context(), "f", backend.Window{Limit: 1})
 		if readErr != nil || page.Lines[0] != "old" {
 			t.Fatalf("Write to %q changed what is read-only: %v", name, page.Lines)
 		}
@@ -47,7 +47,7 @@ func FuzzPaths(f *testing.F) {
 // globOnly asserts that a pattern finds only what is there.
 func globOnly(t *testing.T, c *Composite, pattern string, there map[string]bool) {
 	t.Helper()
-	found, err := c.Glob(t.Context(), pattern, ".", nil)
+	found, err := over(c).Glob(t.Context(), pattern, ".", nil)
 	for _, i := range found.Items {
 		if !there[i.Path] {
 			t.Fatalf("Glob(%q) found %q", pattern, i.Path)
@@ -60,11 +60,11 @@ func globOnly(t *testing.T, c *Composite, pattern string, there map[string]bool)
 }
 
 // everything is all the files that backends have, by where they are mounted.
-func everything(t *testing.T, parts map[string]backend.Backend) map[string]bool {
+func everything(t *testing.T, parts map[string]backend.Driver) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
-	for at, b := range parts {
-		for _, file := range files(t, b, ".") {
+	for at, d := range parts {
+		for _, file := range files(t, d, ".") {
 			all[path.Join(at, file)] = true
 		}
 	}
@@ -72,16 +72,16 @@ func everything(t *testing.T, parts map[string]backend.Backend) map[string]bool 
 }
 
 // files are all the files of a backend, hidden ones too.
-func files(t *testing.T, b backend.Backend, dir string) []string {
+func files(t *testing.T, d backend.Driver, dir string) []string {
 	t.Helper()
-	infos, err := b.List(t.Context(), dir)
+	infos, err := d.List(t.Context(), dir)
 	if err != nil {
 		t.Fatalf("List(%q): %v", dir, err)
 	}
 	var all []string
 	for _, i := range infos {
 		if i.Dir {
-			all = append(all, files(t, b, i.Path)...)
+			all = append(all, files(t, d, i.Path)...)
 		} else {
 			all = append(all, i.Path)
 		}

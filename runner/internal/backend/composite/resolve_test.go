@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
@@ -22,17 +21,17 @@ func TestALinkDoesNotLeadFromOneMountToAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	work, err := disk.Open(dir, time.Now)
+	work, err := disk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = work.Close() })
-	data, err := disk.Open(filepath.Join(dir, "data"), time.Now)
+	data, err := disk.Open(filepath.Join(dir, "data"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = data.Close() })
-	c, err := New(Mount{Path: "/workspace", Backend: work}, Mount{Path: "/workspace/data", Backend: data}, Mount{Path: "/memories", Backend: data})
+	c, err := New(Mount{Path: "/workspace", Driver: work}, Mount{Path: "/workspace/data", Driver: data}, Mount{Path: "/memories", Driver: data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +50,7 @@ func TestALinkDoesNotLeadFromOneMountToAnother(t *testing.T) {
 		"elsewhere/x":        {err: backend.ErrNotFound},
 	}
 	for name, tc := range cases {
-		got, err := c.Resolve(t.Context(), name)
+		got, err := over(c).Resolve(t.Context(), name)
 		if got != tc.want || !errors.Is(err, tc.err) {
 			t.Errorf("Resolve(%q) = %q, %v; want %q, %v", name, got, err, tc.want, tc.err)
 		}

@@ -21,11 +21,11 @@ func TestListShowsWhatLeadsToMounts(t *testing.T) {
 	put(t, work, "lib/own", "x")
 	c := mounted(
 		t,
-		Mount{Path: "/workspace", Backend: work},
-		Mount{Path: "/workspace/vendor", Backend: inMemory()},
-		Mount{Path: "/workspace/lib/x/y", Backend: inMemory()},
-		Mount{Path: "/workspace/lib/x/z", Backend: inMemory()},
-		Mount{Path: "/far/away", Backend: inMemory()},
+		Mount{Path: "/workspace", Driver: work},
+		Mount{Path: "/workspace/vendor", Driver: inMemory()},
+		Mount{Path: "/workspace/lib/x/y", Driver: inMemory()},
+		Mount{Path: "/workspace/lib/x/z", Driver: inMemory()},
+		Mount{Path: "/far/away", Driver: inMemory()},
 	)
 	put(t, c, "workspace/vendor/seen", "x")
 	for dir, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestListShowsWhatLeadsToMounts(t *testing.T) {
 		"workspace/lib/x":  "workspace/lib/x/y/ workspace/lib/x/z/",
 		"far/away":         "",
 	} {
-		infos, err := c.List(t.Context(), dir)
+		infos, err := over(c).List(t.Context(), dir)
 		var names []string
 		for _, i := range infos {
 			name := i.Path
@@ -88,28 +88,6 @@ func TestGlobAcrossMounts(t *testing.T) {
 	}
 }
 
-func TestPatternsThatAskTooMuch(t *testing.T) {
-	c := four(t)
-	for _, pattern := range []string{
-		"{a/b,c}{d/e,f}{g/h,i}{j/k,l}{m/n,o}{p/q,r}{s,t}/x",
-		"{a/,b/}{a/,b/}{a/,b/}{a/,b/}{a/,b/}{c,d}",
-		"**/*/**/*/**/*/**/*/**/*/**/*/**/*/**/*/**/x",
-		"[/",
-		"../*",
-	} {
-		var wrong *backend.PatternError
-		if _, err := c.Glob(t.Context(), pattern, ".", nil); !errors.As(err, &wrong) {
-			// One that is answered must not have become many searches.
-			parts, _ := c.parts(t.Context(), pattern, ".")
-			for _, p := range parts {
-				if len(p.globs) > maxPatterns {
-					t.Errorf("Glob(%q): %d searches, error %v", pattern, len(p.globs), err)
-				}
-			}
-		}
-	}
-}
-
 func TestGrepAcrossMounts(t *testing.T) {
 	c := four(t)
 	put(t, c, "workspace/a", "hit\nmiss\nhit\n")
@@ -129,7 +107,7 @@ func TestGrepAcrossMounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			found, err := c.Grep(t.Context(), tc.query)
+			found, err := over(c).Grep(t.Context(), tc.query)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,12 +129,12 @@ func TestSearchesDoNotSeeWhatAMountHides(t *testing.T) {
 	work := inMemory()
 	put(t, work, "vendor/f", "hit")
 	put(t, work, "f", "hit")
-	c := mounted(t, Mount{Path: "/w", Backend: work}, Mount{Path: "/w/vendor", Backend: inMemory()})
+	c := mounted(t, Mount{Path: "/w", Driver: work}, Mount{Path: "/w/vendor", Driver: inMemory()})
 	put(t, c, "w/vendor/g", "hit")
 	if diff := cmp.Diff([]string{"w/f", "w/vendor/g"}, globbed(t, c, "*", ".")); diff != "" {
 		t.Errorf("Glob -want +got:\n%s", diff)
 	}
-	found, err := c.Grep(t.Context(), backend.Query{Pattern: "hit", ByFile: true})
+	found, err := over(c).Grep(t.Context(), backend.Query{Pattern: "hit", ByFile: true})
 	want := []backend.Match{{Path: "w/f", Line: 1, Text: "hit", Count: 1}, {Path: "w/vendor/g", Line: 1, Text: "hit", Count: 1}}
 	if diff := cmp.Diff(want, found.Items); diff != "" || err != nil {
 		t.Errorf("Grep: error %v, -want +got:\n%s", err, diff)
@@ -169,55 +147,41 @@ func TestAllLimitsAreOfTheWhole(t *testing.T) {
 		put(t, c, fmt.Sprintf("tmp/%04d", i), "hit\n")
 		put(t, c, fmt.Sprintf("memories/%04d", i), "hit\n")
 	}
-	found, err := c.Glob(t.Context(), "*", ".", nil)
+	found, err := over(c).Glob(t.Context(), "*", ".", nil)
 	if err != nil || len(found.Items) != backend.MaxFound || !found.Truncated {
 		t.Errorf("Glob: %d files, truncated %t, error %v", len(found.Items), found.Truncated, err)
 	}
 	if !slices.IsSortedFunc(found.Items, func(a, b backend.Info) int { return backend.Compare(a.Path, b.Path) }) {
 		t.Error("Glob is out of order")
 	}
-	matches, err := c.Grep(t.Context(), backend.Query{Pattern: "hit"})
+	matches, err := over(c).Grep(t.Context(), backend.Query{Pattern: "hit"})
 	if err != nil || len(matches.Items) != backend.MaxMatches || !matches.Truncated {
 		t.Errorf("Grep: %d matches, truncated %t, error %v", len(matches.Items), matches.Truncated, err)
 	}
 }
 
-// A broken backend fails whatever it is asked.
+// A broken driver cannot list.
 type broken struct {
-	backend.Backend
+	backend.Driver
 	err error
 }
 
 func (b broken) List(context.Context, string) ([]backend.Info, error) { return nil, b.err }
-func (b broken) Glob(context.Context, string, string, func(backend.Info) bool) (backend.Found, error) {
-	return backend.Found{}, b.err
-}
-
-func (b broken) Grep(context.Context, backend.Query) (backend.Matches, error) {
-	return backend.Matches{}, b.err
-}
 
 func TestTheFailureOfOneMountIsTold(t *testing.T) {
-	one, two := errors.New("one is broken"), errors.New("two is broken")
-	c := mounted(
-		t,
-		Mount{Path: "/fine", Backend: inMemory()},
-		Mount{Path: "/one", Backend: broken{err: &backend.PathError{Op: "glob", Path: ".", Err: one}}},
-		Mount{Path: "/two", Backend: broken{err: two}},
-	)
-	_, globbing := c.Glob(t.Context(), "*", ".", nil)
-	_, searching := c.Grep(t.Context(), backend.Query{Pattern: "x"})
-	for _, err := range []error{globbing, searching} {
-		if !errors.Is(err, one) || !errors.Is(err, two) || !strings.Contains(err.Error(), `"/one"`) || !strings.Contains(err.Error(), `"/two"`) {
-			t.Errorf("error %v, want both, with their places", err)
+	failure := errors.New("it is broken")
+	c := mounted(t, Mount{Path: "/fine", Driver: inMemory()}, Mount{Path: "/one", Driver: broken{err: failure}})
+	_, globbing := over(c).Glob(t.Context(), "*", ".", nil)
+	_, searching := over(c).Grep(t.Context(), backend.Query{Pattern: "x"})
+	_, listing := over(c).List(t.Context(), "one")
+	for _, err := range []error{globbing, searching, listing} {
+		var of *backend.PathError
+		if !errors.As(err, &of) || of.Path != "one" || !errors.Is(err, failure) {
+			t.Errorf("error %v, want the failure, with its place", err)
 		}
 	}
-	if _, err := c.Glob(t.Context(), "*", "fine", nil); err != nil {
-		t.Errorf("a search that has nothing to do with them fails: %v", err)
-	}
-	var of *backend.PathError
-	if _, err := c.List(t.Context(), "one/d"); !errors.As(err, &of) || of.Path != "one/d" || !errors.Is(err, one) {
-		t.Errorf("List: error %v, want it with the whole path", err)
+	if _, err := over(c).Glob(t.Context(), "*", "fine", nil); err != nil {
+		t.Errorf("a search that has nothing to do with it fails: %v", err)
 	}
 }
 
@@ -227,7 +191,7 @@ func TestBelowMeansTheSame(t *testing.T) {
 	files := []string{"a", "b/a", "tmp/a", "b/b/a", "b/tmp/a", "b/b/tmp/a"}
 	whole, at := inMemory(), map[string]*Composite{}
 	for _, m := range []string{"tmp", "b", "tmp/b", "b/tmp"} {
-		at[m] = mounted(t, Mount{Path: "/" + m, Backend: inMemory()})
+		at[m] = mounted(t, Mount{Path: "/" + m, Driver: inMemory()})
 		for _, f := range files {
 			put(t, at[m], m+"/"+f, "x")
 			put(t, whole, m+"/"+f, "x")

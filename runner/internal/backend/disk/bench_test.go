@@ -11,7 +11,7 @@ import (
 )
 
 // forest is a tree of 5,000 files of 4 KiB, four levels deep.
-func forest(b *testing.B) *Disk {
+func forest(b *testing.B) *backend.Backend {
 	b.Helper()
 	dir := b.TempDir()
 	content := bytes.Repeat([]byte("func (r *Reconciler) Reconcile(ctx context.Context) error {\n"), 70)
@@ -24,12 +24,12 @@ func forest(b *testing.B) *Disk {
 			b.Fatal(err)
 		}
 	}
-	d, err := Open(dir, noon)
+	d, err := Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
-	return d
+	return backend.New(d, noon)
 }
 
 func BenchmarkGlob(b *testing.B) {
@@ -70,11 +70,12 @@ func BenchmarkGrepLargeFiles(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	d, err := Open(dir, noon)
+	d, err := Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
+	files := backend.New(d, noon)
 	for name, q := range map[string]backend.Query{
 		"literal":    {Pattern: "nowhere"},
 		"every line": {Pattern: "Reconcile", ByFile: true},
@@ -84,7 +85,7 @@ func BenchmarkGrepLargeFiles(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(4 * size)
 			for b.Loop() {
-				if _, err := d.Grep(b.Context(), q); err != nil {
+				if _, err := files.Grep(b.Context(), q); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -93,15 +94,16 @@ func BenchmarkGrepLargeFiles(b *testing.B) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	d, err := Open(b.TempDir(), noon)
+	d, err := Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
+	files := backend.New(d, noon)
 	data := bytes.Repeat([]byte("x"), 4096)
 	for i := 0; b.Loop(); i++ {
 		data[0] = byte(i)
-		if _, err := d.Write(b.Context(), "f", data, backend.Any); err != nil {
+		if _, err := files.Write(b.Context(), "f", data, backend.Any); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -126,13 +128,14 @@ func BenchmarkList(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	d, err := Open(dir, noon)
+	d, err := Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
+	files := backend.New(d, noon)
 	for b.Loop() {
-		if _, err := d.List(b.Context(), "."); err != nil {
+		if _, err := files.List(b.Context(), "."); err != nil {
 			b.Fatal(err)
 		}
 	}

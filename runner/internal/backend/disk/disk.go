@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
@@ -23,29 +19,25 @@ const TempDir = ".deckhand-tmp"
 // because TempDir is unusable or on another filesystem.
 const tempPrefix = ".deckhand-tmp-"
 
-// A Disk is a backend over a directory.
+// A Disk is a [backend.Driver] over a directory.
 type Disk struct {
 	*tree
-	now func() time.Time
 	// escapes is the error by which os.Root says that a path leads outside; the
 	// package does not export it.
 	escapes error
-	seed    maphash.Seed
-	locks   [64]sync.Mutex
 	quota   *quota // nil: as much as there is room for
 }
 
-var _ backend.Backend = (*Disk)(nil)
+var _ backend.Driver = (*Disk)(nil)
 
-// Open makes a backend of a directory that exists. The clock measures how long
-// searches take.
-func Open(dir string, now func() time.Time) (*Disk, error) {
+// Open makes a driver of a directory that exists.
+func Open(dir string) (*Disk, error) {
 	t, err := openTree(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the root of a backend: %w", err)
 	}
 	_, err = t.root.Lstat("..")
-	d := &Disk{tree: t, now: now, escapes: errors.Unwrap(err), seed: maphash.MakeSeed()}
+	d := &Disk{tree: t, escapes: errors.Unwrap(err)}
 	// What a dead process left. Where it cannot be removed it stays invisible; no
 	// shell that spoils it shall keep us from opening.
 	_ = t.root.RemoveAll(TempDir)
@@ -64,117 +56,62 @@ func temporary(name string) bool {
 	return name == TempDir || strings.HasPrefix(path.Base(name), tempPrefix)
 }
 
-// hidden reports whether a cleaned path names something temporary.
+// hidden reports whether a path names something temporary.
 func hidden(name string) bool {
 	return temporary(name) || strings.HasPrefix(name, TempDir+"/")
 }
 
-// clean returns the path as the root takes it.
-func clean(name string) (string, error) {
-	name, err := backend.Clean(name)
-	if err != nil {
-		return "", err
-	}
-	if hidden(name) {
+// Resolve implements [backend.Driver].
+func (d *Disk) Resolve(_ context.Context, name string) (string, error) {
+	resolved, err := d.resolve(name)
+	switch {
+	case err != nil:
+		return "", d.failed(err)
+	case hidden(name), hidden(resolved):
 		return "", backend.ErrBadName
-	}
-	return name, nil
-}
-
-// lock makes the changes of one file follow one another. The lock goes by the
-// base name, case folded: two paths that lead to the same file, through linked
-// directories or other case, share it. Strangers may too, which only costs a
-// moment.
-func (d *Disk) lock(name string) (unlock func()) {
-	base := strings.ToLower(path.Base(name))
-	mu := &d.locks[maphash.String(d.seed, base)%uint64(len(d.locks))]
-	mu.Lock()
-	return mu.Unlock
-}
-
-// Resolve implements [backend.Backend].
-func (d *Disk) Resolve(ctx context.Context, name string) (string, error) {
-	resolved, err := d.resolve(ctx, name)
-	if err != nil {
-		return "", d.failed("resolve", name, err)
 	}
 	return resolved, nil
 }
 
-func (d *Disk) resolve(ctx context.Context, name string) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	name, err := clean(name)
-	if err != nil {
-		return "", err
-	}
-	resolved, err := d.tree.resolve(name)
-	if err != nil {
-		return "", err
-	}
-	return clean(resolved)
-}
-
-// List implements [backend.Backend].
+// List implements [backend.Driver].
 func (d *Disk) List(ctx context.Context, dir string) ([]backend.Info, error) {
 	infos, err := d.list(ctx, dir)
-	if err != nil {
-		return nil, d.failed("list", dir, err)
-	}
-	return infos, nil
+	return infos, d.failed(err)
 }
 
 func (d *Disk) list(ctx context.Context, dir string) ([]backend.Info, error) {
-	dir, err := clean(dir)
-	if err != nil {
-		return nil, err
-	}
-	f, entries, err := d.openDir(dir)
+	f, names, err := d.openDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	in, err := os.OpenRoot(f.Name()) // on Linux, the name of the open directory in /proc
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	infos := make([]backend.Info, 0, len(entries))
-	for _, e := range entries {
+	infos := make([]backend.Info, 0, len(names))
+	for _, base := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		name := path.Join(dir, e.Name())
-		if info, ok := d.describe(in, name, e); ok && !temporary(name) {
-			infos = append(infos, info)
+		name := path.Join(dir, base)
+		s, err := statAt(f, base)          // to open each by its path takes twice as long
+		if err != nil || temporary(name) { // gone since the directory was read, or ours
+			continue
 		}
+		infos = append(infos, d.describe(name, s))
 	}
 	return infos, nil
 }
 
-// describe returns what an entry of an open directory is: of a link, what it leads to, and where it
-// leads nowhere that we go, the link itself.
-func (d *Disk) describe(in *os.Root, name string, e fs.DirEntry) (backend.Info, bool) {
-	info, err := in.Lstat(e.Name()) // to open each by its path takes twice as long
-	if err != nil {                 // gone since the directory was read
-		return backend.Info{}, false
-	}
-	link := e.Type()&fs.ModeSymlink != 0
-	if link {
+// describe returns what is at a path: of a link, what it leads to, and where it leads
+// nowhere that we go, the link itself.
+func (d *Disk) describe(name string, s status) backend.Info {
+	out := backend.Info{Path: name, Link: s.mode&fs.ModeSymlink != 0}
+	if out.Link {
 		if target, err := d.root.Stat(name); err == nil {
-			info = target
+			s = status{mode: target.Mode(), size: target.Size(), modTime: target.ModTime()}
 		}
 	}
-	out := describe(name, info)
-	out.Link = link
-	return out, true
-}
-
-func describe(name string, info fs.FileInfo) backend.Info {
-	out := backend.Info{Path: name, Dir: info.IsDir(), ModTime: info.ModTime()}
-	if info.Mode().IsRegular() {
-		out.Size = info.Size()
+	out.Dir, out.Irregular, out.ModTime = s.mode.IsDir(), !s.mode.IsDir() && !s.mode.IsRegular(), s.modTime
+	if s.mode.IsRegular() {
+		out.Size = s.size
 	}
 	return out
 }

@@ -20,7 +20,8 @@ const secret = "the content of a file outside"
 
 // A ground is a root with something outside of it to be guarded.
 type ground struct {
-	*Disk
+	*backend.Backend
+	disk    *Disk
 	dir     string // the root
 	outside string // a directory beside the root, with the file "secret"
 }
@@ -33,7 +34,8 @@ func newGround(t *testing.T) ground {
 		must(t, os.Mkdir(dir, 0o755))
 	}
 	must(t, os.WriteFile(filepath.Join(g.outside, "secret"), []byte(secret), 0o644))
-	g.Disk = open(t, g.dir)
+	g.disk = open(t, g.dir)
+	g.Backend = backend.New(g.disk, noon)
 	t.Cleanup(func() { g.unharmed(t) })
 	return g
 }
@@ -256,7 +258,7 @@ func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
 			wantKind(t, op+" below "+name, err, backend.ErrNotDir)
 		}
 	}
-	if _, _, err := g.openNow("pipe"); !errors.Is(err, backend.ErrNotFile) {
+	if _, err := g.disk.openNow("pipe"); !errors.Is(err, backend.ErrNotFile) {
 		t.Errorf("a pipe that takes the place of a file just seen: error %v, want ErrNotFile", err)
 	}
 	matches, err := g.Grep(t.Context(), backend.Query{Pattern: "x"})

@@ -1,14 +1,13 @@
 package disk
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
@@ -18,133 +17,111 @@ import (
 // hold a plain open forever.
 const readFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
-// open opens a regular file for reading.
-func (d *Disk) open(name string) (*os.File, fs.FileInfo, error) {
+// Open implements [backend.Driver].
+func (d *Disk) Open(_ context.Context, name string) (*backend.File, error) {
+	f, err := d.open(name)
+	return f, d.failed(err)
+}
+
+func (d *Disk) open(name string) (*backend.File, error) {
+	if hidden(name) {
+		return nil, backend.ErrBadName
+	}
 	// To open a pipe or a device can have effects of its own, so those that are
 	// there are refused unopened. What is swapped in after is found by the open
 	// file.
-	info, err := d.lstat(name)
-	if err != nil {
-		return nil, nil, err
+	if s, err := statAt(d.dir, name); err == nil && s.mode.IsRegular() {
+		return d.openNow(name)
 	}
-	if err := regular(info); err != nil {
-		return nil, nil, err
+	s, err := d.lstat(name) // what the path says without its links
+	if err == nil {
+		err = regular(s)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return d.openNow(name)
 }
 
 // openNow is open for a file that was just seen to be regular.
-func (d *Disk) openNow(name string) (*os.File, fs.FileInfo, error) {
-	f, err := d.tree.open(name, readFlags, 0)
+func (d *Disk) openNow(name string) (*backend.File, error) {
+	f, err := d.openRaw(name, readFlags)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	info, err := f.Stat()
+	s, err := f.stat()
 	if err == nil {
-		err = regular(info)
+		err = regular(s)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	return f, info, nil
+	return &backend.File{ReadCloser: f, Size: s.size, Revision: revision(s)}, nil
 }
 
-func regular(info fs.FileInfo) error {
+// revision tells a file from what it was before another process wrote it. It has no
+// inode number: there are file systems that give a file another one each time it is
+// looked up.
+func revision(s status) backend.Revision {
+	return backend.Revision(strconv.FormatInt(s.size, 36) + "-" + strconv.FormatInt(s.modTime.UnixNano(), 36))
+}
+
+func regular(s status) error {
 	switch {
-	case info.IsDir():
+	case s.mode.IsDir():
 		return backend.ErrIsDir
-	case info.Mode()&fs.ModeSymlink != 0:
+	case s.mode&fs.ModeSymlink != 0:
 		return backend.ErrLink
-	case !info.Mode().IsRegular():
+	case !s.mode.IsRegular():
 		return backend.ErrNotFile
 	}
 	return nil
 }
 
-func directory(info fs.FileInfo) error {
+func directory(s status) error {
 	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
+	case s.mode&fs.ModeSymlink != 0:
 		return backend.ErrLink
-	case !info.IsDir():
+	case !s.mode.IsDir():
 		return backend.ErrNotDir
 	}
 	return nil
 }
 
-// within fails for a file over a limit.
-func within(info fs.FileInfo, limit int64) error {
-	if info.Size() > limit {
-		return &backend.TooLargeError{Size: info.Size(), Limit: limit}
+// openDir opens a directory and returns the names in it, sorted. Until it is closed,
+// the names are of what is in that directory, whatever has its path by then.
+func (d *Disk) openDir(dir string) (*os.File, []string, error) {
+	if hidden(dir) {
+		return nil, nil, backend.ErrBadName
 	}
-	return nil
-}
-
-// readDir returns the entries of a directory, sorted by name.
-func (d *Disk) readDir(dir string) ([]fs.DirEntry, error) {
-	f, entries, err := d.openDir(dir)
+	s, err := d.lstat(dir)
+	if err == nil {
+		err = directory(s)
+	}
 	if err != nil {
-		return nil, err
-	}
-	return entries, f.Close()
-}
-
-// openDir is readDir that leaves the directory open. Until it is closed, the
-// entries describe what is in that directory, whatever has its path by then.
-func (d *Disk) openDir(dir string) (*os.File, []fs.DirEntry, error) {
-	info, err := d.lstat(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := directory(info); err != nil {
 		return nil, nil, err
 	}
 	f, err := d.tree.open(dir, readFlags|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := f.ReadDir(-1)
+	names, err := f.Readdirnames(-1)
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return f, entries, nil
+	slices.Sort(names)
+	return f, names, nil
 }
 
-// bounded reads a file that grows no further than limit, and stops with ctx.
-func bounded(ctx context.Context, f io.Reader, limit int64) io.Reader {
-	return &reader{ctx: ctx, from: f, left: limit, limit: limit}
-}
-
-type reader struct {
-	ctx         context.Context
-	from        io.Reader
-	left, limit int64
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := r.from.Read(p)
-	if r.left -= int64(n); r.left < 0 {
-		return 0, &backend.TooLargeError{Size: r.limit - r.left, Limit: r.limit}
-	}
-	return n, err
-}
-
-// failed makes the error of an operation, with its kind. The errors of a
-// context stay as they are.
-func (d *Disk) failed(op, name string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if _, already := errors.AsType[*backend.PathError](err); already {
-		return err
+// failed adds the kind of an error.
+func (d *Disk) failed(err error) error {
+	if err == nil {
+		return nil
 	}
 	if kind := d.kind(err); kind != nil {
-		err = fmt.Errorf("%w: %w", kind, err)
+		return fmt.Errorf("%w: %w", kind, err)
 	}
-	return &backend.PathError{Op: op, Path: name, Err: err}
+	return err
 }
 
 // kinds are the system's errors that have a name of ours.

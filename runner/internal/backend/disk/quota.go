@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
@@ -20,8 +19,8 @@ type Quota struct {
 // it shares its disk with something else. What is there already counts. The
 // quota knows of changes through the backend alone: it is for a directory that
 // nobody else writes to.
-func OpenWithin(dir string, q Quota, now func() time.Time) (*Disk, error) {
-	d, err := Open(dir, now)
+func OpenWithin(dir string, q Quota) (*Disk, error) {
+	d, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func (q *quota) spend(c content, place func() error) error {
 	}
 	more := Quota{Bytes: int64(len(c.data)), Files: 1}
 	if c.old != nil {
-		more = Quota{Bytes: more.Bytes - c.old.Size()}
+		more = Quota{Bytes: more.Bytes - c.old.size}
 	}
 	if !q.take(more) {
 		return fmt.Errorf("%w: all files together may have %d bytes and be %d", backend.ErrNoSpace, q.most.Bytes, q.most.Files)

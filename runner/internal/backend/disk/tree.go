@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
@@ -20,6 +21,14 @@ type tree struct {
 	root *os.Root
 	dir  *os.File
 	beneath
+}
+
+// A status describes a file. Its mode has the permissions and the type, and of what is
+// no file, directory or link only that it is irregular.
+type status struct {
+	mode    fs.FileMode
+	size    int64
+	modTime time.Time
 }
 
 func openTree(dir string) (*tree, error) {
@@ -38,7 +47,7 @@ func (t *tree) Close() error { return errors.Join(t.dir.Close(), t.root.Close())
 
 // mkdirAll makes a directory and those above it that are missing.
 func (t *tree) mkdirAll(dir string) error {
-	if info, err := t.lstat(dir); err == nil && info.IsDir() {
+	if s, err := t.lstat(dir); err == nil && s.mode.IsDir() {
 		return nil
 	}
 	for i := range len(dir) + 1 {
@@ -55,7 +64,7 @@ func (t *tree) mkdirAll(dir string) error {
 // resolve returns where a path leads when its links are followed. What is not
 // there yet keeps its name below the deepest directory that is.
 func (t *tree) resolve(name string) (string, error) {
-	if info, err := t.lstat(name); err == nil && info.Mode()&fs.ModeSymlink == 0 {
+	if s, err := t.lstat(name); err == nil && s.mode&fs.ModeSymlink == 0 {
 		return name, nil
 	}
 	r := resolver{tree: t, rest: strings.Split(name, "/")}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"syscall"
 )
 
@@ -25,12 +26,35 @@ func (t *tree) noLinks(name string) error {
 }
 
 // lstat describes what is at a path. A link at its end is described as such.
-func (t *tree) lstat(name string) (fs.FileInfo, error) {
+func (t *tree) lstat(name string) (status, error) {
 	if err := t.noLinks(name); err != nil {
-		return nil, err
+		return status{}, err
 	}
-	return t.root.Lstat(name)
+	return statusOf(t.root.Lstat(name))
 }
+
+// statAt describes what is at a path below an open directory. It follows links on the
+// way, but not at the end.
+func statAt(dir *os.File, name string) (status, error) {
+	return statusOf(os.Lstat(filepath.Join(dir.Name(), name)))
+}
+
+func statusOf(info fs.FileInfo, err error) (status, error) {
+	if err != nil {
+		return status{}, err
+	}
+	return status{mode: info.Mode(), size: info.Size(), modTime: info.ModTime()}, nil
+}
+
+// A rawFile is a file that is read.
+type rawFile struct{ *os.File }
+
+func (t *tree) openRaw(name string, flags int) (rawFile, error) {
+	f, err := t.open(name, flags, 0)
+	return rawFile{f}, err
+}
+
+func (f rawFile) stat() (status, error) { return statusOf(f.Stat()) }
 
 // open opens what is at a path.
 func (t *tree) open(name string, flags int, perm uint32) (*os.File, error) {

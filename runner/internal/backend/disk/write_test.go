@@ -1,15 +1,11 @@
 package disk
 
 import (
-	"context"
 	"os"
-	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
@@ -81,9 +77,10 @@ func TestUnfinishedFilesAreInvisibleAndSwept(t *testing.T) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
-	_, err := d.Write(t.Context(), "a/b/f", []byte("x"), backend.Any)
+	files := backend.New(d, noon)
+	_, err := files.Write(t.Context(), "a/b/f", []byte("x"), backend.Any)
 	must(t, err)
-	_, err = d.Write(t.Context(), "a/b", []byte("x"), backend.Any)
+	_, err = files.Write(t.Context(), "a/b", []byte("x"), backend.Any)
 	wantKind(t, "Write over a directory", err, backend.ErrIsDir)
 	must(t, d.Close())
 	d.tree, err = openTree(dir) // for the cleanup to close
@@ -125,66 +122,17 @@ func TestFullDisk(t *testing.T) {
 		t.Skipf("making a small filesystem needs root: %v", err)
 	}
 	t.Cleanup(func() { must(t, syscall.Unmount(small, syscall.MNT_DETACH)) })
-	d := open(t, small)
-	_, err := d.Write(t.Context(), "f", []byte("short"), backend.Any)
+	files := backend.New(open(t, small), noon)
+	_, err := files.Write(t.Context(), "f", []byte("short"), backend.Any)
 	must(t, err)
-	_, err = d.Write(t.Context(), "f", make([]byte, 128<<10), backend.Any)
+	_, err = files.Write(t.Context(), "f", make([]byte, 128<<10), backend.Any)
 	wantKind(t, "Write to a full disk", err, backend.ErrNoSpace)
-	page, err := d.Read(t.Context(), "f", backend.Window{Limit: 1})
+	page, err := files.Read(t.Context(), "f", backend.Window{Limit: 1})
 	if err != nil || page.Lines[0] != "short" {
 		t.Errorf("after a failed write the file has %v, error %v", page.Lines, err)
 	}
-	entries, err := d.readDir(TempDir)
+	entries, err := os.ReadDir(filepath.Join(small, TempDir))
 	if err != nil || len(entries) != 0 {
 		t.Errorf("a failed write left %v, error %v", entries, err)
-	}
-}
-
-// A search that takes too long returns what it has.
-func TestSearchesStopInTime(t *testing.T) {
-	d := open(t, t.TempDir())
-	for _, name := range []string{"a", "b", "c", "d"} {
-		_, err := d.Write(t.Context(), path.Join("d", name), []byte("hit\n"), backend.Any)
-		must(t, err)
-	}
-	// The root has TempDir and d, so the walk looks at the clock four times up to
-	// the second file, and is late at the third.
-	slow := func(step time.Duration) {
-		at := noon()
-		d.now = func() time.Time { at = at.Add(step); return at }
-	}
-	slow(backend.GrepTimeout / 4)
-	matches, err := d.Grep(t.Context(), backend.Query{Pattern: "hit"})
-	must(t, err)
-	if len(matches.Items) != 2 || !matches.Truncated {
-		t.Errorf("Grep: %+v, want two matches, truncated", matches)
-	}
-	slow(backend.GlobTimeout / 4)
-	found, err := d.Glob(t.Context(), "*", "", nil)
-	must(t, err)
-	if len(found.Items) != 2 || !found.Truncated {
-		t.Errorf("Glob: %+v, want two files, truncated", found)
-	}
-}
-
-// A search ends soon after its context, in the middle of a tree.
-func TestSearchesStopWithTheirContext(t *testing.T) {
-	d := open(t, t.TempDir())
-	for _, name := range []string{"a", "b", "c"} {
-		_, err := d.Write(t.Context(), name, []byte("hit\n"), backend.Any)
-		must(t, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	seen := 0
-	d.now = func() time.Time {
-		if seen++; seen == 3 {
-			cancel()
-		}
-		return noon()
-	}
-	_, err := d.Grep(ctx, backend.Query{Pattern: "hit"})
-	wantKind(t, "Grep", err, context.Canceled)
-	if diff := cmp.Diff(3, seen); diff != "" {
-		t.Errorf("entries looked at -want +got:\n%s", diff)
 	}
 }

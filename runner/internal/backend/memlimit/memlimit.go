@@ -19,6 +19,11 @@ const Size = 64 << 20
 // Contents limits the contents of files that all backends of the process hold.
 var Contents = New(Size)
 
+// Stores limits the contents of open files that come whole from a store. It is apart
+// from Contents because what is done with an open file acquires of that, and who holds
+// bytes of a limit must not wait for more of it.
+var Stores = New(Size / 4)
+
 // A Limiter bounds how many bytes its callers hold at once.
 type Limiter struct {
 	size      int64

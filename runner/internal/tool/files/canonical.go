@@ -11,7 +11,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/internal/backend/text"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -97,7 +96,7 @@ func (t *Toolset) refused(name string, err error) *tool.Error {
 // search begins. What is left is anchored there. Escaped patterns stay as they
 // are.
 func (t *Toolset) split(dir, pattern string) (at, rest string, err error) {
-	if _, err := text.CompileGlob(pattern); err != nil {
+	if err := backend.CheckGlob(pattern); err != nil {
 		return "", "", err
 	}
 	inner := strings.TrimLeft(strings.TrimPrefix(pattern, "./"), "/")

@@ -29,7 +29,7 @@ func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 func newBench(t *testing.T) bench {
 	t.Helper()
 	dir := t.TempDir()
-	d, err := disk.Open(dir, noon)
+	d, err := disk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func newBench(t *testing.T) bench {
 			t.Error(err)
 		}
 	})
-	return bench{Toolset: Over(d, View{Root: "/workspace"}), t: t, dir: dir}
+	return bench{Toolset: Over(backend.New(d, noon), View{Root: "/workspace"}), t: t, dir: dir}
 }
 
 // put writes a file as somebody other than the session.

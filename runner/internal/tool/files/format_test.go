@@ -11,36 +11,36 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 )
 
-// everyBackend runs a test over each implementation of the port.
-func everyBackend(t *testing.T, test func(t *testing.T, b backend.Backend)) {
-	onDisk := func(t *testing.T) backend.Backend {
-		d, err := disk.Open(t.TempDir(), noon)
+// everyBackend runs a test over each driver.
+func everyBackend(t *testing.T, test func(t *testing.T, b *backend.Backend)) {
+	onDisk := func(t *testing.T) backend.Driver {
+		d, err := disk.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
 		return d
 	}
-	for name, open := range map[string]func(t *testing.T) backend.Backend{
+	for name, open := range map[string]func(t *testing.T) backend.Driver{
 		"disk":  onDisk,
-		"state": func(*testing.T) backend.Backend { return state.New(state.Options{Now: noon}) },
-		"store": func(*testing.T) backend.Backend {
-			return store.New(store.NewMemory(store.MemoryOptions{Now: noon}), store.Options{Now: noon})
+		"state": func(*testing.T) backend.Driver { return state.New(state.Options{Now: noon}) },
+		"store": func(*testing.T) backend.Driver {
+			return store.New(store.NewMemory(store.MemoryOptions{Now: noon}), store.Options{})
 		},
-		"composite": func(t *testing.T) backend.Backend {
-			c, err := composite.New(composite.Mount{Path: "/", Backend: onDisk(t)})
+		"composite": func(t *testing.T) backend.Driver {
+			c, err := composite.New(composite.Mount{Path: "/", Driver: onDisk(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return c
 		},
 	} {
-		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+		t.Run(name, func(t *testing.T) { test(t, backend.New(open(t), noon)) })
 	}
 }
 
 // holds asserts the bytes of a file.
-func holds(t *testing.T, b backend.Backend, name, want string) {
+func holds(t *testing.T, b *backend.Backend, name, want string) {
 	t.Helper()
 	page, err := b.Read(t.Context(), name, backend.Window{Limit: 1})
 	if err != nil {
@@ -80,7 +80,7 @@ func TestWriteKeepsWhatReadHid(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			everyBackend(t, func(t *testing.T, at backend.Backend) {
+			everyBackend(t, func(t *testing.T, at *backend.Backend) {
 				if _, err := at.Write(t.Context(), "f", []byte(tc.before), backend.Any); err != nil {
 					t.Fatal(err)
 				}
@@ -108,7 +108,7 @@ func TestWriteKeepsWhatReadHid(t *testing.T) {
 }
 
 func TestTextThatIsNotUTF8(t *testing.T) {
-	everyBackend(t, func(t *testing.T, at backend.Backend) {
+	everyBackend(t, func(t *testing.T, at *backend.Backend) {
 		for name, content := range map[string]string{
 			"latin": "caf\xe9\ntea\n", "two": "\xff\xfe\n", "wide": "\xff\xfea\x00\n\x00", "valid": "caf\u00e9 \ufffd\n",
 		} {
@@ -144,7 +144,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 }
 
 func TestEditTakesTheLineEndsOfTheFile(t *testing.T) {
-	everyBackend(t, func(t *testing.T, at backend.Backend) {
+	everyBackend(t, func(t *testing.T, at *backend.Backend) {
 		for name, content := range map[string]string{"unix": "a\nb\n", "windows": "a\r\nb\r\n", "none": "a"} {
 			if _, err := at.Write(t.Context(), name, []byte(content), backend.Any); err != nil {
 				t.Fatal(err)

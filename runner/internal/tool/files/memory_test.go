@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -78,12 +79,12 @@ func TestCallAtOnce(t *testing.T) {
 	if dir == "" {
 		t.Skip("this is run by another test")
 	}
-	d, err := disk.Open(dir, noon)
+	d, err := disk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	b := bench{Toolset: Over(d, View{Root: "/workspace"}), t: t, dir: dir}
+	b := bench{Toolset: Over(backend.New(d, noon), View{Root: "/workspace"}), t: t, dir: dir}
 	name, args, _ := bytes.Cut([]byte(os.Getenv("CALL")), []byte(" "))
 	var all sync.WaitGroup
 	for i := range atOnce {

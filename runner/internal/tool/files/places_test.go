@@ -17,25 +17,25 @@ import (
 func newPlaces(t *testing.T) bench {
 	t.Helper()
 	dir := t.TempDir()
-	work, err := disk.Open(dir, noon)
+	work, err := disk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = work.Close() })
 	results := state.New(state.Options{Now: noon})
-	if _, err := results.Write(t.Context(), "s3c1", []byte("long\n"), backend.Any); err != nil {
+	if err := results.Write(t.Context(), "s3c1", []byte("long\n"), backend.None); err != nil {
 		t.Fatal(err)
 	}
 	c, err := composite.New(
-		composite.Mount{Path: "/workspace", Backend: work},
-		composite.Mount{Path: "/tmp", Backend: state.New(state.Options{Now: noon})},
-		composite.Mount{Path: "/results", Backend: results, ReadOnly: true},
-		composite.Mount{Path: "/memories", Backend: store.New(store.NewMemory(store.MemoryOptions{Now: noon}), store.Options{Now: noon})},
+		composite.Mount{Path: "/workspace", Driver: work},
+		composite.Mount{Path: "/tmp", Driver: state.New(state.Options{Now: noon})},
+		composite.Mount{Path: "/results", Driver: results, ReadOnly: true},
+		composite.Mount{Path: "/memories", Driver: store.New(store.NewMemory(store.MemoryOptions{Now: noon}), store.Options{})},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := Over(c, View{Home: "/workspace", Places: c.Places()})
+	tools := Over(backend.New(c, noon), View{Home: "/workspace", Places: c.Places()})
 	return bench{Toolset: tools, t: t, dir: dir}
 }
 

@@ -48,7 +48,7 @@ func (v View) clean() View {
 
 // A Toolset is the file tools of one session.
 type Toolset struct {
-	backend backend.Backend
+	backend *backend.Backend
 	view    View
 	changes *changes
 
@@ -75,9 +75,8 @@ type changes struct {
 	paths map[string]bool
 }
 
-// Over makes the tools over a backend of several places, such as a composite
-// one, of which the model sees what the view says.
-func Over(b backend.Backend, v View) *Toolset {
+// Over makes the tools over a backend, of which the model sees what the view says.
+func Over(b *backend.Backend, v View) *Toolset {
 	return &Toolset{
 		backend: b, view: v.clean(),
 		changes: &changes{paths: map[string]bool{}},

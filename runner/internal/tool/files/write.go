@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/internal/backend/text"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -99,7 +98,7 @@ func (t *Toolset) plan(ctx context.Context, at, content string, s *sighting) (wr
 	case err != nil:
 		return w, err
 	}
-	w.content = text.WithFormat(content, now.Format)
+	w.content = now.Format.Apply(content)
 	w.note = formatNote(content, w.content, now.Format)
 	if !s.read {
 		return w, nil
@@ -127,7 +126,7 @@ func formatNote(given, written string, f backend.Format) string {
 	case plain && f.CRLF > 0:
 		note = " The file had mixed line ends: all are now LF."
 	}
-	if len(text.WithFormat(given, backend.Format{BOM: f.BOM})) > len(given) {
+	if len(backend.Format{BOM: f.BOM}.Apply(given)) > len(given) {
 		note += " The byte order mark was kept."
 	}
 	return note

@@ -35,7 +35,7 @@ const (
 type Options struct {
 	// Files are the files that the agent keeps, which the model knows below Place
 	// ("/memories").
-	Files backend.Backend
+	Files *backend.Backend
 	Place string
 	// Sessions are looked into as far as Query asks for them, which says whose they
 	// are.

@@ -23,14 +23,14 @@ import (
 type past struct {
 	t        *testing.T
 	at       time.Time
-	files    backend.Backend
+	files    *backend.Backend
 	sessions session.Store
 }
 
 func newPast(t *testing.T) *past {
 	p := &past{t: t, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	now := func() time.Time { p.at = p.at.Add(time.Second); return p.at }
-	p.files = store.New(store.NewMemory(store.MemoryOptions{Now: now}), store.Options{})
+	p.files = backend.New(store.New(store.NewMemory(store.MemoryOptions{Now: now}), store.Options{}), now)
 	p.sessions = memory.New(memory.Options{Now: now})
 	return p
 }
@@ -149,10 +149,10 @@ func TestASearchEndsInTime(t *testing.T) {
 }
 
 // A broken past is one of which a part is down.
-type brokenFiles struct{ backend.Backend }
+type brokenFiles struct{ backend.Driver }
 
-func (brokenFiles) Grep(context.Context, backend.Query) (backend.Matches, error) {
-	return backend.Matches{}, errors.New("the disk is broken")
+func (brokenFiles) List(context.Context, string) ([]backend.Info, error) {
+	return nil, errors.New("the disk is broken")
 }
 
 type brokenSessions struct{ session.Store }
@@ -171,8 +171,8 @@ func TestWhatIsDownIsToldBesideTheRest(t *testing.T) {
 		t.Errorf("recall = %q, want %q", got, want)
 	}
 	o = p.options()
-	o.Files = brokenFiles{}
-	want := "session s of 2026-03-01, step 1 (user) (1 match)\n    needle\n[not all of the files could be searched: the disk is broken]"
+	o.Files = backend.New(brokenFiles{}, nil)
+	want := "session s of 2026-03-01, step 1 (user) (1 match)\n    needle\n[not all of the files could be searched: grep \"\": the disk is broken]"
 	if got := call(t, o, `{"query":"needle"}`); got != want {
 		t.Errorf("recall = %q, want %q", got, want)
 	}

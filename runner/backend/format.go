@@ -1,19 +1,17 @@
-package text
+package backend
 
 import (
 	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// WithFormat returns content that replaces a file of a format, with the byte
+// Apply returns content that replaces a file of the format, with the byte
 // order mark and the line ends of the file, which Read does not show. Content
 // that has "\r\n" itself keeps its line ends. Where the line ends of the file are
 // mixed, the more frequent one is used, and "\r\n" where both are as frequent.
-func WithFormat(content string, f backend.Format) string {
+func (f Format) Apply(content string) string {
 	if content == "" {
 		return content
 	}
@@ -29,7 +27,7 @@ func WithFormat(content string, f backend.Format) string {
 // A formatCounter counts the line ends and the invalid bytes of what is written
 // to it.
 type formatCounter struct {
-	format backend.Format
+	format Format
 	ends   int    // "\n", after "\r" or not
 	cr     bool   // the last byte was "\r"
 	tail   []byte // the beginning of a character, at most 3 bytes
@@ -54,7 +52,7 @@ func (c *formatCounter) Write(p []byte) (int, error) {
 }
 
 // result is the format of all that was written.
-func (c *formatCounter) result(mark bool) backend.Format {
+func (c *formatCounter) result(mark bool) Format {
 	f := c.format
 	f.BOM = mark
 	f.LF = c.ends - f.CRLF

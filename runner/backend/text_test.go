@@ -1,4 +1,4 @@
-package text
+package backend
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
 // content makes a file of random pieces: all kinds of line ends and repeated
@@ -30,7 +28,7 @@ func content(mark bool, picks []byte) string {
 func TestReplaceKeepsAllOtherBytes(t *testing.T) {
 	property := func(mark bool, before, after []byte) bool {
 		head, tail := content(mark, before), content(false, after)
-		out, _, err := Replace([]byte(head+"UNIQUE"+tail), backend.Edit{Old: "UNIQUE", New: "other"})
+		out, _, err := replaceText([]byte(head+"UNIQUE"+tail), Edit{Old: "UNIQUE", New: "other"})
 		return err == nil && string(out) == head+"other"+tail
 	}
 	if err := quick.Check(property, nil); err != nil {
@@ -48,14 +46,14 @@ func TestReplaceThereAndBack(t *testing.T) {
 			file = strings.ReplaceAll(plain, "\n", "\r\n")
 		}
 		shown := plain[strings.Index(plain, "<"):]
-		there, _, err := Replace([]byte(file), backend.Edit{Old: shown, New: "<>\n"})
-		if errors.Is(err, backend.ErrIdentical) {
+		there, _, err := replaceText([]byte(file), Edit{Old: shown, New: "<>\n"})
+		if errors.Is(err, ErrIdentical) {
 			return true
 		}
 		if err != nil {
 			return false
 		}
-		back, _, err := Replace(there, backend.Edit{Old: "<>\n", New: shown})
+		back, _, err := replaceText(there, Edit{Old: "<>\n", New: shown})
 		return err == nil && string(back) == file
 	}
 	if err := quick.Check(property, nil); err != nil {
@@ -71,12 +69,12 @@ func TestWithFormatRestoresWhatPageHides(t *testing.T) {
 		if windows {
 			file = strings.ReplaceAll(file, "\n", "\r\n")
 		}
-		page, err := Page(strings.NewReader(file), backend.Window{Limit: backend.MaxLines})
+		page, err := readPage(strings.NewReader(file), Window{Limit: MaxLines})
 		shown := strings.Join(page.Lines, "\n")
 		if strings.HasSuffix(file, "\n") {
 			shown += "\n"
 		}
-		return err == nil && (shown == "" || WithFormat(shown, page.Format) == file)
+		return err == nil && (shown == "" || page.Format.Apply(shown) == file)
 	}
 	if err := quick.Check(property, nil); err != nil {
 		t.Error(err)
@@ -84,19 +82,19 @@ func TestWithFormatRestoresWhatPageHides(t *testing.T) {
 }
 
 func TestReplaceKeepsInvalidText(t *testing.T) {
-	got, _, err := Replace([]byte("caf\xe9 one\r\ntwo\r\n"), backend.Edit{Old: "one", New: "1"})
+	got, _, err := replaceText([]byte("caf\xe9 one\r\ntwo\r\n"), Edit{Old: "one", New: "1"})
 	if want := "caf\xe9 1\r\ntwo\r\n"; err != nil || string(got) != want {
-		t.Errorf("Replace() = %q, error %v; want %q", got, err, want)
+		t.Errorf("replaceText() = %q, error %v; want %q", got, err, want)
 	}
 }
 
 func TestNotUniqueNamesTenLinesAtMost(t *testing.T) {
-	_, _, err := Replace([]byte(strings.Repeat("x\n", 30)), backend.Edit{Old: "x", New: "y"})
-	var several *backend.NotUniqueError
+	_, _, err := replaceText([]byte(strings.Repeat("x\n", 30)), Edit{Old: "x", New: "y"})
+	var several *NotUniqueError
 	if !errors.As(err, &several) {
 		t.Fatalf("error %v, want a NotUniqueError", err)
 	}
-	want := &backend.NotUniqueError{Count: 30, Lines: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}
+	want := &NotUniqueError{Count: 30, Lines: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}
 	if diff := cmp.Diff(want, several); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -108,8 +106,8 @@ func TestPagesCoverTheFile(t *testing.T) {
 		file := content(false, picks)
 		var lines []string
 		for {
-			p, err := Page(strings.NewReader(file), backend.Window{Offset: len(lines), Limit: int(limit)})
-			if err != nil || p.Version != Version([]byte(file)) {
+			p, err := readPage(strings.NewReader(file), Window{Offset: len(lines), Limit: int(limit)})
+			if err != nil || p.Version != versionOf([]byte(file)) {
 				return false
 			}
 			if len(p.Lines) == 0 {
@@ -142,12 +140,12 @@ func TestGlobEnds(t *testing.T) {
 		strings.Repeat("**/a*", 100) + "x",
 		"{a,aa,aaa,aaaa,aaaaa,aaaaaa}{a,aa,aaa,aaaa,aaaaa,aaaaaa}{a,aa,aaa,aaaa}{a,aa,aaa,aaaa}*/**/x",
 	} {
-		g, err := CompileGlob(pattern)
+		g, err := compileGlob(pattern)
 		if err != nil {
-			t.Errorf("CompileGlob(%q): %v", pattern, err)
+			t.Errorf("compileGlob(%q): %v", pattern, err)
 			continue
 		}
-		g.Match(name)
+		g.match(name)
 	}
 }
 
@@ -156,13 +154,13 @@ func FuzzGlob(f *testing.F) {
 	f.Add("../x", "x")
 	f.Add("[a-", "a")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		g, err := CompileGlob(pattern)
+		g, err := compileGlob(pattern)
 		if err != nil {
 			return
 		}
-		g.Match(name)
-		if _, err := backend.Clean(g.Start()); err != nil {
-			t.Errorf("Start of %q is %q: %v", pattern, g.Start(), err)
+		g.match(name)
+		if _, err := Clean(g.start); err != nil {
+			t.Errorf("Start of %q is %q: %v", pattern, g.start, err)
 		}
 	})
 }
@@ -172,11 +170,11 @@ func FuzzClean(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		clean, err := backend.Clean(name)
+		clean, err := Clean(name)
 		if err != nil {
 			return
 		}
-		if again, err := backend.Clean(clean); err != nil || again != clean {
+		if again, err := Clean(clean); err != nil || again != clean {
 			t.Errorf("Clean(%q) = %q, which cleans to %q, error %v", name, clean, again, err)
 		}
 		if strings.HasPrefix(clean, "/") || strings.HasPrefix(clean, "~") || strings.Contains("/"+clean+"/", "/../") {
@@ -189,7 +187,7 @@ func TestCompareOrdersAsATreeIsRead(t *testing.T) {
 	ordered := []string{".", "a", "a/b", "a/b/c", "a/b-c", "a-b", "a.b", "b"}
 	for i, a := range ordered {
 		for j, b := range ordered {
-			got, want := backend.Compare(a, b), 0
+			got, want := Compare(a, b), 0
 			switch {
 			case i < j:
 				want = -1
@@ -205,18 +203,18 @@ func TestCompareOrdersAsATreeIsRead(t *testing.T) {
 
 func BenchmarkFind(b *testing.B) {
 	data := bytes.Repeat([]byte("func (r *Reconciler) Reconcile(ctx context.Context) error {\n"), 10_000)
-	for name, q := range map[string]backend.Query{
+	for name, q := range map[string]Query{
 		"literal":    {Pattern: "nowhere"},
 		"expression": {Pattern: `func \w+\(`},
 	} {
 		b.Run(name, func(b *testing.B) {
-			p, err := CompileQuery(q)
+			p, err := compilePattern(q)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				p.Find(data, func(int, []byte) bool { return true })
+				p.find(data, 1, func(int, []byte) bool { return true })
 			}
 		})
 	}
@@ -242,12 +240,14 @@ func TestASearchInChunksFindsWhatASearchInTheWholeFinds(t *testing.T) {
 		data := []byte(file.String())
 		for _, pattern := range []string{"needle", "^needle$", "n.edle|^$", "", "needle\n"} {
 			whole, chunked := newSearch(t, pattern, byFile), newSearch(t, pattern, byFile)
-			wantRoom, wantErr := whole.InBytes("f", data)
-			src := &source{from: bytes.NewReader(data), left: int64(len(data))}
-			f := fileSearch{search: &chunked, name: "f", line: 1, first: -1}
-			room, err := f.run(t.Context(), src, make([]byte, 3+int(chunk)%400))
-			if diff := cmp.Diff(whole.Found, chunked.Found); diff != "" || room != wantRoom || !errors.Is(err, wantErr) {
-				t.Logf("%q in %q: %s, %v; want %s, %v\n%s", pattern, data, room, err, wantRoom, wantErr, diff)
+			run := func(s *lineSearch, size int) error {
+				src := &source{from: bytes.NewReader(data), left: int64(len(data))}
+				f := fileSearch{search: s, name: "f", line: 1, first: -1}
+				return f.run(t.Context(), src, make([]byte, size))
+			}
+			wantErr, err := run(whole, len(data)+1), run(chunked, 3+int(chunk)%400)
+			if diff := cmp.Diff(whole.found, chunked.found); diff != "" || !errors.Is(err, wantErr) {
+				t.Logf("%q in %q: %v, want %v\n%s", pattern, data, err, wantErr, diff)
 				return false
 			}
 		}
@@ -258,9 +258,9 @@ func TestASearchInChunksFindsWhatASearchInTheWholeFinds(t *testing.T) {
 	}
 }
 
-func newSearch(t *testing.T, pattern string, byFile bool) Search {
+func newSearch(t *testing.T, pattern string, byFile bool) *lineSearch {
 	t.Helper()
-	s, err := NewSearch(backend.Query{Pattern: pattern, ByFile: byFile, Limit: 20})
+	s, err := newLineSearch(Query{Pattern: pattern, ByFile: byFile, Limit: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package text
+package backend
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
 // Alternatives are tried in all their combinations, so a pattern may have only
@@ -23,27 +21,33 @@ var (
 	errTooBroad = errors.New("it has too many alternatives in braces")
 )
 
-// A Glob matches the paths of files, relative to where the search starts.
+// A glob matches the paths of files, relative to where the search starts.
 //
 // A pattern without a slash is for the base name, at any depth; with one it is
 // for the whole path, and a leading slash anchors a bare name. "**" stands for
 // any directories. As in a shell, a name that begins with a dot is matched only
 // by a pattern that says the dot.
-type Glob struct {
+type glob struct {
 	pattern string
 	bare    bool
-	start   string
+	start   string // the directory above everything that the pattern matches
 }
 
-// CompileGlob checks a pattern. The empty pattern matches every path.
-func CompileGlob(pattern string) (*Glob, error) {
+// CheckGlob returns why Glob does not take a pattern, or nil.
+func CheckGlob(pattern string) error {
+	_, err := compileGlob(pattern)
+	return err
+}
+
+// compileGlob checks a pattern. The empty pattern matches every path.
+func compileGlob(pattern string) (*glob, error) {
 	if strings.ContainsRune(pattern, 0) || hasUp(pattern) {
-		return nil, &backend.PatternError{Pattern: pattern, Err: backend.ErrEscapes}
+		return nil, &PatternError{Pattern: pattern, Err: ErrEscapes}
 	}
 	if err := checkGlob(pattern); err != nil {
-		return nil, &backend.PatternError{Pattern: pattern, Err: err}
+		return nil, &PatternError{Pattern: pattern, Err: err}
 	}
-	g := &Glob{pattern: strings.TrimPrefix(pattern, "./"), bare: !strings.Contains(pattern, "/"), start: "."}
+	g := &glob{pattern: strings.TrimPrefix(pattern, "./"), bare: !strings.Contains(pattern, "/"), start: "."}
 	g.pattern = strings.TrimLeft(g.pattern, "/")
 	if strings.HasSuffix(g.pattern, "/") { // a directory is meant: all that is in it
 		g.pattern += "**"
@@ -59,7 +63,7 @@ func CompileGlob(pattern string) (*Glob, error) {
 
 func checkGlob(pattern string) error {
 	switch {
-	case len(pattern) > backend.MaxPattern:
+	case len(pattern) > MaxPattern:
 		return errTooLong
 	case strings.Count(pattern, "{") > maxBraces, strings.Count(pattern, ",") > maxCommas:
 		return errTooBroad
@@ -76,11 +80,8 @@ func hasUp(pattern string) bool {
 	return slices.Contains(parts, "..")
 }
 
-// Start is the directory above everything that the pattern matches.
-func (g *Glob) Start() string { return g.start }
-
-// Match reports whether the pattern matches a path.
-func (g *Glob) Match(name string) bool {
+// match reports whether the pattern matches a path.
+func (g *glob) match(name string) bool {
 	if g.pattern == "" {
 		return true
 	}
@@ -92,7 +93,7 @@ func (g *Glob) Match(name string) bool {
 
 // saysDots reports whether each hidden component of the path has one in the
 // pattern that begins with a dot too.
-func (g *Glob) saysDots(name string) bool {
+func (g *glob) saysDots(name string) bool {
 	if !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
 		return true
 	}
@@ -104,7 +105,7 @@ func (g *Glob) saysDots(name string) bool {
 	return true
 }
 
-func (g *Glob) saysDot(part string) bool {
+func (g *glob) saysDot(part string) bool {
 	for said := range strings.SplitSeq(g.pattern, "/") {
 		dotted := strings.HasPrefix(said, ".") || strings.Contains(said, "{.") || strings.Contains(said, ",.")
 		if dotted && doublestar.MatchUnvalidated(said, part) {

@@ -1,24 +1,22 @@
-package text
+package backend
 
 import (
 	"bytes"
 	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// A Pattern finds the lines of a query.
-type Pattern struct {
+// A linePattern finds the lines of a query.
+type linePattern struct {
 	re      *regexp.Regexp
 	literal []byte // all of the pattern, when it is plain text
 }
 
-// CompileQuery compiles the pattern of a query.
-func CompileQuery(q backend.Query) (*Pattern, error) {
-	if len(q.Pattern) > backend.MaxPattern {
-		return nil, &backend.PatternError{Pattern: q.Pattern[:80] + "…", Err: errTooLong}
+// compilePattern compiles the pattern of a query.
+func compilePattern(q Query) (*linePattern, error) {
+	if len(q.Pattern) > MaxPattern {
+		return nil, &PatternError{Pattern: q.Pattern[:80] + "…", Err: errTooLong}
 	}
 	expr := q.Pattern
 	if q.Fixed {
@@ -29,25 +27,19 @@ func CompileQuery(q backend.Query) (*Pattern, error) {
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
-		return nil, &backend.PatternError{Pattern: q.Pattern, Err: err}
+		return nil, &PatternError{Pattern: q.Pattern, Err: err}
 	}
-	p := &Pattern{re: re}
+	p := &linePattern{re: re}
 	if prefix, complete := re.LiteralPrefix(); complete {
 		p.literal = []byte(prefix)
 	}
 	return p, nil
 }
 
-// Find yields the lines of data that match, their numbers from 1, until yield
-// returns false.
-func (p *Pattern) Find(data []byte, yield func(line int, text []byte) bool) {
-	p.find(bytes.TrimPrefix(data, bom), 1, yield)
-}
-
-// find is Find for a part of a file: whole lines, the first of which has the
-// number line. It returns the number of the line after them, and false if yield
-// did.
-func (p *Pattern) find(data []byte, line int, yield func(line int, text []byte) bool) (next int, more bool) {
+// find yields the lines of data that match, until yield returns false. Data is a
+// part of a file: whole lines, the first of which has the number line. It returns
+// the number of the line after them, and false if yield did.
+func (p *linePattern) find(data []byte, line int, yield func(line int, text []byte) bool) (next int, more bool) {
 	for ; len(data) > 0; line++ {
 		// Most files do not have a plain text at all: look once, not by lines.
 		if len(p.literal) > 0 {
@@ -70,25 +62,25 @@ func (p *Pattern) find(data []byte, line int, yield func(line int, text []byte) 
 
 var newline = []byte("\n")
 
-func (p *Pattern) match(line []byte) bool {
+func (p *linePattern) match(line []byte) bool {
 	if p.literal != nil {
 		return bytes.Contains(line, p.literal)
 	}
 	return p.re.Match(line)
 }
 
-// Excerpt is a matching line as a Match shows it: valid text, and of a line too
+// excerpt is a matching line as a Match shows it: valid text, and of a line too
 // long what is around the match.
-func (p *Pattern) Excerpt(line []byte) string {
-	if len(line) <= backend.MaxMatchText {
+func (p *linePattern) excerpt(line []byte) string {
+	if len(line) <= MaxMatchText {
 		return strings.ToValidUTF8(string(line), string(utf8.RuneError))
 	}
 	const ellipsis = "…"
 	start := 0
-	if loc := p.re.FindIndex(line); loc != nil && loc[1] > backend.MaxMatchText {
-		start = max(0, loc[0]-backend.MaxMatchText/4)
+	if loc := p.re.FindIndex(line); loc != nil && loc[1] > MaxMatchText {
+		start = max(0, loc[0]-MaxMatchText/4)
 	}
-	end := min(len(line), start+backend.MaxMatchText-2*len(ellipsis))
+	end := min(len(line), start+MaxMatchText-2*len(ellipsis))
 	// A rune that is cut in two at either edge is dropped.
 	text := strings.ToValidUTF8(string(line[start:end]), "")
 	if start > 0 {

@@ -1,58 +1,56 @@
-package text
+package backend
 
 import (
 	"bytes"
 	"iter"
 	"slices"
 	"strings"
-
-	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// Replace applies an edit to the content of a text file and returns the new
-// content, of at most [backend.MaxEdit] bytes. Every byte outside the replaced text stays.
+// replaceText applies an edit to the content of a text file and returns the new
+// content, of at most [MaxEdit] bytes. Every byte outside the replaced text stays.
 //
 // Models see and write "\n" for every line end. So the text is looked for as if
 // all line ends were "\n", and the new text takes the line ends of the place
 // where it goes. Only in a file without a line end it keeps its own.
-func Replace(data []byte, e backend.Edit) ([]byte, backend.Edited, error) {
+func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 	if e.Old == e.New {
-		return nil, backend.Edited{}, backend.ErrIdentical
+		return nil, Edited{}, ErrIdentical
 	}
-	if err := NotText(data); err != nil {
-		return nil, backend.Edited{}, err
+	if err := notText(data); err != nil {
+		return nil, Edited{}, err
 	}
 	mark, body := cutBOM(data)
 	v := view(body)
 	old := plain(e.Old)
 	if old == plain(e.New) {
-		return nil, backend.Edited{}, backend.ErrLineEnds
+		return nil, Edited{}, ErrLineEnds
 	}
 	hits := v.count(old)
 	switch {
 	case hits == 0:
-		return nil, backend.Edited{}, v.nearly(old)
+		return nil, Edited{}, v.nearly(old)
 	case hits > 1 && !e.All:
-		return nil, backend.Edited{}, &backend.NotUniqueError{Count: hits, Lines: v.lines(old)}
+		return nil, Edited{}, &NotUniqueError{Count: hits, Lines: v.lines(old)}
 	}
 	s := v.style(e.New)
 	// A short text in a large file, replaced by a long one, is more than any
 	// machine has: the size is known before anything is made.
-	if size := int64(len(data)) + int64(hits)*int64(s.longest()-len(old)); size > backend.MaxEdit {
-		return nil, backend.Edited{}, &backend.TooLargeError{Size: size, Limit: backend.MaxEdit}
+	if size := int64(len(data)) + int64(hits)*int64(s.longest()-len(old)); size > MaxEdit {
+		return nil, Edited{}, &TooLargeError{Size: size, Limit: MaxEdit}
 	}
 	out := v.replace(old, s, bytes.Clone(mark))
-	return out, backend.Edited{Replaced: hits, Line: v.lines(old)[0], Version: Version(out)}, nil
+	return out, Edited{Replaced: hits, Line: v.lines(old)[0], Version: versionOf(out)}, nil
 }
 
-// ReplaceMemory is how much memory [Replace] takes, in bytes, at most: for a file of
+// editMemory is how much memory [replaceText] takes, in bytes, at most: for a file of
 // that size, which is part of it.
-func ReplaceMemory(size int64, e backend.Edit) int64 {
+func editMemory(size int64, e Edit) int64 {
 	// The file, as it is and as a model sees it; four bytes for each "\r\n"; and
 	// either the new file or twice the old one, to find out what nearly matches.
 	memory := 6*size + 2*int64(len(e.New))
 	if e.All {
-		memory += backend.MaxEdit
+		memory += MaxEdit
 	}
 	return memory
 }
@@ -132,12 +130,12 @@ func (v sight) count(old string) int {
 
 // lines returns the line numbers of the first few places where old is.
 func (v sight) lines(old string) []int {
-	lines := make([]int, 0, backend.MaxNotUniqueLines)
+	lines := make([]int, 0, MaxNotUniqueLines)
 	line, from := 1, 0
 	for hit := range v.find(old) {
 		line += bytes.Count(v.text[from:hit], []byte("\n"))
 		lines = append(lines, line)
-		if from = hit; len(lines) == backend.MaxNotUniqueLines {
+		if from = hit; len(lines) == MaxNotUniqueLines {
 			break
 		}
 	}
@@ -193,20 +191,20 @@ func (s style) at(replaced []byte) string {
 
 // nearly says what is in the text where old is not. It never relaxes the match:
 // the model is told, and decides.
-func (v sight) nearly(old string) *backend.NoMatchError {
+func (v sight) nearly(old string) *NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
-		return &backend.NoMatchError{Hint: backend.HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
+		return &NoMatchError{Hint: HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
 	}
 	want := bytes.Trim(normalizeSpace([]byte(old)), "\n")
 	if len(want) == 0 {
-		return &backend.NoMatchError{}
+		return &NoMatchError{}
 	}
 	// Surrounding line ends make both sides match whole lines only.
 	have := normalizeSpace(v.text)
 	if i := bytes.Index(have, slices.Concat(newline, want, newline)); i >= 0 {
-		return &backend.NoMatchError{Hint: backend.HintWhitespace, Line: 1 + bytes.Count(have[:i], newline)}
+		return &NoMatchError{Hint: HintWhitespace, Line: 1 + bytes.Count(have[:i], newline)}
 	}
-	return &backend.NoMatchError{}
+	return &NoMatchError{}
 }
 
 // normalizeSpace returns text without the differences that HintWhitespace is about,

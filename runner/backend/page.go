@@ -1,4 +1,4 @@
-package text
+package backend
 
 import (
 	"bufio"
@@ -8,8 +8,6 @@ import (
 	"errors"
 	"hash"
 	"io"
-
-	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
 // bom is the byte order mark of UTF-8.
@@ -19,12 +17,12 @@ var bom = []byte("\ufeff")
 // much.
 const sniffed = 8000
 
-// PageMemory is how much memory [Page] takes, in bytes: the lines of the page, and
+// pageMemory is how much memory [readPage] takes, in bytes: the lines of the page, and
 // one that is being read.
-const PageMemory = 2 * backend.MaxPage
+const pageMemory = 2 * MaxPage
 
-// Binary reports whether the beginning of a file is not text.
-func Binary(data []byte) bool {
+// isBinary reports whether the beginning of a file is not text.
+func isBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0
 }
 
@@ -37,57 +35,59 @@ var wide = []struct{ mark, encoding string }{
 	{"\xfe\xff", "UTF-16"},
 }
 
-// NotText returns why the beginning of a file is not text: an error that is
+// notText returns why the beginning of a file is not text: an error that is
 // ErrBinary, or nil.
-func NotText(data []byte) error {
-	if !Binary(data) {
+func notText(data []byte) error {
+	if !isBinary(data) {
 		return nil
 	}
 	for _, w := range wide {
 		if bytes.HasPrefix(data, []byte(w.mark)) {
-			return &backend.EncodingError{Encoding: w.encoding}
+			return &EncodingError{Encoding: w.encoding}
 		}
 	}
-	return backend.ErrBinary
+	return ErrBinary
 }
 
-// Version names the content data.
-func Version(data []byte) backend.Version {
+// versionOf names the content data.
+func versionOf(data []byte) Version {
 	sum := sha256.Sum256(data)
 	return version(sum[:])
 }
 
-// VersionOf names the content that r delivers.
-func VersionOf(r io.Reader) (backend.Version, error) {
+// versionOfReader names the content that r delivers.
+func versionOfReader(r io.Reader) (Version, error) {
+	chunk, _ := chunks.Get().(*[]byte) // nothing else is in the pool
+	defer chunks.Put(chunk)
 	h := sha256.New()
-	if _, err := io.Copy(h, r); err != nil {
+	if _, err := io.CopyBuffer(h, r, *chunk); err != nil {
 		return "", err
 	}
 	return version(h.Sum(nil)), nil
 }
 
-func version(sum []byte) backend.Version {
-	return backend.Version(hex.EncodeToString(sum[:16]))
+func version(sum []byte) Version {
+	return Version(hex.EncodeToString(sum[:16]))
 }
 
-// Page reads a file to its end and keeps the window of it. It fails with
+// readPage reads a file to its end and keeps the window of it. It fails with
 // ErrBinary where the content is not text.
-func Page(r io.Reader, w backend.Window) (backend.Page, error) {
+func readPage(r io.Reader, w Window) (Page, error) {
 	p := pager{window: w.Clamp(), hash: sha256.New()}
 	p.in = bufio.NewReaderSize(io.TeeReader(r, io.MultiWriter(p.hash, &p.format)), 64<<10)
 	head, err := p.in.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return backend.Page{}, err
+		return Page{}, err
 	}
-	if err := NotText(head); err != nil {
-		return backend.Page{}, err
+	if err := notText(head); err != nil {
+		return Page{}, err
 	}
 	mark := bytes.HasPrefix(head, bom)
 	if mark {
 		_, _ = p.in.Discard(len(bom)) // peeked, so it is there
 	}
 	if err := p.run(); err != nil {
-		return backend.Page{}, err
+		return Page{}, err
 	}
 	p.page.Version = version(p.hash.Sum(nil))
 	p.page.Format = p.format.result(mark)
@@ -99,8 +99,8 @@ type pager struct {
 	in     *bufio.Reader
 	hash   hash.Hash
 	format formatCounter
-	window backend.Window
-	page   backend.Page
+	window Window
+	page   Page
 	bytes  int  // in page.Lines
 	full   bool // a line did not fit: none after it is shown either
 }
@@ -127,7 +127,7 @@ func (p *pager) line() (line []byte, found bool, err error) {
 	for {
 		part, err := p.in.ReadSlice('\n')
 		found = found || len(part) > 0
-		if room := backend.MaxPage + len("\r\n") - len(line); p.shown() && room > 0 {
+		if room := MaxPage + len("\r\n") - len(line); p.shown() && room > 0 {
 			line = append(line, part[:min(len(part), room)]...)
 		}
 		switch {
@@ -151,13 +151,13 @@ func (p *pager) shown() bool {
 // so that reading goes on.
 func (p *pager) keep(line []byte) {
 	first := len(p.page.Lines) == 0
-	if !first && p.bytes+len(line) > backend.MaxPage {
+	if !first && p.bytes+len(line) > MaxPage {
 		p.full = true
 		return
 	}
 	if first {
 		p.page.Start = p.page.Total + 1
-		line = line[:min(len(line), backend.MaxPage)]
+		line = line[:min(len(line), MaxPage)]
 	}
 	p.page.Lines = append(p.page.Lines, string(line))
 	p.bytes += len(line)

@@ -1,0 +1,150 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Errors that end a search early; they never leave this package.
+var (
+	errFull = errors.New("the limit is reached")
+	errLate = errors.New("the time is up")
+)
+
+// truncated reports whether a search ended early, and else returns its error.
+func truncated(err error) (bool, error) {
+	if errors.Is(err, errFull) || errors.Is(err, errLate) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Glob finds files, ordered as Grep does and within the same tree. It leaves out
+// the files for which skip returns true, before its bound; nil leaves out none.
+func (b *Backend) Glob(ctx context.Context, pattern, dir string, skip func(Info) bool) (Found, error) {
+	found, err := b.glob(ctx, pattern, dir, skip)
+	if err != nil {
+		return Found{}, failed("glob", dir, err)
+	}
+	return found, nil
+}
+
+func (b *Backend) glob(ctx context.Context, pattern, dir string, skip func(Info) bool) (Found, error) {
+	g, err := compileGlob(pattern)
+	if err != nil {
+		return Found{}, err
+	}
+	dir, err = clean(ctx, dir)
+	if err != nil {
+		return Found{}, err
+	}
+	entries, err := b.start(ctx, g, dir)
+	if err != nil {
+		return Found{}, err
+	}
+	var found Found
+	w := walk{backend: b, ctx: ctx, op: "glob", until: b.now().Add(GlobTimeout)}
+	w.visit = func(e Info) error {
+		switch {
+		case !g.match(relative(dir, e.Path)), skip != nil && skip(e):
+			return nil
+		case len(found.Items) == MaxFound:
+			return errFull
+		}
+		found.Items = append(found.Items, e)
+		return nil
+	}
+	found.Truncated, err = truncated(w.run(entries))
+	return found, err
+}
+
+// start returns what is in the directory above everything that a pattern matches
+// below dir; nothing where that directory does not exist.
+func (b *Backend) start(ctx context.Context, g *glob, dir string) ([]Info, error) {
+	entries, err := b.driver.List(ctx, dir)
+	if err != nil || g.start == "." {
+		return entries, err
+	}
+	entries, err = b.driver.List(ctx, path.Join(dir, g.start))
+	if isOfFile(err) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+// A walk visits the files below a directory in the order of [Compare]: regular ones
+// and links to such. Links to directories are not followed.
+type walk struct {
+	backend *Backend
+	ctx     context.Context
+	op      string
+	until   time.Time
+	visit   func(Info) error
+}
+
+// run visits entries and what is below them.
+func (w *walk) run(entries []Info) error {
+	for _, e := range entries {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if w.backend.now().After(w.until) {
+			return errLate
+		}
+		if err := w.enter(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) enter(e Info) error {
+	switch {
+	case e.Irregular, e.Dir && (e.Link || path.Base(e.Path) == ".git"):
+		return nil
+	case !e.Dir:
+		return w.visit(e)
+	}
+	entries, err := w.backend.driver.List(w.ctx, e.Path)
+	if err != nil {
+		return w.passOver(e.Path, err)
+	}
+	return w.run(entries)
+}
+
+// passOver ends a search with an error, but for one that says that a file is not
+// what was asked for. Below its start a search passes over what cannot be read or
+// is gone. Any other failure is one of the whole: half an answer looks like the
+// truth.
+func (w *walk) passOver(name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case w.ctx.Err() != nil:
+		return w.ctx.Err()
+	case isOfFile(err):
+		return nil
+	}
+	return failed(w.op, name, err)
+}
+
+// isOfFile reports whether an error says what a file or directory is, or that it is
+// not there.
+func isOfFile(err error) bool {
+	return slices.ContainsFunc(
+		[]error{ErrNotFound, ErrNotDir, ErrIsDir, ErrNotFile, ErrLink, ErrEscapes, ErrDenied, ErrBadName},
+		func(kind error) bool { return errors.Is(err, kind) },
+	)
+}
+
+// relative returns a path below dir without it.
+func relative(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return strings.TrimPrefix(name, dir+"/")
+}
