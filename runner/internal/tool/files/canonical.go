@@ -3,12 +3,7 @@ package files
 import (
 	"context"
 	"encoding/json"
-	"path"
-	"slices"
-	"strings"
 	"unicode/utf8"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -34,9 +29,9 @@ func (t *Toolset) canonicalGlob(ctx context.Context, args json.RawMessage) (json
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, &tool.Error{Message: err.Error()}
 	}
-	dir, pattern, err := t.split(in.Path, in.Pattern)
+	dir, pattern, err := t.view.split(in.Path, in.Pattern)
 	if err != nil {
-		return nil, t.refused(in.Path, err)
+		return nil, t.view.refused(in.Path, err)
 	}
 	return t.set(ctx, args, dir, map[string]string{"pattern": pattern})
 }
@@ -50,9 +45,9 @@ func (t *Toolset) canonicalGrep(ctx context.Context, args json.RawMessage) (json
 	if in.Glob == "" {
 		return t.set(ctx, args, in.Path, map[string]string{})
 	}
-	dir, glob, err := t.split(in.Path, in.Glob)
+	dir, glob, err := t.view.split(in.Path, in.Glob)
 	if err != nil {
-		return nil, t.refused(in.Path, err)
+		return nil, t.view.refused(in.Path, err)
 	}
 	return t.set(ctx, args, dir, map[string]string{"glob": glob})
 }
@@ -61,7 +56,7 @@ func (t *Toolset) canonicalGrep(ctx context.Context, args json.RawMessage) (json
 func (t *Toolset) set(ctx context.Context, args json.RawMessage, name string, rest map[string]string) (json.RawMessage, *tool.Error) {
 	canonical, err := t.canonical(ctx, name)
 	if err != nil {
-		return nil, t.refused(name, err)
+		return nil, t.view.refused(name, err)
 	}
 	rest["path"] = canonical
 	return tool.SetArgs(args, rest), nil
@@ -69,7 +64,7 @@ func (t *Toolset) set(ctx context.Context, args json.RawMessage, name string, re
 
 // canonical is the one name of what a path leads to.
 func (t *Toolset) canonical(ctx context.Context, name string) (string, error) {
-	at, err := t.resolve(name)
+	at, err := t.view.resolve(name)
 	if err != nil {
 		return "", err
 	}
@@ -80,48 +75,14 @@ func (t *Toolset) canonical(ctx context.Context, name string) (string, error) {
 	if !utf8.ValidString(resolved) { // a link leads there; arguments cannot name it
 		return "", &backend.PathError{Op: "resolve", Path: name, Err: backend.ErrBadName}
 	}
-	return t.name(resolved), nil
+	return t.view.name(resolved), nil
 }
 
 // refused is why arguments have no canonical form.
-func (t *Toolset) refused(name string, err error) *tool.Error {
-	result, err := t.failed(name, err)
+func (v View) refused(name string, err error) *tool.Error {
+	result, err := v.failed(name, err)
 	if err != nil { // the context has ended
 		return &tool.Error{Message: err.Error()}
 	}
 	return result.Error
-}
-
-// split moves the directories at the start of a pattern to the path where the
-// search begins. What is left is anchored there. Escaped patterns stay as they
-// are.
-func (t *Toolset) split(dir, pattern string) (at, rest string, err error) {
-	if err := backend.CheckGlob(pattern); err != nil {
-		return "", "", err
-	}
-	inner := strings.TrimLeft(strings.TrimPrefix(pattern, "./"), "/")
-	placed := slices.ContainsFunc(t.view.Places, func(p string) bool { return p != "/" && strings.HasPrefix(pattern, p+"/") })
-	if placed {
-		dir = t.view.Root
-	}
-	if strings.HasSuffix(inner, "/") { // a directory is meant: all that is in it
-		inner += "**"
-	}
-	if strings.Contains(pattern, `\`) {
-		return dir, pattern, nil
-	}
-	base, last := doublestar.SplitPattern(inner)
-	if base == "." {
-		return dir, pattern, nil
-	}
-	if _, err := t.resolve(dir); err != nil { // before it is joined: joining would hide what it says
-		return "", "", err
-	}
-	if placed {
-		dir = "/"
-	}
-	if !path.IsAbs(dir) {
-		dir = path.Join(t.view.Home, dir)
-	}
-	return path.Join(dir, base), "/" + last, nil
 }

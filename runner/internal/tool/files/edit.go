@@ -5,6 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -32,17 +35,17 @@ var (
 
 func (t *Toolset) edit() tool.Tool {
 	made := tool.Typed(changing(NameEdit, editPage, tool.Once), func(ctx context.Context, _ tool.Call, in editIn) (tool.Result, error) {
-		at, err := t.resolve(in.Path)
+		at, err := t.view.resolve(in.Path)
 		if err != nil {
-			return t.failed(in.Path, err)
+			return t.view.failed(in.Path, err)
 		}
 		edited, err := t.replace(ctx, at, backend.Edit{Old: in.OldString, New: in.NewString, All: in.ReplaceAll})
 		if err != nil {
-			return t.failed(in.Path, &editError{old: in.OldString, err: err})
+			return t.view.failed(in.Path, &editError{old: in.OldString, err: err})
 		}
-		text := fmt.Sprintf("Replaced 1 occurrence in %s, at line %d", t.name(at), edited.Line)
+		text := fmt.Sprintf("Replaced 1 occurrence in %s, at line %d", t.view.name(at), edited.Line)
 		if edited.Replaced > 1 {
-			text = fmt.Sprintf("Replaced %d occurrences in %s, the first at line %d", edited.Replaced, t.name(at), edited.Line)
+			text = fmt.Sprintf("Replaced %d occurrences in %s, the first at line %d", edited.Replaced, t.view.name(at), edited.Line)
 		}
 		return tool.Result{Text: text, Summary: text}, nil
 	})
@@ -51,7 +54,7 @@ func (t *Toolset) edit() tool.Tool {
 
 // replace edits a file that is as it was last seen.
 func (t *Toolset) replace(ctx context.Context, at string, e backend.Edit) (backend.Edited, error) {
-	s := t.look(at)
+	s := t.states.lock(at)
 	defer s.Unlock()
 	if !s.read {
 		// A path that is wrong is told before a reading that is missing.
@@ -67,11 +70,84 @@ func (t *Toolset) replace(ctx context.Context, at string, e backend.Edit) (backe
 	edited, err := t.backend.Edit(ctx, at, e)
 	switch {
 	case err == nil:
-		s.saw(edited.Version)
-		t.changed(at)
+		s.set(edited.Version)
+		t.changes.add(at)
 	case errors.Is(err, backend.ErrNotFound):
 		s.forget()
 		err = errRemoved
 	}
 	return edited, err
+}
+
+// lineLabel matches what Read puts before a line, or before a part of a long line.
+var lineLabel = regexp.MustCompile(`^ *(\d+)(\.\d+)?  `)
+
+// numbered reports whether each line of a text begins as a line shown by Read.
+func numbered(text string) bool {
+	for _, line := range splitLines(text) {
+		if !lineLabel.MatchString(line) {
+			return false
+		}
+	}
+	return true
+}
+
+// splitLines returns the lines of a text, without their ends.
+func splitLines(text string) []string {
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// A copied is a text that looks like consecutive lines shown by Read.
+type copied struct {
+	first int      // number of the first line
+	lines []string // without the numbers
+}
+
+// copiedLines returns the lines of a text each of which begins with a number, the
+// numbers counting up by one. Parts of one line have the same number.
+func copiedLines(text string) (copied, bool) {
+	var c copied
+	for i, line := range splitLines(text) {
+		of := lineLabel.FindStringSubmatch(line)
+		if of == nil {
+			return copied{}, false
+		}
+		n, err := strconv.Atoi(of[1])
+		part := of[2] != ""
+		switch {
+		case err != nil || n == 0:
+			return copied{}, false
+		case i == 0:
+			c.first = n
+		case part && n == c.first+len(c.lines)-1:
+			continue
+		case part || n != c.first+len(c.lines):
+			return copied{}, false
+		}
+		c.lines = append(c.lines, line[len(of[0]):])
+	}
+	return c, true
+}
+
+// refuseNumbers returns errNumbered for a new text that was copied with the line
+// numbers of Read. A file may have numbered lines of its own, so the numbers must
+// be those of the file: either old stands at the first of them, or the file has
+// one of the lines under its number, and has no numbers there itself.
+func (t *Toolset) refuseNumbers(ctx context.Context, at string, e backend.Edit) error {
+	c, ok := copiedLines(e.New)
+	if !ok || e.Old == "" || numbered(e.Old) {
+		return nil
+	}
+	page, err := t.backend.Read(ctx, at, backend.Window{Offset: c.first - 1, Limit: len(c.lines)})
+	if err != nil {
+		return nil //nolint:nilerr // Edit reads the same file next: it fails too and reports the cause.
+	}
+	for i, line := range page.Lines {
+		first := i == 0 && strings.HasPrefix(strings.TrimSpace(line), strings.TrimSpace(splitLines(e.Old)[0]))
+		same := i < len(c.lines) && line == c.lines[i] && strings.TrimSpace(line) != ""
+		if (first || same) && !lineLabel.MatchString(line) {
+			return errNumbered
+		}
+	}
+	return nil
 }

@@ -387,15 +387,15 @@ func FuzzResolve(f *testing.F) {
 	}
 	t := Over(nil, View{Root: "/workspace"})
 	f.Fuzz(func(tt *testing.T, name string) {
-		at, err := t.resolve(name)
+		at, err := t.view.resolve(name)
 		if err != nil {
 			return
 		}
 		if _, err := backend.Clean(at); err != nil {
 			tt.Errorf("resolve(%q) = %q: %v", name, at, err)
 		}
-		if !strings.HasPrefix(t.name(at)+"/", "/workspace/") {
-			tt.Errorf("resolve(%q) = %q, which is %s", name, at, t.name(at))
+		if !strings.HasPrefix(t.view.name(at)+"/", "/workspace/") {
+			tt.Errorf("resolve(%q) = %q, which is %s", name, at, t.view.name(at))
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (t *Toolset) filterFor(ctx context.Context, call tool.Call) *filter {
 
 // allows says whether a file may be read, by the path of the backend.
 func (f *filter) allows(at string) bool {
-	name := f.t.name(at)
+	name := f.t.view.name(at)
 	f.mu.Lock()
 	answer, known := f.answers[name]
 	f.mu.Unlock()

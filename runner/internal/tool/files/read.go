@@ -36,9 +36,9 @@ type readIn struct {
 
 func (t *Toolset) readFile() tool.Tool {
 	made := tool.Typed(reading(NameRead, readPage), func(ctx context.Context, _ tool.Call, in readIn) (tool.Result, error) {
-		at, err := t.resolve(in.Path)
+		at, err := t.view.resolve(in.Path)
 		if err != nil {
-			return t.failed(in.Path, err)
+			return t.view.failed(in.Path, err)
 		}
 		w := backend.Window{Offset: in.Offset, Limit: defaultLines}
 		if in.Limit != nil {
@@ -46,7 +46,7 @@ func (t *Toolset) readFile() tool.Tool {
 		}
 		page, err := t.page(ctx, at, w.Clamp())
 		if err != nil {
-			return t.failed(in.Path, err)
+			return t.view.failed(in.Path, err)
 		}
 		return show(page, w.Clamp().Offset), nil
 	})
@@ -55,12 +55,12 @@ func (t *Toolset) readFile() tool.Tool {
 
 // page reads a window and remembers what was seen.
 func (t *Toolset) page(ctx context.Context, at string, w backend.Window) (backend.Page, error) {
-	s := t.look(at)
+	s := t.states.lock(at)
 	defer s.Unlock()
 	page, err := t.backend.Read(ctx, at, w)
 	switch {
 	case err == nil:
-		s.saw(page.Version)
+		s.set(page.Version)
 	case errors.Is(err, backend.ErrNotFound):
 		s.forget()
 	}

@@ -19,14 +19,14 @@ const truncated = "... [results truncated, try being more specific with your par
 // failed is the only place where an error becomes words. An error that is
 // returned as such is the end of the call's context, which is the loop's to
 // judge; everything else is for the model to read.
-func (t *Toolset) failed(name string, err error) (tool.Result, error) {
+func (v View) failed(name string, err error) (tool.Result, error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return tool.Result{}, err
 	}
 	if name == "" {
-		name = t.view.Home
+		name = v.Home
 	}
-	for _, words := range []func(string, error) (tool.Result, bool){ofPattern, t.ofPath, ofContent, ofEdit} {
+	for _, words := range []func(string, error) (tool.Result, bool){ofPattern, v.ofPath, ofContent, ofEdit} {
 		if result, ok := words(name, err); ok {
 			return result, nil
 		}
@@ -35,14 +35,14 @@ func (t *Toolset) failed(name string, err error) (tool.Result, error) {
 }
 
 // ofPath says what is wrong with where a path leads.
-func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
+func (v View) ofPath(name string, err error) (tool.Result, bool) {
 	var (
 		outside  *backend.OutsideError
 		readOnly *backend.ReadOnlyError
 		absolute *backend.AbsoluteLinkError
 	)
-	places := strings.Join(t.view.Places, ", ")
-	below := fmt.Sprintf("Use a path below %s, such as %s.", places, path.Join(t.view.Home, "file.txt"))
+	places := strings.Join(v.Places, ", ")
+	below := fmt.Sprintf("Use a path below %s, such as %s.", places, path.Join(v.Home, "file.txt"))
 	switch {
 	case errors.Is(err, errClimbs):
 		return tool.Fail("Path traversal not allowed: "+name, below), true
@@ -52,11 +52,11 @@ func (t *Toolset) ofPath(name string, err error) (tool.Result, bool) {
 		return tool.Fail(fmt.Sprintf("Path '%s' is outside %s", name, places), below), true
 	case errors.As(err, &readOnly):
 		return tool.Fail(fmt.Sprintf("permission denied for write on %s", name),
-			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Place, t.view.Home)), true
+			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Place, v.Home)), true
 	case errors.As(err, &absolute):
 		return tool.Fail(fmt.Sprintf("Path '%s' %v", name, absolute), "Use the path that the link leads to, or make it a relative link."), true
 	case errors.Is(err, backend.ErrEscapes):
-		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, t.place(name)), below), true
+		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, v.place(name)), below), true
 	case errors.Is(err, backend.ErrLink):
 		return tool.Fail(fmt.Sprintf("Path '%s' became a symbolic link since the call was checked", name),
 			"Repeat the call: its path is then checked again. Read the file before you change it."), true

@@ -21,19 +21,19 @@ type writeIn struct {
 
 func (t *Toolset) write() tool.Tool {
 	made := tool.Typed(changing(NameWrite, writePage, tool.Idempotent), func(ctx context.Context, _ tool.Call, in writeIn) (tool.Result, error) {
-		at, err := t.resolve(in.Path)
+		at, err := t.view.resolve(in.Path)
 		if err != nil {
-			return t.failed(in.Path, err)
+			return t.view.failed(in.Path, err)
 		}
 		written, err := t.overwrite(ctx, at, in.Content)
 		if err != nil {
-			return t.failed(in.Path, &writeError{err})
+			return t.view.failed(in.Path, &writeError{err})
 		}
 		done := "Wrote"
 		if written.Created {
 			done = "Created"
 		}
-		summary := fmt.Sprintf("%s %s (%s)", done, t.name(at), size(int64(written.Bytes)))
+		summary := fmt.Sprintf("%s %s (%s)", done, t.view.name(at), size(int64(written.Bytes)))
 		if written.note != "" {
 			summary += "." + written.note
 		}
@@ -50,7 +50,7 @@ type overwritten struct {
 
 // overwrite writes a file that is new, or is as it was last seen.
 func (t *Toolset) overwrite(ctx context.Context, at, content string) (overwritten, error) {
-	s := t.look(at)
+	s := t.states.lock(at)
 	defer s.Unlock()
 	p, err := t.plan(ctx, at, content, s)
 	if err != nil {
@@ -59,8 +59,8 @@ func (t *Toolset) overwrite(ctx context.Context, at, content string) (overwritte
 	written, err := t.backend.Write(ctx, at, []byte(p.content), p.when)
 	switch {
 	case err == nil:
-		s.saw(written.Version)
-		t.changed(at)
+		s.set(written.Version)
+		t.changes.add(at)
 	case p.refusal != nil && (errors.Is(err, backend.ErrExists) || errors.Is(err, backend.ErrChanged)):
 		err = p.refusal
 	}
@@ -80,7 +80,7 @@ type writing struct {
 
 // plan decides how content is written over what is there now. The backend
 // refuses the write if the file changes in between.
-func (t *Toolset) plan(ctx context.Context, at, content string, s *sighting) (writing, error) {
+func (t *Toolset) plan(ctx context.Context, at, content string, s *readState) (writing, error) {
 	w := writing{content: content, when: backend.Absent}
 	now, err := t.backend.Read(ctx, at, backend.Window{})
 	switch {

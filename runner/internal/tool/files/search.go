@@ -1,0 +1,186 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+//go:embed ls.md
+var lsPage string
+
+type lsIn struct {
+	Path string `json:"path,omitempty" jsonschema:"the directory; default: the workspace"`
+}
+
+func (t *Toolset) ls() tool.Tool {
+	made := tool.Typed(reading(NameLs, lsPage), func(ctx context.Context, call tool.Call, in lsIn) (tool.Result, error) {
+		at, err := t.view.resolve(in.Path)
+		if err != nil {
+			return t.view.failed(in.Path, err)
+		}
+		infos, err := t.backend.List(ctx, at)
+		_, outside := errors.AsType[*backend.OutsideError](err)
+		switch {
+		case outside:
+			return t.view.failed(in.Path, err)
+		case errors.Is(err, backend.ErrNotFound):
+			return tool.Fail(fmt.Sprintf("Path '%s': path_not_found", in.Path)), nil
+		case errors.Is(err, backend.ErrNotDir):
+			return tool.Fail(fmt.Sprintf("Path '%s': not_a_directory", in.Path), "Read it with Read."), nil
+		case err != nil:
+			return t.view.failed(in.Path, err)
+		}
+		var r report
+		f := t.filterFor(ctx, call)
+		shown := f.keep(infos)
+		for _, info := range shown {
+			r.add(t.entry(info))
+		}
+		return tool.Result{Text: f.note(r.text("The directory is empty")), Summary: fmt.Sprintf("%d entries", len(shown))}, nil
+	})
+	return tool.WithCanonical(made, t.canonicalPath)
+}
+
+// entry is one line of Ls.
+func (t *Toolset) entry(info backend.Info) string {
+	if info.Dir {
+		return t.view.label(info.Path) + "/"
+	}
+	return fmt.Sprintf("%s  %s", t.view.label(info.Path), size(info.Size))
+}
+
+//go:embed glob.md
+var globPage string
+
+type globIn struct {
+	Pattern string `json:"pattern" jsonschema:"the pattern, such as *.go or src/**/*.{ts,tsx}"`
+	Path    string `json:"path,omitempty" jsonschema:"the directory to look in; default: the workspace"`
+}
+
+func (t *Toolset) glob() tool.Tool {
+	made := tool.Typed(reading(NameGlob, globPage), func(ctx context.Context, call tool.Call, in globIn) (tool.Result, error) {
+		pattern, at, err := t.view.pattern(in.Pattern, in.Path)
+		if err != nil {
+			return t.view.failed(in.Path, err)
+		}
+		f := t.filterFor(ctx, call)
+		found, err := t.backend.Glob(ctx, pattern, at, f.skipInfo())
+		if err != nil {
+			return t.view.failed(in.Path, err)
+		}
+		var r report
+		for _, info := range found.Items {
+			r.add(t.view.label(info.Path))
+		}
+		r.cut = r.cut || found.Truncated
+		return tool.Result{Text: f.note(r.text("No files found")), Summary: fmt.Sprintf("%d files", len(found.Items))}, nil
+	})
+	return tool.WithCanonical(made, t.canonicalGlob)
+}
+
+//go:embed grep.md
+var grepPage string
+
+const defaultMatches = 100
+
+// What Grep shows of what it finds.
+const (
+	modeFiles   = "files_with_matches"
+	modeContent = "content"
+	modeCount   = "count"
+)
+
+type grepIn struct {
+	Pattern    string `json:"pattern" jsonschema:"the expression to look for (RE2), or with fixed the text"`
+	Path       string `json:"path,omitempty" jsonschema:"the directory or file to look in; default: the workspace"`
+	Glob       string `json:"glob,omitempty" jsonschema:"look only in files that match this pattern, such as *.go"`
+	OutputMode string `json:"output_mode,omitempty" enum:"files_with_matches,content,count" jsonschema:"what to show: the files (default), the matching lines, or how many lines match in each file"`
+	Fixed      bool   `json:"fixed,omitempty" jsonschema:"take the pattern as plain text; default false"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore upper and lower case; default false"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"most lines or files to show; default 100, at most 1000"`
+}
+
+func (t *Toolset) grep() tool.Tool {
+	made := tool.Typed(reading(NameGrep, grepPage), func(ctx context.Context, call tool.Call, in grepIn) (tool.Result, error) {
+		at, err := t.view.resolve(in.Path)
+		if err != nil {
+			return t.view.failed(in.Path, err)
+		}
+		f := t.filterFor(ctx, call)
+		q := backend.Query{
+			Pattern: in.Pattern, Fixed: in.Fixed, IgnoreCase: in.IgnoreCase,
+			Dir: at, Glob: in.Glob, ByFile: in.OutputMode != modeContent, Limit: in.Limit, Skip: f.skip(),
+		}
+		if q.Limit < 1 {
+			q.Limit = defaultMatches
+		}
+		found, err := t.backend.Grep(ctx, q)
+		if err != nil {
+			return t.view.failed(in.Path, err)
+		}
+		r := report{}
+		for _, m := range found.Items {
+			r.add(t.match(in.OutputMode, m))
+		}
+		r.cut = r.cut || found.Truncated
+		return tool.Result{Text: f.note(r.text(nothing(in))), Summary: fmt.Sprintf("%d matches", len(found.Items))}, nil
+	})
+	return tool.WithCanonical(made, t.canonicalGrep)
+}
+
+// match is one line of Grep.
+func (t *Toolset) match(mode string, m backend.Match) string {
+	switch mode {
+	case modeContent:
+		return fmt.Sprintf("%s:%d:%s", t.view.label(m.Path), m.Line, m.Text)
+	case modeCount:
+		return fmt.Sprintf("%s:%d", t.view.label(m.Path), m.Count)
+	}
+	return t.view.label(m.Path)
+}
+
+// nothing says that there is no match, and what may be the cause.
+func nothing(in grepIn) string {
+	const none = "No matches found"
+	if in.Fixed && regexp.QuoteMeta(in.Pattern) != in.Pattern {
+		return none + ". The pattern was taken as plain text; leave fixed out to use it as an expression."
+	}
+	return none
+}
+
+// A report is a list of results, of maxResult characters at most.
+type report struct {
+	lines []string
+	chars int
+	cut   bool
+}
+
+// add adds a line if it fits.
+func (r *report) add(line string) {
+	n := utf8.RuneCountInString(line) + 1
+	if r.cut = r.cut || r.chars+n > maxResult; r.cut {
+		return
+	}
+	r.lines = append(r.lines, line)
+	r.chars += n
+}
+
+// text is the report, or what is said when there is nothing to report.
+func (r *report) text(none string) string {
+	lines := r.lines
+	if len(lines) == 0 && !r.cut {
+		return none
+	}
+	if r.cut {
+		lines = append(lines, truncated)
+	}
+	return strings.Join(lines, "\n")
+}
