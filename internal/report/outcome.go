@@ -11,23 +11,23 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A verdict is what an answer of the API server means for us.
+// An outcome classifies an answer of the API server.
 type outcome int
 
 const (
 	accepted     outcome = iota
-	retry                // the same again, a little later
+	retry                // send again later
 	unauthorized         // 401: the token is not good, or not good yet
-	fenced               // this attempt does not count, or does not count yet
-	invalid              // the schema refuses what we wrote: a bug of ours
+	fenced               // this pod is not the current attempt, or not yet
+	invalid              // the schema refuses the report: a bug of the runner
 )
 
-// fence is the word with which the admission policy refuses a runner that is
-// not the Run's current attempt.
+// fence is in the message with which the admission policy refuses a runner that is
+// not the current attempt of the Run.
 const fence = "fenced:"
 
-// isAlreadyCommitted says that a refusal is only about a result being committed already. To
-// whoever sent one and heard nothing, that is the answer which was lost.
+// isAlreadyCommitted reports whether a write was refused because the result is
+// already committed. If the runner committed and lost the answer, this is success.
 func isAlreadyCommitted(body string) bool {
 	return strings.Contains(body, "fenced: the result of this attempt is committed")
 }
@@ -35,7 +35,7 @@ func isAlreadyCommitted(body string) bool {
 // attemptPath is the path of the test in each patch.
 const attemptPath = "/status/attempt/podUID"
 
-// classify reads an answer.
+// classify returns the outcome for a status code and body.
 func classify(status int, body string) outcome {
 	switch {
 	case status >= 200 && status < 300:
@@ -47,7 +47,7 @@ func classify(status int, body string) outcome {
 	case status == http.StatusForbidden && strings.Contains(body, fence):
 		return fenced
 	case status == http.StatusForbidden:
-		return retry // the right to write is on its way
+		return retry // the permission may not have been granted yet
 	case status == http.StatusUnprocessableEntity && failedTest(body):
 		return fenced
 	case status == http.StatusUnprocessableEntity,
@@ -58,8 +58,8 @@ func classify(status int, body string) outcome {
 	return retry
 }
 
-// failedTest tells a patch whose test failed from one that the schema refuses;
-// both are 422, but only a schema names causes.
+// failedTest reports whether the test of a patch failed. Both this and a refusal by
+// the schema are 422, but only the schema has causes.
 func failedTest(body string) bool {
 	var status struct {
 		Details struct {
@@ -69,7 +69,7 @@ func failedTest(body string) bool {
 	return json.Unmarshal([]byte(body), &status) == nil && len(status.Details.Causes) == 0
 }
 
-// fencedReason returns, for people, why an attempt does not count any more.
+// fencedReason returns a message with the reason why this is not the current attempt.
 func fencedReason(ans answer) string {
 	switch ans.status {
 	case http.StatusUnauthorized:
@@ -83,8 +83,7 @@ func fencedReason(ans answer) string {
 	return "Another attempt has taken over"
 }
 
-// message returns what the API server says in words: the message of a Status or, where
-// the answer is none, all of it.
+// message returns the message of a Status; if the answer is no Status, the body.
 func (a answer) message() string {
 	var status struct {
 		Message string `json:"message"`
@@ -95,7 +94,7 @@ func (a answer) message() string {
 	return status.Message
 }
 
-// maxRetryAfter bounds how long the API server may make us wait.
+// maxRetryAfter bounds the Retry-After of the API server.
 const maxRetryAfter = 30 * time.Second
 
 func retryAfter(h http.Header) time.Duration {

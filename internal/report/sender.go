@@ -9,20 +9,20 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A sender makes one try after the other and remembers what they taught.
+// A sender sends reports and keeps state between attempts to send.
 type sender struct {
 	opts              Options
 	sequence          int64
 	began             time.Time
-	since             time.Time // of the first that was accepted
-	next              time.Time // before this, only what somebody waits for is written
-	unauthorizedSince time.Time // since when nothing is said but that the token is refused
-	committing        bool      // a committed result is sent, and its answer is not known
-	reduction         int       // how much is left out, because the schema refused it
+	since             time.Time // when the first report was accepted
+	next              time.Time // reports without a waiter are not sent before
+	unauthorizedSince time.Time // since when all answers are 401; zero if not
+	committing        bool      // a committed result was sent without an answer
+	reduction         int       // level of shrink, raised when the schema refuses a report
 }
 
-// try sends p once. The pause is 0 when it was accepted, else how long to wait
-// at least before the next try; an error means that there is none.
+// try sends p once. The pause is 0 if it was accepted, else the least time before
+// the next attempt. An error is final.
 func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error) {
 	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
 	p.Sequence = s.sequence
@@ -41,7 +41,8 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 	return pause, end
 }
 
-// handleAnswer is what an answer means for the next try.
+// handleAnswer returns the pause before the next attempt; 0 if the report was
+// accepted. An error is final.
 func (s *sender) handleAnswer(ans answer) (time.Duration, error) {
 	outcome := classify(ans.status, ans.body)
 	if outcome != unauthorized {
@@ -59,7 +60,7 @@ func (s *sender) handleAnswer(ans answer) (time.Duration, error) {
 	return max(ans.retryAfter, firstPause), nil
 }
 
-// unauthorizedTooLong says whether the token was refused for too long.
+// unauthorizedTooLong reports whether all answers were 401 for maxUnauthorized.
 func (s *sender) unauthorizedTooLong() bool {
 	now := s.opts.Now()
 	if s.unauthorizedSince.IsZero() {
@@ -68,7 +69,7 @@ func (s *sender) unauthorizedTooLong() bool {
 	return now.Sub(s.unauthorizedSince) >= maxUnauthorized
 }
 
-// neverAccepted ends an attempt that nobody has come to know.
+// neverAccepted is the error if no report was accepted within maxFirst.
 func neverAccepted(ans answer, err error) error {
 	last := fmt.Sprintf("HTTP %d: %s", ans.status, ans.message())
 	if err != nil {
@@ -78,10 +79,10 @@ func neverAccepted(ans answer, err error) error {
 		maxFirst, task.Cut(last, task.MaxMessage/2))
 }
 
-// accepted plans the next write that nobody waits for.
+// accepted schedules the next report that has no waiter.
 func (s *sender) accepted() {
 	now := s.opts.Now()
-	s.reduction = 0 // another report may fit
+	s.reduction = 0 // the next report may fit
 	if s.since.IsZero() {
 		s.since = now
 	}
@@ -92,7 +93,8 @@ func (s *sender) accepted() {
 	s.next = now.Add(s.opts.Jitter(normalInterval))
 }
 
-// fenced ends the attempt, if it ever counted. If it did not, it may yet.
+// fenced ends the attempt. Before the first accepted report it retries, because the
+// operator may not have recorded the pod yet.
 func (s *sender) fenced(ans answer) (time.Duration, error) {
 	if s.since.IsZero() {
 		return firstPause, nil
@@ -100,7 +102,7 @@ func (s *sender) fenced(ans answer) (time.Duration, error) {
 	return 0, task.End(task.ReasonFenced, "%s", fencedReason(ans))
 }
 
-// sendLess leaves more out the next time. There is an end to that.
+// sendLess raises the reduction for the next attempt, up to maxReduction.
 func (s *sender) sendLess(ans answer) (time.Duration, error) {
 	s.opts.Log.Error("The API server refuses our report; leaving more out", "status", ans.status, "answer", task.Cut(ans.body, task.MaxMessage))
 	if s.reduction == maxReduction {
@@ -110,10 +112,10 @@ func (s *sender) sendLess(ans answer) (time.Duration, error) {
 	return firstPause, nil
 }
 
-// maxReduction is when there is nothing more to leave out.
+// maxReduction is the highest level of shrink.
 const maxReduction = 3
 
-// shrink leaves out of p what can be done without, the more the higher level.
+// shrink removes optional fields of p, more with each level.
 func shrink(p task.Progress, level int) task.Progress {
 	if level >= 1 {
 		p.Recent, p.Step = nil, nil

@@ -19,24 +19,24 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Target is one Run at one API server, as one pod may write it.
+// A Target is a Run at an API server, and the pod that writes its status.
 type Target struct {
 	URL    string // of the API server
 	Run    task.Run
 	PodUID string
-	// Token is asked before each request, because tokens rotate.
+	// Token is called before each request, because tokens rotate.
 	Token  func() (string, error)
 	Client *http.Client
 }
 
-// requestTimeout bounds one request; the API server's own bound is a minute.
+// requestTimeout bounds one request; the timeout of the API server is a minute.
 const requestTimeout = 10 * time.Second
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 64 << 10
 
-// InCluster is the Target of a runner in its pod; dir holds its token and the
-// certificate of the API server, as task.TokenDir does.
+// InCluster returns the Target of a runner in its pod. The directory, task.TokenDir,
+// holds the token and the certificate of the API server.
 func InCluster(run task.Run, dir string) (Target, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	uid := os.Getenv(task.EnvPodUID)
@@ -69,21 +69,21 @@ func tokenFile(path string) func() (string, error) {
 	}
 }
 
-// An answer is what the API server said.
+// An answer is a response of the API server.
 type answer struct {
 	status     int
 	body       string
 	retryAfter time.Duration
 }
 
-// An operation is one of a JSON Patch.
+// An operation of a JSON Patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patch writes p once.
+// patch sends p once.
 func (t Target) patch(ctx context.Context, p task.Progress) (answer, error) {
 	body, err := json.Marshal([]operation{
 		{Op: "test", Path: attemptPath, Value: t.PodUID},
@@ -123,7 +123,7 @@ func (t Target) request(ctx context.Context, body []byte) (*http.Request, error)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json-patch+json")
-	// Nothing of the Run is news to us: its metadata is the least it can answer.
+	// The Run itself is not needed: its metadata is the smallest answer.
 	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json")
 	req.Header.Set("User-Agent", "deckhand-runner")
 	return req, nil

@@ -7,9 +7,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Terminate writes the last word of a runner where the kubelet reads it.
+// Terminate writes the termination message of a runner.
 func Terminate(path string, last task.Termination) error {
-	// The kubelet made the file; one that is not there means no kubelet.
+	// The kubelet creates the file; without a kubelet there is none.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return fmt.Errorf("opening the termination message: %w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// The cadence of writes that nobody waits for.
+// Intervals and pauses of writes.
 const (
 	youngInterval  = time.Second      // at most one, while a Run is young
 	youngFor       = 10 * time.Second // how long it is young
@@ -22,28 +22,28 @@ const (
 )
 
 const (
-	// maxUnauthorized is how long a token may be refused, and nothing else be said,
-	// after it was accepted once. The token of a pod that is gone is refused for
-	// ever; an API server that starts may refuse any for a while.
+	// maxUnauthorized is how long all answers may be 401 after a report was accepted.
+	// The token of a deleted pod stays invalid; an API server that starts may refuse
+	// every token for a while.
 	maxUnauthorized = time.Minute
-	// maxFirst is how long the first report may be refused. By then the operator
-	// would have recorded the pod, if it were ever to count.
+	// maxFirst is how long the first report may be refused. By then the operator has
+	// recorded the pod, if it is an attempt.
 	maxFirst = 5 * time.Minute
 )
 
-// Options say where progress is written.
+// Options configure a Writer.
 type Options struct {
 	Target Target
 	Now    func() time.Time
-	// Jitter varies a pause, so that a thousand runners do not write at once.
+	// Jitter varies an interval, so that a thousand runners do not write at once.
 	Jitter func(time.Duration) time.Duration
-	// Ended is called once, when nothing more can be written: mostly because
-	// another attempt has taken over.
+	// Ended is called once, when no more reports can be written: usually because
+	// another attempt has replaced this one.
 	Ended func(error)
 	Log   *slog.Logger
 }
 
-// A Writer writes progress in the background: the latest, when it is worth it.
+// A Writer writes the latest progress in the background, at a bounded rate.
 type Writer struct {
 	opts   Options
 	wake   chan struct{}
@@ -52,13 +52,13 @@ type Writer struct {
 
 	mu      sync.Mutex
 	latest  task.Progress
-	version int // of latest; rises with each that differs
-	acked   int // the version that was accepted last
+	version int // of latest; incremented when it changes
+	acked   int // the last version that was accepted
 	waiters []waiter
-	ended   error // set once nothing more will be written
+	ended   error // set when no more reports will be written
 }
 
-// A waiter waits until a version is accepted.
+// A waiter is a Commit that waits until a version is accepted.
 type waiter struct {
 	version int
 	result  chan error
@@ -72,15 +72,15 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Close stops writing, in the middle of a write if need be.
+// Close stops the Writer and cancels a write in progress.
 func (w *Writer) Close() {
 	w.cancel()
 	<-w.done
 }
 
-// Report takes over the latest progress. What does not differ from the one
-// before is not written. It asks now under its lock, so that of two reports at
-// once the later one stands.
+// Report sets the latest progress. It is written if it differs from the one before.
+// now is called under the lock, so that of two concurrent reports the later one
+// is kept.
 func (w *Writer) Report(now func() task.Progress) {
 	w.mu.Lock()
 	w.put(now())
@@ -88,9 +88,9 @@ func (w *Writer) Report(now func() task.Progress) {
 	w.notify()
 }
 
-// Commit writes what now says at once and returns when it, or something later,
-// is accepted. It is tried again until then, until the context ends, or until
-// another attempt has taken over.
+// Commit writes progress without delay and returns when it, or a later version, is
+// accepted. It retries until then, until the context ends, or until another
+// attempt has replaced this one.
 func (w *Writer) Commit(ctx context.Context, now func() task.Progress) error {
 	result := make(chan error, 1)
 	w.mu.Lock()
@@ -110,7 +110,7 @@ func (w *Writer) Commit(ctx context.Context, now func() task.Progress) error {
 	}
 }
 
-// put makes p the latest. Time that passes is no change.
+// put sets the latest progress. A longer duration alone is no change.
 func (w *Writer) put(p task.Progress) {
 	before, after := w.latest, p
 	before.Usage.DurationSeconds, after.Usage.DurationSeconds = 0, 0
@@ -128,7 +128,7 @@ func (w *Writer) notify() {
 	}
 }
 
-// urgent says whether somebody waits for a version that is not accepted yet.
+// urgent reports whether a Commit waits.
 func (w *Writer) urgent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *Writer) changed() bool {
 	return w.version > w.acked
 }
 
-// loop writes whenever there is something to write and its time has come.
+// loop writes until the Writer is closed or a write fails for good.
 func (w *Writer) loop(ctx context.Context) {
 	defer close(w.done)
 	s := &sender{opts: w.opts, began: w.opts.Now()}
@@ -157,7 +157,8 @@ func (w *Writer) loop(ctx context.Context) {
 	w.end(context.Canceled)
 }
 
-// due waits for something to write and says whether it is to be written now.
+// due reports whether to write now; if not, it has waited for a change or the next
+// interval.
 func (w *Writer) due(ctx context.Context, s *sender) bool {
 	if w.urgent() {
 		return true
@@ -172,7 +173,7 @@ func (w *Writer) due(ctx context.Context, s *sender) bool {
 	return false
 }
 
-// sleep ends early when there is news.
+// sleep returns early after a notification.
 func (w *Writer) sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -183,8 +184,7 @@ func (w *Writer) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// send tries until the latest is accepted. An error means that nothing will be
-// any more.
+// send retries until the latest version is accepted. An error is final.
 func (w *Writer) send(ctx context.Context, s *sender) error {
 	for try := 0; ctx.Err() == nil; try++ {
 		w.mu.Lock()
@@ -203,8 +203,8 @@ func (w *Writer) send(ctx context.Context, s *sender) error {
 	return nil
 }
 
-// sleepBetween pauses between two tries, longer each time, for no less than
-// the server asks.
+// sleepBetween waits between two attempts with exponential backoff, and at least as
+// long as the server requires.
 func (w *Writer) sleepBetween(ctx context.Context, try int, atLeast time.Duration) {
 	longest := longPause
 	if w.urgent() {
@@ -215,7 +215,7 @@ func (w *Writer) sleepBetween(ctx context.Context, try int, atLeast time.Duratio
 	wasUrgent := w.urgent()
 	for ctx.Err() == nil {
 		left := until.Sub(w.opts.Now())
-		// Somebody who begins to wait is not made to wait out a long pause.
+		// A new Commit ends a long pause.
 		if left <= 0 || !wasUrgent && w.urgent() {
 			return
 		}
@@ -223,7 +223,7 @@ func (w *Writer) sleepBetween(ctx context.Context, try int, atLeast time.Duratio
 	}
 }
 
-// accept tells those who waited for this version.
+// accept releases the waiters of this version.
 func (w *Writer) accept(version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +239,7 @@ func (w *Writer) accept(version int) {
 	w.waiters = still
 }
 
-// end tells all who wait that nothing more will be written.
+// end releases all waiters with a final error.
 func (w *Writer) end(err error) {
 	w.mu.Lock()
 	w.ended = err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,46 +14,47 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// How long the far end has for what is its part.
+// Timeouts of the client.
 const (
-	connectTimeout   = 30 * time.Second       // to come up, as after a restart
-	retryPause       = 100 * time.Millisecond // between two tries
-	handshakeTimeout = 10 * time.Second       // to answer on a new connection
-	startTimeout     = 30 * time.Second       // to start a program
-	describeTimeout  = 30 * time.Second       // to try its confinement and describe itself
-	killTimeout      = 5 * time.Second        // to end a program that was killed
-	lossTimeout      = 2 * time.Second        // between the ends of a process and of the session it went with
+	connectTimeout   = 30 * time.Second       // until the sandbox accepts connections, for example after a restart
+	retryPause       = 100 * time.Millisecond // between two attempts to connect
+	handshakeTimeout = 10 * time.Second       // for the answer on a new connection
+	startTimeout     = 30 * time.Second       // for the start of a program
+	describeTimeout  = 30 * time.Second       // for the description, which waits for the probe
+	killTimeout      = 5 * time.Second        // until a killed program must have ended
+	lossTimeout      = 2 * time.Second        // between the loss of a process and of its session, if the sandbox ended
 )
 
-// A Client is a Sandbox behind a socket. Everything that it started ends with
-// it: with Close, and with the process that it is in.
+// A Client is a Sandbox behind a unix socket. All commands that it started are
+// killed when it is closed or its process ends.
 type Client struct {
 	socket         string
 	connectTimeout time.Duration
 
-	openToken chan struct{} // holds one token while a session is being opened
+	openToken chan struct{} // holds a token while a session is being opened
 
 	mu      sync.Mutex
-	session *session // nil: none was opened
+	session *session // nil if none was opened
 	closed  bool
 }
 
 var _ Sandbox = (*Client)(nil)
 
-// Dial makes a client of the sandbox behind a unix socket. It connects when
-// there is something to do, and again when the sandbox was restarted.
+// Dial returns a client of the sandbox behind a unix socket. The client connects
+// when it is first used, and again after a restart of the sandbox.
 func Dial(socket string) *Client {
 	return &Client{socket: socket, connectTimeout: connectTimeout, openToken: make(chan struct{}, 1)}
 }
 
-// A session is the connection that all processes live by.
+// A session is a connection to the server. When it ends, the server kills all
+// commands.
 type session struct {
 	conn   *frame.Conn
-	done   chan struct{} // closed when it ended
-	memory atomic.Bool   // memory was nearly used up when last heard of
+	done   chan struct{} // closed when the connection ended
+	memory atomic.Bool   // the last frame said that memory is nearly used up
 }
 
-// lossDetail is what is said to a model after the end of a session.
+// lossDetail explains the end of the session to a model.
 func (s *session) lossDetail() string {
 	if s.memory.Load() {
 		return lostMemory
@@ -59,7 +62,7 @@ func (s *session) lossDetail() string {
 	return lostRestarted
 }
 
-// receive reads what a session says, until its end.
+// receive reads frames of the session until it ends.
 func (s *session) receive() {
 	defer close(s.done)
 	defer s.conn.Close()
@@ -72,7 +75,7 @@ func (s *session) receive() {
 	}
 }
 
-// Close ends the session, and with it everything that was started.
+// Close ends the session. The server then kills all commands.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +89,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// current is the session that is open; nil: none is.
+// current returns the open session; nil if none is open.
 func (c *Client) current() (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +97,7 @@ func (c *Client) current() (*session, error) {
 		return nil, net.ErrClosed
 	}
 	if c.session == nil {
-		return nil, nil //nolint:nilnil // no session is an answer
+		return nil, nil //nolint:nilnil // no session is a valid result
 	}
 	select {
 	case <-c.session.done:
@@ -104,8 +107,8 @@ func (c *Client) current() (*session, error) {
 	}
 }
 
-// open gives the session, which it opens when there is none. It waits for a
-// sandbox that is not there.
+// open returns the session and opens one if there is none. It waits for a sandbox
+// that is not reachable yet.
 func (c *Client) open(ctx context.Context) (*session, error) {
 	select {
 	case c.openToken <- struct{}{}:
@@ -132,19 +135,19 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	}
 }
 
-// setSession makes a session the one of the client.
+// setSession stores a new session.
 func (c *Client) setSession(s *session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		_ = s.conn.Close() // receive sees it
+		_ = s.conn.Close() // which ends receive
 		return net.ErrClosed
 	}
 	c.session = s
 	return nil
 }
 
-// openOnce opens a session, once.
+// openOnce makes one attempt to open a session.
 func (c *Client) openOnce(ctx context.Context) (*session, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -155,7 +158,7 @@ func (c *Client) openOnce(ctx context.Context) (*session, error) {
 		_, err = conn.Expect(frame.Welcome)
 	}
 	if err != nil {
-		_ = conn.Close() // it is of no use
+		_ = conn.Close() // the session was not opened
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
 	conn.SetTimeout(0)
@@ -172,8 +175,8 @@ func (c *Client) connect(ctx context.Context) (*frame.Conn, error) {
 	return frame.New(conn), nil
 }
 
-// dialInSession opens a session and a connection beside it. A sandbox that goes away
-// between the two is awaited again, once: nothing was asked of it.
+// dialInSession opens a session if there is none, and another connection. If the
+// sandbox ends between the two, it tries once more: nothing was requested yet.
 func (c *Client) dialInSession(ctx context.Context) (*frame.Conn, *session, error) {
 	var failed error
 	for range 2 {
@@ -192,4 +195,68 @@ func (c *Client) dialInSession(ctx context.Context) (*frame.Conn, *session, erro
 		}
 	}
 	return nil, nil, fmt.Errorf("%w: %w", ErrUnavailable, failed)
+}
+
+// Bounds of a description, because the server is not trusted.
+const (
+	maxKilled = 64
+	maxPath   = 1024
+)
+
+// Describe returns what the sandbox contains and enforces. It waits for the probe
+// of the confinement, which takes about a second after the start of the server.
+func (c *Client) Describe(ctx context.Context) (Description, error) {
+	conn, _, err := c.dialInSession(ctx)
+	if err != nil {
+		return Description{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	conn.SetTimeout(describeTimeout)
+	d, err := describe(conn)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return Description{}, fmt.Errorf("asking the sandbox what it is: %w", err)
+	}
+	return d, nil
+}
+
+func describe(conn *frame.Conn) (Description, error) {
+	var d Description
+	if err := conn.Send(frame.Describe, nil); err != nil {
+		return d, err //nolint:wrapcheck // Describe wraps it
+	}
+	first, err := conn.Expect(frame.Description)
+	if err == nil {
+		err = conn.Message(first, &d)
+	}
+	if err != nil {
+		return Description{}, err
+	}
+	return d, d.check()
+}
+
+// check validates a description and shortens its names.
+func (d *Description) check() error {
+	words := func(s string, more ...string) bool {
+		return s == Enforced || s == Unenforced || slices.Contains(more, s)
+	}
+	k := d.Confinement
+	if !words(k.Process) || !words(k.Files) || !words(k.Network, PortsOnly) || k.LandlockABI < 0 || k.LandlockABI > 1000 {
+		return fmt.Errorf("%w: a confinement of %.100q", frame.ErrProtocol, fmt.Sprint(k))
+	}
+	if len(d.Shell) > maxPath || len(d.Python) > maxPath || len(d.Killed) > maxKilled {
+		return fmt.Errorf("%w: a description out of bounds", frame.ErrProtocol)
+	}
+	for i, one := range d.Killed {
+		d.Killed[i] = Killed{ID: short(one.ID), Args0: short(one.Args0)}
+	}
+	return nil
+}
+
+// short truncates a name that is only shown.
+func short(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxID)], "")
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrUnavailable means that the sandbox was not there in time: its container
-// does not run, or does not come up.
+// ErrUnavailable means that the sandbox did not accept connections in time: its
+// container does not run or fails.
 var ErrUnavailable = errors.New("the sandbox did not come up; its container's log and last state say why")
 
 // A Reason is why a command was not started.
@@ -16,27 +16,27 @@ type Reason string
 const (
 	// NoProgram means that the image has no such program.
 	NoProgram Reason = "NoProgram"
-	// NotExecutable means that there is such a file, which does not run.
+	// NotExecutable means that the file exists and cannot be executed.
 	NotExecutable Reason = "NotExecutable"
-	// NoDirectory means that the directory to start in is not there.
+	// NoDirectory means that the working directory does not exist.
 	NoDirectory Reason = "NoDirectory"
-	// Malformed means that the command is none.
+	// Malformed means that the command is invalid.
 	Malformed Reason = "Malformed"
 	// Busy means that too many commands run already.
 	Busy Reason = "Busy"
-	// Failed means that starting it failed otherwise.
+	// Failed means that starting it failed for another reason.
 	Failed Reason = "Failed"
 )
 
-// A RefusedError means that a command was not started; nothing of it happened.
+// A RefusedError means that a command was not started and had no effect.
 type RefusedError struct {
-	// Reason is which kind of refusal it is.
+	// Reason is why.
 	Reason Reason `json:"reason"`
-	// Subject is the program or directory that it is about, or what went wrong.
+	// Subject is the program or directory, or the error.
 	Subject string `json:"subject,omitempty"`
 }
 
-// Error says what to do instead.
+// Error returns the problem and what to do.
 func (e *RefusedError) Error() string {
 	switch e.Reason {
 	case NoProgram:
@@ -54,21 +54,21 @@ func (e *RefusedError) Error() string {
 	}
 }
 
-// A LostError means that the sandbox went away while a command was being
-// started, so that nobody knows whether it did anything.
+// A LostError means that the sandbox ended while it started a command, so that it
+// is unknown whether the command had an effect.
 type LostError struct{ Detail string }
 
-// Error says what it means for a model.
+// Error returns the consequences for a model.
 func (e *LostError) Error() string { return e.Detail }
 
-// What a model reads when the sandbox went away.
+// Messages for a model whose sandbox ended.
 const (
 	lostRestarted  = "the sandbox was restarted; background jobs, interpreters and working directory are lost"
-	lostSupervisor = "something in the sandbox killed what watched over the command as it started; the command has ended and may have done something"
+	lostSupervisor = "a process in the sandbox killed the supervisor of the command while it started; the command has ended and may have had effects"
 	lostMemory     = "the sandbox ran out of memory and was restarted; background jobs, interpreters and working directory are lost"
 )
 
-// detail says for a model what a cause means.
+// detail explains a cause to a model.
 func detail(c Cause) string {
 	switch c {
 	case TimedOut:

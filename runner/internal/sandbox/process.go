@@ -11,11 +11,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// timeoutMargin is how long after its time limit a command ends here, whatever the
-// sandbox says.
+// timeoutMargin is how long after its time limit the client ends a command if the
+// server has not.
 const timeoutMargin = 10 * time.Second
 
-// A process is the runner's end of a command.
+// A process is the client side of a command.
 type process struct {
 	conn    *frame.Conn
 	session *session
@@ -23,14 +23,14 @@ type process struct {
 	stdin   *stdin
 
 	out     chan Chunk
-	passed  int64 // bytes of stdout and stderr; of the pump alone
+	passed  int64 // bytes of stdout and stderr; only receive uses it
 	dropped int64
 
 	killOnce  sync.Once
-	abandoned chan struct{} // closed when nobody waits for output anymore
+	abandoned chan struct{} // closed when the output is not read any more
 
 	mu    sync.Mutex
-	ended Cause // what ended it from here; empty: nothing did
+	ended Cause // why the client ended it; empty if it did not
 
 	done chan struct{} // closed after exit and err are set
 	exit Exit
@@ -46,8 +46,8 @@ func newProcess(conn *frame.Conn, s *session, l Limits) *process {
 	return p
 }
 
-// watch ends the process with its context, and at its time limit should the
-// sandbox not.
+// watch ends the process when its context ends, and after its time limit if the
+// server does not.
 func (p *process) watch(ctx context.Context) {
 	var late <-chan time.Time
 	if p.limits.Timeout > 0 {
@@ -64,13 +64,13 @@ func (p *process) watch(ctx context.Context) {
 	}
 }
 
-// Stdin is what the program reads.
+// Stdin implements [Process].
 func (p *process) Stdin() io.WriteCloser { return p.stdin }
 
-// Output is what it writes.
+// Output implements [Process].
 func (p *process) Output() <-chan Chunk { return p.out }
 
-// Wait waits for its end.
+// Wait implements [Process].
 func (p *process) Wait(ctx context.Context) (Exit, error) {
 	select {
 	case <-p.done:
@@ -80,14 +80,14 @@ func (p *process) Wait(ctx context.Context) (Exit, error) {
 	}
 }
 
-// Kill ends it.
+// Kill implements [Process].
 func (p *process) Kill() error {
 	p.end(Canceled)
 	return nil
 }
 
-// end asks for the end of a process, and makes sure of it: a sandbox that does
-// not answer loses the connection, with which every process ends.
+// end asks the server to kill the process. If the server does not in time, the
+// client closes the connection, with which the process ends too.
 func (p *process) end(why Cause) {
 	p.killOnce.Do(func() {
 		p.mu.Lock()
@@ -97,11 +97,13 @@ func (p *process) end(why Cause) {
 	})
 }
 
+// killOrDisconnect sends Kill and closes the connection if the process does not
+// end within killTimeout.
 func (p *process) killOrDisconnect() {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		_ = p.conn.Send(frame.Kill, nil) // without a connection it is dead already
+		_ = p.conn.Send(frame.Kill, nil) // without a connection the process is already killed
 	}()
 	late := time.NewTimer(killTimeout)
 	defer late.Stop()
@@ -109,12 +111,12 @@ func (p *process) killOrDisconnect() {
 	case <-p.done:
 	case <-late.C:
 		close(p.abandoned)
-		_ = p.conn.Close() // the pump sees it
+		_ = p.conn.Close() // which ends receive
 	}
 	<-asked
 }
 
-// receive reads what is said of the process, until its end.
+// receive reads frames until the process ended.
 func (p *process) receive() {
 	defer p.conn.Close()
 	defer close(p.out)
@@ -137,7 +139,7 @@ func (p *process) receive() {
 	}
 }
 
-// handleFrame deals with one frame.
+// handleFrame processes one frame.
 func (p *process) handleFrame(f frame.Frame) error {
 	switch f.Kind {
 	case frame.Stdout:
@@ -158,8 +160,8 @@ func (p *process) handleFrame(f frame.Frame) error {
 	return nil
 }
 
-// deliver passes output on. The sandbox holds it to the limit; should it not, it
-// is held here.
+// deliver sends output to the reader. It enforces the limit again, in case the
+// server does not.
 func (p *process) deliver(from Stream, data []byte) {
 	if from != Control && p.limits.Output > 0 {
 		room := int(min(p.limits.Output-p.passed, int64(len(data))))
@@ -176,7 +178,7 @@ func (p *process) deliver(from Stream, data []byte) {
 	}
 }
 
-// readExit reads how the process ended.
+// readExit decodes and validates the Exit frame.
 func (p *process) readExit(f frame.Frame) (Exit, error) {
 	var e Exit
 	if err := p.conn.Message(f, &e); err != nil {
@@ -196,7 +198,8 @@ func (p *process) readExit(f frame.Frame) (Exit, error) {
 	return e, nil
 }
 
-// connectionLost says what it means that the connection ended without a farewell.
+// connectionLost returns the exit of a process whose connection ended without an
+// Exit frame.
 func (p *process) connectionLost(err error) (Exit, error) {
 	lost := Exit{Code: -1, Cause: SandboxLost, Dropped: p.dropped, Detail: detail(SandboxLost)}
 	p.mu.Lock()
@@ -208,8 +211,8 @@ func (p *process) connectionLost(err error) (Exit, error) {
 	case ended != "":
 		return Exit{Code: -1, Signal: "SIGKILL", Cause: ended, Dropped: p.dropped, Detail: detail(ended)}, nil
 	}
-	// Something in the sandbox may have killed the supervisor, with which the
-	// command ends. When the sandbox itself went away, so does the session.
+	// A program in the sandbox may have killed the supervisor, with which the command
+	// ends. If the sandbox itself ended, the session ends too.
 	alive := time.NewTimer(lossTimeout)
 	defer alive.Stop()
 	select {

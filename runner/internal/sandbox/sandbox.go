@@ -2,30 +2,33 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"path"
+	"strings"
 	"time"
 )
 
 // A Sandbox runs programs where the agent's tools run.
 type Sandbox interface {
-	// Start runs a program. It ends when it ends, when ctx ends, or when the
-	// connection does; all its descendants end with it.
+	// Start runs a program. The program and its descendants are killed when ctx
+	// ends or the connection is lost, and the descendants when the program exits.
 	Start(ctx context.Context, c Command) (Process, error)
-	// Describe says what the sandbox is.
+	// Describe returns what the image contains and what the confinement enforces.
 	Describe(ctx context.Context) (Description, error)
 }
 
 // A Command is a program to run.
 type Command struct {
-	// ID names the call, for what is told after a crash. The program finds it in
-	// its environment as DECKHAND_REQUEST.
+	// ID identifies the tool call in Description.Killed. The program finds it in its
+	// environment as DECKHAND_REQUEST.
 	ID string `json:"id,omitempty"`
 	// Args are the program and its arguments. The program is looked up in the PATH
 	// of the command's environment, which is the image's unless Env says otherwise.
 	Args []string `json:"args"`
-	// Dir is where the program starts, absolute. Empty: the workspace.
+	// Dir is the absolute working directory of the program. Default: the workspace.
 	Dir string `json:"dir,omitempty"`
-	// Env is laid over the clean environment of the sandbox.
+	// Env is added to the environment of the sandbox and overrides it.
 	Env map[string]string `json:"env,omitempty"`
 	// Limits bound the command.
 	Limits Limits `json:"limits"`
@@ -33,41 +36,39 @@ type Command struct {
 
 // Limits bound one command with everything it starts.
 type Limits struct {
-	// Timeout is how long it may run. Zero: as long as the context and the
-	// connection live.
+	// Timeout is how long it may run. Zero: no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// Output is how many bytes of stdout and stderr are passed on; the rest is
-	// read, counted and dropped. Zero: all of it, as fast as it is taken.
+	// Output is how many bytes of stdout and stderr are delivered; the rest is
+	// counted and dropped. Zero: no limit, and a slow reader blocks the program.
 	Output int64 `json:"output,omitempty"`
-	// Processes is how many it may be at once. Zero: DefaultProcesses.
+	// Processes is how many processes it may have at once. Zero: DefaultProcesses.
 	Processes int `json:"processes,omitempty"`
 }
 
-// DefaultProcesses is how many processes a command may be when nothing else is
-// said.
+// DefaultProcesses is the default of Limits.Processes.
 const DefaultProcesses = 256
 
-// A Process is a command that was started. Its output has to be taken until it
-// is closed: what nobody takes holds the program up.
+// A Process is a command that was started. The caller must read its output until
+// the channel is closed: unread output blocks the program.
 type Process interface {
-	// Stdin is what the program reads. Writes wait while the program does not
-	// read, and fail once it ended.
+	// Stdin is the standard input of the program. Writes block while the program
+	// does not read, and fail after it ended.
 	Stdin() io.WriteCloser
-	// Output carries stdout and stderr, and what the program writes to its file
-	// descriptor 3, each chunk tagged. It is closed at the end.
+	// Output delivers stdout, stderr and what the program writes to its file
+	// descriptor 3. It is closed when the program ended.
 	Output() <-chan Chunk
-	// Wait waits for the end. An error means that the context ended first, or
-	// that what the sandbox said made no sense.
+	// Wait waits until the program ended. It fails if the context ends first or if
+	// the sandbox violates the protocol.
 	Wait(ctx context.Context) (Exit, error)
-	// Kill ends the program and everything below it.
+	// Kill ends the program and its descendants.
 	Kill() error
 }
 
-// A Stream is where a chunk of output comes from.
+// A Stream is the source of a chunk of output.
 type Stream int
 
-// The streams of a program. Control is its file descriptor 3, a pipe apart from
-// what it prints.
+// The streams of a program. Control is its file descriptor 3, which is separate
+// from what it prints.
 const (
 	Stdout Stream = iota + 1
 	Stderr
@@ -85,76 +86,112 @@ type Cause string
 
 // The causes.
 const (
-	// Exited means that the program ended by itself, or by a signal that did not
-	// come from the sandbox.
+	// Exited means that the program exited, or that a signal ended it that the
+	// sandbox did not send.
 	Exited Cause = "Exited"
-	// TimedOut means that it was ended at Limits.Timeout.
+	// TimedOut means that it exceeded Limits.Timeout.
 	TimedOut Cause = "TimedOut"
 	// Canceled means that the runner ended it.
 	Canceled Cause = "Canceled"
-	// TooManyProcesses means that it was ended at Limits.Processes.
+	// TooManyProcesses means that it exceeded Limits.Processes.
 	TooManyProcesses Cause = "TooManyProcesses"
-	// OutOfMemory means that it was ended because the memory of the sandbox was
-	// nearly used up, or that the kernel ended its program for that.
+	// OutOfMemory means that the server ended it because the memory of the sandbox
+	// was nearly used up, or that the kernel's OOM killer ended it.
 	OutOfMemory Cause = "OutOfMemory"
-	// SandboxLost means that the sandbox went away below it.
+	// SandboxLost means that the sandbox ended or was restarted.
 	SandboxLost Cause = "SandboxLost"
 )
 
 // An Exit is how a command ended.
 type Exit struct {
-	// Code is the program's exit code; -1 when it had none.
+	// Code is the exit code of the program; -1 if it has none.
 	Code int `json:"code"`
-	// Signal is the signal that ended the program, as SIGKILL; empty: none did.
+	// Signal is the signal that ended the program, such as SIGKILL; empty if none did.
 	Signal string `json:"signal,omitempty"`
-	// Cause is why it ended.
+	// Cause is why the program ended.
 	Cause Cause `json:"cause"`
-	// Dropped is how many bytes of stdout and stderr were not passed on.
+	// Dropped is how many bytes of stdout and stderr were not delivered.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Detail says for a model what a Cause other than Exited means for it.
+	// Detail explains a Cause other than Exited to a model.
 	Detail string `json:"-"`
 }
 
-// A Description is what a sandbox is.
+// A Description is what a sandbox contains and enforces.
 type Description struct {
 	// Shell is the path of bash in the image, else of sh, else empty.
 	Shell string `json:"shell"`
-	// Python is the path of Python 3 in the image; empty: there is none.
+	// Python is the path of Python 3 in the image; empty if there is none.
 	Python string `json:"python"`
-	// Killed is what was killed when the runner before this one went away.
+	// Killed are the commands that were killed when the previous runner ended.
 	Killed []Killed `json:"killed,omitempty"`
-	// Confinement is what was found when it was tried.
+	// Confinement is what the probe found to be enforced.
 	Confinement Confinement `json:"confinement"`
 }
 
-// A Killed command was running when its runner went away.
+// A Killed command was running when its runner ended.
 type Killed struct {
 	ID    string `json:"id"`
 	Args0 string `json:"args0"`
 }
 
-// What was achieved of a part of the confinement.
+// Results for a part of the confinement.
 const (
-	// Enforced means that every try to get around it failed.
+	// Enforced means that every attempt of the probe was refused.
 	Enforced = "Enforced"
-	// PortsOnly means, of the network, that datagrams and the ports below 1024 are
-	// closed but that a port above was not shown to be: no NetworkPolicy closes it.
+	// PortsOnly means that datagrams and ports below 1024 are blocked, but that a
+	// port above was reachable or not probed: no NetworkPolicy blocks it.
 	PortsOnly = "PortsOnly"
-	// Unenforced means that a try succeeded, or could not be made.
+	// Unenforced means that an attempt succeeded or could not be made.
 	Unenforced = "Unenforced"
 )
 
-// A Confinement is what holds the commands: not what was configured, but what
-// became of trying it.
+// A Confinement is what is enforced on commands: what the probe measured, not
+// what is configured.
 type Confinement struct {
-	// Process is whether commands can get privileges or read the memory and the
-	// environment of the sandbox's own process: Enforced or Unenforced.
+	// Process is Enforced if commands can neither gain privileges nor read the memory
+	// and the environment of the server; else Unenforced.
 	Process string `json:"process"`
-	// Files is whether they can change the sandbox's program and socket.
+	// Files is Enforced if they cannot change the program and the socket of the
+	// sandbox; else Unenforced.
 	Files string `json:"files"`
-	// Network is whether they reach anything but loopback and the egress proxy:
-	// Enforced, PortsOnly or Unenforced.
+	// Network is Enforced if they reach only loopback and the egress proxy; else
+	// PortsOnly or Unenforced.
 	Network string `json:"network"`
-	// LandlockABI is the version of Landlock that the kernel speaks; zero: none.
+	// LandlockABI is the version of Landlock that the kernel supports; zero: none.
 	LandlockABI int `json:"landlockABI"`
+}
+
+// Bounds of a command. The kernel's bound for one argument is lower.
+const (
+	maxID    = 256
+	maxArgs  = 4096
+	maxEnv   = 1024
+	maxLimit = 1 << 20 // processes; no container has as many
+)
+
+// Check validates a command.
+func (c Command) Check() error {
+	wrong := func(format string, args ...any) error {
+		return &RefusedError{Reason: Malformed, Subject: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case len(c.Args) == 0 || c.Args[0] == "":
+		return wrong("it names no program")
+	case len(c.ID) > maxID:
+		return wrong("its ID has %d bytes; at most %d are kept", len(c.ID), maxID)
+	case len(c.Args) > maxArgs || len(c.Env) > maxEnv:
+		return wrong("it has more than %d arguments or %d variables; pass them through a file", maxArgs, maxEnv)
+	case c.Dir != "" && !path.IsAbs(c.Dir):
+		return wrong("its directory %q is not absolute", c.Dir)
+	case c.Limits.Timeout < 0 || c.Limits.Output < 0 || c.Limits.Processes < 0 || c.Limits.Processes > maxLimit:
+		return wrong("a limit is negative or out of reach")
+	case strings.ContainsRune(c.ID+c.Dir+strings.Join(c.Args, ""), 0):
+		return wrong("it contains a NUL character")
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return wrong("%q is no variable of an environment", name)
+		}
+	}
+	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// Start runs a program. A command that is not started for a reason of its own is
-// a RefusedError; one of which nobody knows whether it was started is a
-// LostError, and is not tried again.
+// Start runs a program. It returns a RefusedError if the command cannot be
+// started, and a LostError if it is unknown whether the command was started; the
+// client does not retry.
 func (c *Client) Start(ctx context.Context, cmd Command) (Process, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (c *Client) Start(ctx context.Context, cmd Command) (Process, error) {
 	conn.SetTimeout(startTimeout)
 	if err := requestStart(conn, cmd); err != nil {
 		stop()
-		_ = conn.Close() // whatever was started ends with it
+		_ = conn.Close() // which kills what was started
 		return nil, startError(ctx, s, err)
 	}
 	if !stop() {
@@ -37,10 +37,10 @@ func (c *Client) Start(ctx context.Context, cmd Command) (Process, error) {
 	return p, nil
 }
 
-// requestStart asks for a program and waits until it runs.
+// requestStart sends a command and waits until it runs.
 func requestStart(conn *frame.Conn, cmd Command) error {
 	if err := conn.SendMessage(frame.Start, cmd); err != nil {
-		return err //nolint:wrapcheck // unstarted says what it means
+		return err //nolint:wrapcheck // startError wraps it
 	}
 	f, err := conn.Receive()
 	switch {
@@ -59,7 +59,7 @@ func requestStart(conn *frame.Conn, cmd Command) error {
 	return fmt.Errorf("%w: %q where a program should start", frame.ErrProtocol, f.Kind)
 }
 
-// startError says why there is no process.
+// startError returns why a command was not started.
 func startError(ctx context.Context, s *session, err error) error {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused

@@ -8,23 +8,24 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// maxStdin is how much of stdin goes into one frame, so that whoever writes much
-// does not hold up who wants to kill.
+// maxStdin is how many bytes of stdin are in one frame, so that a Kill frame does
+// not wait long.
 const maxStdin = 32 << 10
 
-// A stdin sends what a program reads, no more than a window ahead of it.
+// A stdin sends the standard input of a program, at most one window ahead of what
+// the program has read.
 type stdin struct {
 	conn  *frame.Conn
 	done  <-chan struct{} // closed when the process ended
-	grown chan struct{}   // told when the window grew
+	grown chan struct{}   // signals that the window grew
 
-	writing sync.Mutex // one at a time, in order
+	writing sync.Mutex // serializes writes
 	mu      sync.Mutex
 	window  int
 	closed  bool
 }
 
-// Write waits until all of it is on its way.
+// Write blocks until all data was sent.
 func (s *stdin) Write(data []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -42,7 +43,7 @@ func (s *stdin) Write(data []byte) (int, error) {
 	return sent, nil
 }
 
-// Close tells the program that nothing more comes.
+// Close closes the standard input of the program.
 func (s *stdin) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -53,7 +54,7 @@ func (s *stdin) Close() error {
 	}
 	s.wakeWriter()
 	select {
-	case <-s.done: // a program that ended reads no more
+	case <-s.done: // the program has ended
 		return nil
 	default:
 	}
@@ -63,7 +64,7 @@ func (s *stdin) Close() error {
 	return nil
 }
 
-// reserve takes up to so many bytes of the window, once there are any.
+// reserve waits for space in the window and takes up to want bytes of it.
 func (s *stdin) reserve(want int) (int, error) {
 	for {
 		s.mu.Lock()
@@ -85,18 +86,18 @@ func (s *stdin) reserve(want int) (int, error) {
 	}
 }
 
-// credit widens the window by what reached the program.
+// credit grows the window by the bytes that the program has read.
 func (s *stdin) credit(n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.window += n; s.window > frame.Window {
-		return fmt.Errorf("%w: more stdin arrived than was sent", frame.ErrProtocol)
+		return fmt.Errorf("%w: credit for more stdin than was sent", frame.ErrProtocol)
 	}
 	s.wakeWriter()
 	return nil
 }
 
-// wakeWriter wakes who waits for the window.
+// wakeWriter wakes a Write that waits for the window.
 func (s *stdin) wakeWriter() {
 	select {
 	case s.grown <- struct{}{}:

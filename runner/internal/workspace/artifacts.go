@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// maxNames is how many names of a workspace are looked at.
+	// maxNames bounds the directory entries that are visited.
 	maxNames = 1_000_000
-	// maxDepth is how deep its directories are followed.
+	// maxDepth bounds the depth of directories.
 	maxDepth = 200
-	// dirFlags open a directory, and wait for nothing that was put in its place.
+	// dirFlags open a directory, without blocking if a named pipe has replaced it.
 	dirFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_DIRECTORY
 )
 
-// A found is a file that is new or was written to.
+// A found is a file that is new or changed.
 type found struct {
 	name string
 	info fs.FileInfo
 }
 
-// newestFirst orders what is found: what was written last, then what is largest.
+// newestFirst orders by modification time, then by size, both descending.
 func newestFirst(a, b found) int {
 	return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), cmp.Compare(b.info.Size(), a.info.Size()), strings.Compare(a.name, b.name))
 }
 
-// Artifacts are the files of the workspace that have come or were written to
-// since, by whatever program: at most task.MaxFiles, the newest first, by the
-// names that the model knows. More is how many there are besides, with those whose
-// names cannot be shown. Links are not followed, a .git is not looked into.
+// Artifacts returns the files of the workspace that are new or changed since the
+// manifest: at most task.MaxFiles, the newest first, with the paths that the model
+// knows. more counts the others, including those whose names cannot be shown.
+// Links are not followed, and .git directories are skipped.
 func Artifacts(ctx context.Context, root *os.Root, since Manifest) (files []task.File, more int, err error) {
 	var best []found
 	_, err = eachFile(ctx, root, func(name string, info fs.FileInfo) {
@@ -68,23 +68,22 @@ func Artifacts(ctx context.Context, root *os.Root, since Manifest) (files []task
 	return files, more, nil
 }
 
-// shown says whether a name can be in the status as it is: not too long, and text
-// of one line that a terminal may show.
+// shown reports whether a name can be in the status: not too long, and printable text
+// in one line.
 func shown(name string) bool {
 	return len(task.Workspace)+1+len(name) <= task.MaxPath && utf8.ValidString(name) &&
 		!strings.ContainsAny(name, "\n\t") && redact.Printable(name) == name
 }
 
-// A round goes once through a workspace.
+// A fileWalk visits the files of a workspace once.
 type fileWalk struct {
 	root  *os.Root
 	visit func(string, fs.FileInfo)
 	names int
 }
 
-// eachFile visits every regular file, in no order. What cannot be read, and what
-// goes meanwhile, is passed over. It says whether that was all, or more than is
-// looked at.
+// eachFile visits regular files, in no order. It skips files that cannot be read. It
+// returns false if there are more than maxNames.
 func eachFile(ctx context.Context, root *os.Root, visit func(string, fs.FileInfo)) (whole bool, err error) {
 	r := &fileWalk{root: root, visit: visit}
 	err = r.directory(ctx, ".")
@@ -102,7 +101,7 @@ func (r *fileWalk) directory(ctx context.Context, dir string) error {
 	defer f.Close()
 	for name, err := range git.Names(f) {
 		if err != nil {
-			break // what cannot be read is passed over
+			break // skip what cannot be read
 		}
 		if r.names++; r.names >= maxNames {
 			break
@@ -120,7 +119,7 @@ func (r *fileWalk) entry(ctx context.Context, name string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return nil //nolint:nilerr // it is gone
+		return nil //nolint:nilerr // it was removed
 	case info.IsDir() && path.Base(name) != ".git":
 		return r.directory(ctx, name)
 	case info.Mode().IsRegular():

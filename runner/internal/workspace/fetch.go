@@ -10,12 +10,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
-// stagingDir is where a workspace is put together, in the workspace.
+// stagingDir is the directory for staging, in the workspace.
 const stagingDir = ".deckhand-fetch"
 
-// Fetch fills the workspace, once: where that is recorded it does nothing, and
-// what is half done is thrown away or finished. Of several at once on the same
-// workspace one works and the others wait.
+// Fetch initializes the workspace once. If that is recorded it does nothing; an
+// incomplete Fetch is discarded or completed. Concurrent calls for the same
+// workspace are serialized.
 func Fetch(ctx context.Context, o Options) error {
 	if err := errors.Join(os.MkdirAll(in(o.State, ""), 0o700), os.MkdirAll(in(o.origin(), ""), 0o700)); err != nil {
 		return fmt.Errorf("making the state directory: %w", err)
@@ -40,7 +40,7 @@ func Fetch(ctx context.Context, o Options) error {
 	return fill(ctx, o, root, f)
 }
 
-// fill is Fetch in a workspace that is the Run's alone.
+// fill is Fetch for a workspace that is not shared.
 func fill(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	if f.Stage == stageDone {
 		o.log("The workspace is as an earlier attempt left it")
@@ -61,15 +61,14 @@ func fill(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	return recordDone(o, f)
 }
 
-// Fetched says whether Fetch has no repository to reach any more: what is in it
-// is in the workspace, or beside it. It is asked of the directory of the record,
-// Options.Origin or else Options.State.
+// Fetched reports whether Fetch does not need the repository any more, because it
+// has been cloned. origin is Options.Origin or else Options.State.
 func Fetched(origin string) bool {
 	var f fetched
 	return load(origin, fetchedFile, &f) == nil && f.URL != ""
 }
 
-// stage puts everything together, beside what is there.
+// stage clones and copies everything into stagingDir.
 func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, error) {
 	f.Version, f.Stage = 1, stageStaged
 	if err := os.RemoveAll(in(o.origin(), cloneDir)); err != nil {
@@ -97,7 +96,7 @@ func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, e
 	return f, save(o.origin(), fetchedFile, f)
 }
 
-// clearStaging makes the directory where things are put together, with nothing in it.
+// clearStaging makes an empty stagingDir.
 func clearStaging(root *os.Root) error {
 	if err := root.RemoveAll(stagingDir); err != nil {
 		return fmt.Errorf("removing what an earlier attempt left half done: %w", err)
@@ -146,7 +145,7 @@ func clone(ctx context.Context, o Options, root *os.Root, f *fetched) error {
 	return nil
 }
 
-// moveStaged moves what is staged into place, and has it on the disk.
+// moveStaged moves the staged files into place and flushes them to disk.
 func moveStaged(o Options, root *os.Root) error {
 	if err := move(root); err != nil {
 		return err
@@ -157,17 +156,17 @@ func moveStaged(o Options, root *os.Root) error {
 	return nil
 }
 
-// recordDone records that everything is in place.
+// recordDone records that all files are in place.
 func recordDone(o Options, f fetched) error {
 	f.Stage = stageDone
 	return save(o.origin(), fetchedFile, f)
 }
 
-// move brings the staged files up, each by a rename. It goes on where an earlier
-// one was cut off, and does not begin where a name is not its own.
+// move renames each staged entry into the workspace. It continues an interrupted
+// move, and refuses if a name exists already.
 func move(root *os.Root) error {
 	staged, err := stagedEntries(root)
-	if errors.Is(err, fs.ErrNotExist) { // all are there
+	if errors.Is(err, fs.ErrNotExist) { // all were moved
 		return nil
 	}
 	if err != nil {
@@ -184,7 +183,7 @@ func move(root *os.Root) error {
 	return nil
 }
 
-// stagedEntries is what is staged, whose names are all free.
+// stagedEntries returns the staged entries. It refuses if a name exists already.
 func stagedEntries(root *os.Root) ([]fs.DirEntry, error) {
 	staged, err := fs.ReadDir(root.FS(), stagingDir)
 	if err != nil {

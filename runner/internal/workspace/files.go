@@ -16,13 +16,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
-// Bounds of what one ConfigMap brings; the cluster's own are lower.
+// Bounds of the files of one ConfigMap; those of Kubernetes are lower.
 const (
 	maxPlacedBytes = 8 << 20
 	maxPlacedFiles = 10_000
 )
 
-// A placing copies the files of one ConfigMap into what is staged.
+// A placing copies the files of one ConfigMap to stagingDir.
 type placing struct {
 	from  *os.Root
 	to    *os.Root
@@ -50,14 +50,14 @@ func copyFiles(ctx context.Context, to *os.Root, files Files) ([]git.Placed, err
 	return p.done, nil
 }
 
-// isDotGit says whether a path leads into the repository of the workspace.
+// isDotGit reports whether a path is in the .git of the workspace.
 func isDotGit(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return strings.EqualFold(first, ".git")
 }
 
-// directory copies one. What the kubelet keeps for itself begins with two dots;
-// the names beside it are links into that.
+// directory copies a directory. Names that begin with two dots are internal to the
+// kubelet; the other names are links to them.
 func (p *placing) directory(ctx context.Context, dir string) error {
 	entries, err := fs.ReadDir(p.from.FS(), dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *placing) read(name string) ([]byte, error) {
 	return data, err
 }
 
-// place writes one file, in the place of one that the repository has there.
+// place writes one file and replaces one of the repository.
 func (p *placing) place(at string, data []byte, perm fs.FileMode) error {
 	if isDotGit(at) {
 		return &RefusedError{Message: fmt.Sprintf("The file %q cannot be put there: .git is made by the fetch. Name another path.", at)}
@@ -124,8 +124,8 @@ func (p *placing) place(at string, data []byte, perm fs.FileMode) error {
 	return nil
 }
 
-// parents makes the directories above a file, and follows no link there: a
-// repository could lead it anywhere in the workspace.
+// parents makes the parent directories of a file. It follows no links, because a
+// link of the repository could lead anywhere in the workspace.
 func (p *placing) parents(dir string) error {
 	if dir == "." {
 		return nil
@@ -146,7 +146,7 @@ func (p *placing) parents(dir string) error {
 	return nil
 }
 
-// inTheWay makes a name that is taken something to be told to people.
+// inTheWay converts an error for a name that exists to a RefusedError.
 func inTheWay(at string, err error) error {
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrInvalid) {
 		return &RefusedError{Message: fmt.Sprintf("The file %q cannot be put there: the repository has something else of that name, or a link, in its way. Name another path.", at)}

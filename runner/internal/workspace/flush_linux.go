@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush brings to the disk all that was written to the volume of a directory.
+// flush writes the file system of a directory to disk.
 func flush(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// lockPoll is how often a lock is tried that another process has.
+// lockPoll is the interval between attempts to lock.
 const lockPoll = 250 * time.Millisecond
 
-// lock locks a file against other processes, and against other Runs on the same
-// volume, waiting for them where it must, which it says once. The kernel frees
-// the lock with the process.
+// lock locks a file against other processes, for example of other Runs on the same
+// volume. It calls waiting once if it has to wait. The kernel releases the lock when
+// the process ends.
 func lock(ctx context.Context, name string, waiting func()) (release func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -26,7 +26,7 @@ func lock(ctx context.Context, name string, waiting func()) (release func(), err
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case err == nil:
-			return func() { _ = f.Close() }, nil // which frees it
+			return func() { _ = f.Close() }, nil // which releases the lock
 		case !errors.Is(err, syscall.EWOULDBLOCK):
 			return nil, errors.Join(fmt.Errorf("locking the workspace: %w", err), f.Close())
 		case !waited:

@@ -15,35 +15,35 @@ import (
 // maxEntries bounds a Manifest.
 const maxEntries = 100_000
 
-// A Manifest is which files a workspace had, and when each was written.
+// A Manifest lists the files of a workspace with their size and modification time.
 type Manifest struct {
 	files map[string]stamp
-	// newest is the latest time of any of them.
+	// newest is the latest modification time.
 	newest time.Time
-	// cut is true where there were more than a Manifest holds: of a file that it
-	// does not know only the time then tells whether it is new.
+	// cut is true if there were more than maxEntries files. Then a file that is not
+	// listed counts as new only if it is newer than newest.
 	cut bool
 }
 
-// A stamp is what changes when a file is written.
+// A stamp is the size and the modification time of a file.
 type stamp struct {
 	size    int64
 	written time.Time
 }
 
-// A line is one file, as the state directory keeps it.
+// A line is one file in the stored manifest.
 type line struct {
 	Path    []byte    `json:"path,omitempty"` // names need not be text
 	Size    int64     `json:"size,omitempty"`
 	Written time.Time `json:"written,omitzero"`
-	// Newest and Cut are on the last line, which has no Path and without which the
-	// file is not whole.
+	// Newest and Cut are in the last line, which has no Path. Without it the stored
+	// manifest is incomplete.
 	Newest time.Time `json:"newest,omitzero"`
 	Cut    bool      `json:"cut,omitempty"`
 }
 
-// Begin returns which files the workspace had when the Run began: as recorded in
-// the state directory, or, the first time, as they are now.
+// Begin returns the files of the workspace at the start of the Run: the recorded
+// manifest or, at the first call, the current files, which it records.
 func Begin(ctx context.Context, root *os.Root, state string) (Manifest, error) {
 	m, err := loadManifest(in(state, manifestFile))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func listFiles(ctx context.Context, root *os.Root) (Manifest, error) {
 	return m, nil
 }
 
-// has says whether a file is as it was.
+// has reports whether a file is unchanged.
 func (m Manifest) has(name string, info fs.FileInfo) bool {
 	was, known := m.files[name]
 	if !known {
@@ -86,8 +86,7 @@ func (m Manifest) has(name string, info fs.FileInfo) bool {
 	return was.size == info.Size() && was.written.Equal(info.ModTime())
 }
 
-// save writes the manifest under another name first, so that half of one is
-// never read.
+// save writes the manifest atomically.
 func (m Manifest) save(name string) error {
 	f, err := os.Create(name + ".tmp")
 	if err != nil {

@@ -8,23 +8,23 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
-// A RefusedError says that something cannot be done until a person has changed
-// something, and what. Any other error of this package may pass when tried again.
+// A RefusedError means that a user has to change something, which its message says.
+// Other errors of this package may be transient.
 type RefusedError = git.RefusedError
 
 // Git is the repository of a workspace.
 type Git struct {
-	// URL is https, http, ssh, or user@host:path; it holds no credentials.
+	// URL is https, http, ssh, or user@host:path, without credentials.
 	URL string
 	// Revision is a branch, a tag or a commit; empty: the default branch.
 	Revision string
-	// Depth is how many commits of the history to have; 0: all.
+	// Depth is the depth of a shallow clone; 0: the complete history.
 	Depth int
 	// Credentials is the directory of a mounted Secret of type
-	// kubernetes.io/basic-auth, or of type kubernetes.io/ssh-auth with known_hosts
-	// besides. Empty: none.
+	// kubernetes.io/basic-auth, or of type kubernetes.io/ssh-auth with the key
+	// known_hosts. Empty: none.
 	Credentials string
-	// CABundle are certificates, in PEM, that are trusted besides the system's.
+	// CABundle are additional trusted certificates in PEM.
 	CABundle []byte
 }
 
@@ -32,28 +32,28 @@ func (g *Git) reach() (*git.Remote, error) {
 	return git.Reach(git.Access{URL: g.URL, Credentials: g.Credentials, CABundle: g.CABundle})
 }
 
-// Files are those of one ConfigMap.
+// Files are the files of one ConfigMap.
 type Files struct {
-	// Dir is where it is mounted.
+	// Dir is the directory where it is mounted.
 	Dir string
-	// Path is the directory below the workspace that its files are copied to.
+	// Path is the directory in the workspace to copy to.
 	Path string
 }
 
-// Options are what Fetch needs.
+// Options configure Fetch.
 type Options struct {
-	// Workspace is the directory to fill.
+	// Workspace is the directory to initialize.
 	Workspace string
-	// State is a directory that only the runner sees; both may be on one volume.
+	// State is a directory that only the runner can access. It may be on the same
+	// volume.
 	State string
-	// Origin is another such directory, for Runs that have one workspace and each a
-	// State of its own: it holds what was fetched, and they share it. Empty: State
-	// holds that.
+	// Origin is the directory for the clone and the record of Runs that share a
+	// workspace. Default: State.
 	Origin string
 	// Git may be nil.
 	Git   *Git
 	Files []Files
-	// Log is told what people may want to know; nil: nobody is.
+	// Log, if not nil, is called with messages for users.
 	Log func(string)
 }
 
@@ -65,47 +65,47 @@ func (o Options) log(line string) {
 	}
 }
 
-// Author is who a commit says it is of, and when.
+// Author is the author of a commit, and its time.
 type Author = git.Author
 
-// Bounds of what is published where PublishOptions say nothing.
+// Defaults of PublishOptions.
 const (
 	DefaultMaxBytes = 512 << 20
 	DefaultMaxFiles = 100_000
 )
 
-// PublishOptions are what Publish needs.
+// PublishOptions configure Publish.
 type PublishOptions struct {
-	// Workspace is the root of the files.
+	// Workspace is the directory to publish.
 	Workspace *os.Root
-	// State and Origin are the directories that Fetch was given.
+	// State and Origin are as in Options.
 	State, Origin string
 	Git           *Git
-	// Branch is the name to publish under, without refs/heads/.
+	// Branch is the name of the branch, without refs/heads/.
 	Branch string
-	// Message and Author are of the commit.
+	// Message and Author of the commit.
 	Message string
 	Author  Author
-	// MaxBytes bounds the files that are new or changed, together, and MaxFiles how
-	// many there may be in all; 0: the defaults.
+	// MaxBytes bounds the total size of new and changed files, MaxFiles the number of
+	// all files. Zero: the defaults.
 	MaxBytes int64
 	MaxFiles int
 }
 
-// Published is what has become of a workspace.
+// Published is the result of Publish.
 type Published struct {
-	// Branch and Commit are where the work is; empty when Unchanged.
+	// Branch and Commit are what was pushed; empty if Unchanged.
 	Branch, Commit string
-	// Files is how many files differ from what was fetched.
+	// Files counts the files that differ from what was fetched.
 	Files int
-	// Unchanged is true where nothing differs, and nothing was ever published.
+	// Unchanged is true if no file differs and nothing was published before.
 	Unchanged bool
 }
 
 func (o PublishOptions) origin() string { return cmp.Or(o.Origin, o.State) }
 
-// Names in the state directory, all below one directory. The first are those of
-// what Runs share.
+// Names in the state directory, all below stateDir. The first are shared by Runs
+// that share a workspace.
 const (
 	stateDir      = "workspace"
 	cloneDir      = "git"
@@ -117,5 +117,5 @@ const (
 	manifestFile  = "manifest.jsonl"
 )
 
-// in is a path in the state directory.
+// in returns a path in the state directory.
 func in(state, name string) string { return filepath.Join(state, stateDir, name) }

@@ -9,10 +9,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
-// Publish makes one commit of what has become of the workspace and pushes it as a
-// branch. It may be tried again after any error and after a crash: what is there
-// already is not sent twice. A RefusedError says what a person must do; the work
-// stays where it is. Of several Runs with one workspace one works at a time.
+// Publish makes one commit of the workspace and pushes it as a branch. It is
+// idempotent, so it can be retried after an error or a crash. A RefusedError says
+// what a user must do. Runs that share a workspace are serialized.
 func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 	p := publishing{o: o}
 	if err := p.prepare(); err != nil {
@@ -44,7 +43,7 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 	return Published{Branch: o.Branch, Commit: p.commit, Files: p.files}, nil
 }
 
-// A publishing is one Publish.
+// A publishing is the state of one Publish.
 type publishing struct {
 	o       PublishOptions
 	from    fetched
@@ -53,11 +52,11 @@ type publishing struct {
 	store   *git.Store
 
 	tree   string // of the workspace
-	files  int    // that differ from what was fetched
-	commit string // that the branch is to be at; empty: there is to be no branch
+	files  int    // number that differ from what was fetched
+	commit string // that the branch should have; empty: no branch
 }
 
-// prepare reads what was fetched, and from where.
+// prepare reads what was fetched and published before.
 func (p *publishing) prepare() error {
 	if p.o.Git == nil {
 		return git.Refused("The workspace has no git repository, so there is nowhere to publish to: give it one, or do not publish.")
@@ -78,7 +77,7 @@ func (p *publishing) prepare() error {
 	return load(p.o.State, publishedFile, &p.earlier)
 }
 
-// compare makes the tree of the workspace.
+// compare makes the tree of the workspace and counts the changes.
 func (p *publishing) compare(ctx context.Context) error {
 	limits := git.Limits{Bytes: cmp.Or(p.o.MaxBytes, DefaultMaxBytes), Files: cmp.Or(p.o.MaxFiles, DefaultMaxFiles)}
 	release, err := lock(ctx, in(p.o.origin(), fetchLock), func() {})
@@ -87,7 +86,7 @@ func (p *publishing) compare(ctx context.Context) error {
 	}
 	defer release()
 	if p.o.Origin != "" {
-		removeStaging(p.o.Workspace) // what another Run left that died when it began
+		removeStaging(p.o.Workspace) // what a crashed Run has left
 	}
 	tree, err := p.store.Snapshot(ctx, p.o.Workspace, git.Basis{Commit: p.from.Head.Commit, Placed: p.from.Placed}, limits)
 	if err != nil {
@@ -102,8 +101,8 @@ func (p *publishing) compare(ctx context.Context) error {
 	return err
 }
 
-// next chooses the commit that comes after the tip of the branch. A tip that is
-// not from this Run is somebody's work.
+// next returns the commit for the branch, whose current commit is tip. It refuses if
+// another Run or a user has pushed tip.
 func (p *publishing) next(tip string) (string, error) {
 	parent := p.from.Head.Commit
 	switch {
@@ -129,8 +128,8 @@ func (p *publishing) next(tip string) (string, error) {
 	return p.commit, p.recordCommit()
 }
 
-// recordCommit records the commit before it is sent: whether the server took it may
-// never be heard.
+// recordCommit records the commit before it is pushed, because the answer of the
+// server may be lost.
 func (p *publishing) recordCommit() error {
 	if slices.Contains(p.earlier.Commits, p.commit) {
 		return nil

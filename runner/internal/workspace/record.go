@@ -11,39 +11,39 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
-// The stages of a Fetch. Before the first nothing is recorded.
+// The recorded stages of a Fetch.
 const (
-	stageStaged = "Staged" // all is put together, and being moved into place
+	stageStaged = "Staged" // files are staged and being moved into place
 	stageDone   = "Done"
 )
 
-// A fetched is what Fetch has done, as the state directory keeps it.
+// A fetched is the record of Fetch in the state directory.
 type fetched struct {
 	Version int    `json:"version"`
 	Stage   string `json:"stage"`
-	// URL and Head are empty where there was no repository.
+	// URL and Head are empty if there is no repository.
 	URL      string       `json:"url,omitempty"`
-	Revision string       `json:"revision,omitempty"` // as it was asked for
+	Revision string       `json:"revision,omitempty"` // as requested
 	Head     git.Head     `json:"head,omitzero"`
 	Placed   []git.Placed `json:"placed,omitempty"`
 }
 
-// A joined says that a Run has put what it brings into a workspace that it shares.
+// A joined records that a Run has copied its files to a shared workspace.
 type joined struct {
 	Version int `json:"version"`
 }
 
-// A published is what was sent, or was about to be.
+// A published is the record of Publish in the state directory.
 type published struct {
 	Version int `json:"version"`
-	// Commits are those that the branch may stand at because of us, oldest first.
+	// Commits are those that this Run has pushed or was about to push, oldest first.
 	Commits []string `json:"commits"`
 }
 
-// maxCommits is how many of them are kept.
+// maxCommits bounds published.Commits.
 const maxCommits = 100
 
-// load reads a file of the state directory, and nothing where it is not there.
+// load reads a file of the state directory, if it exists.
 func load(state, name string, into any) error {
 	data, err := os.ReadFile(in(state, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +58,8 @@ func load(state, name string, into any) error {
 	return nil
 }
 
-// save writes a file of the state directory so that it is there whole or not at
-// all, also after the power was lost; with all that was written there before.
+// save writes a file of the state directory atomically and durably, after it has
+// flushed everything that was written before.
 func save(state, name string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
-// share is Fetch in a workspace that other Runs have too, and may work in at this
-// moment. The repository is fetched by the first that names one; each puts its
-// files where there is nothing, once, and overwrites no work.
+// share is Fetch for a workspace that other Runs share and may be changing. The
+// first Run that names a repository fetches it. Each Run copies its files once, and
+// only where no file exists.
 func share(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	var mine joined
 	if err := load(o.State, joinedFile, &mine); err != nil {
@@ -37,8 +37,8 @@ func share(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	return save(o.State, joinedFile, joined{Version: 1})
 }
 
-// shared has the repository in the workspace, whoever fetched it: what another Run
-// was doing when it died is finished first.
+// shared ensures that the repository is in the workspace. It completes the Fetch of a
+// crashed Run first.
 func shared(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, error) {
 	var err error
 	if f.Stage == stageStaged {
@@ -59,8 +59,8 @@ func shared(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, 
 	return finish(o, root, f)
 }
 
-// removeStaging removes what was being put together, from where others work.
-func removeStaging(root *os.Root) { _ = root.RemoveAll(stagingDir) } // what cannot be removed is no reason to stop
+// removeStaging removes stagingDir from the shared workspace.
+func removeStaging(root *os.Root) { _ = root.RemoveAll(stagingDir) } // an error is not fatal
 
 func finish(o Options, root *os.Root, f fetched) (fetched, error) {
 	if err := moveStaged(o, root); err != nil {
@@ -70,8 +70,7 @@ func finish(o Options, root *os.Root, f fetched) (fetched, error) {
 	return f, recordDone(o, f)
 }
 
-// same says that the repository which is there is the one that was asked for, or
-// refuses.
+// same refuses if the repository in the workspace is not the requested one.
 func (f fetched) same(o Options) error {
 	name, err := git.Name(o.Git.URL)
 	if err != nil {
@@ -86,7 +85,7 @@ func (f fetched) same(o Options) error {
 		f.URL, revision(f.Revision), name, revision(asked))
 }
 
-// revision is one for people.
+// revision returns a revision for a message.
 func revision(name string) string {
 	if name == "" {
 		return "its default branch"
@@ -94,8 +93,8 @@ func revision(name string) string {
 	return name
 }
 
-// placeFiles puts the files that this Run brings where there is nothing yet. What is
-// there may be the work of another, and stays.
+// placeFiles copies the files of this Run where no file exists. Existing files may
+// be the work of another Run.
 func placeFiles(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	if len(o.Files) == 0 {
 		return nil
@@ -108,7 +107,7 @@ func placeFiles(ctx context.Context, o Options, root *os.Root, f fetched) error 
 		return err
 	}
 	free := freePaths(root, placed)
-	// They are known to be no work before anybody can see them.
+	// Recorded before they are visible, so that Publish does not count them as changes.
 	f.Version, f.Stage, f.Placed = 1, stageDone, append(f.Placed, free...)
 	if err := errors.Join(flush(o.Workspace), save(o.origin(), fetchedFile, f)); err != nil {
 		return fmt.Errorf("recording the files of the workspace: %w", err)
@@ -124,10 +123,10 @@ func placeFiles(ctx context.Context, o Options, root *os.Root, f fetched) error 
 	return flush(o.Workspace)
 }
 
-// freePaths are those whose names are free, each once, and where everything above
-// them is a directory, as far as it is there.
+// freePaths returns the files whose paths do not exist and whose existing parents
+// are directories, without duplicates.
 func freePaths(root *os.Root, placed []git.Placed) []git.Placed {
-	last := map[string]int{} // a later ConfigMap has put its own in the place of an earlier one's
+	last := map[string]int{} // a later ConfigMap overrides an earlier one
 	for i, p := range placed {
 		last[p.Path] = i
 	}
@@ -140,8 +139,8 @@ func freePaths(root *os.Root, placed []git.Placed) []git.Placed {
 	return free
 }
 
-// isDirPath says whether a path is of directories, as far as it is there. A link is
-// none: it could lead anywhere in the workspace.
+// isDirPath reports whether all existing elements of a path are directories. A link
+// is not: it could lead anywhere in the workspace.
 func isDirPath(root *os.Root, dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
@@ -151,7 +150,7 @@ func isDirPath(root *os.Root, dir string) bool {
 	return true
 }
 
-// moveOne brings one staged file up.
+// moveOne moves one staged file into place.
 func moveOne(root *os.Root, at string) error {
 	if dir := path.Dir(at); dir != "." {
 		if err := makeDirs(root, dir); err != nil {
@@ -161,7 +160,7 @@ func moveOne(root *os.Root, at string) error {
 	return root.Rename(path.Join(stagingDir, at), at)
 }
 
-// makeDirs makes a directory and those above it, where they are not there.
+// makeDirs makes a directory and its parents if they do not exist.
 func makeDirs(root *os.Root, dir string) error {
 	if dir == "." {
 		return nil

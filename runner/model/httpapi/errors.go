@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
@@ -210,4 +212,63 @@ func IsError(raw json.RawMessage) bool {
 		return false
 	}
 	return true
+}
+
+// retryAfter is how long the provider asks to wait; 0 if it does not.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return bounded(ms / 1000)
+	}
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return bounded(seconds)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return bounded(at.Sub(now).Seconds())
+	}
+	return 0
+}
+
+// bounded is a wait that is not negative and that no arithmetic can overflow.
+func bounded(seconds float64) time.Duration {
+	const year = 365 * 24 * 3600
+	if !(seconds > 0) { // not a number, too
+		return 0
+	}
+	return time.Duration(min(seconds, year) * float64(time.Second))
+}
+
+// maxMessage is how much is kept of what an endpoint says.
+const maxMessage = 1 << 10
+
+// minPart is the shortest piece of a key that is worth hiding.
+const minPart = 4
+
+// printable returns text of the endpoint as it may be shown: without the key, which
+// endpoints like to quote, without control characters, bounded.
+func (x *Call) printable(text string) string {
+	text = redact(strings.ToValidUTF8(text, "�"), x.key)
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
+}
+
+// redact takes a key out of a text, and the piece of one at the end where the
+// text was cut.
+func redact(text, key string) string {
+	const hidden = "‹key›"
+	if key == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, key, hidden)
+	for n := len(key) - 1; n >= minPart; n-- {
+		if strings.HasSuffix(text, key[:n]) {
+			return text[:len(text)-n] + hidden
+		}
+	}
+	return text
 }

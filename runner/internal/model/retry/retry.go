@@ -1,7 +1,7 @@
-// Package retry asks a model again when trying again may help.
+// Package retry retries model calls that failed with a transient error.
 //
-// It belongs outside of price, so that each try is priced by itself, and inside
-// of whatever chooses another model.
+// It decorates package price, so that each attempt is priced, and is decorated by
+// package router, which changes to another Model after the retries.
 package retry
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// How often and how long, unless Options say otherwise.
+// Defaults of Options.
 const (
 	DefaultRetries = 4
 	DefaultBase    = 500 * time.Millisecond
@@ -26,42 +26,42 @@ const (
 	DefaultMaxWait = time.Minute
 )
 
-// maxRetries bounds what Options may ask for.
+// maxRetries bounds Options.Retries.
 const maxRetries = 100
 
-// maxGarbled is how many tries may follow an answer that is none of a model. One
-// may be a proxy's failure; more mean that the endpoint is wrong.
+// maxGarbled bounds the retries after an answer that is not from a model. One may
+// be an error of a proxy; more mean that the endpoint is wrong.
 const maxGarbled = 2
 
-// credentialWait is how long to wait for a credential that is not there. A kubelet
-// takes up to a minute and a half to bring a Secret that changed.
+// credentialWait is how long to wait for a missing credential. The kubelet takes up
+// to 90 s to update a mounted Secret.
 const credentialWait = 25 * time.Second
 
-// Options say how often and how long to wait. The zero value is the default.
+// Options configure retries. Zero values are the defaults.
 type Options struct {
-	// Retries is how many tries may follow the first, at most 100; negative: none.
+	// Retries bounds the retries, at most 100; negative: none.
 	Retries int
-	// Base bounds the wait before the first retry; the bound doubles with each.
-	// The wait itself is drawn evenly from what the bound allows.
+	// Base bounds the wait before the first retry. The bound doubles with each retry,
+	// and the wait is random below it.
 	Base time.Duration
-	// Busy takes the place of Base where the provider is rate limiting or overloaded
-	// and does not say for how long. Half of the bound is waited in any case.
+	// Busy replaces Base if the provider limits the rate or is overloaded and sends no
+	// Retry-After. The wait is at least half of the bound.
 	Busy time.Duration
-	// MaxWait bounds every wait. A provider that asks for a longer one is not
-	// waited for: its error is returned at once.
+	// MaxWait bounds every wait. If the provider requires a longer one, its error is
+	// returned at once.
 	MaxWait time.Duration
-	// Sleep waits, or returns early with the error of the context.
+	// Sleep waits, or returns the error of the context. For tests.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Draw is a random wait below limit.
+	// Draw returns a random duration below limit. For tests.
 	Draw func(limit time.Duration) time.Duration
 }
 
-// New is m, asked again after what model.Transient calls transient, and after an
-// answer that is none of a model.
+// New returns a Model that retries m after errors that are model.Transient, and
+// after an answer that is not from a model.
 //
-// A Delta with Reset stands before each further try and voids what the one
-// before it streamed, if anything. Usage never does: each Usage yielded is the sum of all tries so far, and
-// one is yielded before the last error too.
+// A Delta with Reset precedes each retry and discards what was streamed before. Each
+// Usage is the sum of all attempts so far. The Usage of the last attempt is yielded
+// before its error.
 func New(m model.Model, o Options) model.Model {
 	o.Retries = min(max(cmp.Or(o.Retries, DefaultRetries), 0), maxRetries)
 	o.Base = cmp.Or(o.Base, DefaultBase)
@@ -81,8 +81,7 @@ type retrier struct {
 	model model.Model
 }
 
-// Stream asks until an answer is whole, trying again makes no sense, or the
-// tries are used up.
+// Stream implements [model.Model].
 func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		a := call{retrier: r, yield: yield}
@@ -92,8 +91,8 @@ func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 	}
 }
 
-// wait is how long to wait after the try numbered from 0, and whether there is
-// another at all.
+// wait returns how long to wait after an attempt, numbered from 0, and whether to
+// retry.
 func (r *retrier) wait(err error, try int) (time.Duration, bool) {
 	asked, final := retryAdvice(err)
 	again := model.Transient(err) || isGarbled(err) && try < maxGarbled
@@ -109,7 +108,7 @@ func (r *retrier) wait(err error, try int) (time.Duration, bool) {
 	return r.Draw(bound(r.Base, r.MaxWait, try)), true
 }
 
-// bound is the base, doubled with each try, up to a bound.
+// bound returns base, doubled with each attempt, and at most most.
 func bound(base, most time.Duration, try int) time.Duration {
 	for range try {
 		base = min(2*base, most)
@@ -117,7 +116,7 @@ func bound(base, most time.Duration, try int) time.Duration {
 	return base
 }
 
-// isBusy reports whether a provider that works has too much to do.
+// isBusy reports whether a provider limits the rate or is overloaded.
 func isBusy(err error) bool {
 	if _, limited := errors.AsType[*model.RateLimitedError](err); limited {
 		return true
@@ -126,13 +125,13 @@ func isBusy(err error) bool {
 	return ok && (unavailable.Status == http.StatusServiceUnavailable || unavailable.Status == model.StatusOverloaded)
 }
 
-// isGarbled reports whether what came was no model's answer.
+// isGarbled reports whether an answer was not from a model.
 func isGarbled(err error) bool {
 	garbled, ok := errors.AsType[*model.NotAModelError](err)
 	return ok && !garbled.Final
 }
 
-// retryAdvice is what the provider said about trying again.
+// retryAdvice returns the Retry-After of an error, and whether the error is final.
 func retryAdvice(err error) (after time.Duration, final bool) {
 	var limited *model.RateLimitedError
 	var unavailable *model.UnavailableError
@@ -148,16 +147,16 @@ func retryAdvice(err error) (after time.Duration, final bool) {
 	return 0, false
 }
 
-// An asking is one answer, in as many tries as it takes.
+// A call is one model call with its attempts.
 type call struct {
 	*retrier
 	yield   func(model.Delta, error) bool
-	spent   step.Usage // by the tries before
-	used    step.Usage // by this one
-	stopped bool       // nobody listens any more
+	spent   step.Usage // by earlier attempts
+	used    step.Usage // by this attempt
+	stopped bool       // the consumer has stopped
 }
 
-// run makes the tries and returns the error of the last.
+// run makes the attempts and returns the error of the last.
 func (a *call) run(ctx context.Context, req *model.Request) error {
 	for try := 0; ; try++ {
 		err := a.try(a.model.Stream(ctx, req))
@@ -174,8 +173,8 @@ func (a *call) run(ctx context.Context, req *model.Request) error {
 	}
 }
 
-// try passes on what one try streams and returns the error that ended it; none
-// if nobody listens any more.
+// try yields what one attempt streams and returns its error; nil if the consumer has
+// stopped.
 func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 	for d, err := range stream {
 		if err != nil {
@@ -193,8 +192,8 @@ func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 	return nil
 }
 
-// reset makes what this try streamed count for nothing, but for its cost, and tells
-// why the model is asked again and when.
+// reset yields a Delta that discards what this attempt streamed, with the cause of
+// the retry and the usage so far.
 func (a *call) reset(because error, wait time.Duration) {
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}
@@ -209,7 +208,7 @@ func (a *call) reset(because error, wait time.Duration) {
 	a.stopped = !a.yield(again, nil)
 }
 
-// sleep waits for real.
+// sleep is the default of Options.Sleep.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -8,19 +8,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// An asking is one answer, from as many targets as it takes.
+// A call is one model call with the targets that it is sent to.
 type call struct {
 	*Router
 	req     *model.Request
 	yield   func(model.Delta, error) bool
-	spent   step.Usage // by the targets before
-	used    step.Usage // by this one
-	stopped bool       // nobody listens any more
+	spent   step.Usage // by earlier targets
+	used    step.Usage // by this target
+	stopped bool       // the consumer has stopped
 }
 
-// run asks each target at most once, beginning with the one that is first now
-// and going round: a fallback that fails while the router stays with it is no
-// reason not to try the preferred one early.
+// run calls each target at most once, in a circle from the current one: if a
+// fallback fails, the preferred target is tried before its cooldown ends.
 func (a *call) run(ctx context.Context) error {
 	first := a.first()
 	for i := range a.targets {
@@ -33,7 +32,7 @@ func (a *call) run(ctx context.Context) error {
 		case !model.Transient(err):
 			return t.sourceError(err)
 		case i == len(a.targets)-1:
-			a.prefer(0) // all failed: the next request begins afresh
+			a.prefer(0) // all failed: the next call begins with the first target
 			return t.sourceError(err)
 		}
 		if err := a.switchTo((at+1)%len(a.targets), t.sourceError(err)); err != nil || a.stopped {
@@ -43,7 +42,7 @@ func (a *call) run(ctx context.Context) error {
 	return nil
 }
 
-// try passes on what a target streams and returns the error that ended it.
+// try yields what a target streams and returns its error.
 func (a *call) try(ctx context.Context, t *Target) error {
 	if a.stopped = !a.yield(model.Delta{Model: t.Name}, nil); a.stopped {
 		return nil
@@ -66,8 +65,8 @@ func (a *call) try(ctx context.Context, t *Target) error {
 	return nil
 }
 
-// switchTo goes on with another target, if the request fits it: what was streamed
-// counts for nothing, but for its cost.
+// switchTo changes to another target if the request fits its context window. It
+// yields a Delta that discards what was streamed, with the usage so far.
 func (a *call) switchTo(at int, because error) error {
 	a.prefer(at)
 	next := &a.targets[at]
@@ -86,8 +85,8 @@ func (a *call) switchTo(at int, because error) error {
 	return nil
 }
 
-// checkSize says whether a request fits the window. Nobody counted it for this
-// Model yet, so it is an estimate.
+// checkSize returns an error if a request does not fit the context window. The size
+// is an estimate, because no call to this Model has counted its tokens.
 func (t *Target) checkSize(req *model.Request) *model.ContextTooLongError {
 	if t.Window <= 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// request is what a target is sent: only what it can read, and with its own
-// parameters where the request has none. The request itself stays as it is.
+// request returns the request for a target: the steps that it can read, with its
+// parameters as defaults. It does not change req.
 func (t *Target) request(req *model.Request) *model.Request {
 	own := *req
 	own.Params = mergeParams(req.Params, t.Params)
@@ -18,8 +18,8 @@ func (t *Target) request(req *model.Request) *model.Request {
 	return &own
 }
 
-// readable are the steps without what only another Model reads. Where there is
-// nothing of that kind they are the very same.
+// readable returns the steps without parts that only another Model can read. It
+// returns the same slice if there are none.
 func (t *Target) readable(steps []step.Step) []step.Step {
 	var own []step.Step
 	for i, s := range steps {
@@ -38,13 +38,13 @@ func (t *Target) readable(steps []step.Step) []step.Step {
 	return own
 }
 
-// isPrivate reports whether only who wrote a part can read it.
+// isPrivate reports whether only the Model that wrote a part can read it.
 func isPrivate(p step.Part) bool {
 	return p.Kind == step.PartThinking || p.Kind == step.PartOpaque
 }
 
-// publicParts are the parts that everybody can read. What people were told of an
-// opaque part is all that is left of it.
+// publicParts returns the parts that every Model can read. An opaque part is
+// replaced by its text.
 func publicParts(parts []step.Part) []step.Part {
 	var list []step.Part
 	for _, p := range parts {
@@ -58,7 +58,7 @@ func publicParts(parts []step.Part) []step.Part {
 	return list
 }
 
-// mergeParams are parameters p, and those of under where p has none.
+// mergeParams returns parameters p with under as defaults.
 func mergeParams(p, under model.Params) model.Params {
 	p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, under.MaxOutputTokens)
 	p.Temperature = cmp.Or(p.Temperature, under.Temperature)
@@ -68,9 +68,9 @@ func mergeParams(p, under model.Params) model.Params {
 	return p
 }
 
-// mergeJSON lays one JSON object over another, at every depth. A null stays: it
-// removes a field of the request. What is no object is left for the adapter to
-// refuse, which names it.
+// mergeJSON merges two JSON objects recursively; top overrides under. A null is kept,
+// because it removes a field of the request. If one is not an object it returns
+// top, which the adapter refuses.
 func mergeJSON(top, under json.RawMessage) json.RawMessage {
 	switch {
 	case len(top) == 0:

@@ -12,52 +12,52 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// DefaultCooldown is how long a router stays with a fallback.
+// DefaultCooldown is the default of Options.Cooldown.
 const DefaultCooldown = 5 * time.Minute
 
 // A Target is one Model that may answer.
 type Target struct {
-	// Name is the Model's name, under which steps record its answers.
+	// Name is the name of the Model, which steps record.
 	Name string
-	// Model asks it, and tries again by itself.
+	// Model calls it, with retries.
 	Model model.Model
-	// Params are the Model's own; those of a Request go over them, field by field.
+	// Params are the defaults for the parameters of a request.
 	Params model.Params
-	// Window and MaxOutput bound a request and its answer, in tokens; a window of
-	// 0 is not known, and nothing is measured against it.
+	// Window is the context window and MaxOutput the largest answer, in tokens. If
+	// Window is 0 the size of requests is not checked.
 	Window, MaxOutput int64
-	// Credential says where the key comes from, for people.
+	// Credential describes the source of the key, for messages.
 	Credential string
 }
 
-// Options are for tests and for the impatient; the zero value is the default.
+// Options configure a Router. Zero values are the defaults.
 type Options struct {
-	// Now replaces the clock.
+	// Now returns the time.
 	Now func() time.Time
-	// Cooldown is how long to stay with a fallback before the first is tried again.
+	// Cooldown is how long a fallback is used before the first target is tried again.
 	Cooldown time.Duration
 }
 
-// A Router is a Model that is several. Sessions may share one: what one of them
-// finds out about a Model spares the others.
+// A Router is a Model that calls one of several. Sessions may share one, so that a
+// fallback that one needs is used by all.
 type Router struct {
 	targets  []Target
 	now      func() time.Time
 	cooldown time.Duration
 
 	mu    sync.Mutex
-	at    int       // the target that is asked first
-	until time.Time // when it is the first one again
+	at    int       // the target that is called first
+	until time.Time // when the first target is tried again
 }
 
-// New is a Router over targets, the preferred first.
+// New returns a Router over targets in order of preference.
 func New(targets []Target, o Options) *Router {
 	o.Now = clock.Or(o.Now)
 	return &Router{targets: targets, now: o.Now, cooldown: cmp.Or(o.Cooldown, DefaultCooldown)}
 }
 
-// Next is the Model that the next request goes to, its window and the most that
-// it writes, in tokens.
+// Next returns the Model of the next call, its context window and its largest
+// answer, in tokens.
 func (r *Router) Next() (name string, window, maxOutput int64) {
 	if len(r.targets) == 0 {
 		return "", 0, 0
@@ -66,8 +66,8 @@ func (r *Router) Next() (name string, window, maxOutput int64) {
 	return t.Name, t.Window, t.MaxOutput
 }
 
-// Stream asks the targets in order until one answers. The first Delta of each
-// says who speaks; before another is asked comes a Reset. Each Usage is the sum
+// Stream calls the targets in order until one answers. The first Delta of each
+// target names it, and a Reset precedes a change of the target. Each Usage is the sum
 // of all targets so far. Every error is a *model.SourceError.
 func (r *Router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
@@ -82,7 +82,7 @@ func (r *Router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	}
 }
 
-// first is the target that is asked first now.
+// first returns the index of the target to call first.
 func (r *Router) first() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,14 +92,14 @@ func (r *Router) first() int {
 	return r.at
 }
 
-// prefer makes a target the first to be asked for a while.
+// prefer makes a target the first to be called during the cooldown.
 func (r *Router) prefer(at int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at, r.until = at, r.now().Add(r.cooldown)
 }
 
-// sourceError is an error of the target.
+// sourceError wraps an error of the target.
 func (t *Target) sourceError(err error) error {
 	return &model.SourceError{Model: t.Name, Credential: t.Credential, Err: err}
 }

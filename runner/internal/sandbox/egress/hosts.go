@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A host is an entry of the list: a name, or those below one, at a port or all.
+// A host is an entry of the list: a name or a wildcard, with a port or without.
 type host struct {
-	name  string // in lower case; of a wildcard with the dot in front
+	name  string // in lower case; of a wildcard with a leading dot
 	below bool
-	port  string // empty: all
+	port  string // empty: every port
 }
 
-// maxHosts bounds the list.
+// maxHosts bounds the number of entries.
 const maxHosts = 1024
 
 func readHosts(list []string) ([]host, error) {
@@ -62,8 +62,8 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// canonical is a name as it is compared and resolved: lower case without the
-// last dot, an address in its shortest form.
+// canonical returns a name as it is compared and resolved: in lower case without
+// the final dot, or an address in its shortest form.
 func canonical(name string) (string, bool) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return a.Unmap().WithZone("").String(), a.Zone() == ""
@@ -76,8 +76,8 @@ func canonical(name string) (string, bool) {
 	return name, !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(known, r) })
 }
 
-// numeric reports whether the last part of a name is a number: some resolvers
-// read 0x7f.1 and 2130706433 as addresses.
+// numeric reports whether the last label of a name is a number: some resolvers
+// parse 0x7f.1 and 2130706433 as addresses.
 func numeric(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if hex, ok := strings.CutPrefix(last, "0x"); ok && strings.Trim(hex, "0123456789abcdef") == "" {
@@ -86,7 +86,7 @@ func numeric(name string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// matches reports whether a name in canonical form is this one, at this port.
+// matches reports whether the entry contains a canonical name and a port.
 func (h host) matches(name, port string) bool {
 	if h.port != "" && h.port != port {
 		return false

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxLogged bounds the memory of which hosts were told.
+	// maxLogged bounds the hosts that are remembered as logged.
 	maxLogged = 1024
-	// maxAddresses is how many addresses of one name are tried.
+	// maxAddresses is how many addresses of a name are tried.
 	maxAddresses = 4
 )
 
-// A proxy connects programs to hosts that they may reach.
+// A proxy connects programs to allowed hosts.
 type proxy struct {
 	Options
 
@@ -49,12 +49,12 @@ func newProxy(o Options) (*proxy, error) {
 	p := &proxy{Options: o, hosts: hosts, logged: map[string]bool{}}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host },
-		FlushInterval: -1, // what streams goes on streaming
+		FlushInterval: -1, // pass streams on at once
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { writeError(w, err) },
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Transport: &http.Transport{
 			DialContext:            func(ctx context.Context, _, to string) (net.Conn, error) { return p.dialAllowed(ctx, to) },
-			DisableKeepAlives:      true, // nothing is left over from one host to the next
+			DisableKeepAlives:      true, // no connection is reused for another host
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeaders,
 			ResponseHeaderTimeout:  responseTimeout,
@@ -67,7 +67,7 @@ func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name) //nolint:wrapcheck // reach does
 }
 
-// ServeHTTP serves one request of a program.
+// ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodConnect:
@@ -79,12 +79,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A refusal is why a host is not reached.
+// A refusal means that a host is not allowed.
 type refusal struct{ text string }
 
 func (e *refusal) Error() string { return e.text }
 
-// writeError says why there is no connection.
+// writeError answers with the reason why there is no connection.
 func writeError(w http.ResponseWriter, err error) {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		http.Error(w, no.text, http.StatusForbidden)
@@ -93,7 +93,7 @@ func writeError(w http.ResponseWriter, err error) {
 	http.Error(w, "the host was not reached: "+err.Error(), http.StatusBadGateway)
 }
 
-// dialAllowed connects to a host of the list at a public address.
+// dialAllowed connects to a listed host at a public address.
 func (p *proxy) dialAllowed(ctx context.Context, to string) (net.Conn, error) {
 	named, port, err := net.SplitHostPort(to)
 	if err != nil || !isPort(port) {
@@ -115,7 +115,7 @@ func (p *proxy) dialAllowed(ctx context.Context, to string) (net.Conn, error) {
 	return p.dial(ctx, public, port)
 }
 
-// addresses are the public ones of a name.
+// addresses returns the public addresses of a name.
 func (p *proxy) addresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	all, err := p.lookup(ctx, name)
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *proxy) addresses(ctx context.Context, name string) ([]netip.Addr, error
 	return public[:min(len(public), maxAddresses)], nil
 }
 
-// lookup resolves a name; an address is its own.
+// lookup resolves a name. An address resolves to itself.
 func (p *proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return []netip.Addr{a}, nil
@@ -149,7 +149,7 @@ func (p *proxy) dial(ctx context.Context, addresses []netip.Addr, port string) (
 	return nil, fmt.Errorf("connecting: %w", failed)
 }
 
-// logOnce says once of each host that it was asked for.
+// logOnce logs the first request for each host.
 func (p *proxy) logOnce(name string, allowed bool) {
 	if p.Log == nil {
 		return
@@ -165,7 +165,7 @@ func (p *proxy) logOnce(name string, allowed bool) {
 	}
 }
 
-// connect makes a tunnel.
+// connect serves CONNECT.
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	far, err := p.dialAllowed(r.Context(), r.Host)
 	if err != nil {
@@ -183,14 +183,14 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	said := io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), near)
-	end := func() { _, _ = near.Close(), far.Close() } // whatever is under way ends with it
+	end := func() { _, _ = near.Close(), far.Close() } // ends the copies
 	defer context.AfterFunc(r.Context(), end)()
 	idleTimer := time.AfterFunc(idleTimeout, end)
 	defer idleTimer.Stop()
 	tunnel(near, activityReader{said, idleTimer}, activityReader{far, idleTimer}, far)
 }
 
-// tunnel copies both ways until each is done.
+// tunnel copies in both directions until both have ended.
 func tunnel(near net.Conn, said, answers io.Reader, far net.Conn) {
 	back := make(chan struct{})
 	go func() {
@@ -201,7 +201,7 @@ func tunnel(near net.Conn, said, answers io.Reader, far net.Conn) {
 	<-back
 }
 
-// copyOneWay copies one way and passes its end on.
+// copyOneWay copies in one direction and then closes the writing side.
 func copyOneWay(to net.Conn, from io.Reader, source io.Closer) {
 	_, err := io.Copy(to, from)
 	inner := to
@@ -210,18 +210,18 @@ func copyOneWay(to net.Conn, from io.Reader, source io.Closer) {
 	}
 	half, ok := inner.(interface{ CloseWrite() error })
 	if err != nil || !ok || half.CloseWrite() != nil {
-		_ = to.Close()     // the other way ends as well
+		_ = to.Close()     // the other direction ends too
 		_ = source.Close() // as above
 	}
 }
 
-// A watched reader puts off an alarm with everything that it reads.
+// An activityReader resets the idle timer whenever it reads data.
 type activityReader struct {
 	io.Reader
 	idleTimer *time.Timer
 }
 
-// Read reads.
+// Read implements [io.Reader].
 func (w activityReader) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
 	if n > 0 {

@@ -13,32 +13,31 @@ import (
 	"time"
 )
 
-// Bounds of the proxy. Whoever uses it is not trusted.
+// Bounds of the proxy. Its clients are not trusted.
 const (
 	maxConnections   = 64
 	maxHeaders       = 32 << 10
-	headerTimeout    = 10 * time.Second // for a request to say what it wants
+	headerTimeout    = 10 * time.Second // for the headers of a request
 	keepAliveTimeout = 30 * time.Second // between two requests
-	idleTimeout      = 5 * time.Minute  // of a tunnel in which nothing moves
-	dialTimeout      = 10 * time.Second // for one address to answer
-	responseTimeout  = 5 * time.Minute  // for a host to begin its answer
+	idleTimeout      = 5 * time.Minute  // of a tunnel without data
+	dialTimeout      = 10 * time.Second // for one address
+	responseTimeout  = 5 * time.Minute  // for the headers of a response
 )
 
-// Options are what a proxy is made of.
+// Options configure a proxy.
 type Options struct {
-	// Hosts are those that are reached: exact, as *.suffix, or either with a port.
-	// Without any the proxy refuses everything.
+	// Hosts are the allowed hosts: exact, as *.suffix, or either with a port. If it is
+	// empty the proxy refuses all.
 	Hosts []string
-	// Log is told once of each host that was asked for, and whether it is one of
-	// Hosts. May be nil.
+	// Log, if not nil, is called once for each requested host.
 	Log func(host string, allowed bool)
-	// Resolve finds the addresses of a name. Nil: as this machine does.
+	// Resolve returns the addresses of a name. Default: net.DefaultResolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial connects to an address that was judged. Nil: as this machine does.
+	// Dial connects to a checked address. Default: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Serve is the proxy, on a unix socket, until ctx ends.
+// Serve serves the proxy on a unix socket until ctx ends.
 func Serve(ctx context.Context, socket string, o Options) error {
 	p, err := newProxy(o)
 	if err != nil {
@@ -54,7 +53,7 @@ func Serve(ctx context.Context, socket string, o Options) error {
 		IdleTimeout:       keepAliveTimeout,
 		MaxHeaderBytes:    maxHeaders,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of interest to nobody
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // errors of clients are not logged
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(newBoundedListener(l)); !errors.Is(err, http.ErrServerClosed) {
@@ -63,7 +62,7 @@ func Serve(ctx context.Context, socket string, o Options) error {
 	return nil
 }
 
-// listen makes the socket, in place of one that a runner before this has left.
+// listen creates the socket and replaces one that an earlier runner has left.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the proxy's socket of a runner before: %w", err)
@@ -73,13 +72,13 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 		return nil, fmt.Errorf("listening for the proxy: %w", err)
 	}
 	if err := os.Chmod(socket, 0o660); err != nil {
-		_ = l.Close() // nobody has connected
+		_ = l.Close() // nothing has connected
 		return nil, fmt.Errorf("listening for the proxy: %w", err)
 	}
 	return l, nil
 }
 
-// A bounded listener holds so many connections at once; more wait.
+// A boundedListener has at most maxConnections connections at once; more wait.
 type boundedListener struct {
 	net.Listener
 	slots chan struct{}
@@ -92,7 +91,7 @@ func newBoundedListener(l net.Listener) *boundedListener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, maxConnections), done: done, stop: sync.OnceFunc(func() { close(done) })}
 }
 
-// Accept waits for room, and then for a connection.
+// Accept implements [net.Listener].
 func (b *boundedListener) Accept() (net.Conn, error) {
 	select {
 	case b.slots <- struct{}{}:
@@ -107,19 +106,19 @@ func (b *boundedListener) Accept() (net.Conn, error) {
 	return &boundedConn{Conn: conn, leave: sync.OnceFunc(func() { <-b.slots })}, nil
 }
 
-// Close ends waiting for room as well.
+// Close implements [net.Listener].
 func (b *boundedListener) Close() error {
 	b.stop()
 	return b.Listener.Close() //nolint:wrapcheck // net/http looks at it
 }
 
-// A counted connection makes room when it is closed.
+// A boundedConn releases its slot when it is closed.
 type boundedConn struct {
 	net.Conn
 	leave func()
 }
 
-// Close makes room.
+// Close implements [net.Conn].
 func (c *boundedConn) Close() error {
 	c.leave()
 	return c.Conn.Close() //nolint:wrapcheck // net/http looks at it

@@ -21,18 +21,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// A Server is a sandbox that runs.
+// A Server is a running sandbox.
 type Server struct {
-	// Dir is a directory of its own, with the others in it. It is removed at the
-	// end of the test.
+	// Dir is a temporary directory that contains the others.
 	Dir string
-	// Workspace is where its commands start.
+	// Workspace is the working directory of commands.
 	Workspace string
-	// Home is the HOME of its commands.
+	// Home is the HOME of commands.
 	Home string
-	// Socket is where it listens.
+	// Socket is where the server listens.
 	Socket string
-	// Process is its first process.
+	// Process is the first process, or its wrapper in a container.
 	Process *os.Process
 
 	settings settings
@@ -50,21 +49,21 @@ type settings struct {
 	wrap []string
 }
 
-// Confined makes the sandbox as it is in a pod, for what this machine's kernel
-// does of it. It runs as the user of a pod, which takes a test that root runs.
+// Confined confines the sandbox as in a pod, as far as the kernel of this machine
+// can. It runs as the user of a pod, so root must run the test.
 func Confined() Option {
 	return func(s *settings) { s.open, s.user = false, user }
 }
 
-// Environ adds to the environment that the image would have.
+// Environ adds to the environment of the image.
 func Environ(entries ...string) Option {
 	return func(s *settings) { s.env = append(s.env, entries...) }
 }
 
-// Contained gives the sandbox its own processes and its share of the processor,
-// as a container does, of at most so many processes and so many bytes: it may do
-// what would harm this machine otherwise. It takes a test that root runs on a machine with the
-// first version of control groups.
+// Contained gives the sandbox a PID namespace and control groups, as a container
+// has, that bound its processes and its memory in bytes, so that a test cannot harm
+// this machine. Root must run the test, on a machine with control groups of
+// version 1.
 func Contained(t testing.TB, processes int, memory int64) Option {
 	t.Helper()
 	cpu, pids, memories := group(t, "cpu"), group(t, "pids"), group(t, "memory")
@@ -80,7 +79,7 @@ func Contained(t testing.TB, processes int, memory int64) Option {
 	return func(s *settings) { s.user, s.wrap = user, []string{"sh", "-c", script, strconv.Itoa(user)} }
 }
 
-// group makes a control group for a test.
+// group creates a control group for a test.
 func group(t testing.TB, controller string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/sys/fs/cgroup/"+controller, "sandboxtest-") //nolint:usetesting // it is no directory of files
@@ -94,14 +93,13 @@ func group(t testing.TB, controller string) string {
 	return dir
 }
 
-// user is who everything of an agent runs as.
+// user is the user of all containers of an agent.
 const user = 65532
 
-// waitTimeout is how long a test waits for what takes milliseconds.
+// waitTimeout is how long a test waits for what usually takes milliseconds.
 const waitTimeout = 20 * time.Second
 
-// program builds the real program, once for all tests of a process, into the one
-// makeDirs that there is for it.
+// program builds cmd/sandbox once in a process, into one file for all processes.
 var program = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deckhand-sandboxtest-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -117,7 +115,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return file, errors.Join(os.Chmod(dir, 0o755), os.Chmod(partial, 0o755), os.Rename(partial, file))
 })
 
-// Program is the path of the real program.
+// Program returns the path of the program.
 func Program(t testing.TB) string {
 	t.Helper()
 	file, err := program()
@@ -128,7 +126,7 @@ func Program(t testing.TB) string {
 }
 
 // New starts a sandbox without confinement and returns a client of it. Both end
-// with the test. The workspace is a directory of the test's own.
+// with the test.
 func New(t testing.TB) (*sandbox.Client, *Server) {
 	t.Helper()
 	s := Start(t)
@@ -150,7 +148,7 @@ func Start(t testing.TB, options ...Option) *Server {
 	return s
 }
 
-// makeDirs makes the directories.
+// makeDirs creates the directories.
 func makeDirs(t testing.TB, o settings) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox") //nolint:usetesting // the name of a socket has to be short
@@ -176,8 +174,7 @@ func makeDirs(t testing.TB, o settings) *Server {
 	return s
 }
 
-// Restart starts the first process, as after a restart, and waits until it
-// listens.
+// Restart starts the first process and waits until it listens.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	o := s.settings
@@ -190,7 +187,7 @@ func (s *Server) Restart(t testing.TB) {
 	cmd.Env = append(os.Environ(), o.env...)
 	log := &bytes.Buffer{}
 	cmd.Stderr = log
-	cmd.WaitDelay = waitTimeout // what it started may hold its stderr a little longer
+	cmd.WaitDelay = waitTimeout // its children may hold stderr open
 	if o.user != 0 && len(o.wrap) == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: o.user, Gid: o.user}}
 	}
@@ -234,7 +231,7 @@ func (s *Server) end(t testing.TB, p *os.Process, ended <-chan struct{}) {
 	}
 }
 
-// FirstPID is the number of the sandbox's first process.
+// FirstPID returns the PID of the first process.
 func (s *Server) FirstPID() int {
 	if len(s.settings.wrap) > 0 {
 		if t, err := proc.ReadTable(); err == nil && len(t.Children(s.Process.Pid)) > 0 {
@@ -244,13 +241,13 @@ func (s *Server) FirstPID() int {
 	return s.Process.Pid
 }
 
-// Terminate ends the sandbox as the end of its pod does, and waits for it.
+// Terminate sends SIGTERM, as the kubelet does, and waits until the sandbox ended.
 func (s *Server) Terminate(t testing.TB) {
 	t.Helper()
 	s.end(t, s.Process, s.ended)
 }
 
-// WaitEnded waits until the first process has ended by itself, and returns its log.
+// WaitEnded waits until the first process has exited, and returns its log.
 func (s *Server) WaitEnded(t testing.TB) string {
 	t.Helper()
 	select {

@@ -20,22 +20,21 @@ import (
 )
 
 const (
-	// requestTimeout is how long whoever connects may take to say what it wants.
+	// requestTimeout is how long a client may take to send its request.
 	requestTimeout = 10 * time.Second
-	// maxConnections bounds those who have not been sorted out yet, and the
+	// maxConnections bounds connections before they are passed to a supervisor, and
 	// sessions.
 	maxConnections = 64
-	// maxAcceptFailure is how long the server tries to accept again after it could not, as
-	// for want of file descriptors.
+	// maxAcceptFailure is how long the server tries again after accept has failed, for
+	// example because it has no free file descriptors.
 	maxAcceptFailure = 5 * time.Second
 )
 
-// accept takes connections until the listener is closed. If it has not been able
-// to for a while it gives up: a sandbox that cannot accept is of no use, and
-// nothing but a new process may help.
+// accept accepts connections until the listener is closed. If it fails for
+// maxAcceptFailure the server ends, because only a restart may help.
 func (s *server) accept(l *net.UnixListener) error {
 	room := make(chan struct{}, maxConnections)
-	var failingSince time.Time // since when accepting fails; zero: it does not
+	var failingSince time.Time // since when accept fails; zero if it does not
 	for {
 		room <- struct{}{}
 		conn, err := l.AcceptUnix()
@@ -58,11 +57,11 @@ func (s *server) accept(l *net.UnixListener) error {
 		if errors.Is(err, net.ErrClosed) || s.now().Sub(failingSince) >= maxAcceptFailure {
 			return fmt.Errorf("the sandbox cannot accept connections: %w. It ends so that its container is started again", err)
 		}
-		<-time.After(requestTimeout / 100) // of descriptors there may be more in a moment
+		<-time.After(requestTimeout / 100) // file descriptors may become free
 	}
 }
 
-// serveConn does what a connection is for.
+// serveConn handles the request of a connection.
 func (s *server) serveConn(conn *net.UnixConn) {
 	if !isFromOutside(conn) {
 		return
@@ -83,18 +82,18 @@ func (s *server) serveConn(conn *net.UnixConn) {
 		c.SetTimeout(0)
 		<-s.probed
 		c.SetTimeout(requestTimeout)
-		_ = c.SendMessage(frame.Description, s.describe()) // who is gone needs no answer
+		_ = c.SendMessage(frame.Description, s.describe()) // a client that is gone needs no answer
 	case frame.Start:
 		if err := s.startCommand(conn, c, first); err != nil {
 			_ = c.SendMessage(frame.Refused, refusedError(err)) // as above
 		}
-	default: // it makes no sense
+	default: // a violation of the protocol
 	}
 }
 
-// isFromOutside reports whether who connects does not come from here. The runner is
-// in another container, whose processes have no number here; a command has no
-// business at this socket.
+// isFromOutside reports whether a peer is not a descendant of this process. The
+// runner is in another PID namespace, so its PID is 0. Commands may not use this
+// socket.
 func isFromOutside(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -118,14 +117,14 @@ func refusedError(err error) *sandbox.RefusedError {
 	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
 }
 
-// startCommand hands a connection over to a supervisor, with what to run.
+// startCommand starts a supervisor and passes it the connection and the command.
 func (s *server) startCommand(conn *net.UnixConn, c *frame.Conn, first frame.Frame) error {
 	o := supervise.Assignment{OOMKills: s.memory.OOMKills()}
 	if err := c.Message(first, &o.Command); err != nil {
 		return fmt.Errorf("reading the command: %w", err)
 	}
 	if err := o.Command.Check(); err != nil {
-		return err //nolint:wrapcheck // it says all
+		return err //nolint:wrapcheck // it is complete
 	}
 	s.setDefaults(&o)
 	runner, err := conn.File()
@@ -151,14 +150,14 @@ func (s *server) startCommand(conn *net.UnixConn, c *frame.Conn, first frame.Fra
 	}
 	own.SetTimeout(requestTimeout)
 	if err := own.SendMessage(frame.Start, o); err != nil {
-		one.disconnect() // the supervisor ends without orders, and the runner hears of it
+		one.disconnect() // the supervisor ends without an assignment, and the runner loses the connection
 	}
 	own.SetTimeout(0)
 	go one.serveSupervisor(s.commands)
 	return nil
 }
 
-// setDefaults fills in what the runner left to the sandbox.
+// setDefaults sets the fields of a command that the runner left empty.
 func (s *server) setDefaults(o *supervise.Assignment) {
 	c := &o.Command
 	if c.Dir == "" {
@@ -171,7 +170,7 @@ func (s *server) setDefaults(o *supervise.Assignment) {
 	c.Env = nil
 }
 
-// socketPair is a connection between this process and one that it starts.
+// socketPair connects this process with one that it starts.
 func socketPair() (*frame.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -181,13 +180,13 @@ func socketPair() (*frame.Conn, *os.File, error) {
 	defer own.Close()
 	conn, err := net.FileConn(own)
 	if err != nil {
-		_ = other.Close() // it is of no use
+		_ = other.Close() // not used
 		return nil, nil, fmt.Errorf("making a connection: %w", err)
 	}
 	return frame.New(conn), other, nil
 }
 
-// describe says what this sandbox is.
+// describe returns the description of this sandbox.
 func (s *server) describe() sandbox.Description {
 	return sandbox.Description{
 		Shell: s.findProgram("bash", "sh"), Python: s.findProgram("python3", "python"),
@@ -195,7 +194,7 @@ func (s *server) describe() sandbox.Description {
 	}
 }
 
-// findProgram is the path of the first of some programs that is in the image.
+// findProgram returns the path of the first of these programs that is in PATH.
 func (s *server) findProgram(names ...string) string {
 	for _, name := range names {
 		for dir := range strings.SplitSeq(lookup(s.env, "PATH"), ":") {

@@ -14,36 +14,37 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// maxCommands is how many commands run at once.
+// maxCommands bounds the commands that run at once.
 const maxCommands = 64
 
-// endTimeout is how long a supervisor has to end its command when it is told.
+// endTimeout is how long a supervisor has to end its command after its connection
+// was closed.
 const endTimeout = 3 * time.Second
 
-// A command is one that runs, by its supervisor.
+// A command is a running command, or the probe.
 type command struct {
 	sandbox.Killed
-	pid       int         // the supervisor's
-	server    *frame.Conn // by which it is told; nil for what is no command
+	pid       int         // of the supervisor
+	server    *frame.Conn // the connection to the supervisor; nil for the probe
 	processes int
-	stopSent  bool // to end; of the watch alone
+	stopSent  bool // only the watch uses it
 	ended     chan struct{}
-	killed    bool // it did not end by itself; set before ended is closed
+	killed    bool // it did not exit by itself; set before ended is closed
 }
 
-// sendStop has a supervisor end its command.
+// sendStop requests a supervisor to end its command, once.
 func (c *command) sendStop(why sandbox.Cause) {
 	if c.server == nil || c.stopSent {
 		return
 	}
 	c.stopSent = true
 	_ = c.server.SetWriteDeadline(clock.Now().Add(time.Second)) // fails only on a connection that fails anyway
-	_ = c.server.Send(frame.Kill, []byte(why))                  // a supervisor that is gone is buried anyway
+	_ = c.server.Send(frame.Kill, []byte(why))                  // a supervisor that ended is removed anyway
 }
 
-// serveSupervisor helps a supervisor whose command forks faster than it can kill, and
-// answers why a command was killed: if the server did it, tell has sent the cause
-// before this answer.
+// serveSupervisor handles the requests of a supervisor: to kill a command that
+// forks faster than the supervisor can kill, and why the command was killed. If the
+// server killed it, sendStop has sent the cause before this answer.
 func (c *command) serveSupervisor(all *commands) {
 	for {
 		f, err := c.server.Receive()
@@ -58,26 +59,26 @@ func (c *command) serveSupervisor(all *commands) {
 	}
 }
 
-// disconnect leaves a supervisor without a server, at which it ends its command.
+// disconnect closes the connection to a supervisor, which then ends its command.
 func (c *command) disconnect() {
 	if c.server != nil {
-		_ = c.server.Close() // as often as it is wanted
+		_ = c.server.Close() // may be closed already
 	}
 }
 
-// Commands are those that run.
+// commands are the running commands.
 type commands struct {
 	mu      sync.Mutex
-	open    bool // whether there is a runner to run them for
+	open    bool // there is a session
 	running map[int]*command
-	wake    chan struct{} // stopSent when there is something to watch
+	wake    chan struct{} // signals the watch that a command runs
 }
 
 func newCommands() *commands {
 	return &commands{running: map[int]*command{}, wake: make(chan struct{}, 1)}
 }
 
-// add starts a supervisor and lists it, as one step for everybody else.
+// add starts a supervisor and records it, atomically.
 func (c *commands) add(one *command, launch func() (int, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +108,7 @@ func (c *commands) isSupervisor(pid int) bool {
 	return c.running[pid] != nil
 }
 
-// all are the commands that run.
+// all returns the running commands.
 func (c *commands) all() []*command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +119,14 @@ func (c *commands) all() []*command {
 	return list
 }
 
-// setOpen lets commands be started from now on, or no longer.
+// setOpen sets whether commands may be started.
 func (c *commands) setOpen(open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = open
 }
 
-// reap takes leave of children that ended, each time one did.
+// reap waits for children that ended, after each SIGCHLD.
 func (c *commands) reap(ended <-chan os.Signal) {
 	for range ended {
 		for {
@@ -139,14 +140,14 @@ func (c *commands) reap(ended <-chan os.Signal) {
 	}
 }
 
-// removeEnded takes a supervisor from the list. One that told the runner how its command
-// ended leaves with 0.
+// removeEnded removes a supervisor that ended. Its exit status is 0 if it has
+// reported the exit of its command to the runner.
 func (c *commands) removeEnded(pid int, status syscall.WaitStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := c.running[pid]
 	if one == nil {
-		return // an orphan
+		return // an adopted process
 	}
 	delete(c.running, pid)
 	one.disconnect()
@@ -154,8 +155,8 @@ func (c *commands) removeEnded(pid int, status syscall.WaitStatus) {
 	close(one.ended)
 }
 
-// endAll ends every command and returns which did not end by themselves.
-// Supervisors do it; those that do not are ended with their commands.
+// endAll ends all commands and returns those that had not exited. Supervisors end
+// them; after a time the server kills what is left.
 func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 	list := c.all()
 	for _, one := range list {
@@ -170,20 +171,20 @@ func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 			killed = append(killed, one.Killed)
 		}
 	}
-	c.killOrphans() // those whose supervisors ended before them
+	c.killOrphans() // whose supervisors ended first
 	return killed
 }
 
-// killCommand kills everything of one command.
+// killCommand kills all processes of one command.
 func (c *commands) killCommand(one *command) { c.killBelow(one.pid, nil) }
 
-// killOrphans kills everything that has no supervisor.
+// killOrphans kills all processes that have no supervisor.
 func (c *commands) killOrphans() {
 	c.killBelow(os.Getpid(), func(pid int) bool { return c.running[pid] != nil })
 }
 
-// killBelow sweeps while nothing is being started: what is stopped between its fork
-// and its first instruction holds the launcher up.
+// killBelow sweeps while no supervisor is being started: a process that is stopped
+// between fork and exec would block the launcher.
 func (c *commands) killBelow(pid int, spare func(int) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

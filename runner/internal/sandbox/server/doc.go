@@ -1,16 +1,15 @@
-// Package server is the first process of a sandbox: it listens for the runner,
-// has every command started by a thread that confined itself, and sees to it
-// that nothing lives without a runner, without a supervisor or beyond its means.
+// Package server is the first process of a sandbox. It accepts connections of the
+// runner, starts commands from a confined thread, and kills processes that have no
+// runner or no supervisor, or that exceed their limits.
 //
-// What it does over time:
+//	accept.go   what connections request
+//	launch.go   one confined thread that starts supervisors, one at a time
+//	commands.go the running commands; killing processes without a supervisor
+//	session.go  the connection of the runner: when it ends, all commands are killed
+//	watch.go    limits of processes and memory, checked while commands run
+//	probe.go    what the confinement enforces, measured once at the start
+//	proxy.go    from a port of loopback to the egress proxy of the runner
 //
-//	launch.go   one thread, confined, starts supervisors; one at a time
-//	commands.go which there are, and the end of those that are none's
-//	session.go  the runner: its end is the end of all commands
-//	watch.go    processes and memory, looked at 20 times a second while commands run
-//	probe.go    what of the confinement holds, tried once at the start
-//	proxy.go    the way out, from a port of loopback to the runner's socket
-//
-// It holds nothing that an agent's program could want, yet it is not dumpable, so
-// that its environment is out of reach.
+// The server holds no secrets. It is not dumpable nevertheless, so that commands
+// cannot read its environment.
 package server

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// standardPath is where programs are when the image does not say.
+// standardPath is the default PATH.
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// What Kubernetes adds to the environment of every container: addresses of
-// Services, in two forms, of which commands need to know nothing.
+// Variables that Kubernetes adds to the environment of every container: addresses
+// of Services, in two forms. Commands do not get them.
 var (
 	serviceName = regexp.MustCompile(`^(KUBERNETES_.*|DECKHAND_.*|[A-Z0-9_]+_SERVICE_HOST|[A-Z0-9_]+_SERVICE_PORT(_.*)?|[A-Z0-9_]+_PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
 	servicePort = regexp.MustCompile(`^[A-Z0-9_]+_PORT=(tcp|udp|sctp)://`)
 )
 
-// baseEnvironment is the environment of commands before they say what else they want. An
-// empty proxy means that there is none.
+// baseEnvironment is the environment that all commands have. An empty proxy means
+// that there is none.
 func baseEnvironment(o Options, proxy string) []string {
 	env := []string{"PATH=" + standardPath}
 	for _, entry := range o.Environ {
@@ -43,15 +43,15 @@ func baseEnvironment(o Options, proxy string) []string {
 	return env
 }
 
-// trustWorkspace has git work in the workspace, whose folder a volume gives to root: git
-// takes that for somebody else's. Where a container holds more than commands may
-// have, it is: they write its configuration.
+// trustWorkspace lets git work in the workspace, whose directory root owns if it is
+// a volume. It is not set for an open sandbox, whose container may hold secrets:
+// commands can write the configuration of a repository, which runs programs.
 func trustWorkspace(workspace string) []string {
 	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=" + workspace}
 }
 
-// commandEnvironment is the whole environment of one command; of a variable that is said
-// twice the last counts.
+// commandEnvironment is the complete environment of one command. The last value of
+// a variable is used.
 func commandEnvironment(base []string, id string, wanted map[string]string) []string {
 	last := map[string]string{}
 	var order []string

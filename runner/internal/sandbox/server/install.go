@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 )
 
-// installAll installs into each directory, or as far as the first that cannot be
-// written.
+// installAll installs into each directory, until one fails.
 func installAll(dirs []string) error {
 	for _, dir := range dirs {
 		if err := install(dir); err != nil {
@@ -20,8 +19,8 @@ func installAll(dirs []string) error {
 	return nil
 }
 
-// install puts this program and a place for its socket beneath a directory. It
-// may be done again.
+// install copies this program to bin below a directory and makes run for its
+// socket. It is idempotent.
 func install(dir string) error {
 	bin, run := filepath.Join(dir, "bin"), filepath.Join(dir, "run")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -30,7 +29,7 @@ func install(dir string) error {
 	if err := os.MkdirAll(run, 0o770); err != nil {
 		return fmt.Errorf("installing: %w", err)
 	}
-	if err := os.Chmod(run, 0o770); err != nil { // whatever the umask was
+	if err := os.Chmod(run, 0o770); err != nil { // independent of the umask
 		return fmt.Errorf("installing: %w", err)
 	}
 	if err := copyProgram(filepath.Join(bin, "sandbox")); err != nil {
@@ -39,7 +38,7 @@ func install(dir string) error {
 	return nil
 }
 
-// copyProgram copies this program, whole or not at all.
+// copyProgram copies this program atomically.
 func copyProgram(to string) error {
 	from, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -50,7 +49,7 @@ func copyProgram(to string) error {
 	if err != nil {
 		return err //nolint:wrapcheck // install does
 	}
-	defer os.Remove(half.Name()) //nolint:errcheck // it is there only after a failure
+	defer os.Remove(half.Name()) //nolint:errcheck // exists only after a failure
 	_, err = io.Copy(half, from)
 	if err == nil {
 		err = half.Chmod(0o755)

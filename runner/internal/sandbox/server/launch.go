@@ -13,16 +13,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/confine"
 )
 
-// A launcher starts processes from a thread that has confined itself. They have
-// its confinement in common, so that commands may signal one another, and not
-// the server.
+// A launcher starts processes from a thread that has confined itself. They are all
+// in its Landlock domain, so commands may signal one another, but not the server.
 type launcher struct {
 	work    chan func()
 	applied confine.Applied
 }
 
-// newLauncher makes a launcher; protect is what it confines itself from, empty
-// for no confinement.
+// newLauncher starts the thread. Commands cannot change files below protect; empty:
+// no confinement.
 func newLauncher(protect string) *launcher {
 	l := &launcher{work: make(chan func())}
 	ready := make(chan struct{})
@@ -39,8 +38,8 @@ func newLauncher(protect string) *launcher {
 	return l
 }
 
-// onOwnThread runs f on a thread of its own for good. It must not be the main thread:
-// that is the one which /proc and signals of others take for the process.
+// onOwnThread runs f on a thread that runs nothing else. It is not the main thread,
+// which /proc and signals use for the process.
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
@@ -56,10 +55,10 @@ func onOwnThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// launch starts this program once more, in another mode.
+// launch starts this program in another mode.
 func (l *launcher) launch(mode string, files []*os.File) (pid int, err error) {
 	attr := &syscall.ProcAttr{
-		Env: []string{"GOTRACEBACK=none"}, // what fails here is not for the log
+		Env: []string{"GOTRACEBACK=none"}, // a crash is not logged
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	}
 	for _, f := range files {

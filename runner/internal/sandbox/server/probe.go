@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// probeTime is how long all tries together may take.
+	// probeTime bounds all attempts together.
 	probeTime = 5 * time.Second
-	// maxFindings bounds what the trying process says: it is confined, and others
-	// that are confined might meddle.
+	// maxFindings bounds the output of the probe in bytes: confined processes may
+	// interfere with it.
 	maxFindings = 16 << 10
 )
 
-// targets are what is tried: the metadata service, a public address, the API
-// server, and on a high port the kubelet of this node.
+// targets are what the probe tries: the metadata service, a public address, the API
+// server, and the kubelet of this node on a high port.
 func targets(socket string, environ []string) probe.Targets {
 	t := probe.Targets{Server: os.Getpid(), Dir: filepath.Dir(socket), Low: []string{"169.254.169.254:80", "1.1.1.1:443"}}
 	add := func(host, port string) {
@@ -45,11 +45,11 @@ func targets(socket string, environ []string) probe.Targets {
 	return t
 }
 
-// requiredRetrySeconds is for how many seconds the network may take to be closed, where that is
-// required.
+// requiredRetrySeconds is how long NetworkPolicies may take to take effect if the
+// confinement is required.
 const requiredRetrySeconds = 10
 
-// lookup is what an environment says last of a variable.
+// lookup returns the last value of a variable in an environment.
 func lookup(environ []string, name string) string {
 	for _, entry := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -59,8 +59,8 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// probeConfinement finds out what the confinement is worth. What cannot be found out does
-// not hold.
+// probeConfinement measures what is enforced. What cannot be measured is
+// unenforced.
 func (s *server) probeConfinement() sandbox.Confinement {
 	nothing := sandbox.Confinement{Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced}
 	if s.options.Open {
@@ -75,7 +75,7 @@ func (s *server) probeConfinement() sandbox.Confinement {
 	return probe.Judge(findings, s.launcher.applied.ABI)
 }
 
-// runProbe has a confined process try everything.
+// runProbe runs the probe in a confined process.
 func (s *server) runProbe() (probe.Findings, error) {
 	var f probe.Findings
 	t := targets(s.options.Socket, s.options.Environ)
@@ -84,9 +84,9 @@ func (s *server) runProbe() (probe.Findings, error) {
 	}
 	file, err := os.CreateTemp(t.Dir, ".bait-*")
 	if err != nil {
-		return f, fmt.Errorf("laying out something to remove: %w", err)
+		return f, fmt.Errorf("creating a file to remove: %w", err)
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // it is gone when it could be removed
+	defer os.Remove(file.Name()) //nolint:errcheck // the probe may have removed it
 	defer file.Close()
 	t.ProbeFile = file.Name()
 	answer, err := s.startProbe(t)
@@ -99,7 +99,7 @@ func (s *server) runProbe() (probe.Findings, error) {
 	return f, nil
 }
 
-// startProbe starts the process that tries, tells it what, and reads its answer.
+// startProbe starts the process, sends it the targets, and reads its findings.
 func (s *server) startProbe(t probe.Targets) ([]byte, error) {
 	question, err := json.Marshal(t)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *server) startProbe(t probe.Targets) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, _ = tell.Write(question) // it fits in the pipe; who does not read it does not answer
+	_, _ = tell.Write(question) // it fits in the pipe; a process that does not read it does not answer
 	_ = tell.Close()            // as above
 	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.RetrySeconds)*time.Second))
 	answer, err := io.ReadAll(io.LimitReader(hear, maxFindings))

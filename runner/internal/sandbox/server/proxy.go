@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// maxTunnels is how many connections the proxy passes on at once.
+	// maxTunnels bounds concurrent connections.
 	maxTunnels = 64
-	// dialTimeout is how long the runner's end may take to accept one.
+	// dialTimeout is how long the runner may take to accept a connection.
 	dialTimeout = 5 * time.Second
-	// maxRequest is how much of a request is taken in that gets no answer.
+	// maxRequest bounds what is read of a request while no proxy is served, in bytes.
 	maxRequest = 64 << 10
 )
 
-// unavailableAnswer is what a program reads when the runner serves no proxy.
+// unavailableAnswer is the answer while the runner serves no proxy.
 const unavailableAnswer = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"The way out of this sandbox is closed: its runner does not serve a proxy at the moment.\n"
 
-// A tunnel passes connections on loopback to the runner's socket, which decides
-// what becomes of them; bytes are all that it sees.
+// A tunnel copies connections on loopback to the socket of the runner's egress
+// proxy, which decides about them.
 type tunnel struct {
 	listener net.Listener
 	socket   string
@@ -51,7 +51,7 @@ func (t *tunnel) serve() {
 	}
 }
 
-// relay copies both ways until one is done in each.
+// relay copies in both directions until both have ended.
 func (t *tunnel) relay(near net.Conn) {
 	far, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(context.Background(), "unix", t.socket)
 	if err != nil {
@@ -68,24 +68,24 @@ func (t *tunnel) relay(near net.Conn) {
 	<-back
 }
 
-// answerUnavailable answers for a proxy that is not there. It takes in what was asked:
-// a connection that is closed before loses the answer.
+// answerUnavailable answers while there is no proxy. It reads the request first: if
+// the connection is closed with unread data, the client may lose the answer.
 func (t *tunnel) answerUnavailable(near net.Conn) {
 	_ = near.SetDeadline(t.now().Add(dialTimeout)) // fails only on a connection that fails anyway
 	if _, err := io.WriteString(near, unavailableAnswer); err != nil {
 		return
 	}
 	if half, ok := near.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(near, maxRequest)) // nobody needs it
+		_, _ = io.Copy(io.Discard, io.LimitReader(near, maxRequest)) // not used
 	}
 }
 
-// copyOneWay copies one way and passes its end on.
+// copyOneWay copies in one direction and then closes the writing side.
 func copyOneWay(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(interface{ CloseWrite() error })
 	if err != nil || !ok || half.CloseWrite() != nil {
-		_ = to.Close()   // the other way ends as well
+		_ = to.Close()   // the other direction ends too
 		_ = from.Close() // as above
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// terminationGrace is how long supervisors have when the container ends; the whole is
-// over within a second.
+// terminationGrace is how long supervisors have when the container is terminated, so
+// that the server ends within a second.
 const terminationGrace = 300 * time.Millisecond
 
 // A server is the first process of a sandbox.
@@ -38,13 +38,13 @@ type server struct {
 	null     *os.File
 	now      func() time.Time
 	stderr   io.Writer
-	ending   atomic.Bool // it was told to end
+	ending   atomic.Bool // SIGTERM was received
 
-	probed      chan struct{} // closed when holds is known
+	probed      chan struct{} // closed when confinement is set
 	confinement sandbox.Confinement
 }
 
-// serve is a sandbox, until it is told to end.
+// serve runs a sandbox until SIGTERM.
 func serve(o Options, stderr io.Writer) error {
 	if err := prepareProcess(); err != nil {
 		return err
@@ -70,22 +70,21 @@ func serve(o Options, stderr io.Writer) error {
 		<-told
 		s.commands.setOpen(false)
 		s.ending.Store(true)
-		_ = listener.Close() // ends accept, below
+		_ = listener.Close() // ends accept
 	}()
 	err = s.accept(listener)
-	s.sessions.close() // first, so that the runner knows why its commands end
+	s.sessions.close() // first, so that the runner reports the loss of the sandbox
 	s.commands.endAll(terminationGrace)
 	return err
 }
 
-// prepareProcess makes this process one that holds everything together and gives
-// nothing away.
+// prepareProcess makes this process a subreaper that cannot be dumped.
 func prepareProcess() error {
-	unix.Umask(0o002) // what commands write the runner can change: they share a group
+	unix.Umask(0o002) // the runner has the same group and can change what commands write
 	proc.ReserveThreads()
 	if err := errors.Join(
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
-		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), // as the first process it is one anyway
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), // needed if it is not PID 1, as in tests
 		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}),
 	); err != nil {
 		return fmt.Errorf("preparing to serve: %w", err)
@@ -123,7 +122,7 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 	return s, nil
 }
 
-// openProxy listens on loopback and passes what comes to the runner.
+// openProxy listens on loopback for the tunnel to the runner.
 func (s *server) openProxy() (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -133,7 +132,7 @@ func (s *server) openProxy() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// listen makes the socket, in place of one that a process before this has left.
+// listen creates the socket and replaces one that an earlier process has left.
 func listen(socket string) (*net.UnixListener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the socket of the sandbox before: %w", err)
@@ -148,7 +147,7 @@ func listen(socket string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// log writes a line for whoever reads the container's log.
+// log writes a line to the log of the container.
 func (s *server) log(format string, args ...any) {
 	fmt.Fprintf(s.stderr, "sandbox: "+format+"\n", args...)
 }

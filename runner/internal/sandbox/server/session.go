@@ -9,25 +9,24 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// maxKilled bounds what is told of commands that were killed.
+// maxKilled bounds the killed commands in a description.
 const maxKilled = 64
 
-// Sessions are the runner's connections that everything lives by, of which there
-// is one at a time.
+// sessions holds the session of the runner. There is one at a time; when it ends
+// all commands are killed.
 type sessions struct {
 	commands *commands
 
-	handover sync.Mutex // held while one session gives way to the next
+	handover sync.Mutex // held while a session ends or is replaced
 
 	mu       sync.Mutex
-	conn     *frame.Conn // nil: there is none
+	conn     *frame.Conn // nil if there is none
 	killed   []sandbox.Killed
 	pressure pressure
 }
 
-// open makes a connection the session. The one before it ends first, with all
-// that it had started: a second runner means that the first has no business here
-// anymore.
+// open makes a connection the session. It ends the previous session first, with its
+// commands: a new runner replaces an old one.
 func (s *sessions) open(conn *frame.Conn) error {
 	s.handover.Lock()
 	defer s.handover.Unlock()
@@ -44,17 +43,17 @@ func (s *sessions) open(conn *frame.Conn) error {
 	return conn.Send(frame.Welcome, nil)
 }
 
-// waitForEnd waits for the end of a session, at which everything is killed.
+// waitForEnd waits until a session ends and kills its commands.
 func (s *sessions) waitForEnd(conn *frame.Conn) {
-	_, _ = conn.Receive() // nothing is said: it has ended, or makes no sense
+	_, _ = conn.Receive() // a session sends no frames: it has ended, or violates the protocol
 	s.handover.Lock()
 	defer s.handover.Unlock()
 	s.end(conn)
 }
 
-// end ends a session, if it is still the one.
+// end ends a session and its commands, if it is the current one.
 func (s *sessions) end(conn *frame.Conn) {
-	_ = conn.Close() // it may have ended by itself
+	_ = conn.Close() // may be closed already
 	s.mu.Lock()
 	current := s.conn == conn
 	s.mu.Unlock()
@@ -69,38 +68,38 @@ func (s *sessions) end(conn *frame.Conn) {
 	s.killed = killed[:min(len(killed), maxKilled)]
 }
 
-// close ends the session for good.
+// close closes the connection of the session.
 func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
-		_ = s.conn.Close() // as often as it is wanted
+		_ = s.conn.Close() // may be closed already
 	}
 }
 
-// previouslyKilled is what was killed when the session before this one ended.
+// previouslyKilled returns the commands that were killed with the previous session.
 func (s *sessions) previouslyKilled() []sandbox.Killed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.killed
 }
 
-// setPressure tells the runner when memory is nearly used up, and when no longer, so
-// that it knows why the sandbox goes away should it do so now.
+// setPressure informs the runner when the memory pressure changes, so that it knows
+// the cause if the sandbox is OOM-killed.
 func (s *sessions) setPressure(now pressure) {
 	s.mu.Lock()
 	conn, changed := s.conn, s.pressure != now
 	s.pressure = now
 	s.mu.Unlock()
 	if conn != nil && changed {
-		_ = conn.Send(frame.Memory, []byte{byte(now)}) // a session that ends is noticed elsewhere
+		_ = conn.Send(frame.Memory, []byte{byte(now)}) // waitForEnd notices the end of the session
 	}
 }
 
-// A pressure is how much of the memory is in use, as the runner is told.
+// A pressure is the memory pressure that is sent to the runner.
 type pressure byte
 
 const (
 	pressureNormal pressure = iota
-	pressureHigh            // nearly all of it
+	pressureHigh            // nearly all memory is used
 )

@@ -12,26 +12,26 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// How often processes and memory are looked at while commands run. A look costs
-// some microseconds for each process.
+// Intervals between checks while commands run. A check costs some microseconds for
+// each process.
 const (
 	watchInterval      = 50 * time.Millisecond
 	closeWatchInterval = 10 * time.Millisecond // when half of the memory is in use
 )
 
-// maxMemoryTenths is the part of the memory at which the largest command is ended, in
-// tenths. The kernel would end the whole container a little later.
+// maxMemoryTenths is the part of the memory limit, in tenths, above which the
+// largest command is ended, before the kernel ends the whole container.
 const maxMemoryTenths = 9
 
-// A watch sees to it that nothing lives without a supervisor or beyond its
-// means.
+// A watch kills processes without a supervisor and enforces the limits of processes
+// and memory.
 type watch struct {
 	commands *commands
 	sessions *sessions
 	memory   cgroup.Memory
 }
 
-// run looks whenever commands run.
+// run checks while commands run.
 func (w *watch) run() {
 	for range w.commands.wake {
 		for len(w.commands.all()) > 0 {
@@ -43,7 +43,7 @@ func (w *watch) run() {
 	}
 }
 
-// interval is how long it does not look.
+// interval returns the time until the next check.
 func (w *watch) interval(held int64) time.Duration {
 	if limit := w.memory.Limit(); limit > 0 && held > limit/2 {
 		return closeWatchInterval
@@ -51,14 +51,14 @@ func (w *watch) interval(held int64) time.Duration {
 	return watchInterval
 }
 
-// check ends what has to end.
+// check reads the process table once and ends what exceeds a limit.
 func (w *watch) check(held int64) {
 	t, err := proc.ReadTable()
 	if err != nil {
-		return // there is a next time
+		return // until the next check
 	}
 	if len(t.Below(os.Getpid(), w.commands.isSupervisor)) > 0 {
-		w.commands.killOrphans() // somebody killed their supervisor
+		w.commands.killOrphans() // their supervisor was killed
 	}
 	stopped := map[int]bool{}
 	for _, p := range t.Children(os.Getpid()) {
@@ -68,12 +68,12 @@ func (w *watch) check(held int64) {
 	var most int64
 	for _, c := range w.commands.all() {
 		if stopped[c.pid] {
-			_ = syscall.Kill(c.pid, syscall.SIGKILL) // it supervises nothing anymore
+			_ = syscall.Kill(c.pid, syscall.SIGKILL) // a stopped supervisor enforces nothing
 		}
 		below := t.Below(c.pid, nil)
 		if c.processes > 0 && len(below) > c.processes {
-			c.sendStop(sandbox.TooManyProcesses) // first, so that it is known as the cause
-			w.commands.killCommand(c)            // at once: it may be doubling
+			c.sendStop(sandbox.TooManyProcesses) // first, because the supervisor reports the cause
+			w.commands.killCommand(c)            // at once: a fork bomb doubles
 		}
 		if uses := sum(below); uses > most {
 			largest, most = c, uses

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxPage is how many bytes of a page Browse reads.
+	// maxPage bounds what Browse reads of a page, in bytes.
 	maxPage = 2 << 20
-	// window is how many characters of a page are shown at once.
+	// window is how many characters of a page one call returns.
 	window = 20_000
-	// accept prefers what can be read.
+	// accept prefers text.
 	accept = "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,application/json;q=0.8,*/*;q=0.5"
 )
 
@@ -32,8 +32,7 @@ type browseIn struct {
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty" jsonschema:"how long to wait for the page; default 30"`
 }
 
-// Browse makes the tool that reads web pages. An error means that the options
-// are wrong.
+// Browse returns the tool that reads web pages. It fails if the options are invalid.
 func Browse(o Options) (tool.Tool, error) {
 	client, list, err := o.newClient()
 	if err != nil {
@@ -48,17 +47,18 @@ type browser struct {
 	hosts  hosts
 
 	mu sync.Mutex
-	// last is the page that was read last: whoever reads on in it reads the same.
+	// last is the page that was read last, so that further windows are of the same
+	// content.
 	last document
 }
 
-// A document is a page that was read.
+// A document is a page as text.
 type document struct {
-	asked string // the URL that was asked for
-	url   string // where it came from
+	asked string // the requested URL
+	url   string // after redirects
 	title string
 	text  string
-	note  string // what of it is not there
+	note  string // what is missing
 }
 
 func (b *browser) call(ctx context.Context, call tool.Call, in browseIn) (tool.Result, error) {
@@ -79,11 +79,10 @@ func (b *browser) call(ctx context.Context, call tool.Call, in browseIn) (tool.R
 	return doc.show(max(in.Offset, 0)), nil
 }
 
-// redirected are the arguments of a call that reads the target of a redirect
-// itself.
+// redirected returns the arguments of a call that requests the target of a redirect.
 func (browseIn) redirected(next *http.Request) any { return browseIn{URL: next.URL.String()} }
 
-// read gets a page and makes text of it.
+// read requests a page and converts it to text.
 func (b *browser) read(ctx context.Context, client *http.Client, raw string) (document, error) {
 	to, err := b.hosts.target(raw)
 	if err != nil {
@@ -118,7 +117,7 @@ func (b *browser) read(ctx context.Context, client *http.Client, raw string) (do
 	return doc, nil
 }
 
-// show is a window of the page as the model reads it.
+// show returns a window of the page for the model.
 func (d document) show(offset int) tool.Result {
 	total := utf8.RuneCountInString(d.text)
 	if offset >= total {
@@ -126,7 +125,7 @@ func (d document) show(offset int) tool.Result {
 	}
 	rest := d.text[position(d.text, offset):]
 	shown := rest[:position(rest, window)]
-	if len(shown) < len(rest) { // end with a line, unless that is far away
+	if len(shown) < len(rest) { // end after a line, if that drops at most a quarter
 		if at := strings.LastIndexByte(shown, '\n') + 1; at > len(shown)*3/4 {
 			shown = shown[:at]
 		}
@@ -147,7 +146,7 @@ func (d document) show(offset int) tool.Result {
 	return tool.Result{Text: out.String(), Summary: fmt.Sprintf("%s: characters %d to %d of %d", d.url, offset, end, total)}
 }
 
-// position is where the n-th character of a text begins.
+// position returns the byte offset of the n-th character.
 func position(s string, n int) int {
 	for i := range s {
 		if n == 0 {
@@ -158,12 +157,12 @@ func position(s string, n int) int {
 	return len(s)
 }
 
-// A statusError means that a server did not answer with the page.
+// A statusError means that the status of an answer is an error.
 type statusError struct{ *answer }
 
 func (e *statusError) Error() string { return "the server answered " + e.status }
 
-// A mediaError means that what is there is no text.
+// A mediaError means that the content is not text.
 type mediaError struct{ *answer }
 
 func (e *mediaError) Error() string {
@@ -172,7 +171,7 @@ func (e *mediaError) Error() string {
 
 var errEmpty = errors.New("there is no text on the page")
 
-// unreadable says why there is no page to show.
+// unreadable returns the failure for a page that cannot be shown.
 func unreadable(ctx context.Context, raw string, err error) (tool.Result, error) {
 	var status *statusError
 	var media *mediaError
@@ -188,7 +187,7 @@ func unreadable(ctx context.Context, raw string, err error) (tool.Result, error)
 	return failed(ctx, raw, err)
 }
 
-// afterStatus says what to do about a status.
+// afterStatus recommends what to do after an error status.
 func afterStatus(a *answer) []string {
 	switch {
 	case a.code == http.StatusNotFound, a.code == http.StatusGone:
@@ -203,7 +202,7 @@ func afterStatus(a *answer) []string {
 	return []string{"See what the server says with HTTPRequest."}
 }
 
-// retryAfter says how long a server asks to be left alone.
+// retryAfter describes the Retry-After header, if there is one.
 func retryAfter(h http.Header) string {
 	if after := show(h.Get("Retry-After")); after != "" {
 		return fmt.Sprintf(" (the server says Retry-After: %s)", after)

@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// canonicalRequest implements [tool.Canonicalizer] for HTTPRequest: what judges a
-// call sees the URL, the method and the names of headers as they are sent.
+// canonicalRequest implements [tool.Canonicalizer] for HTTPRequest: policies see the
+// URL, the method and the names of headers as they are sent.
 func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	return canonical(ctx, args, func(in *requestIn) (string, error) {
 		written := in.URL
@@ -41,9 +41,8 @@ func canonicalBrowse(ctx context.Context, args json.RawMessage) (json.RawMessage
 	})
 }
 
-// canonical rewrites arguments by a function that also returns the URL as it was
-// written. All arguments are written again, in one order, so that there is one
-// form of them.
+// canonical applies rewrite, which also returns the original URL, and encodes all
+// arguments again, so that they have only one form.
 func canonical[In any](ctx context.Context, args json.RawMessage, rewrite func(*In) (string, error)) (json.RawMessage, *tool.Error) {
 	var in In
 	if json.Unmarshal(args, &in) != nil {
@@ -56,8 +55,8 @@ func canonical[In any](ctx context.Context, args json.RawMessage, rewrite func(*
 	return encode(in), nil
 }
 
-// canonicalHeaders are headers by their canonical names. Two spellings of one
-// name are refused: which value counts would depend on who reads them.
+// canonicalHeaders returns headers with canonical names. Two spellings of one name
+// are refused, because implementations differ in which value they use.
 func canonicalHeaders(written map[string]string) (map[string]string, error) {
 	if len(written) == 0 {
 		return nil, nil

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -11,24 +13,26 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 const (
 	userAgent    = "Deckhand"
 	maxRedirects = 5
-	// maxHeaders bounds the headers of an answer, in bytes.
+	// maxHeaders bounds the headers of a response, in bytes.
 	maxHeaders = 64 << 10
 	handshake  = 10 * time.Second
 )
 
-// An addressError means that a connection was refused for its address.
+// An addressError means that the address of a connection is not allowed.
 type addressError struct{ addr netip.Addr }
 
 func (e *addressError) Error() string {
 	return fmt.Sprintf("the address %s may not be reached", e.addr)
 }
 
-// newClient makes a client that goes only where the rules allow.
+// newClient returns a client that connects only to allowed hosts and addresses.
 func (o Options) newClient() (*http.Client, hosts, error) {
 	r, err := o.reach()
 	if err != nil {
@@ -44,16 +48,16 @@ func (o Options) newClient() (*http.Client, hosts, error) {
 			ForceAttemptHTTP2:      true,
 			TLSHandshakeTimeout:    handshake,
 			MaxResponseHeaderBytes: maxHeaders,
-			// A connection that was used before may turn out to be dead, and then Go
-			// sends a request again that has an Idempotency-Key, without knowing whether
-			// the server heeds it.
+			// If a reused connection is broken, net/http repeats a request that has an
+			// Idempotency-Key, and the server may ignore that key.
 			DisableKeepAlives: true,
 		},
 		CheckRedirect: r.redirect,
 	}, r.hosts, nil
 }
 
-// control is asked when the address of a connection is known, before it is made.
+// control implements net.Dialer.ControlContext: it checks an address before the
+// connection is made.
 func (r reach) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -82,10 +86,10 @@ var (
 	errDowngrade = errors.New("it leads from https to http")
 )
 
-// redirect judges the next request of a redirect as the first was judged. What
-// the model sends is for the host that it named, and does not go on to others.
+// redirect implements http.Client.CheckRedirect: it checks the next request like the
+// first. Headers of the model are not sent to another origin.
 func (r reach) redirect(next *http.Request, via []*http.Request) error {
-	next.Header.Del("Referer") // it may hold what is secret in a query
+	next.Header.Del("Referer") // a query may contain secrets
 	to := *next.URL
 	switch err := r.hosts.admit(next.URL); {
 	case err != nil:
@@ -96,7 +100,7 @@ func (r reach) redirect(next *http.Request, via []*http.Request) error {
 		return &redirectError{to: &to, err: errDowngrade}
 	}
 	for _, hop := range append(via[1:len(via):len(via)], next) {
-		if !sameOrigin(hop.URL, via[0].URL) { // and not again when it comes back
+		if !sameOrigin(hop.URL, via[0].URL) { // also if a later redirect returns to the origin
 			strip(next.Header)
 			break
 		}
@@ -108,8 +112,8 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Hostname() == b.Hostname() && port(a) == port(b)
 }
 
-// port is the port of a URL. That of http counts as that of https: what is sent
-// there in the clear the model has sent in the clear.
+// port returns the port of a URL. The default ports of http and https are equal: a
+// redirect from https to http is refused elsewhere.
 func port(u *url.URL) string {
 	switch p := u.Port(); p {
 	case "", "80", "443":
@@ -119,7 +123,7 @@ func port(u *url.URL) string {
 	}
 }
 
-// strip leaves only headers that tell nothing about who asks.
+// strip removes headers that may contain credentials.
 func strip(h http.Header) {
 	for name := range h {
 		switch strings.ToLower(name) {
@@ -128,4 +132,40 @@ func strip(h http.Header) {
 			h.Del(name)
 		}
 	}
+}
+
+// A policyError means that the policy of the session does not allow the target of
+// a redirect.
+type policyError struct{ refused *tool.Error }
+
+func (e *policyError) Error() string { return e.refused.Message }
+
+// authorizing returns a client that follows a redirect only if the policy of the
+// session allows a call that requests its target. args returns the arguments of that
+// call. The checks of the client itself are first.
+func authorizing(client *http.Client, call tool.Call, args func(*http.Request) any) *http.Client {
+	if call.Session == nil {
+		return client
+	}
+	judged := *client
+	judged.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		if err := client.CheckRedirect(next, via); err != nil {
+			return err
+		}
+		if refused := call.Session.Authorize(next.Context(), encode(args(next))); refused != nil {
+			to := *next.URL
+			return &redirectError{to: &to, err: &policyError{refused}}
+		}
+		return nil
+	}
+	return &judged
+}
+
+// encode returns arguments in canonical form.
+func encode(args any) json.RawMessage {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(args) // strings and numbers only: cannot fail
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

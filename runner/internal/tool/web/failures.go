@@ -19,9 +19,8 @@ const (
 	maxTimeout     = 10 * time.Minute
 )
 
-// failed is the only place where the failure of a request becomes words. An
-// error that is returned as such is the end of the call's context, which is the
-// loop's to judge; everything else is for the model to read.
+// failed converts the error of a request to a result for the model. It returns an
+// error only if the context of the call has ended.
 func failed(ctx context.Context, to string, err error) (tool.Result, error) {
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
@@ -51,7 +50,7 @@ func refused(host *hostError, addr *addressError) error {
 	return addr
 }
 
-// refusal says what to do about something that is not allowed.
+// refusal recommends what to do after an error of a check.
 func refusal(err error) []string {
 	var host *hostError
 	var addr *addressError
@@ -72,7 +71,7 @@ func refusal(err error) []string {
 	return nil
 }
 
-// unreachable says why there was no answer.
+// unreachable returns the failure for a request without a response.
 func unreachable(to string, err error) tool.Result {
 	var (
 		dns  *net.DNSError
@@ -97,16 +96,16 @@ func unreachable(to string, err error) tool.Result {
 	return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", to, show(err.Error())))
 }
 
-// shown is how many bytes of a text from outside stand in a line of ours.
+// shown bounds external text in a message, in bytes.
 const shown = 300
 
-// show is a text from outside as a part of one of our lines: short, and without
-// what breaks lines or writes to terminals.
+// show returns external text for one line of a message: truncated and without
+// control characters.
 func show(s string) string {
 	return clip(strings.Join(strings.Fields(printable(s)), " "), shown)
 }
 
-// printable is a text without what is no text.
+// printable removes characters that cannot be printed.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -119,7 +118,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// clip cuts a text to at most n bytes, at a character.
+// clip truncates a text to at most n bytes, at a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

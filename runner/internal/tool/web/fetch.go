@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// A kind is what can be done with a body.
+// A kind is how a body is shown.
 type kind int
 
 const (
@@ -26,27 +26,26 @@ const (
 	html // a page
 )
 
-// An answer is what a server answered.
+// An answer is the response of a server.
 type answer struct {
 	status string // such as "200 OK"
 	code   int
 	header http.Header
-	// url is where the answer came from; moved says that it is not where the
-	// request went.
+	// url is the URL after redirects; moved is true if it is not the requested one.
 	url   *url.URL
 	moved bool
 
 	kind  kind
-	media string // the type of the content, as far as it is known
-	text  string // in UTF-8; empty for what is binary
-	read  int64  // how many bytes of the body were read
-	total int64  // how many it has; -1 when nobody says
-	cut   bool   // there is more than was read
-	// broken says why the body ended early; empty when it did not.
+	media string // the media type, if it is known
+	text  string // in UTF-8; empty if binary
+	read  int64  // bytes of the body that were read
+	total int64  // bytes of the body; -1 if unknown
+	cut   bool   // the body is longer than what was read
+	// broken is why the body ended early; empty if it is complete.
 	broken string
 }
 
-// errSlow is the cause of a request's end when its time is up.
+// errSlow is the cause of a context whose timeout has expired.
 var errSlow = errors.New("the time for the request is up")
 
 // fetch sends a request and reads at most limit bytes of what comes back. An
@@ -82,8 +81,8 @@ func fetch(ctx context.Context, client *http.Client, req *http.Request, limit in
 	return a, nil
 }
 
-// redirectFailure tells the failure of a redirect, after which something has been done,
-// from that of the request.
+// redirectFailure returns a redirectError if the request succeeded and a redirect
+// failed: the request may have had effects.
 func redirectFailure(asked string, err error) error {
 	var at *url.Error
 	var shownHeaders *redirectError
@@ -97,7 +96,7 @@ func redirectFailure(asked string, err error) error {
 	return &redirectError{to: to, err: at.Err}
 }
 
-// decode finds out what the body is, and makes text of it.
+// decode determines the kind of the body and converts it to UTF-8.
 func (a *answer) decode(body []byte) {
 	declared := a.header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(declared)
@@ -106,7 +105,7 @@ func (a *answer) decode(body []byte) {
 	}
 	a.media, a.kind = media, kindOf(media)
 	if how := a.header.Get("Content-Encoding"); how != "" && how != "identity" {
-		a.media, a.kind = media+" compressed as "+how, binary // gzip has been undone before
+		a.media, a.kind = media+" compressed as "+how, binary // net/http has decompressed gzip
 		return
 	}
 	if a.kind == binary && guessable(media) {
@@ -127,7 +126,7 @@ func (a *answer) decode(body []byte) {
 	}
 }
 
-// encoding is what a text is written in; nil: UTF-8, or near enough.
+// encoding returns the character encoding of a text; nil for UTF-8.
 func (a *answer) encoding(body []byte, declared string) encoding.Encoding {
 	if e, name := charset.Lookup(declared); e != nil {
 		if name == "utf-8" {
@@ -136,7 +135,7 @@ func (a *answer) encoding(body []byte, declared string) encoding.Encoding {
 		return e
 	}
 	if a.kind == html {
-		if e, name, certain := charset.DetermineEncoding(body, ""); certain || name != "windows-1252" { // which also is a guess
+		if e, name, certain := charset.DetermineEncoding(body, ""); certain || name != "windows-1252" { // the default of the library
 			return e
 		}
 	}
@@ -149,7 +148,7 @@ func (a *answer) encoding(body []byte, declared string) encoding.Encoding {
 	return charmap.Windows1252 // as browsers do
 }
 
-// guess looks at a body that nobody says anything useful of.
+// guess determines the kind from the body.
 func (a *answer) guess(body []byte) {
 	if found, _, err := mime.ParseMediaType(http.DetectContentType(body)); err == nil {
 		if k := kindOf(found); k != binary || a.media == "application/octet-stream" {
@@ -158,7 +157,7 @@ func (a *answer) guess(body []byte) {
 	}
 }
 
-// kindOf is what a media type says that a body is.
+// kindOf returns the kind of a media type.
 func kindOf(media string) kind {
 	main, sub, _ := strings.Cut(media, "/")
 	switch {
@@ -177,13 +176,13 @@ func kindOf(media string) kind {
 	return binary
 }
 
-// guessable reports whether a media type says so little that the body is better
-// looked at. Pictures, sound and the like say enough.
+// guessable reports whether a media type is so generic that the body should be
+// inspected.
 func guessable(media string) bool {
 	return strings.HasPrefix(media, "application/") && media != "application/pdf" && media != "application/zip"
 }
 
-// trimRune takes off the bytes of a character that is not whole at the end.
+// trimRune removes an incomplete character at the end.
 func trimRune(b []byte) []byte {
 	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
 		if utf8.RuneStart(b[len(b)-i]) {
@@ -196,7 +195,7 @@ func trimRune(b []byte) []byte {
 	return b
 }
 
-// note says in a line what of the body is not there; empty when all of it is.
+// note describes what is missing of the body; empty if it is complete.
 func (a *answer) note() string {
 	switch {
 	case a.cut && a.total > 0:
@@ -209,7 +208,7 @@ func (a *answer) note() string {
 	return ""
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 10<<20:
@@ -220,7 +219,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// bounded bounds how long a request may take, as the model asked.
+// bounded returns a context with the timeout that the model requested.
 func bounded(ctx context.Context, seconds int) (context.Context, context.CancelFunc) {
 	d := defaultTimeout
 	if seconds > 0 {

@@ -10,16 +10,15 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// toolHeaders are headers that the tool sets itself. What a model says of them is not
-// sent, and it is told so.
+// toolHeaders are headers that the tool sets itself. Values of the model are not
+// sent, and the result says so.
 var toolHeaders = []string{"Accept-Encoding", "Connection", "Content-Length", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "User-Agent"}
 
-// refusedHeaders would say something else than the URL does about where a
-// request goes.
+// refusedHeaders could send a request elsewhere than its URL.
 var refusedHeaders = []string{"Host", "Proxy-Authorization", "Proxy-Connection", "Upgrade", "Expect"}
 
-// headers puts what a model wants sent into a request. It returns the names of
-// those that are left out.
+// headers sets the headers of a model in a request. It returns the names of those
+// that are not sent.
 func headers(req *http.Request, wanted map[string]string) (dropped []string, err error) {
 	for _, written := range slices.Sorted(maps.Keys(wanted)) {
 		name, value := http.CanonicalHeaderKey(strings.TrimSpace(written)), strings.TrimSpace(wanted[written])
@@ -39,18 +38,18 @@ func headers(req *http.Request, wanted map[string]string) (dropped []string, err
 	return dropped, nil
 }
 
-// shownHeaders are the headers of an answer that a model is shown. Cookies are not: they
-// are somebody's credentials.
+// shownHeaders are the headers of a response that a model may see. Cookies are
+// credentials and are not shown.
 var shownHeaders = map[string]bool{
 	"Allow": true, "Content-Language": true, "Content-Length": true, "Content-Location": true, "Content-Range": true,
 	"Content-Type": true, "Date": true, "Deprecation": true, "Etag": true, "Last-Modified": true, "Link": true,
 	"Location": true, "Retry-After": true, "Sunset": true, "Www-Authenticate": true, "X-Total-Count": true,
 }
 
-// maxShownHeaders bounds how many headers are shown.
+// maxShownHeaders bounds the number of headers that are shown.
 const maxShownHeaders = 30
 
-// renderHeaders lists the headers of an answer, by name.
+// renderHeaders lists the headers of a response, sorted by name.
 func renderHeaders(h http.Header) string {
 	var lines strings.Builder
 	n := 0

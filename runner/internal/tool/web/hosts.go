@@ -9,11 +9,11 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/weburl"
 )
 
-// Hosts are those that may be reached, in the canonical form of package weburl;
-// none: every one.
+// hosts are the allowed hosts in the canonical form of package weburl. If it is
+// empty all are allowed.
 type hosts []string
 
-// readHosts checks a list of hosts and puts them in the form that is compared.
+// readHosts validates a list of hosts and returns it in canonical form.
 func readHosts(list []string) (hosts, error) {
 	var all hosts
 	for _, entry := range list {
@@ -30,7 +30,7 @@ func readHosts(list []string) (hosts, error) {
 	return all, nil
 }
 
-// A hostError means that a host is not among those that may be reached.
+// A hostError means that a host is not allowed.
 type hostError struct {
 	host    string
 	allowed hosts
@@ -40,7 +40,7 @@ func (e *hostError) Error() string {
 	return fmt.Sprintf("this tool may not reach the host %s", e.host)
 }
 
-// check holds a name in canonical form to the list.
+// check returns a hostError if a canonical name is not allowed.
 func (h hosts) check(name string) error {
 	matches := func(entry string) bool {
 		if suffix, wild := strings.CutPrefix(entry, "*"); wild {
@@ -54,12 +54,12 @@ func (h hosts) check(name string) error {
 	return nil
 }
 
-// A requestError means that what a model wants is no request that can be made.
+// A requestError means that the arguments are not a valid request.
 type requestError struct{ problem string }
 
 func (e *requestError) Error() string { return e.problem }
 
-// target reads the URL that a model wrote, and returns it in canonical form.
+// target parses and checks a URL, and returns it in canonical form.
 func (h hosts) target(raw string) (*url.URL, error) {
 	u, err := weburl.Parse(raw)
 	if err != nil {
@@ -68,7 +68,7 @@ func (h hosts) target(raw string) (*url.URL, error) {
 	return u, h.check(u.Hostname())
 }
 
-// admit puts the target of a redirect into canonical form, and judges its host.
+// admit converts the target of a redirect to canonical form and checks its host.
 func (h hosts) admit(u *url.URL) error {
 	if err := weburl.Canonicalize(u); err != nil {
 		return &requestError{err.Error()}

@@ -9,24 +9,23 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
-// Options are what HTTPRequest and Browse are made of.
+// Options configure HTTPRequest and Browse.
 type Options struct {
-	// Hosts are the only ones that are reached, exact or as *.suffix; those may be
-	// within the cluster. Empty: every host with a public address.
+	// Hosts are the allowed hosts, exact or as *.suffix, also within the cluster.
+	// Empty: every host with a public address.
 	Hosts []string
-	// RunUID is the first half of the Idempotency-Key of requests that change
-	// something; empty: none is sent.
+	// RunUID is the first part of the Idempotency-Key of requests other than GET and
+	// HEAD. Empty: none is sent.
 	RunUID string
-	// Allow, when set, judges the addresses of connections in place of the rules
-	// of this package. It is for programs that serve what they ask for, as tests
-	// do.
+	// Allow, if set, replaces the check of addresses. It is for tests, whose servers
+	// are on loopback.
 	Allow func(netip.Addr) bool
 
 	resolver *net.Resolver
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// reach are the rules of one tool.
+// reach are the hosts and addresses that one tool may connect to.
 type reach struct {
 	hosts hosts
 	allow func(netip.Addr) bool

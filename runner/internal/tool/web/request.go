@@ -20,7 +20,7 @@ const (
 	NameWebSearch   = "WebSearch"
 )
 
-// maxBody is how many bytes of an answer HTTPRequest reads.
+// maxBody bounds what HTTPRequest reads of a body, in bytes.
 const maxBody = 1 << 20
 
 //go:embed request.md
@@ -34,8 +34,8 @@ type requestIn struct {
 	TimeoutSeconds int               `json:"timeoutSeconds,omitempty" jsonschema:"how long to wait for the whole answer; default 30"`
 }
 
-// HTTPRequest makes the tool that sends one HTTP request. An error means that
-// the options are wrong.
+// HTTPRequest returns the tool that sends one HTTP request. It fails if the options
+// are invalid.
 func HTTPRequest(o Options) (tool.Tool, error) {
 	client, list, err := o.newClient()
 	if err != nil {
@@ -46,7 +46,7 @@ func HTTPRequest(o Options) (tool.Tool, error) {
 	return tool.WithCanonical(made, canonicalRequest), nil
 }
 
-// external is the Spec of a tool of the web.
+// external returns the Spec of a tool of this package.
 func external(name, page string, effect tool.Effect) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),
@@ -54,7 +54,7 @@ func external(name, page string, effect tool.Effect) tool.Spec {
 	}
 }
 
-// A classified tool tells the effect of a request by its method.
+// A classified tool derives the effect of a request from its method.
 type classified struct{ tool.Tool }
 
 // EffectOf implements [tool.Classifier] as HTTP defines its methods.
@@ -97,8 +97,8 @@ func (r *requester) call(ctx context.Context, call tool.Call, in requestIn) (too
 	}, nil
 }
 
-// redirected are the arguments of a call that makes the next request of a
-// redirect itself.
+// redirected returns the arguments of a call that sends the next request of a
+// redirect.
 func (in requestIn) redirected(next *http.Request) any {
 	in.Method, in.URL = next.Method, next.URL.String()
 	if next.Body == nil {
@@ -114,7 +114,7 @@ func (in requestIn) redirected(next *http.Request) any {
 	return in
 }
 
-// request makes the request that a model wants.
+// request builds the HTTP request.
 func (r *requester) request(ctx context.Context, call tool.Call, in requestIn) (req *http.Request, dropped []string, err error) {
 	to, err := r.hosts.target(in.URL)
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *requester) request(ctx context.Context, call tool.Call, in requestIn) (
 	return req, dropped, nil
 }
 
-// identify lets a server see that a request is one that it has had before: the
-// call of a Run that was interrupted has the same id when it is made again.
+// identify sets an Idempotency-Key, by which a server can detect a repeated request:
+// a call that is repeated after an interruption has the same ID.
 func (r *requester) identify(req *http.Request, call tool.Call) {
 	key := r.runUID + "/" + call.ID
 	changes := req.Method != http.MethodGet && req.Method != http.MethodHead
@@ -154,7 +154,7 @@ func (r *requester) identify(req *http.Request, call tool.Call) {
 	}
 }
 
-// typeOf is what a body is sent as when the model does not say.
+// typeOf returns the default Content-Type of a body.
 func typeOf(body string) string {
 	if trimmed := strings.TrimSpace(body); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		if json.Valid([]byte(trimmed)) {
@@ -164,7 +164,7 @@ func typeOf(body string) string {
 	return "text/plain; charset=utf-8"
 }
 
-// render is the answer as the model reads it.
+// render returns the response for the model.
 func (a *answer) render(dropped []string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "HTTP %s\n", a.status)
@@ -191,7 +191,7 @@ func (a *answer) render(dropped []string) string {
 	return out.String()
 }
 
-// whole is how large a body is, as far as anybody knows.
+// whole describes the size of the body.
 func (a *answer) whole() string {
 	switch {
 	case a.total >= 0:

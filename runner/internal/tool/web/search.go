@@ -15,14 +15,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// DefaultSearch is the base URL of the search that is used unless another is
-// configured.
+// DefaultSearch is the default of SearchOptions.Endpoint.
 const DefaultSearch = "https://api.tavily.com"
 
 const (
 	defaultResults = 5
 	maxResults     = 20
-	// What is shown of one result, and of the answer, in bytes.
+	// Bounds of what is shown of one result and of the answer, in bytes.
 	maxExcerpt = 2000
 	maxAnswer  = 4000
 )
@@ -30,12 +29,12 @@ const (
 //go:embed search.md
 var searchPage string
 
-// SearchOptions are what WebSearch is made of.
+// SearchOptions configure WebSearch.
 type SearchOptions struct {
-	// Endpoint is the base URL of a service that speaks as Tavily does; empty:
-	// DefaultSearch. Whoever configures it may name one within the cluster.
+	// Endpoint is the base URL of a service with the API of Tavily, which may be within
+	// the cluster. Default: DefaultSearch.
 	Endpoint string
-	// Key is asked before each search, because Secrets rotate; nil: none is sent.
+	// Key is called before each search, because Secrets rotate. Nil: no key is sent.
 	Key func() (string, error)
 }
 
@@ -45,8 +44,8 @@ type searchIn struct {
 	MaxResults int    `json:"maxResults,omitempty" jsonschema:"how many results to return; default 5"`
 }
 
-// Search makes the tool that searches the web. An error means that the
-// options are wrong.
+// Search returns the tool that searches the web. It fails if the options are
+// invalid.
 func Search(o SearchOptions) (tool.Tool, error) {
 	endpoint := o.Endpoint
 	if endpoint == "" {
@@ -64,7 +63,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true,
 		},
-		// The key is for the endpoint that was configured and for no other.
+		// Redirects are not followed, because the key is only for the configured endpoint.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	spec := external(NameWebSearch, searchPage, tool.ReadOnly)
@@ -78,7 +77,7 @@ type searcher struct {
 	client *http.Client
 }
 
-// A query is what the service is asked.
+// A query is the request to the service.
 type query struct {
 	Query         string `json:"query"`
 	Topic         string `json:"topic"`
@@ -86,7 +85,7 @@ type query struct {
 	IncludeAnswer bool   `json:"include_answer"`
 }
 
-// found is what the service answers.
+// found is the response of the service.
 type found struct {
 	Answer  string `json:"answer"`
 	Results []struct {
@@ -159,7 +158,7 @@ func (s *searcher) request(ctx context.Context, in searchIn) (*http.Request, err
 	return req, nil
 }
 
-// show lists what was found.
+// show returns the results for the model.
 func (f found) show(in searchIn) tool.Result {
 	n := min(len(f.Results), maxResults)
 	summary := fmt.Sprintf("%q: %d results", clip(show(in.Query), 80), n)
@@ -191,13 +190,13 @@ func (f found) show(in searchIn) tool.Result {
 
 const ownerMustFix = "The owner of the agent must fix the API key or the endpoint of WebSearch. Continue without searching, and say so in the result."
 
-// The statuses by which Tavily says that a plan is used up.
+// The statuses of Tavily for a plan that is used up.
 const (
 	statusPlan    = 432
 	statusPayment = 433
 )
 
-// refusedSearch says why a service did not search.
+// refusedSearch returns the failure for an error status of the service.
 func refusedSearch(a *answer) tool.Result {
 	said := "The search answered " + a.status
 	if why := complaint(a.text); why != "" {
@@ -216,7 +215,7 @@ func refusedSearch(a *answer) tool.Result {
 	return tool.Fail(said, ownerMustFix)
 }
 
-// complaint finds what a service says of a request that it refuses.
+// complaint returns the error message in a response body.
 func complaint(body string) string {
 	var in struct {
 		Detail  json.RawMessage `json:"detail"`

@@ -1,4 +1,3 @@
-// Package probe finds out what holds: a confined process tries what a program of
-// the agent must not be able to do, and what came of it is the confinement that
-// is reported.
+// Package probe measures the confinement: a confined process tries what commands
+// must not be able to do, and the results are the confinement that is reported.
 package probe

@@ -9,39 +9,42 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
-// dialTimeout is what each connection is tried for; all are tried at once.
+// dialTimeout bounds each connection; all are tried concurrently.
 const dialTimeout = time.Second
 
-// Targets are what is tried.
+// Targets are what Run tries to reach and to change.
 type Targets struct {
 	Low  []string // addresses below port 1024: metadata services, the API server, the Internet
 	High []string // addresses above, outside of the pod
-	// RetrySeconds is for how many seconds addresses above are tried again while they
-	// answer: policies of the network may come a little after the pod.
+	// RetrySeconds is for how many seconds addresses of High are tried again while
+	// they are reachable: NetworkPolicies may take effect after the pod has started.
 	RetrySeconds int
 	Server       int    // the process id of the sandbox's server
 	Dir          string // a directory that must not be changed
 	ProbeFile    string // a file in it, to be removed
 }
 
-// An Outcome is what came of a try.
+// An Outcome is the result of one attempt.
 type Outcome string
 
 // The outcomes.
 const (
-	Refused   Outcome = "Refused" // by the kernel, for want of permission
-	Failed    Outcome = "Failed"  // otherwise, as when nobody answered
+	Refused   Outcome = "Refused" // by the kernel: EACCES or EPERM
+	Failed    Outcome = "Failed"  // with another error, for example a timeout
 	Succeeded Outcome = "Succeeded"
 )
 
-// Findings are the outcomes.
+// Findings are the outcomes of all attempts.
 type Findings struct {
 	Low        []Outcome
 	High       []Outcome
@@ -76,7 +79,7 @@ func Run(t Targets) Findings {
 	return f
 }
 
-// outcome is what an error says of a try.
+// outcome classifies the error of an attempt.
 func outcome(err error) Outcome {
 	switch {
 	case err == nil:
@@ -87,7 +90,7 @@ func outcome(err error) Outcome {
 	return Failed
 }
 
-// dial tries addresses, all at once; the outcomes are there when all is.
+// dial tries addresses concurrently. The outcomes are complete when all is done.
 func dial(all *sync.WaitGroup, addresses []string, retries int) []Outcome {
 	outcomes := make([]Outcome, len(addresses))
 	for i, a := range addresses {
@@ -105,10 +108,10 @@ func dial(all *sync.WaitGroup, addresses []string, retries int) []Outcome {
 func connect(address string) Outcome {
 	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(context.Background(), "tcp", address)
 	if err == nil {
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // nothing was sent
 	}
 	if errors.Is(err, unix.ECONNREFUSED) {
-		err = nil // nobody listens there; nothing was in the way either
+		err = nil // no server, but the connection was not blocked
 	}
 	return outcome(err)
 }
@@ -125,7 +128,7 @@ func create(file string) Outcome {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_ = f.Close()       // nothing was written
-		_ = os.Remove(file) // what could be made can be removed
+		_ = os.Remove(file) // clean up
 	}
 	return outcome(err)
 }
@@ -138,7 +141,7 @@ func open(file string) Outcome {
 	return outcome(err)
 }
 
-// isRestricted reports whether this process can get no privileges and is filtered.
+// isRestricted reports whether no_new_privs and seccomp are in force.
 func isRestricted() bool {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -147,8 +150,8 @@ func isRestricted() bool {
 	return strings.Contains(string(text), "\nNoNewPrivs:\t1\n") && strings.Contains(string(text), "\nSeccomp:\t2\n")
 }
 
-// resources tries to change the limits and the priority of a process, in a way
-// that changes nothing: to what the server has set itself, and to what it has.
+// resources tries to set the limits and the priority of a process to the values
+// that they already have.
 func resources(pid int) []Outcome {
 	priority, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
 	if err != nil {
@@ -159,4 +162,29 @@ func resources(pid int) []Outcome {
 		outcome(unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)),
 		outcome(unix.Setpriority(unix.PRIO_PROCESS, pid, bias-priority)),
 	}
+}
+
+// Judge derives the confinement from findings. What was not tried is unenforced.
+func Judge(f Findings, abi int) sandbox.Confinement {
+	c := sandbox.Confinement{
+		Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced, LandlockABI: abi,
+	}
+	if f.Restricted && refused(f.Secrets) && refused(f.Resources) {
+		c.Process = sandbox.Enforced
+	}
+	if refused(f.Files) {
+		c.Files = sandbox.Enforced
+	}
+	if refused(f.Low) && refused(f.Datagrams) {
+		c.Network = sandbox.PortsOnly
+		if len(f.High) > 0 && !slices.Contains(f.High, Succeeded) {
+			c.Network = sandbox.Enforced
+		}
+	}
+	return c
+}
+
+// refused reports whether all attempts were refused; false if there were none.
+func refused(all []Outcome) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(o Outcome) bool { return o != Refused })
 }

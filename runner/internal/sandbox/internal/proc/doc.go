@@ -1,3 +1,3 @@
-// Package proc looks at the processes of this machine, or of this container, and
-// ends whole trees of them.
+// Package proc reads the process table of this PID namespace and kills process
+// trees.
 package proc

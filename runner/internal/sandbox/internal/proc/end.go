@@ -10,18 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killInterval is the time between two rounds of killing.
+// killInterval is the time between two rounds of kills.
 const killInterval = 2 * time.Millisecond
 
-// maxKillRounds bounds killing when nobody says that all are gone.
+// maxKillRounds bounds End without a gone channel.
 const maxKillRounds = 500
 
-// End kills everything below a process, without those that spare names and what
-// is below them, until gone is closed. Without gone it is until it sees nothing
-// left, or gives up on what does not die. In each round everything is stopped
-// before anything is killed, so that nothing reacts to the death of another.
+// End kills the descendants of a process, except subtrees whose root spare accepts,
+// until gone is closed. With a nil gone it returns when it finds none, or after
+// maxKillRounds. Each round stops all processes before it kills any, so that none
+// reacts to the death of another.
 //
-// What forks faster than this looks escapes it; see Sweep.
+// A process that forks faster than the process table is read can escape; see
+// Sweep.
 func End(id int, spare func(id int) bool, gone <-chan struct{}) {
 	tick := time.NewTicker(killInterval)
 	defer tick.Stop()
@@ -52,7 +53,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Signal sends a signal to everything below a process.
+// Signal sends a signal to the descendants of a process.
 func Signal(id int, s syscall.Signal) {
 	if t, err := ReadTable(); err == nil {
 		signalAll(t.Below(id, nil), s)
@@ -65,9 +66,8 @@ func signalAll(all []Process, s syscall.Signal) {
 	}
 }
 
-// signal sends a signal to a process, and not to another that was given its
-// number meanwhile: where much is started and ends, numbers return within
-// seconds.
+// signal sends a signal to a process, but not to another process that has got its
+// PID since the table was read: on a busy machine PIDs are reused within seconds.
 func signal(p Process, s syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.ID, 0)
 	if err != nil {
@@ -76,14 +76,13 @@ func signal(p Process, s syscall.Signal) {
 	defer unix.Close(fd) //nolint:errcheck // it was only signaled
 	var line [1024]byte
 	if now, ok := stat(p.ID, line[:]); ok && now.StartTime == p.StartTime {
-		_ = unix.PidfdSendSignal(fd, s, nil, 0) // it may end in this moment
+		_ = unix.PidfdSendSignal(fd, s, nil, 0) // it may have ended
 	}
 }
 
-// Sweep kills everything below a process, without those that spare names and
-// what is below them, however fast it forks: the first process of a container
-// can stop all others in one instant, look, kill, and let the rest go
-// on. Elsewhere it is End.
+// Sweep is End for processes that fork fast. As PID 1 of a container it stops all
+// other processes at once, kills, and lets the rest continue. Otherwise it calls
+// End.
 func Sweep(id int, spare func(id int) bool) {
 	if os.Getpid() != 1 {
 		End(id, spare, nil)
@@ -95,16 +94,16 @@ func Sweep(id int, spare func(id int) bool) {
 	if err != nil {
 		return
 	}
-	_ = syscall.Kill(-1, syscall.SIGSTOP) // nobody is there: as good
+	_ = syscall.Kill(-1, syscall.SIGSTOP) // fails only if there is no other process
 	t, err := readTable()
 	if err == nil {
 		for _, p := range t.Below(id, spare) {
-			_ = syscall.Kill(p.ID, syscall.SIGKILL) // nothing moves: it is the one that was seen
+			_ = syscall.Kill(p.ID, syscall.SIGKILL) // all are stopped, so no PID was reused
 		}
 	}
 	for _, p := range t.all() {
 		if p.ID != 1 && !before.stopped(p) {
-			_ = syscall.Kill(p.ID, syscall.SIGCONT) // the dying do not mind
+			_ = syscall.Kill(p.ID, syscall.SIGCONT) // no effect on those that were killed
 		}
 	}
 }

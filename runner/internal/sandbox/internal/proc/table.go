@@ -16,26 +16,26 @@ type Process struct {
 	ID        int
 	Parent    int
 	State     byte   // as in /proc: R, S, D, T, t, Z, X
-	Memory    int64  // bytes that are resident
-	StartTime uint64 // when it was started, in ticks: what tells it from another with its number
+	Memory    int64  // resident memory in bytes
+	StartTime uint64 // in clock ticks after boot; tells it from another process that reuses its PID
 }
 
-// Ended reports whether it only waits to be reaped.
+// Ended reports whether it is a zombie.
 func (p Process) Ended() bool { return p.State == 'Z' || p.State == 'X' }
 
-// Stopped reports whether it was stopped and does nothing.
+// Stopped reports whether it is stopped by a signal or a tracer.
 func (p Process) Stopped() bool { return p.State == 'T' || p.State == 't' }
 
-// A Table is the processes of one moment, by who started them. What ends or
-// starts while it is read may be missing.
+// A Table is a snapshot of the processes, by parent. Processes that start or end
+// while it is read may be missing.
 type Table struct {
 	children map[int][]Process
 }
 
-// sweeping is held by Sweep while it has everything stopped.
+// sweeping is held by Sweep while all processes are stopped.
 var sweeping sync.RWMutex
 
-// ReadTable reads the processes that there are, as they are when nobody sweeps.
+// ReadTable reads the process table, not during a Sweep.
 func ReadTable() (Table, error) {
 	sweeping.RLock()
 	defer sweeping.RUnlock()
@@ -62,7 +62,7 @@ func readTable() (Table, error) {
 	return t, nil
 }
 
-// readEntry reads one process, if that is what name is.
+// readEntry reads the process of an entry of /proc, if the entry is one.
 func readEntry(name string, line []byte) (Process, bool) {
 	id, err := strconv.Atoi(name)
 	if err != nil {
@@ -71,8 +71,8 @@ func readEntry(name string, line []byte) (Process, bool) {
 	return stat(id, line)
 }
 
-// stat reads the state of one process. It is done for all processes many times a
-// second, hence without what an os.File brings along.
+// stat reads the state of one process. It runs for all processes many times a second,
+// so it avoids the overhead of os.File.
 func stat(id int, line []byte) (Process, bool) {
 	fd, err := syscall.Open("/proc/"+strconv.Itoa(id)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -121,11 +121,11 @@ func parse(id int, line []byte) (Process, bool) {
 	}, true
 }
 
-// Children are the processes right below one.
+// Children returns the children of a process.
 func (t Table) Children(id int) []Process { return t.children[id] }
 
-// Below are the processes below one that have not ended, without those that
-// spare names and what is below them. A nil spare spares none.
+// Below returns the descendants of a process that are not zombies, except subtrees
+// whose root spare accepts. A nil spare accepts none.
 func (t Table) Below(id int, spare func(id int) bool) []Process {
 	var all []Process
 	for _, p := range t.children[id] {
@@ -140,12 +140,32 @@ func (t Table) Below(id int, spare func(id int) bool) []Process {
 	return all
 }
 
-// all are the processes of the table.
+// all returns all processes.
 func (t Table) all() []Process {
 	return slices.Concat(slices.Collect(maps.Values(t.children))...)
 }
 
-// stopped reports whether a process was there and stopped.
+// stopped reports whether the table has a process and it was stopped.
 func (t Table) stopped(p Process) bool {
 	return slices.ContainsFunc(t.children[p.Parent], func(q Process) bool { return q.ID == p.ID && q.Stopped() })
+}
+
+// Descends reports whether a process is another one or descends from it. It is true
+// for a process that does not exist any more, because that cannot be excluded.
+func Descends(id, from int) bool {
+	var line [1024]byte
+	for range 1 << 16 { // deeper than any tree; ids may be reused while this looks
+		if id == from {
+			return true
+		}
+		if id <= 0 {
+			return false
+		}
+		p, ok := stat(id, line[:])
+		if !ok {
+			return true
+		}
+		id = p.Parent
+	}
+	return true
 }

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// spareThreads are how many threads are made in advance. When a command has
-// used up what the container may have of processes, there are none to be had, and
-// just then they are needed.
+// spareThreads is how many threads ReserveThreads creates. When a command has used
+// up the process limit of the container, no thread can be created, and then the
+// supervisor needs some to kill it.
 const spareThreads = 6
 
-// ReserveThreads makes threads that are there when they are needed.
+// ReserveThreads creates threads in advance, which the Go runtime keeps.
 func ReserveThreads() {
 	var met, all sync.WaitGroup
 	met.Add(spareThreads)
@@ -19,7 +19,7 @@ func ReserveThreads() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			met.Done()
-			met.Wait() // until each has a thread of its own
+			met.Wait() // until each goroutine has a thread
 		})
 	}
 	all.Wait()

@@ -1,11 +1,11 @@
-// Package supervise is the process that stands above one command of the sandbox.
+// Package supervise is the process that supervises one command of the sandbox.
 //
-// It was started by the server with the runner's connection, and with one to the
-// server by which it is told what to run and when to stop. It adopts what its
-// command's children leave behind, so that the kernel itself knows what belongs
-// to the command. When the command ends, or has to, everything that belongs to
-// it is stopped and killed, and only then the runner hears of the end.
+// The server starts it with two connections: one to the runner, and one to the
+// server, over which it receives the command and requests to stop it. It is the
+// subreaper of the command, so all descendants of the command are its
+// descendants. When the command ends or has to end, the supervisor stops and kills
+// all of them, and then reports the exit to the runner.
 //
-// A supervisor is confined like the commands, and they may signal it: one that is
-// killed takes its command with it, since the server ends what has no supervisor.
+// A supervisor is confined like the commands, and they may signal it. If it is
+// killed its command ends too: the server kills what has no supervisor.
 package supervise

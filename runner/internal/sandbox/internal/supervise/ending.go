@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// stopGrace is what a command has to put its things in order when it is ended at
-	// its time limit or by the runner.
+	// stopGrace is how long a command may run after SIGTERM when it is stopped at its
+	// time limit or by the runner.
 	stopGrace = 500 * time.Millisecond
-	// helpInterval is how long it kills alone before it asks the server for help.
+	// helpInterval is how long it kills processes before it asks the server for help.
 	helpInterval = 200 * time.Millisecond
 	// causeTimeout is how long the server may take to say why a command was killed.
 	causeTimeout = 10 * time.Second
 )
 
-// finish waits for the end of the command, or ends it, and everything with it.
+// finish waits until the command ends or has to be stopped, and kills all of its
+// descendants.
 func (s *supervisor) finish() stop {
 	why := stop{cause: sandbox.Exited}
 	select {
@@ -39,7 +40,7 @@ func (s *supervisor) finish() stop {
 		}
 	}
 	if !closed(s.allEnded) {
-		_ = syscall.Kill(-s.main, syscall.SIGKILL) // its group, in one instant: mostly that is all
+		_ = syscall.Kill(-s.main, syscall.SIGKILL) // the process group at once: mostly nothing else is left
 	}
 	defer time.AfterFunc(helpInterval, s.askForHelp).Stop()
 	proc.End(os.Getpid(), nil, s.allEnded)
@@ -73,11 +74,11 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// askForHelp asks the server for help against what forks faster than it can be killed,
-// until it is gone.
+// askForHelp asks the server to kill processes that fork faster than the supervisor
+// can kill them, until none is left.
 func (s *supervisor) askForHelp() {
 	for {
-		_ = s.server.Send(frame.Kill, nil) // a server that is gone takes everything with it
+		_ = s.server.Send(frame.Kill, nil) // if the server is gone, everything ends
 		select {
 		case <-s.allEnded:
 			return
@@ -86,7 +87,7 @@ func (s *supervisor) askForHelp() {
 	}
 }
 
-// waitForEnd waits for the end of the command, but not for long.
+// waitForEnd waits until the command ended, for at most d.
 func (s *supervisor) waitForEnd(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -96,7 +97,7 @@ func (s *supervisor) waitForEnd(d time.Duration) {
 	}
 }
 
-// reportExit passes on what is left of the output, and tells the runner.
+// reportExit sends the rest of the output and the exit to the runner.
 func (s *supervisor) reportExit(why stop) error {
 	s.input.close()
 	if why.silent {
@@ -115,13 +116,13 @@ func (s *supervisor) reportExit(why stop) error {
 	return nil
 }
 
-// killedForMemory reports whether the kernel ended the command for want of memory.
+// killedForMemory reports whether the kernel's OOM killer ended the command.
 func (s *supervisor) killedForMemory() bool {
 	return s.status.Signaled() && s.status.Signal() == syscall.SIGKILL &&
 		cgroup.Find(cgroup.Root).OOMKills() > s.assignment.OOMKills
 }
 
-// reap takes leave of processes until there are none.
+// reap waits for child processes until there are none.
 func (s *supervisor) reap() {
 	reaped := false
 	for {
@@ -135,7 +136,7 @@ func (s *supervisor) reap() {
 		}
 		s.status, reaped = status, true
 		if _, err := wait(&status, syscall.WNOHANG); err != nil {
-			break // nothing is left behind, as nearly always
+			break // no descendant is left, which is the common case
 		}
 		close(s.ended)
 		reaped = false
@@ -146,13 +147,12 @@ func (s *supervisor) reap() {
 	}
 }
 
-// wait waits for any child, or only asks for one; an error means that there is
-// none.
+// wait calls wait4 for any child. An error means that there is none.
 func wait(status *syscall.WaitStatus, options int) (int, error) {
 	for {
 		pid, err := syscall.Wait4(-1, status, options, nil)
 		if !errors.Is(err, syscall.EINTR) {
-			return pid, err //nolint:wrapcheck // it says that there is none
+			return pid, err //nolint:wrapcheck // it means that there is none
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// An input holds what the runner sent for the command's stdin until the command
-// reads it, which is never more than the window of the protocol. The connection
-// is read on meanwhile: who wants to kill must be heard.
+// An input buffers stdin of the command, at most the window of the protocol, until
+// the command reads it. Meanwhile the connection is still read, so that a request
+// to kill the command is received.
 type input struct {
 	runner  *frame.Conn
 	pipe    *os.File
-	changed chan struct{} // that something came, or the end
+	changed chan struct{} // signals new data or the end
 
 	mu      sync.Mutex
 	waiting []byte
@@ -29,7 +29,7 @@ func newInput(runner *frame.Conn, pipe *os.File) *input {
 	return in
 }
 
-// add keeps what came.
+// add buffers data.
 func (in *input) add(data []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -43,7 +43,7 @@ func (in *input) add(data []byte) error {
 	return nil
 }
 
-// end notes that nothing more comes.
+// end records that no more data follows.
 func (in *input) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -51,9 +51,9 @@ func (in *input) end() {
 	in.signalChange()
 }
 
-// close gives up what is still waiting.
+// close discards what was not read.
 func (in *input) close() {
-	_ = in.pipe.Close() // nobody reads it anymore
+	_ = in.pipe.Close() // the command has ended
 	in.end()
 }
 
@@ -64,8 +64,8 @@ func (in *input) signalChange() {
 	}
 }
 
-// forward passes on what came, until the end. What a command does not want to read
-// is dropped, as the runner learns nothing from it.
+// forward writes buffered data to the command until the end. Data is dropped if the
+// command has closed its stdin.
 func (in *input) forward() {
 	defer in.pipe.Close()
 	for {
@@ -84,7 +84,7 @@ func (in *input) forward() {
 	}
 }
 
-// takeAll is what waits, all of it.
+// takeAll returns and clears the buffer.
 func (in *input) takeAll() ([]byte, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -19,16 +19,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// oomScoreStep is how much sooner commands are ended by a kernel that is out of
-// memory, in thousandths of the memory that there is.
+// oomScoreStep is added to the oom_score_adj of commands, in thousandths of the
+// memory, so that the kernel kills them before the server.
 const oomScoreStep = 100
 
-// ErrKilled means that the command was ended for want of a runner to tell.
+// ErrKilled means that the command was killed because the runner has ended.
 var ErrKilled = errors.New("the runner has ended")
 
-// Main supervises one command, whose connections this process was started with.
+// Main supervises one command. This process inherits its connections as RunnerFile
+// and ServerFile.
 func Main() error {
-	raiseOOMScore() // before it is undumpable, since its files in /proc belong to root then
+	raiseOOMScore() // first, because the files in /proc of an undumpable process belong to root
 	if err := errors.Join(
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
@@ -47,7 +48,8 @@ func Main() error {
 	return newSupervisor(runner, server).run()
 }
 
-// raiseOOMScore makes the kernel end what is started from here before the server.
+// raiseOOMScore makes the kernel kill this process and its children before the
+// server.
 func raiseOOMScore() {
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
@@ -58,10 +60,10 @@ func raiseOOMScore() {
 	if err != nil {
 		return
 	}
-	_ = os.WriteFile(file, []byte(strconv.Itoa(min(own+oomScoreStep, 1000))), 0) // it is no worse without
+	_ = os.WriteFile(file, []byte(strconv.Itoa(min(own+oomScoreStep, 1000))), 0) // works without it too
 }
 
-// inheritedConn is a connection that this process was started with.
+// inheritedConn returns a connection that this process has inherited.
 func inheritedConn(fd uintptr) (*frame.Conn, error) {
 	f := os.NewFile(fd, "inherited")
 	defer f.Close()
@@ -72,24 +74,24 @@ func inheritedConn(fd uintptr) (*frame.Conn, error) {
 	return frame.New(c), nil
 }
 
-// A stop is why a command has to end before it does by itself.
+// A stop is a request to end the command.
 type stop struct {
 	cause  sandbox.Cause
 	gentle bool // SIGTERM first
-	silent bool // there is nobody to tell
+	silent bool // there is no runner to report to
 }
 
-// A supervisor stands above one command.
+// A supervisor runs one command and kills its descendants.
 type supervisor struct {
 	runner, server *frame.Conn
 	assignment     Assignment
 	input          *input
 	output         *output
 
-	stops chan stop // the first is what counts
+	stops chan stop // the first one is used
 
 	main     int                // the process id of the command itself
-	status   syscall.WaitStatus // how it ended, once ended is closed
+	status   syscall.WaitStatus // set before ended is closed
 	ended    chan struct{}
 	allEnded chan struct{}
 }
@@ -101,14 +103,14 @@ func newSupervisor(runner, server *frame.Conn) *supervisor {
 	}
 }
 
-// run supervises the command from its start to its end.
+// run starts the command and supervises it until it has ended.
 func (s *supervisor) run() error {
 	first, err := s.server.Expect(frame.Start)
 	if err == nil {
 		err = s.server.Message(first, &s.assignment)
 	}
 	if err != nil {
-		return fmt.Errorf("taking orders: %w", err)
+		return fmt.Errorf("receiving the command: %w", err)
 	}
 	if refused := s.start(); refused != nil {
 		return s.runner.SendMessage(frame.Refused, refused)
@@ -126,15 +128,16 @@ func (s *supervisor) run() error {
 	return s.reportExit(s.finish())
 }
 
-// requestStop asks for the end of the command.
+// requestStop requests the end of the command.
 func (s *supervisor) requestStop(why stop) {
 	select {
 	case s.stops <- why:
-	default: // it has to end already
+	default: // already requested
 	}
 }
 
-// followServer does what the server says; without a server nothing may run.
+// followServer handles frames of the server. The command is killed if the server
+// ends.
 func (s *supervisor) followServer() {
 	for {
 		f, err := s.server.Expect(frame.Kill)
@@ -145,11 +148,11 @@ func (s *supervisor) followServer() {
 	}
 	s.requestStop(stop{cause: sandbox.Canceled, silent: true})
 	<-s.allEnded
-	_ = s.runner.Close() // whoever does not take the output holds nothing up
+	_ = s.runner.Close() // a runner that does not read the output must not block the end
 }
 
-// followRunner does what the runner says; nothing runs for a runner that is gone, or
-// makes no sense.
+// followRunner handles frames of the runner. The command is killed if the runner
+// ends or violates the protocol.
 func (s *supervisor) followRunner() {
 	for {
 		f, err := s.runner.Receive()
@@ -176,3 +179,16 @@ func (s *supervisor) handleFrame(f frame.Frame) error {
 	}
 	return nil
 }
+
+// An Assignment is the command that the server sends to a supervisor.
+type Assignment struct {
+	Command  sandbox.Command
+	Env      []string // complete
+	OOMKills int64    // how many processes the OOM killer has ended before the start
+}
+
+// The file descriptors that a supervisor inherits.
+const (
+	RunnerFile = 3 // the runner's connection
+	ServerFile = 4 // the server's
+)

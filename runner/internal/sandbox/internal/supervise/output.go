@@ -13,17 +13,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
 
-// maxDrain bounds what is taken from each pipe after everything has ended. It
-// is as much as a pipe holds at most; somebody outside may go on filling it.
+// maxDrain bounds what is read of each pipe after all processes have ended: the
+// capacity of a pipe. A process outside may still write to it.
 const maxDrain = 1 << 20
 
-// An output passes on what a command writes.
+// An output sends what a command writes to the runner.
 type output struct {
 	runner *frame.Conn
 	pipes  []*os.File // stdout, stderr, control
-	limit  int64      // of stdout and stderr together; zero: none
+	limit  int64      // of stdout and stderr together; zero: no limit
 
-	passed  atomic.Int64 // what was read of those two
+	passed  atomic.Int64 // bytes read of those two
 	dropped atomic.Int64
 	all     sync.WaitGroup
 }
@@ -32,24 +32,24 @@ func newOutput(runner *frame.Conn, pipes []*os.File, limit int64) *output {
 	return &output{runner: runner, pipes: pipes, limit: limit}
 }
 
-// start starts passing on.
+// start starts to read the pipes.
 func (o *output) start() {
 	for i, kind := range []frame.Kind{frame.Stdout, frame.Stderr, frame.Control} {
 		o.all.Go(func() { o.copy(kind, o.pipes[i]) })
 	}
 }
 
-// finish passes on what is left and says how much was dropped. It does not wait
-// for whoever holds a pipe open.
+// finish sends what the pipes still hold and returns how many bytes were dropped.
+// It does not wait for processes that hold a pipe open.
 func (o *output) finish() int64 {
 	for _, p := range o.pipes {
-		_ = p.SetReadDeadline(time.Unix(1, 0)) // fails only when it was closed, which is as good
+		_ = p.SetReadDeadline(time.Unix(1, 0)) // fails only if it was closed
 	}
 	o.all.Wait()
 	return o.dropped.Load()
 }
 
-// copy passes on one pipe until its end, or until finish.
+// copy sends what is read of one pipe, until its end or finish.
 func (o *output) copy(kind frame.Kind, pipe *os.File) {
 	defer pipe.Close()
 	buffer := make([]byte, frame.Max)
@@ -63,7 +63,7 @@ func (o *output) copy(kind frame.Kind, pipe *os.File) {
 	o.drain(kind, pipe, buffer)
 }
 
-// drain passes on what a pipe still holds, without waiting for more.
+// drain sends what a pipe still holds, without waiting for more.
 func (o *output) drain(kind frame.Kind, pipe *os.File, buffer []byte) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *output) drain(kind frame.Kind, pipe *os.File, buffer []byte) {
 	}
 }
 
-// forward sends a piece on, as far as the limit lets it.
+// forward sends data within the limit and counts the rest as dropped.
 func (o *output) forward(kind frame.Kind, data []byte) {
 	if kind != frame.Control && o.limit > 0 {
 		before := o.passed.Add(int64(len(data))) - int64(len(data))
@@ -89,6 +89,6 @@ func (o *output) forward(kind frame.Kind, data []byte) {
 		data = data[:room]
 	}
 	if len(data) > 0 {
-		_ = o.runner.Send(kind, data) // a runner that is gone is noticed elsewhere
+		_ = o.runner.Send(kind, data) // followRunner notices a lost runner
 	}
 }

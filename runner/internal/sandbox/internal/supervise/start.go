@@ -15,11 +15,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
-// commandNice is how much commands give way to who watches over them. Other
-// containers do not notice: between those the kernel shares by their requests.
+// commandNice is the nice value of commands, so that the supervisor and the server
+// get CPU time. Other containers are not affected: the kernel shares CPU time
+// between containers by their requests.
 const commandNice = 10
 
-// start starts the command, or says why it cannot.
+// start starts the command, or returns why it cannot.
 func (s *supervisor) start() *sandbox.RefusedError {
 	c := s.assignment.Command
 	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
@@ -38,8 +39,8 @@ func (s *supervisor) start() *sandbox.RefusedError {
 	s.output = newOutput(s.runner, p.own[1:], c.Limits.Output)
 	attr := &syscall.ProcAttr{
 		Dir: c.Dir, Env: s.assignment.Env, Files: p.command[:],
-		// What is left when somebody kills this process is for the server to end;
-		// the command itself goes at once.
+		// If this process is killed the command is too; the server kills its
+		// descendants.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	s.main, err = fork(program, c.Args, attr)
@@ -50,16 +51,16 @@ func (s *supervisor) start() *sandbox.RefusedError {
 	return nil
 }
 
-// fork starts a program from a thread that lives as long as this process, and
-// that has given way.
+// fork starts a program from a thread that lives as long as this process, because
+// Pdeathsig follows the thread. The thread has the nice value of commands.
 func fork(program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, commandNice) // of this thread; it is no worse without
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, commandNice) // of this thread; works without it too
 		pid, err = syscall.ForkExec(program, args, attr)
 		close(done)
-		select {} // the thread is the one whose death the command would follow
+		select {} // keeps the thread
 	}()
 	<-done
 	return pid, err
@@ -76,7 +77,7 @@ func findProgram(name, dir string, env []string) (string, *sandbox.RefusedError)
 	missing := &sandbox.RefusedError{Reason: sandbox.NoProgram, Subject: name}
 	for _, place := range filepath.SplitList(lookupEnv(env, "PATH")) {
 		if !filepath.IsAbs(place) {
-			continue // what lies around is run by its path only
+			continue // programs in the workspace are run by their path only
 		}
 		file := filepath.Join(place, name)
 		refused := checkProgram(file, name)
@@ -90,7 +91,7 @@ func findProgram(name, dir string, env []string) (string, *sandbox.RefusedError)
 	return "", missing
 }
 
-// checkProgram reports what is wrong with a file as a program.
+// checkProgram returns why a file cannot be executed; nil if it can.
 func checkProgram(file, name string) *sandbox.RefusedError {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -102,7 +103,7 @@ func checkProgram(file, name string) *sandbox.RefusedError {
 	return nil
 }
 
-// startRefusal says why the kernel did not execute a program that is there.
+// startRefusal returns why the kernel did not execute a program that exists.
 func startRefusal(program string, err error) *sandbox.RefusedError {
 	for _, one := range []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.ELIBBAD, syscall.ENOTDIR} {
 		if errors.Is(err, one) {
@@ -122,7 +123,7 @@ func startFailure(err error) *sandbox.RefusedError {
 	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
 }
 
-// lookupEnv is what an environment says last of a variable.
+// lookupEnv returns the last value of a variable in an environment.
 func lookupEnv(env []string, name string) string {
 	found := ""
 	for _, entry := range env {
@@ -133,8 +134,7 @@ func lookupEnv(env []string, name string) string {
 	return found
 }
 
-// Pipes are the four between a supervisor and its command: stdin, stdout,
-// stderr and control.
+// pipes are stdin, stdout, stderr and control of a command.
 type pipes struct {
 	own     [4]*os.File
 	command [4]uintptr
@@ -147,13 +147,13 @@ func newPipes() (*pipes, error) {
 		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 			p.closeOwn()
 			p.closeCommand()
-			return nil, err //nolint:wrapcheck // the caller's text says it
+			return nil, err //nolint:wrapcheck // the caller wraps it
 		}
 		own, other := ends[0], ends[1]
 		if i == 0 {
 			own, other = other, own
 		}
-		_ = unix.SetNonblock(own, true) // so that reading it can be ended; never fails
+		_ = unix.SetNonblock(own, true) // so that reads have deadlines; never fails
 		p.own[i], p.command[i] = os.NewFile(uintptr(own), "pipe"), uintptr(other)
 	}
 	return p, nil
