@@ -28,8 +28,9 @@ type Layer struct {
 	// Stop runs when a session has ended, inner layers first. It may change
 	// nothing; its error is logged.
 	Stop func(ctx context.Context, c SessionEnd) error
-	// Close releases what the layer holds. It is called once, when the attempt ends, also
-	// for a layer whose session never began.
+	// Close releases what the layer holds. It is called once: when its session has ended,
+	// or, for the first session of an Agent, when the attempt ends; also if the session
+	// never began.
 	Close func() error
 }
 

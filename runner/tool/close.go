@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// WithClose makes a tool that holds something, for example connections. f is called once,
-// when the attempt ends. A type that implements [Tool] and [io.Closer] needs no WithClose.
+// WithClose makes a tool that holds something, for example connections. f is called once:
+// when its session has ended, or, for the first session of an Agent, when the attempt ends.
+// A tool that a factory returns for each session is closed when the attempt ends. A type that implements [Tool] and [io.Closer] needs no WithClose.
 func WithClose(t Tool, f func() error) Tool { return &closer{Tool: t, close: f} }
 
 type closer struct {

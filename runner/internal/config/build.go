@@ -168,7 +168,7 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 // is asked. What factories of a custom runner made for it is used by its first session.
 func (b *builder) validateAgents(ctx context.Context) error {
 	for _, a := range b.agents {
-		made, err := b.makeCustom(ctx, a)
+		made, err := b.makeCustom(ctx, a, b.opened)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,13 @@ func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, 
 	if err != nil {
 		return nil, err
 	}
-	return b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, custom: made, values: valuesOf(d)})
+	actor, err := b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, custom: made, values: valuesOf(d)})
+	if err != nil {
+		b.closeSession(made.opened)
+		return nil, err
+	}
+	actor.Close = func() { b.closeSession(made.opened) }
+	return actor, nil
 }
 
 // valuesOf are the values that a piece of work binds to the instructions of who

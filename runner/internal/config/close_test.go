@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,6 +127,36 @@ func TestFactoriesAreCalledOnceForEachSession(t *testing.T) {
 	}
 }
 
+// What was made for a session is closed when it ends. What was made when its agent was
+// validated is closed with the attempt: the factory may return it again.
+func TestWhatFactoriesMadeForASessionIsClosedWithIt(t *testing.T) {
+	c := newClosingRunner(t)
+	built, err := c.Build(t.Context(), closingParts(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		helper, err := built.Engine.Actors(tool.Delegation{Agent: "helper"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		helper.Close()
+	}
+	ended := []string{"tool of helper 2", "layer of helper 2", "tool of helper 3", "layer of helper 3"}
+	if diff := cmp.Diff(ended, c.events); diff != "" {
+		t.Errorf("closed with the sessions -want +got:\n%s", diff)
+	}
+	c.events = nil
+	if err := built.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(c.events)
+	want := []string{"backend 1", "layer of fixer 1", "layer of helper 1", "model 1", "store 1", "tool of fixer 1", "tool of helper 1"}
+	if diff := cmp.Diff(want, c.events); diff != "" {
+		t.Errorf("closed with the attempt -want +got:\n%s", diff)
+	}
+}
+
 func TestWhatFactoriesMadeIsClosedOnceTheLastFirst(t *testing.T) {
 	c := newClosingRunner(t)
 	p := closingParts(t)
@@ -172,6 +203,16 @@ func TestAToolThatSessionsShareIsClosedOnce(t *testing.T) {
 	built, err := r.Build(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for range 2 {
+		helper, err := built.Engine.Actors(tool.Delegation{Agent: "helper"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		helper.Close()
+	}
+	if closed != 0 {
+		t.Error("a session closes what others use")
 	}
 	if err := built.Close(t.Context()); err != nil || closed != 1 {
 		t.Errorf("closed %d times, %v", closed, err)

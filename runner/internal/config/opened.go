@@ -11,8 +11,10 @@ import (
 )
 
 // opened has what the factories of a custom runner made and what must be closed when the
-// attempt ends.
+// attempt, or one session of it, ends.
 type opened struct {
+	parent *opened // of a session: what it has is closed with the attempt
+
 	mu  sync.Mutex
 	all []resource
 }
@@ -31,16 +33,26 @@ func (o *opened) add(what string, made any) {
 	if !ok {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if reflect.ValueOf(made).Comparable() && slices.ContainsFunc(o.all, func(r resource) bool { return r.of == made }) {
-		return
-	}
 	r := resource{what: what, close: c.Close}
 	if reflect.ValueOf(made).Comparable() {
+		if o.has(made) {
+			return
+		}
 		r.of = made
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.all = append(o.all, r)
+}
+
+// has reports whether a value was added, also to the parent.
+func (o *opened) has(made any) bool {
+	if o.parent != nil && o.parent.has(made) {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.all, func(r resource) bool { return r.of == made })
 }
 
 // addFunc adds a function that closes something; nil adds nothing.

@@ -82,6 +82,10 @@ type Actor struct {
 	Policy toolcall.Policy
 	// Stack is what stands around the calls of its session; it may be nil.
 	Stack *middleware.Stack
+	// Close releases what was made for the session alone. It is called once, when a
+	// session below the Run's own has ended in this attempt; nil: nothing is to be
+	// released.
+	Close func()
 	// Recall is told of each call that succeeded in an earlier attempt, for tools
 	// that remember; nil where none does.
 	Recall func(name string, args json.RawMessage)

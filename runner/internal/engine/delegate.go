@@ -22,6 +22,9 @@ func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result,
 	if refused != nil {
 		return tool.Result{Error: refused}, nil
 	}
+	if child.actor.Close != nil {
+		defer child.actor.Close()
+	}
 	ctx, off := child.records.account.Deadline(ctx)
 	defer off()
 	out, err := child.workAsChild(ctx)

@@ -46,8 +46,9 @@ func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := fakeAgents{}
+			c, closed := fakeAgents{}, 0
 			if tc.actor != nil {
+				tc.actor.Close = func() { closed++ }
 				c["b"] = tc.actor
 			}
 			s := delegating(c, calls(`agent {"agent":"b","prompt":"look"}`), says("ok"))
@@ -56,6 +57,9 @@ func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
 			}
 			if got := s.steps(t)[2].Text(); got != tc.want {
 				t.Errorf("the result is\n%s\nwant\n%s", got, tc.want)
+			}
+			if closed != len(c) {
+				t.Errorf("the agent is closed %d times, want once", closed)
 			}
 			wholeTree(t, s)
 		})
