@@ -1,3 +1,4 @@
-// Package children has what Runs and the Runs that are parts of them have in common,
-// whether a workflow or an agent created these.
+// Package children has what a Run does with its child Runs, whether a workflow or an agent
+// asks for them: it names and creates them, sets their desired states, and shares a budget
+// among them.
 package children

@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
 // IgnoreFinished returns nil for an error that says that the desired state of a Run was not
@@ -19,3 +21,6 @@ func IgnoreFinished(err error) error {
 	}
 	return client.IgnoreNotFound(err)
 }
+
+// IsFinished reports whether a Run has ended.
+func IsFinished(run *v1alpha1.Run) bool { return run.Status.CompletionTime != nil }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -19,7 +20,7 @@ import (
 // act does what the plan says and has no opinions. It returns the UID of a pod
 // that it made and, where the cluster refused, the plan that follows from that.
 func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, error) {
-	for _, beside := range []error{r.steer(ctx, p.steer), r.restore(ctx, w, p.restore), r.remove(ctx, p.remove)} {
+	for _, beside := range []error{children.SetStates(ctx, r.client, p.setStates), r.restore(ctx, w, p.restore), r.remove(ctx, p.remove)} {
 		if beside != nil {
 			return p, "", beside
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -101,7 +102,7 @@ func CachedRun(o any) (any, error) {
 	}
 	kept := *run // what is shared with it is not changed
 	kept.ManagedFields = nil
-	if !isOver(run) || run.Spec.Agent == "" {
+	if !runstatus.IsFinished(run) || run.Spec.Agent == "" {
 		return &kept, nil
 	}
 	if _, has := run.Annotations[lastApplied]; has {
@@ -118,7 +119,7 @@ func isReduced(run *v1alpha1.Run) bool {
 	if run.ManagedFields != nil {
 		return false
 	}
-	if !isOver(run) || run.Spec.Agent == "" {
+	if !runstatus.IsFinished(run) || run.Spec.Agent == "" {
 		return true
 	}
 	_, applied := run.Annotations[lastApplied]

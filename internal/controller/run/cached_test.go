@@ -21,6 +21,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -107,7 +108,7 @@ func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.reconcileAll(1)
-	if got := s.get(); got.Status.Attempt.PodUID != string(pod.UID) || isOver(got) {
+	if got := s.get(); got.Status.Attempt.PodUID != string(pod.UID) || runstatus.IsFinished(got) {
 		t.Errorf("the Run is %s: %s", reasonOf(got), messageOf(got))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
 // runChanged lets a Run through when something changed that a decision may
@@ -40,7 +41,7 @@ var childChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
 		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
-		return isRun && alsoRun && (reasonOf(was) != reasonOf(is) || isOver(was) != isOver(is) || was.Spec.DesiredState != is.Spec.DesiredState)
+		return isRun && alsoRun && (reasonOf(was) != reasonOf(is) || runstatus.IsFinished(was) != runstatus.IsFinished(is) || was.Spec.DesiredState != is.Spec.DesiredState)
 	},
 }
 
@@ -51,7 +52,7 @@ var runFinished = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
 		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
-		return isRun && alsoRun && !isOver(was) && isOver(is)
+		return isRun && alsoRun && !runstatus.IsFinished(was) && runstatus.IsFinished(is)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

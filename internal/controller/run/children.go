@@ -15,15 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// maxName is how long the name of a Run may be.
-const maxName = 63
 
 // plain is an id of a request that may be a part of names as it is.
 var plain = regexp.MustCompile(`^[a-z0-9]+([-.][a-z0-9]+)*$`)
@@ -32,10 +30,8 @@ var plain = regexp.MustCompile(`^[a-z0-9]+([-.][a-z0-9]+)*$`)
 // to read, and one with a hash if the first is taken or too long. The name of a Run has no
 // dots: a request of the child could else have the same <run>.<request> as another.
 func childNames(run *v1alpha1.Run, id string) []string {
-	hash := "-" + task.Hash([]byte(string(run.UID) + "/" + id))[:16]
-	kept := strings.TrimRight(run.Name[:min(len(run.Name), maxName-len(hash))], "-.")
-	hashed := kept + hash
-	if name := run.Name + "-" + strings.ReplaceAll(id, ".", "-"); plain.MatchString(id) && len(name) <= maxName {
+	hashed := children.HashedName(run.Name, string(run.UID)+"/"+id, 16)
+	if name := run.Name + "-" + strings.ReplaceAll(id, ".", "-"); plain.MatchString(id) && len(name) <= children.MaxName {
 		return []string{name, hashed}
 	}
 	return []string{hashed}
@@ -78,7 +74,7 @@ func marked(w world, p plan) []string {
 // childOf is the Run that a request asks for. Labels of the Run go on to it, so
 // that selectors and Kueue's queues find it; those that belong to whoever manages
 // the Run's manifest do not.
-func childOf(w world, d delegation, share purse) *v1alpha1.Run {
+func childOf(w world, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
 	labels := map[string]string{}
 	maps.Copy(labels, w.run.Labels)
 	maps.DeleteFunc(labels, func(k, _ string) bool { return runnerpod.IsForeignLabel(k) })
@@ -99,7 +95,7 @@ func childOf(w world, d delegation, share purse) *v1alpha1.Run {
 			Prompt: prompt,
 			Input:  input,
 			User:   w.run.Spec.User,
-			Limits: share.limits(w.limits().task.Depth),
+			Limits: limits,
 		},
 	}
 }

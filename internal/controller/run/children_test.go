@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/template"
@@ -34,7 +35,7 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 	}
 	other := func(mods ...func(*v1alpha1.Run)) func(*world) {
 		return func(w *world) {
-			child := childOf(*w, w.delegations(w.progress())[0], purse{})
+			child := childOf(*w, w.delegations(w.progress())[0], nil)
 			for _, mod := range mods {
 				mod(child)
 			}
@@ -163,7 +164,7 @@ func TestNamesOfChildRuns(t *testing.T) {
 func TestARequestIsNotTakenForAnother(t *testing.T) {
 	const one, other = "s8c25", "s288c14"
 	w := asking(t, withReviewer(gen.Objects()), review(one), review(other))
-	w.children = []v1alpha1.Run{*childOf(w, w.delegations(w.progress())[0], purse{})}
+	w.children = []v1alpha1.Run{*childOf(w, w.delegations(w.progress())[0], nil)}
 	w.run.Status.Internal.Delegated = marked(w, plan{})
 	if d := w.delegations(w.progress())[1]; d.gone {
 		t.Errorf("the Run of %s passes for deleted, because there is one of %s", other, one)
@@ -174,25 +175,25 @@ func TestARequestIsNotTakenForAnother(t *testing.T) {
 	}
 }
 
-func TestShares(t *testing.T) {
+func TestWantedBy(t *testing.T) {
+	agent := func(tokens v1alpha1.Tokens) *v1alpha1.Agent {
+		return gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Limits.Tokens = &tokens })
+	}
 	cases := map[string]struct {
-		whole, left, wants int64
-		want               int64
-		verdict            shareVerdict
+		agent       *v1alpha1.Agent
+		limit, want int64
 	}{
-		"no limit":                              {0, 0, 50, 0, enough},
-		"what its Agent says":                   {100, 80, 50, 50, enough},
-		"more than there may be":                {100, 100, 500, 100, enough},
-		"a quarter where nobody says":           {100, 80, 0, 25, enough},
-		"too little":                            {100, 20, 50, 20, tooLittle},
-		"nothing":                               {100, 0, 50, 0, nothingLeft},
-		"less than nothing":                     {100, -5, 50, 0, nothingLeft},
-		"a limit that cannot be cut in quarter": {2, 2, 0, 1, enough},
+		"no limit of the Run":                      {agent("50"), 0, 0},
+		"what its Agent says":                      {agent("50"), 100, 50},
+		"no more than the limit of the Run":        {agent("500"), 100, 100},
+		"a quarter if its Agent has no limit":      {gen.Agent(), 100, 25},
+		"a quarter if its Agent does not exist":    {nil, 100, 25},
+		"a limit that cannot be cut into quarters": {gen.Agent(), 2, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got, verdict := share(tc.whole, tc.left, tc.wants); got != tc.want || verdict != tc.verdict {
-				t.Errorf("share() = %d, %d, want %d, %d", got, verdict, tc.want, tc.verdict)
+			if got := wantedBy(tc.agent, children.Amounts{children.Tokens: tc.limit})[children.Tokens]; got != tc.want {
+				t.Errorf("wantedBy() = %d, want %d", got, tc.want)
 			}
 		})
 	}
@@ -200,27 +201,29 @@ func TestShares(t *testing.T) {
 
 // Where too little is left a child Run waits for the others that may give some
 // back, and begins with that when there are none.
-func TestWhoWaitsForAShare(t *testing.T) {
+func TestWhoWaitsForABudget(t *testing.T) {
 	cases := map[string]struct {
 		used   int64
 		others bool
-		want   shareVerdict
+		want   reservation
 	}{
-		"there is enough":               {0, true, enough},
-		"too little, and nobody else":   {1_900_000, false, tooLittle},
-		"too little, and others":        {1_900_000, true, notYet},
-		"nothing, and nobody else":      {2_000_000, false, nothingLeft},
-		"nothing, and others, who wait": {2_000_000, true, notYet},
+		"there is enough":               {0, true, reserved},
+		"too little, and nobody else":   {1_900_000, false, reserved},
+		"too little, and others":        {1_900_000, true, mustWait},
+		"nothing, and nobody else":      {2_000_000, false, limitExhausted},
+		"nothing, and others, who wait": {2_000_000, true, mustWait},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := asking(t, withReviewer(gen.Objects()), review("s2c1"))
 			w.run.Status.Progress.Usage.TotalTokens = tc.used
 			if tc.others {
-				w.children = append(w.children, *gen.Run(func(r *v1alpha1.Run) { r.Name = "another" }))
+				w.children = append(w.children, *gen.Run(func(r *v1alpha1.Run) {
+					r.Name, r.Spec.Limits = "another", childLimits(w, w.budget(), children.Amounts{children.Tokens: 1000})
+				}))
 			}
-			if _, got := shareOf(w, w.delegations(w.progress())[0]); got != tc.want {
-				t.Errorf("shareOf() = %d, want %d", got, tc.want)
+			if _, _, got := reserve(w, w.delegations(w.progress())[0]); got != tc.want {
+				t.Errorf("reserve() = %d, want %d", got, tc.want)
 			}
 		})
 	}
@@ -246,7 +249,7 @@ func TestResultsFitTheSignals(t *testing.T) {
 	now := metav1.NewTime(gen.Noon)
 	add := func(text string) {
 		d := w.delegations(w.progress())[len(w.children)]
-		child := childOf(w, d, purse{})
+		child := childOf(w, d, nil)
 		child.Status.CompletionTime = &now
 		child.Status.Progress = &v1alpha1.RunProgress{Result: &v1alpha1.Result{Text: text[:len(text)/3], Output: text}}
 		w.children = append(w.children, *child)
@@ -306,7 +309,7 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 
 func TestRestoredRunIsNoChild(t *testing.T) {
 	w := asking(t, withReviewer(gen.Objects()), review("s2c1"))
-	child := childOf(w, w.delegations(w.progress())[0], purse{})
+	child := childOf(w, w.delegations(w.progress())[0], nil)
 	if !isChild(child, w.run) {
 		t.Fatal("what is made for a request is no child")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -96,7 +97,7 @@ func (c *cluster) step() plan {
 	w := c.world()
 	p := decide(w)
 	uid := ""
-	c.steer(p.steer)
+	c.setStates(p.setStates)
 	for _, to := range p.restore {
 		pod := c.pods[to.pod.Name]
 		pod.OwnerReferences = to.owners
@@ -129,7 +130,7 @@ func (c *cluster) shown(pod *corev1.Pod) *corev1.Pod {
 	if a := c.run.Status.Attempt; a != nil && a.PodUID == "" && a.Pod == pod.Name {
 		return pod.DeepCopy()
 	}
-	if isOver(c.run) && hasEnded(pod) {
+	if runstatus.IsFinished(c.run) && hasEnded(pod) {
 		m := &metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
 		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 		kept, _ := CachedEndedPod(m)

@@ -49,7 +49,7 @@ func decide(w world) plan {
 		if !applies {
 			continue
 		}
-		p.steer, p.restore = steered(w, p), restorations(w)
+		p.setStates, p.restore = steered(w, p), restorations(w)
 		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && w.run.DeletionTimestamp.IsZero() && !p.settles() {
 			p.wake = sooner(p.wake, max(w.run.CreationTimestamp.Add(d).Sub(w.now), time.Second))
 		}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -31,35 +31,17 @@ func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error
 	if is.UID != w.run.UID || !slices.Equal(is.Status.Internal.Delegated, w.run.Status.Internal.Delegated) {
 		return plan{wake: retell}, nil
 	}
-	for _, name := range childNames(w.run, p.asked.ID) {
-		child := p.child.DeepCopy()
-		child.Name = name
-		switch err := r.createChild(ctx, w, child); {
-		case err == nil:
-			return p, nil
-		case !errors.Is(err, errTaken):
-			return r.declined(ctx, w, p, err)
-		}
+	if _, err := children.Create(ctx, r.client, r.live, children.Child{Run: p.child, Names: childNames(w.run, p.asked.ID), Is: isChildFor(w.run, p.child)}); err != nil {
+		return r.declined(ctx, w, p, err)
 	}
-	return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(childNames(w.run, p.asked.ID), " and ")), maxRefusedWait), nil
+	return p, nil
 }
 
-var errTaken = errors.New("another Run has the name")
-
-// createChild makes a child Run, or finds that it is there.
-func (r *Reconciler) createChild(ctx context.Context, w world, child *v1alpha1.Run) error {
-	err := r.client.Create(ctx, child)
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+// isChildFor returns whether a Run is the child of another for the same request.
+func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
+	return func(existing *v1alpha1.Run) bool {
+		return isChild(existing, parent) && existing.Labels[v1alpha1.LabelRequest] == child.Labels[v1alpha1.LabelRequest]
 	}
-	var found v1alpha1.Run
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(child), &found); err != nil {
-		return err
-	}
-	if !isChild(&found, w.run) || found.Labels[v1alpha1.LabelRequest] != child.Labels[v1alpha1.LabelRequest] {
-		return errTaken
-	}
-	return nil
 }
 
 // declined does what follows when the cluster refuses a child Run.
@@ -82,6 +64,9 @@ func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (
 // that left is roused to hear of it, though not as soon as it left: it asks again.
 func refusedChild(w world, p plan, err error) (plan, bool) {
 	text := apierr.Text(err)
+	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
+		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait), true
+	}
 	switch apierr.Classify(err) { //nolint:exhaustive // the other refusals are reported to the agent
 	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
 		return plan{}, false

@@ -48,9 +48,6 @@ func (w world) delegations(p *v1alpha1.RunProgress) []delegation {
 	return out
 }
 
-// isOver says whether a Run is final.
-func isOver(run *v1alpha1.Run) bool { return run.Status.CompletionTime != nil }
-
 // refusal says, to the agent that asked, why no child Run is made; empty: nothing
 // is in the way. It follows from what there is, so it is the same each time.
 func refusal(w world, d delegation) string {
@@ -72,7 +69,7 @@ func refusal(w world, d delegation) string {
 	if _, _, problem := ordered(d, offer); problem != "" {
 		return problem
 	}
-	if _, verdict := shareOf(w, d); verdict == nothingLeft {
+	if _, _, is := reserve(w, d); is == limitExhausted {
 		return "Nothing is left of limits.tokens or limits.cost of this Run for another one: do without it"
 	}
 	return ""
@@ -130,8 +127,8 @@ func delegating(w world) (plan, bool) {
 		if d.child != nil || d.gone || refusal(w, d) != "" || turnedAway(w, d) {
 			continue
 		}
-		if share, verdict := shareOf(w, d); verdict == enough || verdict == tooLittle {
-			return plan{child: childOf(w, d, share), asked: d.PendingRequest, wake: retell}, true
+		if b, grant, is := reserve(w, d); is == reserved {
+			return plan{child: childOf(w, d, childLimits(w, b, grant)), asked: d.PendingRequest, wake: retell}, true
 		}
 	}
 	return plan{}, false

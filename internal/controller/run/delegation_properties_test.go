@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -41,7 +42,7 @@ func newCaller(t *testing.T, seed uint64) *caller {
 
 func (c *caller) number() int {
 	a := c.run.Status.Attempt
-	if a == nil || a.PodUID == "" || !runnerpod.IsAlive(c.pods[a.Pod]) || isOver(c.run) {
+	if a == nil || a.PodUID == "" || !runnerpod.IsAlive(c.pods[a.Pod]) || runstatus.IsFinished(c.run) {
 		return 0
 	}
 	return int(a.Number)
@@ -133,7 +134,7 @@ func (c *caller) showAll() {
 func (c *caller) grows() {
 	for _, child := range c.children {
 		switch {
-		case isOver(child):
+		case runstatus.IsFinished(child):
 		case child.Spec.DesiredState == v1alpha1.DesiredStopped:
 			does(child.Name, v1alpha1.ReasonStopped, "", 0)(c.cluster)
 		case c.r.IntN(40) == 0 && slices.Contains(c.run.Status.Internal.Delegated, mark(child.Labels[v1alpha1.LabelRequest])):
@@ -163,7 +164,7 @@ func (c *caller) check(seed uint64) {
 	for _, child := range c.children {
 		_, heard := c.heard[child.Labels[v1alpha1.LabelRequest]]
 		switch {
-		case !isOver(child):
+		case !runstatus.IsFinished(child):
 			sum += snapshot.Lower(task.Limits{}, *child.Spec.Limits).Tokens
 		case !heard:
 			sum += child.Status.Progress.Usage.TotalTokens
@@ -205,7 +206,7 @@ func TestChildRunsAreMadeAndHeardOfOnce(t *testing.T) {
 // finish lets everything go well, and looks what became of what was asked for.
 func (c *caller) finish(seed uint64) {
 	c.t.Helper()
-	if isOver(c.run) {
+	if runstatus.IsFinished(c.run) {
 		c.t.Fatalf("seed %d: it ended: %s", seed, sentence(reasonOf(c.run), messageOf(c.run)))
 	}
 	wants(v1alpha1.DesiredRunning)(c.cluster)

@@ -50,7 +50,7 @@ func failurePlan(w world, p plan, err error) plan {
 	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
 	var next plan
 	switch {
-	case isOver(w.run):
+	case runstatus.IsFinished(w.run):
 		next = unchanged(w.run, plan{problem: text})
 	case p.settles():
 		next = plan{reason: p.reason, message: p.message, outcome: p.outcome, lastWord: p.lastWord, problem: text}
@@ -101,7 +101,7 @@ func retryIn(w world) time.Duration {
 	if a := w.run.Status.Attempt; a != nil {
 		since = a.StartedAt.Time
 	}
-	if isOver(w.run) {
+	if runstatus.IsFinished(w.run) {
 		since = w.run.Status.CompletionTime.Time
 	}
 	return max(minRefusedWait, min(w.now.Sub(since), maxRefusedWait))

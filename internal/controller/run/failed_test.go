@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -102,7 +103,7 @@ func stopRun(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped }
 // problem is what the conditions say: of a final Run, beside what became of it.
 func problem(run *v1alpha1.Run) string {
 	for _, c := range run.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReconciling && isOver(run) && c.Message != "" {
+		if c.Type == v1alpha1.ConditionReconciling && runstatus.IsFinished(run) && c.Message != "" {
 			return c.Message
 		}
 	}
@@ -177,7 +178,7 @@ func (s *refuser) subject() apierrtest.Subject {
 		Reconcile: s.reconcile,
 		Says:      func() string { return problem(s.get()) },
 		Version:   func() string { return s.get().ResourceVersion },
-		Final:     func() bool { return isOver(s.get()) },
+		Final:     func() bool { return runstatus.IsFinished(s.get()) },
 	}
 }
 
@@ -197,7 +198,7 @@ func TestARefusalEndsWithLimitsPending(t *testing.T) {
 			}
 			_ = s.reconcile()
 			run := s.get()
-			if reasonOf(run) != ends || isOver(run) != (ends == v1alpha1.ReasonPendingTimeout) {
+			if reasonOf(run) != ends || runstatus.IsFinished(run) != (ends == v1alpha1.ReasonPendingTimeout) {
 				t.Errorf("the Run is %s: %s", reasonOf(run), messageOf(run))
 			}
 			if text := messageOf(run); !strings.Contains(strings.ToLower(text), "creating pod x-1") {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -52,13 +53,13 @@ func (f *family) make(w world, p plan) plan {
 	return p
 }
 
-func (f *family) steer(courses []course) {
-	for _, c := range courses {
-		child := f.child(c.child.Name)
-		child.Spec.DesiredState = c.to
+func (f *family) setStates(changes []children.StateChange) {
+	for _, c := range changes {
+		child := f.child(c.Child.Name)
+		child.Spec.DesiredState = c.To
 		delete(child.Annotations, v1alpha1.AnnotationPaused)
-		if c.because != nil {
-			child.Annotations[v1alpha1.AnnotationPaused] = *c.because
+		if c.PausedByParent {
+			child.Annotations[v1alpha1.AnnotationPaused] = "true"
 		}
 	}
 }

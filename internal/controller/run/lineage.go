@@ -57,7 +57,7 @@ func (r *Reconciler) childrenOf(ctx context.Context, parent client.Object) []rec
 			return nil // the cache is closing
 		}
 		for i := range list.Items {
-			if child := &list.Items[i]; isOver(child) && child.Spec.TTLSecondsAfterFinished != nil {
+			if child := &list.Items[i]; runstatus.IsFinished(child) && child.Spec.TTLSecondsAfterFinished != nil {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(child)})
 			}
 		}

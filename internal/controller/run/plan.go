@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -31,8 +32,8 @@ type plan struct {
 	free   *corev1.PersistentVolumeClaim // delete the Run's claim
 	forget bool                          // delete the Run
 
-	// steer tells child Runs to stop, to hold or to go on, beside the step.
-	steer []course
+	// setStates stops, pauses or resumes child Runs, beside the step.
+	setStates []children.StateChange
 	// restore are pods of the Run that lost their owner or labels, beside the step.
 	restore []restoration
 	// lastWord is a termination message that knows more than status; it is kept

@@ -43,7 +43,7 @@ func ending(w world, d delegation) (task.Child, bool) {
 	if why := refusal(w, d); why != "" {
 		return task.Child{Request: d.ID, Message: why}, true
 	}
-	if d.child == nil || !isOver(d.child) {
+	if d.child == nil || !runstatus.IsFinished(d.child) {
 		return task.Child{}, false
 	}
 	is := runstatus.OutcomeOf(d.child.Status)
@@ -88,7 +88,7 @@ func awaited(w world) string {
 // unbegun says of a child Run that is not there what it waits for.
 func unbegun(w world, d delegation) string {
 	agent := untrusted.Line(d.Agent, task.MaxAsker)
-	if _, verdict := shareOf(w, d); verdict == notYet {
+	if _, _, is := reserve(w, d); is == mustWait {
 		return fmt.Sprintf("a Run of Agent %s, which needs more of limits.tokens or limits.cost than is left while other child Runs are active", agent)
 	}
 	return "a Run of Agent " + agent

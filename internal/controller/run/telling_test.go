@@ -108,8 +108,8 @@ func deed(p plan) string {
 	if step := stepOf(p); step != "" {
 		out = append(out, step)
 	}
-	for _, c := range p.steer {
-		out = append(out, fmt.Sprintf("has %s %s", c.child.Name, c.to))
+	for _, c := range p.setStates {
+		out = append(out, fmt.Sprintf("has %s %s", c.Child.Name, c.To))
 	}
 	for _, to := range p.restore {
 		out = append(out, "restores the owner of "+to.pod.Name)

@@ -3,7 +3,6 @@ package workflowrun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,12 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/revision"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -26,10 +24,8 @@ func (r *Reconciler) act(ctx context.Context, w world, p plan) (world, error) {
 	if p.freeze != nil {
 		return w, r.freeze(ctx, w.run.Namespace, p.freeze)
 	}
-	for _, o := range p.tell {
-		if err := r.tell(ctx, o); err != nil {
-			return w, err
-		}
+	if err := children.SetStates(ctx, r.client, p.setStates); err != nil {
+		return w, err
 	}
 	switch {
 	case len(p.make) > 0:
@@ -69,29 +65,13 @@ func (r *Reconciler) freeze(ctx context.Context, namespace string, v *workflow.V
 	return nil
 }
 
-// tell says to a child what is wanted of it.
-func (r *Reconciler) tell(ctx context.Context, o order) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": o.child.UID, "annotations": map[string]*string{v1alpha1.AnnotationPaused: o.because}}, // not a namesake
-		"spec":     map[string]any{"desiredState": o.state},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
-	}
-	told := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.child.Namespace, Name: o.child.Name}}
-	if err := r.client.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return runstatus.IgnoreFinished(fmt.Errorf("telling Run %s to be %s: %w", o.child.Name, o.state, err))
-	}
-	return nil
-}
-
 // make makes children, as long as the Run is what was seen: one that is recorded
 // since, and gone, is not made again.
 func (r *Reconciler) make(ctx context.Context, w world, all []child) (world, error) {
 	if err := r.unmoved(ctx, w.run); err != nil {
 		return w, err
 	}
-	return makeAll(w, all, func(batch []child) []creation { return r.makeBatch(ctx, w.run, batch) })
+	return makeAll(w, all, func(batch []child) []creation { return r.makeBatch(ctx, batch) })
 }
 
 // maxBatch is the most children that are created at the same time.
@@ -114,7 +94,7 @@ func makeAll(w world, all []child, create func([]child) []creation) (world, erro
 				known.add(batch[i], no)
 				size = 1
 			default:
-				failed = cmp.Or(failed, fmt.Errorf("creating Run %s: %w", batch[i].run.Name, made.err))
+				failed = cmp.Or(failed, fmt.Errorf("creating Run %s: %w", batch[i].Run.Name, made.err))
 			}
 		}
 		if failed != nil {
@@ -162,11 +142,11 @@ type creation struct {
 }
 
 // makeBatch creates children at the same time; the results are in their order.
-func (r *Reconciler) makeBatch(ctx context.Context, parent *v1alpha1.Run, batch []child) []creation {
+func (r *Reconciler) makeBatch(ctx context.Context, batch []child) []creation {
 	out := make([]creation, len(batch))
 	var all sync.WaitGroup
 	for i, c := range batch {
-		all.Go(func() { out[i].run, out[i].err = r.makeOne(ctx, parent, c) })
+		all.Go(func() { out[i].run, out[i].err = children.Create(ctx, r.client, r.live, c.Child) })
 	}
 	all.Wait()
 	return out
@@ -185,23 +165,7 @@ func (r *Reconciler) unmoved(ctx context.Context, parent *v1alpha1.Run) error {
 	return nil
 }
 
-// makeOne makes a child, or finds it: whose a Run of its name is, the API server
-// itself says.
-func (r *Reconciler) makeOne(ctx context.Context, parent *v1alpha1.Run, c child) (*v1alpha1.Run, error) {
-	for _, name := range []string{c.run.Name, c.spare} {
-		fresh := c.run.DeepCopy()
-		fresh.Name = name
-		err := r.client.Create(ctx, fresh)
-		if !apierrors.IsAlreadyExists(err) {
-			return fresh, err
-		}
-		var found v1alpha1.Run
-		if err := r.live.Get(ctx, client.ObjectKeyFromObject(fresh), &found); err != nil {
-			return nil, err
-		}
-		if ours(&found, parent) && placeOf(&found) == c.place {
-			return &found, nil
-		}
-	}
-	return nil, &takenError{names: [2]string{c.run.Name, c.spare}}
+// isChildAt returns whether a Run is the child of another at a place.
+func isChildAt(parent *v1alpha1.Run, at place) func(*v1alpha1.Run) bool {
+	return func(existing *v1alpha1.Run) bool { return ours(existing, parent) && placeOf(existing) == at }
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
@@ -35,10 +36,10 @@ func TestChildrenAreCreatedAtTheSameTime(t *testing.T) {
 		var all []child
 		for n := range many {
 			run := gen.Run(func(r *v1alpha1.Run) { r.Name, r.ResourceVersion = fmt.Sprintf("x-look-%02d", n), "" })
-			all = append(all, child{place: place{"look", n}, run: run})
+			all = append(all, child{place: place{"look", n}, Child: children.Child{Run: run, Names: []string{run.Name}}})
 		}
 		begun := time.Now()
-		w, err := makeAll(world{run: parent}, all, func(batch []child) []creation { return s.reconciler.makeBatch(t.Context(), parent, batch) })
+		w, err := makeAll(world{run: parent}, all, func(batch []child) []creation { return s.reconciler.makeBatch(t.Context(), batch) })
 		if err != nil || len(w.children) != many || len(w.refused) > 0 {
 			t.Fatalf("%d are made, %d refused: %v", len(w.children), len(w.refused), err)
 		}

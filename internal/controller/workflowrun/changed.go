@@ -39,7 +39,7 @@ func stepOf(r *v1alpha1.Run) step {
 	return step{
 		generation: r.Generation,
 		deleted:    r.DeletionTimestamp != nil,
-		settled:    finished(r),
+		settled:    runstatus.IsFinished(r),
 		version:    r.Status.WorkflowRevision,
 		tracker:    runstatus.TrackingKey(r),
 	}
@@ -66,7 +66,7 @@ type material struct {
 }
 
 func materialOf(c *v1alpha1.Run) material {
-	m := material{finished: finished(c)}
+	m := material{finished: runstatus.IsFinished(c)}
 	switch o := runstatus.OutcomeOf(c.Status); o.Reason {
 	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonQueued:
 		m.waits, m.asked = o.Reason, o.Message

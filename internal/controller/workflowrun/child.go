@@ -3,20 +3,16 @@ package workflowrun
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// maxName is the most characters of the name of a Run.
-const maxName = 63
 
 // nameOf is the name of a child: pure, so that it is made once.
 func nameOf(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
@@ -24,21 +20,15 @@ func nameOf(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	if n.ForEach != nil || n.Loop != nil {
 		name += "-" + strconv.Itoa(number)
 	}
-	if len(name) <= maxName {
+	if len(name) <= children.MaxName {
 		return name
 	}
-	return hashed(name, name)
+	return children.HashedName(name, name, 8)
 }
 
 // spareOf is its name where somebody else has the first.
 func spareOf(parent *v1alpha1.Run, at place) string {
-	return hashed(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.number))
-}
-
-// hashed is a name that may be cut, told apart from others by a hash.
-func hashed(name, of string) string {
-	hash := "-" + task.Hash([]byte(of))[:8]
-	return strings.TrimRight(name[:min(len(name), maxName-len(hash))], "-.") + hash
+	return children.HashedName(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.number), 8)
 }
 
 // placeOf is where a child is.
@@ -66,7 +56,7 @@ func succeeded(c *v1alpha1.Run) bool {
 
 // childOf is the Run of a place. A purse says what it may use of what was set
 // aside for it.
-func (t *turn) childOf(at place, p *purse) child {
+func (t *turn) childOf(at place, p *children.Budget) child {
 	n, in := t.program.Node(at.node), t.mind.inputs[at]
 	labels := runstatus.InheritedLabels(t.run.Labels)
 	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = t.run.Name, at.node
@@ -91,7 +81,7 @@ func (t *turn) childOf(at place, p *purse) child {
 			Prompt:       in.prompt,
 			User:         t.run.Spec.User,
 			MaxRetries:   n.MaxRetries,
-			Limits:       p.limited(n.Limits, t.grants[at]),
+			Limits:       p.LimitsFor(n.Limits, t.grants[at]),
 			DesiredState: v1alpha1.DesiredRunning,
 		},
 	}
@@ -101,7 +91,7 @@ func (t *turn) childOf(at place, p *purse) child {
 	if root := shareRoot(t.world, n.Name); root != "" {
 		c.Annotations[v1alpha1.AnnotationVolumeClaim] = runnerpod.SharedVolumeClaimName(t.run, root)
 	}
-	return child{place: at, run: c, spare: spareOf(t.run, at)}
+	return child{place: at, Child: children.Child{Run: c, Names: []string{c.Name, spareOf(t.run, at)}, Is: isChildAt(t.run, at)}}
 }
 
 // hash is the version that the children of a node run.

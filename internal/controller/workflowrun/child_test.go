@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
@@ -36,11 +37,11 @@ func TestNamesOfChildren(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			parent := gen.Run(func(r *v1alpha1.Run) { r.Name = tc.run })
 			got := nameOf(parent, tc.node, tc.number)
-			if tc.want != "" && got != tc.want || len(got) > maxName || seen[got] {
+			if tc.want != "" && got != tc.want || len(got) > children.MaxName || seen[got] {
 				t.Errorf("nameOf() = %q (%d characters), want %q", got, len(got), tc.want)
 			}
 			seen[got] = true
-			if spare := spareOf(parent, place{tc.node.Name, tc.number}); spare == got || len(spare) > maxName {
+			if spare := spareOf(parent, place{tc.node.Name, tc.number}); spare == got || len(spare) > children.MaxName {
 				t.Errorf("spareOf() = %q", spare)
 			}
 		})
@@ -84,7 +85,7 @@ func TestRefusals(t *testing.T) {
 		"a quota is waited for":        {forbids("exceeded quota: compute"), v1alpha1.ReasonQuotaExceeded},
 		"a denial fails the node":      {forbids("admission webhook denied the request"), v1alpha1.NodeReasonRefused},
 		"so does what is invalid":      {apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "x", field.ErrorList{field.Invalid(nil, 1, "too long")}), v1alpha1.NodeReasonRefused},
-		"so do names that are taken":   {&takenError{}, v1alpha1.NodeReasonRefused},
+		"so do names that are taken":   {&children.NamesTakenError{}, v1alpha1.NodeReasonRefused},
 		"our own rights are not":       {forbids("cannot create resource \"runs\""), ""},
 		"nor is a server that is down": {context.DeadlineExceeded, ""},
 		"nor one that is busy":         {apierrors.NewTooManyRequests("later", 1), ""},

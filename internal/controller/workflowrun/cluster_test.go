@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -128,14 +129,14 @@ func (c *cluster) step() plan {
 func (c *cluster) acted() (world, plan) {
 	w := c.world()
 	p := decide(w)
-	for _, o := range p.tell {
-		told := c.children[o.child.Name].DeepCopy()
-		told.Spec.DesiredState = o.state
+	for _, o := range p.setStates {
+		told := c.children[o.Child.Name].DeepCopy()
+		told.Spec.DesiredState = o.To
 		delete(told.Annotations, v1alpha1.AnnotationPaused)
-		if o.because != nil {
-			told.Annotations[v1alpha1.AnnotationPaused] = *o.because
+		if o.PausedByParent {
+			told.Annotations[v1alpha1.AnnotationPaused] = "true"
 		}
-		c.children[o.child.Name] = told
+		c.children[o.Child.Name] = told
 	}
 	if len(p.make) == 0 {
 		return w, p
@@ -151,7 +152,7 @@ func (c *cluster) acted() (world, plan) {
 		panic(err)
 	}
 	again := onceMore(w)
-	again.make, again.tell = nil, p.tell // for those who tell
+	again.make, again.setStates = nil, p.setStates // for those who tell
 	for _, one := range p.make {
 		if _, no := w.refused[one.place]; !no {
 			again.make = append(again.make, one)
@@ -181,13 +182,13 @@ func equal(a, b v1alpha1.RunStatus) bool {
 
 // make makes a child, or finds it, as the reconciler does.
 func (c *cluster) make(one child) (*v1alpha1.Run, error) {
-	fresh := one.run.DeepCopy()
+	fresh := one.Run.DeepCopy()
 	if c.refuse != nil {
 		if err := c.refuse(fresh); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range []string{one.run.Name, one.spare} {
+	for _, name := range one.Names {
 		fresh.Name = name
 		other := c.children[name]
 		if other == nil {
@@ -197,11 +198,11 @@ func (c *cluster) make(one child) (*v1alpha1.Run, error) {
 			c.children[name] = fresh
 			return fresh, nil
 		}
-		if ours(other, c.run) && placeOf(other) == one.place {
+		if one.Is(other) {
 			return other, nil
 		}
 	}
-	return nil, &takenError{}
+	return nil, &children.NamesTakenError{Names: one.Names}
 }
 
 // child is a child by its name; a script that names one that is not there is

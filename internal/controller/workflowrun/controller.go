@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 // children are to be told because of that is told with the next look.
 func onceMore(after world) plan {
 	p := decide(after)
-	if len(p.tell) > 0 {
+	if len(p.setStates) > 0 {
 		p.wake = sooner(p.wake, soon)
 	}
 	return p

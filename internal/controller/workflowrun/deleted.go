@@ -1,8 +1,7 @@
 package workflowrun
 
 import (
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 )
 
@@ -31,14 +30,14 @@ func deletedChildren(w world) []place {
 // reservationsOfDeleted are the amounts that deleted children are charged: what was
 // reserved for each. What one used after its last report nobody knows. A child without
 // a limit of its own may have used all of a limit of the Workflow.
-func reservationsOfDeleted(w world) map[place]amounts {
-	out := map[place]amounts{}
-	main, finally := wholePurses(w)
+func reservationsOfDeleted(w world) map[place]children.Amounts {
+	out := map[place]children.Amounts{}
+	main, finally := unusedBudgets(w)
 	for _, at := range deletedChildren(w) {
-		p, want := purseFor(w, main, finally, at.node), wantedBy(w, main, w.program.Node(at.node))
-		for d := range dimensions {
-			switch whole := max(p.limit[d], 0); {
-			case !p.bounded[d]:
+		p, want := budgetOf(w, main, finally, at.node), wantedBy(w, main, w.program.Node(at.node))
+		for d := range children.Resources {
+			switch whole := max(p.Limit[d], 0); {
+			case !p.Bounded[d]:
 				want[d] = 0
 			case want[d] == 0 || want[d] > whole:
 				want[d] = whole
@@ -47,15 +46,4 @@ func reservationsOfDeleted(w world) map[place]amounts {
 		out[at] = want
 	}
 	return out
-}
-
-// addTo adds amounts to what a Run reports.
-func (a amounts) addTo(p *v1alpha1.RunProgress) {
-	p.Counts.Steps = run.Charged(p.Counts.Steps + a[bySteps])
-	p.Usage.TotalTokens = run.Charged(p.Usage.TotalTokens + a[byTokens])
-	p.Usage.DurationSeconds = run.Charged(p.Usage.DurationSeconds + a[byDuration])
-	if p.Usage.CostMicroUSD != nil {
-		cost := run.Charged(*p.Usage.CostMicroUSD + a[byCost])
-		p.Usage.CostMicroUSD = &cost
-	}
 }

@@ -80,7 +80,7 @@ func (t *turn) allWait(next graph.Next) (reason, message string) {
 	}
 	works := false
 	for _, c := range t.children {
-		if finished(c) {
+		if runstatus.IsFinished(c) {
 			continue
 		}
 		works = true

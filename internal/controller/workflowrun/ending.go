@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -32,17 +33,17 @@ func (t *turn) ending() (reason, message string) {
 	case !at.IsZero() && !t.now.Before(at):
 		return v1alpha1.ReasonDeadlineExceeded, toldDeadline(t.world)
 	}
-	if d, empty := t.main.empty(); empty {
-		return usedUp[d], t.spent(d)
+	if d, empty := t.main.Exhausted(); empty {
+		return d.Reason(), t.spent(d)
 	}
 	return "", ""
 }
 
 // spent says that a limit is used up.
-func (t *turn) spent(d dimension) string {
-	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", fields[d].text(t.main.used[d]), fields[d].name, fields[d].text(max(t.main.limit[d], 0)))
-	if t.finally.bounded[d] && len(t.version.Spec.Finally) > 0 {
-		text += fmt.Sprintf(", besides %s for finally", fields[d].text(t.finally.limit[d]))
+func (t *turn) spent(d children.Resource) string {
+	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", d.Format(t.main.Used[d]), d.Field(), d.Format(max(t.main.Limit[d], 0)))
+	if t.finally.Bounded[d] && len(t.version.Spec.Finally) > 0 {
+		text += fmt.Sprintf(", besides %s for finally", d.Format(t.finally.Limit[d]))
 	}
 	return text + ". Raise it and create a new Run"
 }

@@ -72,7 +72,7 @@ func stopRun(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped }
 // saysOf is what the conditions say: of a final Run, beside what became of it.
 func saysOf(run *v1alpha1.Run) string {
 	for _, c := range run.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReconciling && finished(run) && c.Message != "" {
+		if c.Type == v1alpha1.ConditionReconciling && runstatus.IsFinished(run) && c.Message != "" {
 			return c.Message
 		}
 	}
@@ -119,7 +119,7 @@ func (s *refuser) subject() apierrtest.Subject {
 		Reconcile: s.reconcile,
 		Says:      func() string { return saysOf(s.get()) },
 		Version:   func() string { return s.get().ResourceVersion },
-		Final:     func() bool { return finished(s.get()) },
+		Final:     func() bool { return runstatus.IsFinished(s.get()) },
 	}
 }
 

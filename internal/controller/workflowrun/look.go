@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -110,7 +111,7 @@ func (r *Reconciler) late(ctx context.Context, w world) (bool, error) {
 func absent(w world) (missing []place, late bool) {
 	gone, good := map[string]int{}, map[string]int{}
 	for _, c := range w.children {
-		if finished(c) && succeeded(c) {
+		if runstatus.IsFinished(c) && succeeded(c) {
 			good[placeOf(c).node]++
 		}
 	}

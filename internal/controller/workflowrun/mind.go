@@ -143,7 +143,7 @@ func turnOf(c *v1alpha1.Run) workflow.NodeValue {
 	switch {
 	case c == nil:
 		return workflow.NodeValue{State: graph.Failed}
-	case !finished(c):
+	case !runstatus.IsFinished(c):
 		return workflow.NodeValue{State: graph.Running}
 	case !succeeded(c):
 		return workflow.NodeValue{State: graph.Failed}
@@ -276,7 +276,7 @@ func (m *mind) why(node string, s graph.Status) string {
 		}
 	}
 	for _, c := range m.children {
-		if o := runstatus.OutcomeOf(c.Status); placeOf(c).node == node && finished(c) && !succeeded(c) && nodeReason(c) == s.Reason {
+		if o := runstatus.OutcomeOf(c.Status); placeOf(c).node == node && runstatus.IsFinished(c) && !succeeded(c) && nodeReason(c) == s.Reason {
 			return fmt.Sprintf("Run %s: %s", c.Name, o.Message)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -17,11 +18,11 @@ import (
 type plan struct {
 	runstatus.Outcome
 
-	freeze *workflow.Version             // store this version, and begin with it
-	tell   []order                       // tell these children
-	make   []child                       // make these children
-	free   *corev1.PersistentVolumeClaim // delete this claim
-	forget bool                          // delete the Run
+	freeze    *workflow.Version             // store this version, and begin with it
+	setStates []children.StateChange        // stop, pause or resume these children
+	make      []child                       // make these children
+	free      *corev1.PersistentVolumeClaim // delete this claim
+	forget    bool                          // delete the Run
 
 	progress *progress     // how far the nodes came; nil: as they were
 	wake     time.Duration // look again after this; 0: when something changes
@@ -30,16 +31,7 @@ type plan struct {
 // A child is one to be made.
 type child struct {
 	place
-	run   *v1alpha1.Run
-	spare string // its name where somebody else has the first
-}
-
-// An order is what a child is told.
-type order struct {
-	child *v1alpha1.Run
-	state v1alpha1.DesiredState
-	// because is the annotation that says whose pause it is; nil takes it away.
-	because *string
+	children.Child
 }
 
 // A progress is how far the nodes came, as the status has it.

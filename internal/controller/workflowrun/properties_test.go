@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -68,7 +69,7 @@ type trial struct {
 
 // befall lets something happen to one of the children, or to the Run.
 func (c *trial) befall() {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.children)), func(n string) bool { return finished(c.children[n]) })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.children)), func(n string) bool { return runstatus.IsFinished(c.children[n]) })
 	if len(names) > 0 {
 		c.befallChild(names[c.r.IntN(len(names))])
 	}
@@ -151,7 +152,7 @@ func reached(p *workflow.Program, at place, s graph.Status) bool {
 }
 
 func allowance(v *workflow.Version, c *v1alpha1.Run) int64 {
-	return lowest(ofTarget(world{version: v}, c.Spec.Agent, ""), limitsOf(c.Spec.Limits))[byTokens]
+	return children.Lowest(ofTarget(world{version: v}, c.Spec.Agent, ""), children.LimitsOf(c.Spec.Limits))[children.Tokens]
 }
 
 // live lets the controller take one step: whole, or up to a crash, or with an old
@@ -160,7 +161,7 @@ func (c *trial) live() time.Duration {
 	c.hidden = map[string]bool{}
 	if c.r.IntN(8) == 0 {
 		for name, child := range c.children {
-			if !finished(child) && c.r.IntN(2) == 0 {
+			if !runstatus.IsFinished(child) && c.r.IntN(2) == 0 {
 				c.hidden[name] = true
 				at := placeOf(child)
 				c.unseen[at.node] = c.unseen[at.node] || !reached(c.program(), at, stands(c.world(), at.node))
@@ -178,8 +179,8 @@ func (c *trial) live() time.Duration {
 		c.run = c.old
 		p := decide(c.world())
 		c.run = now
-		for _, o := range p.tell {
-			c.children[o.child.Name].Spec.DesiredState = o.state
+		for _, o := range p.setStates {
+			c.children[o.Child.Name].Spec.DesiredState = o.To
 		}
 		return time.Second
 	}
@@ -200,10 +201,10 @@ func (c *trial) holds() {
 	for _, child := range c.children {
 		w.children = append(w.children, child)
 	}
-	main, finally := purses(w)
-	for _, p := range []*purse{main, finally} {
-		if p.bounded[byTokens] && !c.removed && p.used[byTokens]+p.aside[byTokens] > p.limit[byTokens] {
-			c.t.Fatalf("seed %d: %d used and %d set aside of %d", c.seed, p.used[byTokens], p.aside[byTokens], p.limit[byTokens])
+	main, finally := budgets(w)
+	for _, p := range []*children.Budget{main, finally} {
+		if p.Bounded[children.Tokens] && !c.removed && p.Used[children.Tokens]+p.Reserved[children.Tokens] > p.Limit[children.Tokens] {
+			c.t.Fatalf("seed %d: %d used and %d set aside of %d", c.seed, p.Used[children.Tokens], p.Reserved[children.Tokens], p.Limit[children.Tokens])
 		}
 	}
 	if (c.run.Status.CompletionTime != nil) != runstatus.OutcomeOf(c.run.Status).Settles() {
@@ -276,7 +277,7 @@ func live(t *testing.T, v *workflow.Version, seed uint64) {
 		t.Fatalf("seed %d: a finished Run moved from %+v to %+v", seed, settled, is)
 	}
 	for name, child := range c.children {
-		if !finished(child) && child.Spec.DesiredState != v1alpha1.DesiredStopped {
+		if !runstatus.IsFinished(child) && child.Spec.DesiredState != v1alpha1.DesiredStopped {
 			t.Fatalf("seed %d: the Run left %s behind, at work", seed, name)
 		}
 	}
@@ -294,7 +295,7 @@ func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
 				c.step()
 			}
 			writes := c.writes
-			if p := c.step(); len(p.make) > 0 || len(p.tell) > 0 || c.writes != writes {
+			if p := c.step(); len(p.make) > 0 || len(p.setStates) > 0 || c.writes != writes {
 				t.Fatalf("seed %d: at rest, and still %s (%d writes)", seed, deed(p), c.writes-writes)
 			}
 			c.now = c.now.Add(time.Minute)

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -81,7 +81,7 @@ func progressOf(w world, p *progress) *v1alpha1.RunProgress {
 	}
 	sums(w.children, out)
 	for _, reserved := range reservationsOfDeleted(w) {
-		reserved.addTo(out)
+		reserved.AddTo(out)
 	}
 	floor(out, had)
 	return out
@@ -100,10 +100,10 @@ func numbers(p *v1alpha1.RunProgress) []*int64 {
 
 // sums adds up what all children did, whatever they say of it. What something cost
 // is known when it is of each that used anything.
-func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
+func sums(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	cost, priced := int64(0), true
 	to := numbers(out)
-	for _, c := range children {
+	for _, c := range all {
 		p := c.Status.Progress
 		if p == nil {
 			continue
@@ -112,11 +112,11 @@ func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 			out.Effects = p.Effects
 		}
 		for i, n := range numbers(p) {
-			*to[i] = run.Charged(*to[i] + run.Charged(*n))
+			*to[i] = children.Charged(*to[i] + children.Charged(*n))
 		}
 		switch {
 		case p.Usage.CostMicroUSD != nil:
-			cost = run.Charged(cost + run.Charged(*p.Usage.CostMicroUSD))
+			cost = children.Charged(cost + children.Charged(*p.Usage.CostMicroUSD))
 		case p.Usage.InputTokens > 0 || p.Usage.OutputTokens > 0:
 			priced = false
 		}
@@ -130,7 +130,7 @@ func sums(children []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 func floor(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
 	least := numbers(&had)
 	for i, n := range numbers(p) {
-		*n = max(*n, run.Charged(*least[i]))
+		*n = max(*n, children.Charged(*least[i]))
 	}
 	u := &p.Usage
 	u.Duration = task.Duration(u.DurationSeconds)
@@ -138,7 +138,7 @@ func floor(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
 		return
 	}
 	if before := had.Usage.CostMicroUSD; before != nil {
-		cost := max(*u.CostMicroUSD, run.Charged(*before))
+		cost := max(*u.CostMicroUSD, children.Charged(*before))
 		u.CostMicroUSD = &cost
 	}
 	u.Cost = task.Money(*u.CostMicroUSD)

@@ -146,11 +146,11 @@ func (p *telling) tell(format string, args ...any) {
 // deed is what a plan does, in words.
 func deed(p plan) string {
 	var out []string
-	for _, o := range p.tell {
-		out = append(out, fmt.Sprintf("tells %s to be %s;", o.child.Name, o.state))
+	for _, o := range p.setStates {
+		out = append(out, fmt.Sprintf("tells %s to be %s;", o.Child.Name, o.To))
 	}
 	for _, c := range p.make {
-		out = append(out, fmt.Sprintf("makes %s %s;", c.run.Name, handed(c.run)))
+		out = append(out, fmt.Sprintf("makes %s %s;", c.Run.Name, handed(c.Run)))
 	}
 	switch {
 	case p.freeze != nil:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
@@ -20,7 +21,9 @@ func settled(w world) (plan, bool) {
 		p.Outcome = kept
 	}
 	for _, c := range w.children {
-		p.tell = stopping(p.tell, c)
+		if change, needed := children.Stop(c); needed {
+			p.setStates = append(p.setStates, change)
+		}
 	}
 	p = freed(w, p)
 	left, goes := runstatus.TTLRemaining(w.run, w.now)
@@ -39,7 +42,7 @@ func settled(w world) (plan, bool) {
 // freed gives back one claim that has stayed as long as it was to, once no child
 // may make another pod and none has it.
 func freed(w world, p plan) plan {
-	working := slices.ContainsFunc(w.children, func(c *v1alpha1.Run) bool { return !finished(c) })
+	working := slices.ContainsFunc(w.children, func(c *v1alpha1.Run) bool { return !runstatus.IsFinished(c) })
 	for i := range w.claims {
 		claim := &w.claims[i]
 		done, left := runnerpod.RetentionExpired(w.run, claim, w.now)
@@ -55,12 +58,4 @@ func freed(w world, p plan) plan {
 		}
 	}
 	return p
-}
-
-// stopping tells a child to stop, where it works and has not been told.
-func stopping(told []order, c *v1alpha1.Run) []order {
-	if finished(c) || c.Spec.DesiredState == v1alpha1.DesiredStopped {
-		return told
-	}
-	return append(told, order{child: c, state: v1alpha1.DesiredStopped})
 }

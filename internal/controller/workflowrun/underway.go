@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
@@ -15,8 +16,8 @@ import (
 type turn struct {
 	world
 	mind          *mind
-	main, finally *purse
-	grants        map[place]amounts
+	main, finally *children.Budget
+	grants        map[place]children.Amounts
 
 	end, told string // why nodes do not start any more, and the same for people
 	more      bool   // there is more to make than one turn makes
@@ -40,10 +41,10 @@ func underway(w world) (plan, bool) {
 	}
 	p.progress.pending = t.mind.asked(next.Ask)
 	p.progress.result = t.foreseen()
-	p.tell = t.orders(next)
+	p.setStates = t.stateChanges(next)
 	for _, s := range next.Start {
 		at := place{s.Node, s.Number}
-		p.make = append(p.make, t.childOf(at, t.purseOf(s.Node)))
+		p.make = append(p.make, t.childOf(at, t.budgetOf(s.Node)))
 	}
 	p.Outcome = t.describe(next, p.progress)
 	p.wake = expiresIn(w, p.progress.pending)
@@ -77,8 +78,8 @@ func (t *turn) next(verdicts map[string]graph.ApprovalState) graph.Next {
 // anew.
 func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 	t.mind = newMind(t.world, t.end, t.told)
-	t.grants, t.more = map[place]amounts{}, false
-	t.main, t.finally = purses(t.world)
+	t.grants, t.more = map[place]children.Amounts{}, false
+	t.main, t.finally = budgets(t.world)
 	seen := graph.Seen{
 		Nodes:     map[string]graph.Status{},
 		Approvals: verdicts,
@@ -87,15 +88,15 @@ func (t *turn) ask(verdicts map[string]graph.ApprovalState) graph.Next {
 		Room:      graph.MaxChildren - made(t.world),
 		Admit:     t.admit,
 	}
-	if d, empty := t.finally.empty(); empty {
-		seen.FinallyEnd = usedUp[d]
+	if d, empty := t.finally.Exhausted(); empty {
+		seen.FinallyEnd = d.Reason()
 	}
 	for _, n := range t.nodes() {
 		seen.Nodes[n.Name] = stands(t.world, n.Name)
 	}
 	for _, c := range t.children {
 		at := placeOf(c)
-		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.number, Done: finished(c), Succeeded: succeeded(c), Reason: nodeReason(c)})
+		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.number, Done: runstatus.IsFinished(c), Succeeded: succeeded(c), Reason: nodeReason(c)})
 	}
 	next := t.program.Graph.Next(seen, t.mind)
 	for node, text := range next.Problems {
@@ -126,55 +127,57 @@ func made(w world) int {
 	return n
 }
 
-// purses are what nodes may use, and what those of finally may: all that is used
+// budgets are what nodes may use, and what those of finally may: all that is used
 // and set aside counted.
-func purses(w world) (main, finally *purse) {
-	main, finally = wholePurses(w)
+func budgets(w world) (main, finally *children.Budget) {
+	main, finally = unusedBudgets(w)
 	for _, c := range w.children {
-		purseFor(w, main, finally, placeOf(c).node).pay(c, lowest(ofTarget(w, c.Spec.Agent, c.Spec.Workflow), limitsOf(c.Spec.Limits)))
+		budgetOf(w, main, finally, placeOf(c).node).Charge(c, children.Lowest(ofTarget(w, c.Spec.Agent, c.Spec.Workflow), children.LimitsOf(c.Spec.Limits)))
 	}
 	for at, reserved := range reservationsOfDeleted(w) {
-		p := purseFor(w, main, finally, at.node)
-		for d := range dimensions {
-			p.used[d] += reserved[d]
+		p := budgetOf(w, main, finally, at.node)
+		for d := range children.Resources {
+			p.Used[d] += reserved[d]
 		}
 	}
 	return main, finally
 }
 
-// wholePurses are the purses of nodes and of finally before anything is used.
-func wholePurses(w world) (main, finally *purse) {
-	whole := lowest(wholeOf(w.version.Spec.Limits), limitsOf(w.run.Spec.Limits))
-	main, finally = &purse{limit: whole}, &purse{limit: forFinally(whole, w.version.Spec)}
-	for d := range dimensions {
-		main.bounded[d], finally.bounded[d] = whole[d] > 0, finally.limit[d] > 0
-		if main.bounded[d] && len(w.version.Spec.Finally) > 0 {
-			main.limit[d] -= finally.limit[d]
+// unusedBudgets are the purses of nodes and of finally before anything is used.
+func unusedBudgets(w world) (main, finally *children.Budget) {
+	whole := children.Lowest(children.WorkflowLimits(w.version.Spec.Limits), children.LimitsOf(w.run.Spec.Limits))
+	main, finally = &children.Budget{Limit: whole}, &children.Budget{Limit: forFinally(whole, w.version.Spec)}
+	for d := range children.Resources {
+		main.Bounded[d], finally.Bounded[d] = whole[d] > 0, finally.Limit[d] > 0
+		if main.Bounded[d] && len(w.version.Spec.Finally) > 0 {
+			main.Limit[d] -= finally.Limit[d]
 		}
 	}
 	return main, finally
 }
 
-// purseFor is the purse of a node.
-func purseFor(w world, main, finally *purse, node string) *purse {
+// budgetOf is the purse of a node.
+func budgetOf(w world, main, finally *children.Budget, node string) *children.Budget {
 	if w.final(node) {
 		return finally
 	}
 	return main
 }
 
-func (t *turn) purseOf(node string) *purse { return purseFor(t.world, t.main, t.finally, node) }
+func (t *turn) budgetOf(node string) *children.Budget {
+	return budgetOf(t.world, t.main, t.finally, node)
+}
 
 // ofTarget are the limits of an Agent, or of a Workflow.
-func ofTarget(w world, agent, workflow string) amounts {
+func ofTarget(w world, agent, workflow string) children.Amounts {
 	if agent != "" {
 		l := w.version.Agents[agent].Limits
-		return amounts{l.Steps, l.Tokens, l.CostMicroUSD, l.DurationSeconds}
+		return children.Amounts{l.Steps, l.Tokens, l.CostMicroUSD, l.DurationSeconds}
 	}
 	if v := w.version.Workflows[workflow]; v != nil {
-		return wholeOf(v.Spec.Limits)
+		return children.WorkflowLimits(v.Spec.Limits)
 	}
-	return amounts{}
+	return children.Amounts{}
 }
 
 // admit sets aside what a child may use. What the cluster refused a moment ago it
@@ -189,7 +192,7 @@ func (t *turn) admit(node string, number int) (ok bool, reason string) {
 		return false, graph.ReasonQueued
 	}
 	n := t.program.Node(node)
-	grant, enough := t.purseOf(node).set(wantedBy(t.world, t.main, n))
+	grant, enough := t.budgetOf(node).Reserve(wantedBy(t.world, t.main, n))
 	if !enough {
 		return false, graph.ReasonQueued // one that is used up ends the Run
 	}
@@ -197,27 +200,18 @@ func (t *turn) admit(node string, number int) (ok bool, reason string) {
 	return true, ""
 }
 
-// orders are what children are told: to stop where their node is canceled, or has
-// ended without them, to hold where the Run is paused, to go on where it was. One
-// that a person paused by itself stays so. Whose pause it is says the child: what
-// the Run says of itself may be older than what its children were told.
-func (t *turn) orders(next graph.Next) []order {
-	canceled := map[string]bool{}
-	for _, node := range next.Cancel {
-		canceled[node] = true
-	}
-	held, yes := t.wantsPause() && t.end == "", "true"
-	var out []order
+// stateChanges stops the children of nodes that are cancelled or have ended without them,
+// and pauses and resumes the others with the Run.
+func (t *turn) stateChanges(next graph.Next) []children.StateChange {
+	var out []children.StateChange
 	for _, c := range t.children {
-		_, ours := c.Annotations[v1alpha1.AnnotationPaused]
-		switch state := c.Spec.DesiredState; {
-		case finished(c), state == v1alpha1.DesiredStopped:
-		case canceled[placeOf(c).node], next.Nodes[placeOf(c).node].State.Ended():
-			out = stopping(out, c)
-		case held && state != v1alpha1.DesiredPaused:
-			out = append(out, order{child: c, state: v1alpha1.DesiredPaused, because: &yes})
-		case !held && ours:
-			out = append(out, order{child: c, state: v1alpha1.DesiredRunning})
+		node := placeOf(c).node
+		change, needed := children.Pause(c, t.wantsPause() && t.end == "")
+		if slices.Contains(next.Cancel, node) || next.Nodes[node].State.Ended() {
+			change, needed = children.Stop(c)
+		}
+		if needed {
+			out = append(out, change)
 		}
 	}
 	return out

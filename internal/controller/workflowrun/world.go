@@ -94,9 +94,6 @@ func (w world) decided() []v1alpha1.DecidedRequest {
 	return nil
 }
 
-// finished says whether a child has ended.
-func finished(child *v1alpha1.Run) bool { return child.Status.CompletionTime != nil }
-
 // sooner is the lesser of two wakes, where 0 means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {

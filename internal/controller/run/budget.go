@@ -1,0 +1,86 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// A Run shares its limits on tokens and cost with the child Runs that its agents ask for.
+
+// defaultShare is the part of a limit that an Agent without limits of its own gets: a
+// quarter, so that several children fit side by side, and their parent.
+const defaultShare = 4
+
+// reservation is whether a part of the limits can be reserved for a child Run.
+type reservation int
+
+const (
+	reserved       reservation = iota
+	mustWait                   // other children have reserved the rest, and may release some of it
+	limitExhausted             // nothing is left, and no child can release any
+)
+
+// reserve reserves a part of the budget of a Run for a child Run: what its Agent may use, or
+// what is left if no other child is active.
+func reserve(w world, d delegation) (*children.Budget, children.Amounts, reservation) {
+	b := w.budget()
+	grant, enough := b.Reserve(wantedBy(w.wanted[d.Agent], b.Limit))
+	switch {
+	case enough:
+		return b, grant, reserved
+	case b.Active > 0:
+		return b, grant, mustWait
+	default:
+		return b, grant, limitExhausted
+	}
+}
+
+// wantedBy returns how much a child Run of an Agent may use at most; nil is an Agent that
+// does not exist yet.
+func wantedBy(agent *v1alpha1.Agent, whole children.Amounts) children.Amounts {
+	var own v1alpha1.Limits
+	if agent != nil {
+		own = agent.Spec.Limits
+	}
+	limits := snapshot.LimitsOf(own)
+	want := children.Amounts{children.Cost: limits.CostMicroUSD}
+	if own.Tokens != nil {
+		want[children.Tokens] = limits.Tokens
+	}
+	for r := range children.Resources {
+		if want[r] == 0 {
+			want[r] = max(whole[r]/defaultShare, 1)
+		}
+		want[r] = min(want[r], whole[r])
+	}
+	return want
+}
+
+// budget returns what a Run may use, with its own usage and the reservations of its
+// children.
+func (w world) budget() *children.Budget {
+	l := raised(w.limits().task, w.granted)
+	b := children.NewBudget(children.Amounts{children.Tokens: l.Tokens, children.Cost: l.CostMicroUSD})
+	if p := w.run.Status.Progress; p != nil {
+		b.Use(children.UsageOf(p))
+	}
+	waitsFor := w.delegations(w.progress())
+	for i := range w.children {
+		child := &w.children[i]
+		uncharged := slices.ContainsFunc(waitsFor, func(d delegation) bool { return d.child == child })
+		if !runstatus.IsFinished(child) || uncharged { // else the runner has charged it to itself
+			b.Charge(child, children.LimitsOf(child.Spec.Limits))
+		}
+	}
+	return b
+}
+
+// childLimits returns the limits of a child Run, with how deep its agents may delegate.
+func childLimits(w world, b *children.Budget, grant children.Amounts) *v1alpha1.Limits {
+	depth := int32(max(0, min(w.limits().task.Depth, maxDepth)))
+	return b.LimitsFor(&v1alpha1.Limits{Depth: &depth}, grant)
+}

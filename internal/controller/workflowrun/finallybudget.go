@@ -1,0 +1,46 @@
+package workflowrun
+
+import (
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+)
+
+// finallyDuration is how long finally has, unless it is said: where nothing limits
+// the whole, each node of it.
+const finallyDuration = int64(10 * time.Minute / time.Second)
+
+// share is the part of what is limited that finally has, unless it is said.
+const share = 10
+
+// forFinally is what finally has: what is said, else 10 minutes, half of the whole
+// at most or, without one, for each node, and a tenth of the rest. It is never more than the whole, which a Run
+// may have lowered below what its Workflow says for finally.
+func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amounts {
+	out := children.WorkflowLimits(spec.FinallyLimits)
+	for d := range children.Resources {
+		switch {
+		case out[d] > 0 && whole[d] > 0:
+			out[d] = min(out[d], whole[d])
+		case out[d] > 0:
+		case d == children.Duration && whole[d] > 0:
+			out[d] = max(1, min(finallyDuration, whole[d]/2))
+		case d == children.Duration:
+			out[d] = finallyDuration * int64(max(1, len(spec.Finally)))
+		case whole[d] > 0:
+			out[d] = max(1, whole[d]/share)
+		}
+	}
+	return out
+}
+
+// wantedBy is what a node may use of a purse at most: where nobody says how long
+// finally has, each node of it has its own part, and takes none of another's.
+func wantedBy(w world, main *children.Budget, n v1alpha1.Node) children.Amounts {
+	want := children.Lowest(ofTarget(w, string(n.Agent), string(n.Workflow)), children.LimitsOf(n.Limits))
+	if w.final(n.Name) && !main.Bounded[children.Duration] && children.WorkflowLimits(w.version.Spec.FinallyLimits)[children.Duration] == 0 {
+		return children.Lowest(want, children.Amounts{children.Duration: finallyDuration})
+	}
+	return want
+}
