@@ -88,27 +88,27 @@ func (g *glob) match(name string) bool {
 	if g.bare {
 		name = path.Base(name)
 	}
-	return doublestar.MatchUnvalidated(g.pattern, name) && g.saysDots(name)
+	return doublestar.MatchUnvalidated(g.pattern, name) && g.matchesHidden(name)
 }
 
-// saysDots reports whether each hidden component of the path has one in the
+// matchesHidden reports whether each hidden component of the path has one in the
 // pattern that begins with a dot too.
-func (g *glob) saysDots(name string) bool {
+func (g *glob) matchesHidden(name string) bool {
 	if !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
 		return true
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if strings.HasPrefix(part, ".") && !g.saysDot(part) {
+		if strings.HasPrefix(part, ".") && !g.matchesHiddenPart(part) {
 			return false
 		}
 	}
 	return true
 }
 
-func (g *glob) saysDot(part string) bool {
-	for said := range strings.SplitSeq(g.pattern, "/") {
-		dotted := strings.HasPrefix(said, ".") || strings.Contains(said, "{.") || strings.Contains(said, ",.")
-		if dotted && doublestar.MatchUnvalidated(said, part) {
+func (g *glob) matchesHiddenPart(part string) bool {
+	for own := range strings.SplitSeq(g.pattern, "/") {
+		hidden := strings.HasPrefix(own, ".") || strings.Contains(own, "{.") || strings.Contains(own, ",.")
+		if hidden && doublestar.MatchUnvalidated(own, part) {
 			return true
 		}
 	}

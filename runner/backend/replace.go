@@ -21,7 +21,7 @@ func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 		return nil, Edited{}, err
 	}
 	mark, body := cutBOM(data)
-	v := view(body)
+	v := newTextView(body)
 	old := plain(e.Old)
 	if old == plain(e.New) {
 		return nil, Edited{}, ErrLineEnds
@@ -29,7 +29,7 @@ func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 	hits := v.count(old)
 	switch {
 	case hits == 0:
-		return nil, Edited{}, v.nearly(old)
+		return nil, Edited{}, v.noMatch(old)
 	case hits > 1 && !e.All:
 		return nil, Edited{}, &NotUniqueError{Count: hits, Lines: v.lines(old)}
 	}
@@ -62,27 +62,27 @@ func cutBOM(data []byte) (mark, body []byte) {
 	return nil, data
 }
 
-// A sight is the content of a file as a model sees it, beside what it is.
-type sight struct {
-	raw  []byte
-	text []byte  // raw with "\n" for "\r\n"
-	cuts []int32 // offsets in text of the line ends that are "\r\n" in raw
+// A textView is the content of a file as a model sees it, and its bytes.
+type textView struct {
+	raw   []byte
+	text  []byte  // raw with "\n" for "\r\n"
+	crlfs []int32 // offsets in text of the line ends that are "\r\n" in raw
 }
 
-func view(raw []byte) sight {
-	v := sight{raw: raw, text: raw}
+func newTextView(raw []byte) textView {
+	v := textView{raw: raw, text: raw}
 	n := bytes.Count(raw, []byte("\r\n"))
 	if n == 0 {
 		return v
 	}
-	v.text, v.cuts = make([]byte, 0, len(raw)-n), make([]int32, 0, n)
+	v.text, v.crlfs = make([]byte, 0, len(raw)-n), make([]int32, 0, n)
 	for rest := raw; ; {
 		before, after, more := bytes.Cut(rest, []byte("\r\n"))
 		v.text = append(v.text, before...)
 		if !more {
 			return v
 		}
-		v.cuts = append(v.cuts, int32(len(v.text))) //nolint:gosec // a file in memory is smaller
+		v.crlfs = append(v.crlfs, int32(len(v.text))) //nolint:gosec // a file in memory is smaller
 		v.text = append(v.text, '\n')
 		rest = after
 	}
@@ -92,14 +92,14 @@ func view(raw []byte) sight {
 func plain(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 // at turns an offset in text into the one in raw.
-func (v sight) at(offset int) int {
-	before, _ := slices.BinarySearch(v.cuts, int32(offset)) //nolint:gosec // a file in memory is smaller
+func (v textView) at(offset int) int {
+	before, _ := slices.BinarySearch(v.crlfs, int32(offset)) //nolint:gosec // a file in memory is smaller
 	return offset + before
 }
 
 // find yields where old is in the text. Only an empty file contains nothing:
 // to replace it is to fill the file.
-func (v sight) find(old string) iter.Seq[int] {
+func (v textView) find(old string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if old == "" {
 			if len(v.text) == 0 {
@@ -118,7 +118,7 @@ func (v sight) find(old string) iter.Seq[int] {
 }
 
 // count says how often find yields.
-func (v sight) count(old string) int {
+func (v textView) count(old string) int {
 	switch {
 	case old != "":
 		return bytes.Count(v.text, []byte(old))
@@ -129,7 +129,7 @@ func (v sight) count(old string) int {
 }
 
 // lines returns the line numbers of the first few places where old is.
-func (v sight) lines(old string) []int {
+func (v textView) lines(old string) []int {
 	lines := make([]int, 0, MaxNotUniqueLines)
 	line, from := 1, 0
 	for hit := range v.find(old) {
@@ -143,7 +143,7 @@ func (v sight) lines(old string) []int {
 }
 
 // replace appends the content to out, with the new text in the place of old.
-func (v sight) replace(old string, s style, out []byte) []byte {
+func (v textView) replace(old string, s style, out []byte) []byte {
 	from := 0
 	for hit := range v.find(old) {
 		start, end := v.at(hit), v.at(hit+len(old))
@@ -162,14 +162,14 @@ type style struct {
 	usual string
 }
 
-func (v sight) style(fresh string) style {
+func (v textView) style(fresh string) style {
 	if !bytes.Contains(v.text, []byte("\n")) { // as it was given
 		return style{unix: fresh, windows: fresh, usual: fresh}
 	}
 	s := style{unix: plain(fresh)}
 	s.windows = strings.ReplaceAll(s.unix, "\n", "\r\n")
 	s.usual = s.unix
-	if len(v.cuts) > 0 && 2*len(v.cuts) >= bytes.Count(v.text, []byte("\n")) {
+	if len(v.crlfs) > 0 && 2*len(v.crlfs) >= bytes.Count(v.text, []byte("\n")) {
 		s.usual = s.windows
 	}
 	return s
@@ -189,9 +189,9 @@ func (s style) at(replaced []byte) string {
 	return s.usual
 }
 
-// nearly says what is in the text where old is not. It never relaxes the match:
+// noMatch returns the error for a text that is not there, with a hint at what is. It never relaxes the match:
 // the model is told, and decides.
-func (v sight) nearly(old string) *NoMatchError {
+func (v textView) noMatch(old string) *NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
 		return &NoMatchError{Hint: HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
 	}

@@ -155,7 +155,7 @@ func testWriters(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// A file is whole, whoever reads it while it is written.
+// A file is whole for readers while it is written.
 func testTurns(t *testing.T, b *backend.Backend) {
 	content := func(c string) string { return strings.Repeat(strings.Repeat(c, 99)+"\n", 500) }
 	put(t, b, "f", content("a"))

@@ -52,23 +52,23 @@ func TestTheSecondOfTwoProcessesIsTold(t *testing.T) {
 	wantKind(t, "Write to the version before the other's edit", err, backend.ErrChanged)
 }
 
-// A meddler writes to a key between what is read of it and what is put.
-type meddler struct {
+// A racingKV writes to a key between what is read of it and what is put.
+type racingKV struct {
 	*Memory
 	times int
 }
 
-func (m *meddler) Put(ctx context.Context, key string, data []byte, when Revision) (Revision, error) {
+func (m *racingKV) Put(ctx context.Context, key string, data []byte, when Revision) (Revision, error) {
 	if m.times > 0 {
 		m.times--
 		v, _ := m.Get(ctx, key)
-		_, _ = m.Memory.Put(ctx, key, append(v.Data, fmt.Sprintf("meddled %d\n", m.times)...), v.Revision)
+		_, _ = m.Memory.Put(ctx, key, append(v.Data, fmt.Sprintf("raced %d\n", m.times)...), v.Revision)
 	}
 	return m.Memory.Put(ctx, key, data, when)
 }
 
-func TestAChangeIsMadeAgainWhenSomebodyWasFaster(t *testing.T) {
-	m := &meddler{Memory: NewMemory(MemoryOptions{Now: noon})}
+func TestAChangeIsRepeatedWhenAnotherWriterWasFaster(t *testing.T) {
+	m := &racingKV{Memory: NewMemory(MemoryOptions{Now: noon})}
 	s := over(m, Options{})
 	written, err := s.Write(t.Context(), "f", []byte("one\n"), backend.Any)
 	must(t, err)
@@ -77,7 +77,7 @@ func TestAChangeIsMadeAgainWhenSomebodyWasFaster(t *testing.T) {
 	_, err = s.Edit(t.Context(), "f", backend.Edit{Old: "one", New: "two"})
 	must(t, err)
 	page, err := s.Read(t.Context(), "f", backend.Window{Limit: 9})
-	if diff := cmp.Diff([]string{"two", "meddled 1", "meddled 0"}, page.Lines); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"two", "raced 1", "raced 0"}, page.Lines); diff != "" || err != nil {
 		t.Errorf("both changes are to be there: error %v, -want +got:\n%s", err, diff)
 	}
 
@@ -89,7 +89,7 @@ func TestAChangeIsMadeAgainWhenSomebodyWasFaster(t *testing.T) {
 	wantKind(t, "Write to an old version", err, backend.ErrChanged)
 	m.times = 1000
 	_, err = s.Edit(t.Context(), "f", backend.Edit{Old: "two", New: "three"})
-	wantKind(t, "Edit against somebody who never rests", err, backend.ErrChanged)
+	wantKind(t, "Edit against a writer that is always faster", err, backend.ErrChanged)
 }
 
 func TestEditsByManyProcessesAreAllThereOrRefused(t *testing.T) {

@@ -36,7 +36,7 @@ const None = backend.None
 // A Value is what a key has.
 type Value struct {
 	Entry
-	// Data is not changed by whoever gets it.
+	// Data is not changed by callers.
 	Data []byte
 }
 

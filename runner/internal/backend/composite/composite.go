@@ -87,41 +87,41 @@ func within(dir, name string) (rest string, ok bool) {
 	return strings.CutPrefix(name, dir+"/")
 }
 
-// A spot is a path, and whose it is.
-type spot struct {
+// A location is a path, and the mount that it belongs to.
+type location struct {
 	name  string
 	mount *Mount // nil: of none
 	rest  string // the path in the mount
-	// leads says that mounts are below the path, so that it is a directory
+	// aboveMounts says that mounts are below the path, so that it is a directory
 	// whatever its mount has there.
-	leads bool
+	aboveMounts bool
 }
 
-// find says whose a path is.
-func (c *Composite) find(name string) (spot, error) {
-	s := spot{name: name}
+// find returns the mount of a path.
+func (c *Composite) find(name string) (location, error) {
+	s := location{name: name}
 	for i := range c.mounts {
 		m := &c.mounts[i]
 		if rest, ok := within(name, m.at()); ok && rest != "." {
-			s.leads = true
+			s.aboveMounts = true
 		}
 		if rest, ok := within(m.at(), name); ok && s.mount == nil {
 			s.mount, s.rest = m, rest
 		}
 	}
-	if s.mount == nil && !s.leads {
-		return spot{}, &backend.OutsideError{Places: c.Places()}
+	if s.mount == nil && !s.aboveMounts {
+		return location{}, &backend.OutsideError{Places: c.Places()}
 	}
 	return s, nil
 }
 
-// outer is a path of a mount as the composite has it.
-func (m Mount) outer(name string) string { return path.Join(m.at(), name) }
+// outerPath is a path of a mount as the composite has it.
+func (m Mount) outerPath(name string) string { return path.Join(m.at(), name) }
 
-// unless is an error of the mount, but for one that means that the directory is
+// ignoreMissing returns an error of the mount, but nil for one that means that the directory is
 // there only because it leads to other mounts.
-func (s spot) unless(err error) error {
-	if s.leads && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
+func (s location) ignoreMissing(err error) error {
+	if s.aboveMounts && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
 		return nil
 	}
 	return err
@@ -136,9 +136,9 @@ func (c *Composite) Resolve(ctx context.Context, name string) (string, error) {
 	}
 	rest, err := s.mount.Driver.Resolve(ctx, s.rest)
 	if err != nil {
-		return s.name, s.unless(err)
+		return s.name, s.ignoreMissing(err)
 	}
-	resolved := s.mount.outer(rest)
+	resolved := s.mount.outerPath(rest)
 	if to, err := c.find(resolved); err != nil || to.mount != s.mount {
 		return "", backend.ErrEscapes
 	}
@@ -154,26 +154,26 @@ func (c *Composite) List(ctx context.Context, dir string) ([]backend.Info, error
 	var infos []backend.Info
 	if s.mount != nil {
 		inner, err := s.mount.Driver.List(ctx, s.rest)
-		if s.unless(err) != nil {
+		if s.ignoreMissing(err) != nil {
 			return nil, err
 		}
 		for _, info := range inner {
-			info.Path = s.mount.outer(info.Path)
+			info.Path = s.mount.outerPath(info.Path)
 			infos = append(infos, info)
 		}
 	}
 	// What leads to a mount hides what is there under its name.
-	for _, lead := range c.leads(s.name) {
-		infos = slices.DeleteFunc(infos, func(i backend.Info) bool { return i.Path == lead.Path })
-		infos = append(infos, lead)
+	for _, point := range c.mountPoints(s.name) {
+		infos = slices.DeleteFunc(infos, func(i backend.Info) bool { return i.Path == point.Path })
+		infos = append(infos, point)
 	}
 	slices.SortFunc(infos, func(a, b backend.Info) int { return cmp.Compare(a.Path, b.Path) })
 	return infos, nil
 }
 
-// leads are the entries of a directory that are mounts or lead to some, each
+// mountPoints are the entries of a directory that are mounts or lead to some, each
 // once.
-func (c *Composite) leads(dir string) []backend.Info {
+func (c *Composite) mountPoints(dir string) []backend.Info {
 	var infos []backend.Info
 	for _, m := range c.mounts {
 		rest, ok := within(dir, m.at())
@@ -195,7 +195,7 @@ func (c *Composite) Open(ctx context.Context, name string) (*backend.File, error
 	switch {
 	case err != nil:
 		return nil, err
-	case s.leads:
+	case s.aboveMounts:
 		return nil, backend.ErrIsDir
 	}
 	return s.mount.Driver.Open(ctx, s.rest)
@@ -209,7 +209,7 @@ func (c *Composite) Write(ctx context.Context, name string, data []byte, when ba
 		return err
 	case s.mount != nil && s.mount.ReadOnly:
 		return &backend.ReadOnlyError{Place: s.mount.Path}
-	case s.leads:
+	case s.aboveMounts:
 		return backend.ErrIsDir
 	}
 	return s.mount.Driver.Write(ctx, s.rest, data, when)

@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// forest is a tree of 5,000 files of 4 KiB, four levels deep.
-func forest(b *testing.B) *backend.Backend {
+// newTree is a tree of 5,000 files of 4 KiB, four levels deep.
+func newTree(b *testing.B) *backend.Backend {
 	b.Helper()
 	dir := b.TempDir()
 	content := bytes.Repeat([]byte("func (r *Reconciler) Reconcile(ctx context.Context) error {\n"), 70)
@@ -33,7 +33,7 @@ func forest(b *testing.B) *backend.Backend {
 }
 
 func BenchmarkGlob(b *testing.B) {
-	d := forest(b)
+	d := newTree(b)
 	for b.Loop() {
 		if _, err := d.Glob(b.Context(), "f123*.go", "", nil); err != nil {
 			b.Fatal(err)
@@ -42,7 +42,7 @@ func BenchmarkGlob(b *testing.B) {
 }
 
 func BenchmarkGrep(b *testing.B) {
-	d := forest(b)
+	d := newTree(b)
 	for name, q := range map[string]backend.Query{
 		"literal":    {Pattern: "nowhere"},
 		"fixed":      {Pattern: "nowhere(", Fixed: true},
@@ -111,7 +111,7 @@ func BenchmarkWrite(b *testing.B) {
 
 // BenchmarkRead reads small files, each four levels deep.
 func BenchmarkRead(b *testing.B) {
-	d := forest(b)
+	d := newTree(b)
 	for i := 0; b.Loop(); i++ {
 		f := i % 5_000
 		if _, err := d.Read(b.Context(), fmt.Sprintf("p%d/q%d/r%d/f%d.go", f%5, f%25, f%125, f), backend.Window{Limit: 100}); err != nil {

@@ -18,25 +18,25 @@ import (
 
 const secret = "the content of a file outside"
 
-// A ground is a root with something outside of it to be guarded.
-type ground struct {
+// A fixture is a root, and beside it a file that must stay as it is.
+type fixture struct {
 	*backend.Backend
 	disk    *Disk
 	dir     string // the root
 	outside string // a directory beside the root, with the file "secret"
 }
 
-func newGround(t *testing.T) ground {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	base := t.TempDir()
-	g := ground{dir: filepath.Join(base, "root"), outside: filepath.Join(base, "outside")}
+	g := fixture{dir: filepath.Join(base, "root"), outside: filepath.Join(base, "outside")}
 	for _, dir := range []string{g.dir, g.outside} {
 		must(t, os.Mkdir(dir, 0o755))
 	}
 	must(t, os.WriteFile(filepath.Join(g.outside, "secret"), []byte(secret), 0o644))
 	g.disk = open(t, g.dir)
 	g.Backend = backend.New(g.disk, noon)
-	t.Cleanup(func() { g.unharmed(t) })
+	t.Cleanup(func() { g.checkOutside(t) })
 	return g
 }
 
@@ -48,10 +48,10 @@ func must(t *testing.T, err error) {
 }
 
 // at is a path in the root, for the test to arrange what the backend finds.
-func (g ground) at(name string) string { return filepath.Join(g.dir, name) }
+func (g fixture) at(name string) string { return filepath.Join(g.dir, name) }
 
-// unharmed asserts that nothing outside has changed.
-func (g ground) unharmed(t *testing.T) {
+// checkOutside asserts that nothing outside has changed.
+func (g fixture) checkOutside(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir(g.outside)
 	if err != nil || len(entries) != 1 {
@@ -64,7 +64,7 @@ func (g ground) unharmed(t *testing.T) {
 }
 
 // attempts are all the ways to what a path leads to; each returns what it let out.
-func (g ground) attempts(name string) map[string]func(context.Context) (string, error) {
+func (g fixture) attempts(name string) map[string]func(context.Context) (string, error) {
 	all := map[string]func(context.Context) (string, error){}
 	for op := range g.direct(name) {
 		all[op] = func(ctx context.Context) (string, error) {
@@ -79,7 +79,7 @@ func (g ground) attempts(name string) map[string]func(context.Context) (string, 
 }
 
 // direct are the same ways for a path as it is.
-func (g ground) direct(name string) map[string]func(context.Context) (string, error) {
+func (g fixture) direct(name string) map[string]func(context.Context) (string, error) {
 	return map[string]func(context.Context) (string, error){
 		"Read": func(ctx context.Context) (string, error) {
 			p, err := g.Read(ctx, name, backend.Window{Limit: 10})
@@ -110,7 +110,7 @@ func texts(m backend.Matches) string {
 
 func TestLinksNeverLeadOutside(t *testing.T) {
 	cases := map[string]struct {
-		link, target string // target is below the ground's base
+		link, target string // target is below the fixture's base
 		path         string
 	}{
 		"an absolute link to a file":               {"l", "/ABS/secret", "l"},
@@ -126,7 +126,7 @@ func TestLinksNeverLeadOutside(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			g := newGround(t)
+			g := newFixture(t)
 			must(t, os.Mkdir(g.at("d"), 0o755))
 			target := strings.NewReplacer("/ABS", g.outside, "/ROOT", g.dir).Replace(tc.target)
 			must(t, os.Symlink(target, g.at(tc.link)))
@@ -147,7 +147,7 @@ func TestLinksNeverLeadOutside(t *testing.T) {
 }
 
 func TestSearchesDoNotFollowLinksOut(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.Symlink(g.outside, g.at("dir")))
 	must(t, os.Symlink("../outside/secret", g.at("file")))
 	must(t, os.Symlink(".", g.at("loop")))
@@ -192,10 +192,10 @@ func wantKind(t *testing.T, call string, err, want error) {
 	}
 }
 
-// Somebody swaps a directory for a link to the outside, again and again, while
+// Another process swaps a directory for a link to the outside, again and again, while
 // every operation goes on. No byte gets out or in.
 func TestSwappedLinks(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.MkdirAll(g.at("real"), 0o755))
 	must(t, os.WriteFile(g.at("real/secret"), []byte("content inside"), 0o644))
 	must(t, os.Symlink("real", g.at("d")))
@@ -231,9 +231,9 @@ func TestSwappedLinks(t *testing.T) {
 	swapping.Wait()
 }
 
-// A pipe that nobody writes to holds whoever opens it plainly.
+// A pipe without a writer blocks a process that opens it without O_NONBLOCK.
 func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, syscall.Mkfifo(g.at("pipe"), 0o666))
 	must(t, os.Symlink("pipe", g.at("link")))
 	var lc net.ListenConfig
@@ -268,7 +268,7 @@ func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	cases := map[string]struct {
 		name string
 		want error
@@ -293,7 +293,7 @@ func TestNames(t *testing.T) {
 // Where case matters two names are two files; where it does not they are one,
 // and never both at once.
 func TestNamesThatDifferInCase(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.WriteFile(g.at("Name"), []byte("upper\n"), 0o644))
 	_, err := g.Write(t.Context(), "name", []byte("lower\n"), backend.Absent)
 	if err != nil {
@@ -309,7 +309,7 @@ func TestNamesThatDifferInCase(t *testing.T) {
 // A link to a file keeps being one; the other name of a hard link keeps its
 // content, because a write replaces the file.
 func TestLinksInside(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.Mkdir(g.at("d"), 0o755))
 	must(t, os.WriteFile(g.at("d/file"), []byte("old"), 0o640))
 	must(t, os.Symlink("d/file", g.at("link")))
@@ -347,7 +347,7 @@ func TestLinksInside(t *testing.T) {
 }
 
 func TestHugeFiles(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	huge := func(name string, size int64) {
 		must(t, os.WriteFile(g.at(name), bytes.Repeat([]byte("content\n"), 4), 0o644))
 		must(t, os.Truncate(g.at(name), size)) // sparse: it takes no room

@@ -21,7 +21,7 @@ func FuzzPaths(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, name, target string) {
-		g := newGround(t)
+		g := newFixture(t)
 		must(t, os.Mkdir(g.at("d"), 0o755))
 		_ = os.Symlink(target, g.at("l"))
 		_ = os.Symlink(filepath.Join("..", target), g.at("d/l"))

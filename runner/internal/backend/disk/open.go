@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// readFlags open anything without waiting: a pipe that nobody writes to would
-// hold a plain open forever.
+// readFlags open anything without waiting: a pipe without a writer would
+// block a plain open forever.
 const readFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
 // Open implements [backend.Driver].

@@ -18,7 +18,7 @@ type Quota struct {
 // OpenWithin is Open for a directory that must not grow over a quota, because
 // it shares its disk with something else. What is there already counts. The
 // quota knows of changes through the backend alone: it is for a directory that
-// nobody else writes to.
+// no other process writes to.
 func OpenWithin(dir string, q Quota) (*Disk, error) {
 	d, err := Open(dir)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A beneath looks for links before it opens a path. Somebody who swaps one in
+// A beneath looks for links before it opens a path. A link that is created in
 // between is not noticed: runners run on Linux, and this is for development.
 type beneath struct{}
 

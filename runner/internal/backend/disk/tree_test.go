@@ -17,7 +17,7 @@ func stepwise(d *Disk) *Disk {
 }
 
 func TestResolveFollowsLinksInside(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.MkdirAll(g.at("a/b"), 0o755))
 	must(t, os.WriteFile(g.at("a/b/f"), nil, 0o644))
 	for name, target := range map[string]string{
@@ -63,7 +63,7 @@ func TestTheTreeFollowsNoLink(t *testing.T) {
 		"with openat2": func(d *Disk) *Disk { return d }, "part by part": stepwise,
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGround(t)
+			g := newFixture(t)
 			arrange(g.disk)
 			must(t, os.MkdirAll(g.at("d/e"), 0o755))
 			must(t, os.WriteFile(g.at("d/e/f"), []byte("x"), 0o644))

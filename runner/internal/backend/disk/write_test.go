@@ -11,7 +11,7 @@ import (
 )
 
 func TestModeStays(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	for _, mode := range []os.FileMode{0o600, 0o664, 0o755, 0o777} {
 		must(t, os.WriteFile(g.at("f"), []byte("a"), 0o600))
 		must(t, os.Chmod(g.at("f"), mode))
@@ -28,7 +28,7 @@ func TestModeStays(t *testing.T) {
 }
 
 func TestReadOnlyFilesAreNotReplaced(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.WriteFile(g.at("f"), []byte("content"), 0o444))
 	for _, op := range []string{"Write", "Edit"} {
 		_, err := g.attempts("f")[op](t.Context())
@@ -37,7 +37,7 @@ func TestReadOnlyFilesAreNotReplaced(t *testing.T) {
 }
 
 func TestUnfinishedFilesAreInvisibleAndSwept(t *testing.T) {
-	g := newGround(t)
+	g := newFixture(t)
 	must(t, os.MkdirAll(g.at(TempDir), 0o755))
 	must(t, os.WriteFile(g.at(TempDir+"/half"), []byte("content"), 0o644))
 	must(t, os.WriteFile(g.at(tempPrefix+"half"), []byte("content"), 0o644))
@@ -93,17 +93,17 @@ func TestNothingIsLeftBehind(t *testing.T) {
 
 // Whatever stands where TempDir should be, writing works and stays inside.
 func TestWritesWithoutTempDir(t *testing.T) {
-	arrangements := map[string]func(t *testing.T, g ground){
-		"a file":                         func(t *testing.T, g ground) { must(t, os.WriteFile(g.at(TempDir), nil, 0o644)) },
-		"a link to the outside":          func(t *testing.T, g ground) { must(t, os.Symlink(g.outside, g.at(TempDir))) },
-		"a link to nothing":              func(t *testing.T, g ground) { must(t, os.Symlink("none", g.at(TempDir))) },
-		"a pipe":                         func(t *testing.T, g ground) { must(t, syscall.Mkfifo(g.at(TempDir), 0o644)) },
-		"a link to a directory, inside":  func(t *testing.T, g ground) { must(t, os.Symlink(".", g.at(TempDir))) },
-		"a directory with no permission": func(t *testing.T, g ground) { must(t, os.Mkdir(g.at(TempDir), 0)) },
+	arrangements := map[string]func(t *testing.T, g fixture){
+		"a file":                         func(t *testing.T, g fixture) { must(t, os.WriteFile(g.at(TempDir), nil, 0o644)) },
+		"a link to the outside":          func(t *testing.T, g fixture) { must(t, os.Symlink(g.outside, g.at(TempDir))) },
+		"a link to nothing":              func(t *testing.T, g fixture) { must(t, os.Symlink("none", g.at(TempDir))) },
+		"a pipe":                         func(t *testing.T, g fixture) { must(t, syscall.Mkfifo(g.at(TempDir), 0o644)) },
+		"a link to a directory, inside":  func(t *testing.T, g fixture) { must(t, os.Symlink(".", g.at(TempDir))) },
+		"a directory with no permission": func(t *testing.T, g fixture) { must(t, os.Mkdir(g.at(TempDir), 0)) },
 	}
 	for name, arrange := range arrangements {
 		t.Run(name, func(t *testing.T) {
-			g := newGround(t)
+			g := newFixture(t)
 			arrange(t, g)
 			_, err := g.Write(t.Context(), "d/f", []byte("x"), backend.Any)
 			must(t, err)

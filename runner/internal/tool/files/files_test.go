@@ -41,7 +41,7 @@ func newBench(t *testing.T) bench {
 	return bench{Toolset: Over(backend.New(d, noon), View{Root: "/workspace"}), t: t, dir: dir}
 }
 
-// put writes a file as somebody other than the session.
+// put writes a file from outside the session.
 func (b bench) put(name, content string) {
 	b.t.Helper()
 	at := filepath.Join(b.dir, name)
