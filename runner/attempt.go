@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -64,7 +65,7 @@ type attempt struct {
 	journal   *journal.Dir
 	disk      *disk.Disk
 	built     config.Built
-	events    *events.Writer
+	events    *eventlog.Writer
 	listeners *listeners
 	mirror    *mirroredJournal
 }

@@ -95,7 +95,8 @@ var mayImport = map[string][]string{
 	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
-	"runner/events":                {"runner/internal/pubsub", "runner/step", "runner/task", "runner/internal/redact"},
+	"runner/events":                {"runner/step", "runner/task"},
+	"runner/internal/eventlog":     {"runner/events", "runner/internal/pubsub", "runner/step", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},
 	"runner/internal/engine/meter": {"runner/step", "runner/task"},
 	"runner/internal/engine/approval": {

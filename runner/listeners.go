@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
@@ -21,7 +22,7 @@ type listeners struct {
 
 // startListeners calls functions with each event of a feed. One that panics is not called
 // again.
-func startListeners(feed *events.Feed, functions []registry.Listener) *listeners {
+func startListeners(feed *eventlog.Feed, functions []registry.Listener) *listeners {
 	l := &listeners{}
 	for _, tell := range functions {
 		subscription := feed.Subscribe(listenerQueue, nil)

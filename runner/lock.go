@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -75,10 +75,10 @@ func journalEnd(err error) error {
 
 // openEvents begins to tell what happens, to all who want to know.
 func (a *attempt) openEvents() {
-	a.events = events.New(events.Options{
+	a.events = eventlog.New(eventlog.Options{
 		Out: a.stdout, Run: a.task.Run.Name, Attempt: a.task.Attempt,
-		After: events.First(a.task.Attempt, a.journal.Restarts()),
-		Mode:  events.Mode(a.snapshot.Agent.Events), Redact: a.redact, Now: a.now,
+		After: eventlog.First(a.task.Attempt, a.journal.Restarts()),
+		Mode:  eventlog.Mode(a.snapshot.Agent.Events), Redact: a.redact, Now: a.now,
 	})
 	a.listeners = startListeners(a.events.Feed, a.registry.Listeners())
 }

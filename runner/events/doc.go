@@ -1,9 +1,9 @@
-// Package events tells people and programs what a Run is doing, one JSON line
-// of standard output per event.
+// Package events has the events of a Run: what people and programs are told of what it is
+// doing. Each is one JSON line of the runner's log, and listeners of a custom runner
+// receive them as they happen.
 //
 // Events are for following, not for deciding: state comes from the journal and
-// from the Run's status. So a Writer never holds the loop up. What it cannot
-// write in time it drops, and says so with a dropped event.
+// from the Run's status.
 //
 // payload.go lists what each type of event carries.
 package events

@@ -2,10 +2,21 @@ package events
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
+
+// An Event is one event as listeners receive it: before it has a number in the log, and
+// with secrets, which the log redacts.
+type Event struct {
+	At time.Time
+	// Scope is where in the tree of sessions it happened.
+	Scope   step.Scope
+	Message string
+	Payload Payload
+}
 
 // A Payload is the data of an event, and by its Go type says which event it is.
 type Payload interface {

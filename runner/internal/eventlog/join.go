@@ -1,9 +1,10 @@
-package events
+package eventlog
 
 import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 )
 
@@ -15,25 +16,25 @@ const (
 )
 
 // A delta is a payload that is a piece of some longer text.
-type delta interface {
-	Payload
+type delta struct {
 	// source tells apart texts that grow at the same time.
-	source() string
-	text() string
-	with(text string) Payload
+	source, text string
+	// with returns the payload with another text.
+	with func(text string) events.Payload
 }
 
-func (TextDelta) source() string             { return "text" }
-func (d TextDelta) text() string             { return d.Text }
-func (d TextDelta) with(text string) Payload { d.Text = text; return d }
-
-func (ThinkingDelta) source() string             { return "thinking" }
-func (d ThinkingDelta) text() string             { return d.Text }
-func (d ThinkingDelta) with(text string) Payload { d.Text = text; return d }
-
-func (d CallOutput) source() string           { return "call " + d.ID }
-func (d CallOutput) text() string             { return d.Text }
-func (d CallOutput) with(text string) Payload { d.Text = text; return d }
+// deltaOf returns a payload as a delta, if it is one.
+func deltaOf(p events.Payload) (d delta, is bool) {
+	switch p := p.(type) {
+	case events.TextDelta:
+		return delta{"text", p.Text, func(text string) events.Payload { p.Text = text; return p }}, true
+	case events.ThinkingDelta:
+		return delta{"thinking", p.Text, func(text string) events.Payload { p.Text = text; return p }}, true
+	case events.CallOutput:
+		return delta{"call " + p.ID, p.Text, func(text string) events.Payload { p.Text = text; return p }}, true
+	}
+	return delta{}, false
+}
 
 // A joiner collects deltas. What it lets out is redacted, though a secret may
 // have come in two pieces.
@@ -44,21 +45,21 @@ type joiner struct {
 
 // A growing text is what came of one source and was not shown yet.
 type growing struct {
-	last   Event // the newest delta
+	last   events.Event // the newest delta
 	delta  delta
 	since  time.Time
 	stream *redact.Stream
 	safe   string
 }
 
-// add takes a happening and returns those that are due, in order.
-func (j *joiner) add(it Event) []Event {
-	d, ok := it.Payload.(delta)
+// add takes an event and returns those that are due, in order.
+func (j *joiner) add(it events.Event) []events.Event {
+	d, ok := deltaOf(it.Payload)
 	if !ok {
 		return append(j.end(it), it)
 	}
-	var due []Event
-	g := j.of(it.Scope.Parent, d.source())
+	var due []events.Event
+	g := j.of(it.Scope.Parent, d.source)
 	if g == nil {
 		due = show(j.open)
 		g = &growing{since: it.At, stream: j.redact.Stream()}
@@ -68,7 +69,7 @@ func (j *joiner) add(it Event) []Event {
 		g.since = it.At
 	}
 	g.last, g.delta = it, d
-	g.safe += g.stream.Write(d.text())
+	g.safe += g.stream.Write(d.text)
 	if len(g.safe) >= joinBytes {
 		due = append(due, g.take()...)
 	}
@@ -78,7 +79,7 @@ func (j *joiner) add(it Event) []Event {
 // of is the text of a source in a session.
 func (j *joiner) of(session, source string) *growing {
 	for _, g := range j.open {
-		if g.last.Scope.Parent == session && g.delta.source() == source {
+		if g.last.Scope.Parent == session && g.delta.source == source {
 			return g
 		}
 	}
@@ -87,8 +88,8 @@ func (j *joiner) of(session, source string) *growing {
 
 // end shows what is open before another event, and closes the texts that the
 // event is the end of.
-func (j *joiner) end(by Event) []Event {
-	var due []Event
+func (j *joiner) end(by events.Event) []events.Event {
+	var due []events.Event
 	var still []*growing
 	for _, g := range j.open {
 		if endsWith(g.last, by) {
@@ -103,21 +104,21 @@ func (j *joiner) end(by Event) []Event {
 }
 
 // endsWith says whether an event is the end of a text.
-func endsWith(text, by Event) bool {
-	output, isOutput := text.Payload.(CallOutput)
+func endsWith(text, by events.Event) bool {
+	output, isOutput := text.Payload.(events.CallOutput)
 	switch p := by.Payload.(type) {
-	case CallFinished:
+	case events.CallFinished:
 		return isOutput && output.ID == p.ID
-	case StepFinished, Reset:
+	case events.StepFinished, events.Reset:
 		return !isOutput && text.Scope.Parent == by.Scope.Parent
-	case RunFinished:
+	case events.RunFinished:
 		return true
 	}
 	return false
 }
 
 // ripe shows what has waited long enough.
-func (j *joiner) ripe(now time.Time) []Event {
+func (j *joiner) ripe(now time.Time) []events.Event {
 	var old []*growing
 	for _, g := range j.open {
 		if now.Sub(g.since) >= joinFor {
@@ -127,8 +128,8 @@ func (j *joiner) ripe(now time.Time) []Event {
 	return show(old)
 }
 
-func show(texts []*growing) []Event {
-	var due []Event
+func show(texts []*growing) []events.Event {
+	var due []events.Event
 	for _, g := range texts {
 		due = append(due, g.take()...)
 	}
@@ -136,7 +137,7 @@ func show(texts []*growing) []Event {
 }
 
 // flush shows everything: nothing more will come.
-func (j *joiner) flush() []Event {
+func (j *joiner) flush() []events.Event {
 	for _, g := range j.open {
 		g.safe += g.stream.Flush()
 	}
@@ -144,8 +145,8 @@ func (j *joiner) flush() []Event {
 }
 
 // take is what may be shown, in pieces of bounded size.
-func (g *growing) take() []Event {
-	var out []Event
+func (g *growing) take() []events.Event {
+	var out []events.Event
 	for g.safe != "" {
 		end := min(len(g.safe), maxBytes)
 		for end < len(g.safe) && end > 1 && !utf8.RuneStart(g.safe[end]) {

@@ -1,11 +1,10 @@
-package events
+package eventlog
 
 import (
 	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -60,28 +60,28 @@ func start(out *page, change func(*Options)) *Writer {
 func TestGolden(t *testing.T) {
 	all := []struct {
 		message string
-		payload Payload
+		payload events.Payload
 	}{
-		{"Attempt 1 of Agent fixer begins with 0 steps", RunStarted{Agent: "fixer", Model: "sonnet", Restarts: 1, Limits: task.Limits{Steps: 30}}},
-		{"The pod is shut down; nothing new begins", StateChanged{State: "Interrupted"}},
-		{"Step 1: asking sonnet", StepStarted{Step: 1, Kind: task.KindModel, Name: "sonnet"}},
-		{"", ThinkingDelta{Step: 1, Text: "Hm."}},
-		{"", TextDelta{Step: 1, Text: "Let me"}},
-		{"The answer broke off and begins again", Reset{Step: 1}},
-		{"", TextDelta{Step: 1, Text: "Let me look."}},
-		{"assistant: Let me look.", StepFinished{Step: step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls}}},
-		{"Calling Read", CallStarted{ID: "s2c1", Name: "Read", Args: []byte(`{"path":"a.go"}`)}},
-		{"", CallOutput{ID: "s2c1", Text: "reading"}},
-		{"Read: a.go", CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
-		{"Used 25 of 30 steps", LimitNear{Limit: "steps", Used: 25, Max: 30}},
-		{"Notice to the model: go on", Nudged{Text: "go on"}},
-		{"Steps through 8 are hidden: 90000 tokens become 12000", Compacted{Through: 8, Before: 90_000, After: 12_000}},
-		{"Asks: which branch?", Pending{ID: "s4c1", Kind: task.PendingQuestion, Question: "which branch?", AskedAt: "2026-01-02T03:04:05Z"}},
-		{"Decided by ann: fix-1.s4c1", Decided{Name: "fix-1.s4c1", Request: "s4c1", Type: task.DecisionAnswer, By: "ann"}},
-		{"Agent reviewer begins", ChildStarted{Session: "s6c1", Agent: "reviewer", Model: "haiku"}},
-		{"Agent reviewer ended: Finished", ChildFinished{Session: "s6c1", Agent: "reviewer", Reason: task.ReasonFinished, Counts: task.Counts{Steps: 2}}},
-		{"The reader was too slow; events are missing", Dropped{From: 3, To: 9}},
-		{"Finished", RunFinished{Reason: task.ReasonFinished, Text: "done", Output: []byte(`{"a":1}`), Counts: task.Counts{Steps: 1}}},
+		{"Attempt 1 of Agent fixer begins with 0 steps", events.RunStarted{Agent: "fixer", Model: "sonnet", Restarts: 1, Limits: task.Limits{Steps: 30}}},
+		{"The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"}},
+		{"Step 1: asking sonnet", events.StepStarted{Step: 1, Kind: task.KindModel, Name: "sonnet"}},
+		{"", events.ThinkingDelta{Step: 1, Text: "Hm."}},
+		{"", events.TextDelta{Step: 1, Text: "Let me"}},
+		{"The answer broke off and begins again", events.Reset{Step: 1}},
+		{"", events.TextDelta{Step: 1, Text: "Let me look."}},
+		{"assistant: Let me look.", events.StepFinished{Step: step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls}}},
+		{"Calling Read", events.CallStarted{ID: "s2c1", Name: "Read", Args: []byte(`{"path":"a.go"}`)}},
+		{"", events.CallOutput{ID: "s2c1", Text: "reading"}},
+		{"Read: a.go", events.CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
+		{"Used 25 of 30 steps", events.LimitNear{Limit: "steps", Used: 25, Max: 30}},
+		{"Notice to the model: go on", events.Nudged{Text: "go on"}},
+		{"Steps through 8 are hidden: 90000 tokens become 12000", events.Compacted{Through: 8, Before: 90_000, After: 12_000}},
+		{"Asks: which branch?", events.Pending{ID: "s4c1", Kind: task.PendingQuestion, Question: "which branch?", AskedAt: "2026-01-02T03:04:05Z"}},
+		{"Decided by ann: fix-1.s4c1", events.Decided{Name: "fix-1.s4c1", Request: "s4c1", Type: task.DecisionAnswer, By: "ann"}},
+		{"Agent reviewer begins", events.ChildStarted{Session: "s6c1", Agent: "reviewer", Model: "haiku"}},
+		{"Agent reviewer ended: Finished", events.ChildFinished{Session: "s6c1", Agent: "reviewer", Reason: task.ReasonFinished, Counts: task.Counts{Steps: 2}}},
+		{"The reader was too slow; events are missing", events.Dropped{From: 3, To: 9}},
+		{"Finished", events.RunFinished{Reason: task.ReasonFinished, Text: "done", Output: []byte(`{"a":1}`), Counts: task.Counts{Steps: 1}}},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		out := &page{}
@@ -105,44 +105,18 @@ func TestGolden(t *testing.T) {
 		if diff := cmp.Diff(string(want), out.buf.String()); diff != "" {
 			t.Errorf("lines -want +got:\n%s", diff)
 		}
-		for _, p := range Payloads {
+		for _, p := range events.Payloads {
 			if !seen[p.EventType()] {
-				t.Errorf("%s has no golden line: add it to this test; see %q in AGENTS.md", p.EventType(), recipe)
+				t.Errorf("%s has no golden line: add it to this test; see AGENTS.md, \"Add an event of the log\"", p.EventType())
 			}
 		}
 	})
 }
 
-// recipe is the title in AGENTS.md of the places of an event.
-const recipe = "Add an event of the log"
-
-func TestEveryTypeOfEventHasAPayload(t *testing.T) {
-	source, err := os.ReadFile("../step/event.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{}
-	for _, p := range Payloads {
-		known[string(p.EventType())] = true
-	}
-	types := regexp.MustCompile(`(?m)^\tEvent\w+ +EventType = "(.*)"$`).FindAllSubmatch(source, -1)
-	if len(types) == 0 {
-		t.Fatal("runner/step/event.go has no types of events")
-	}
-	for _, m := range types {
-		if !known[string(m[1])] {
-			t.Errorf("%s of runner/step/event.go is not in Payloads of runner/events/payload.go; see %q in AGENTS.md", m[1], recipe)
-		}
-	}
-	if len(types) != len(Payloads) {
-		t.Errorf("runner/step/event.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(Payloads), recipe)
-	}
-}
-
 // scopeOf is a place below the Run's own session for what comes from there.
-func scopeOf(p Payload) step.Scope {
+func scopeOf(p events.Payload) step.Scope {
 	switch p.(type) {
-	case ChildStarted, ChildFinished:
+	case events.ChildStarted, events.ChildFinished:
 		return step.Scope{Depth: 1, Parent: "s6c1", Agent: "reviewer"}
 	}
 	return step.Scope{}
@@ -175,40 +149,40 @@ func TestDeltasAreJoined(t *testing.T) {
 		"until they are worth a line": {
 			emit: func(w *Writer) {
 				for range 4 {
-					w.Emit(step.Scope{}, "", TextDelta{Text: wide})
+					w.Emit(step.Scope{}, "", events.TextDelta{Text: wide})
 				}
 			},
 			want: []string{wide + wide + wide, wide},
 		},
 		"but not for long": {
 			emit: func(w *Writer) {
-				w.Emit(step.Scope{}, "", TextDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", events.TextDelta{Text: "a"})
 				time.Sleep(2 * joinFor)
-				w.Emit(step.Scope{}, "", TextDelta{Text: "b"})
+				w.Emit(step.Scope{}, "", events.TextDelta{Text: "b"})
 			},
 			want: []string{"a", "b"},
 		},
 		"not over another event": {
 			emit: func(w *Writer) {
-				w.Emit(step.Scope{}, "", TextDelta{Text: "a"})
-				w.Emit(step.Scope{}, "", Nudged{})
-				w.Emit(step.Scope{}, "", TextDelta{Text: "b"})
+				w.Emit(step.Scope{}, "", events.TextDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", events.Nudged{})
+				w.Emit(step.Scope{}, "", events.TextDelta{Text: "b"})
 			},
 			want: []string{"a", "b"},
 		},
 		"not over another kind of text": {
 			emit: func(w *Writer) {
-				w.Emit(step.Scope{}, "", ThinkingDelta{Text: "a"})
-				w.Emit(step.Scope{}, "", TextDelta{Text: "b"})
-				w.Emit(step.Scope{}, "", CallOutput{ID: "1", Text: "c"})
-				w.Emit(step.Scope{}, "", CallOutput{ID: "2", Text: "d"})
+				w.Emit(step.Scope{}, "", events.ThinkingDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", events.TextDelta{Text: "b"})
+				w.Emit(step.Scope{}, "", events.CallOutput{ID: "1", Text: "c"})
+				w.Emit(step.Scope{}, "", events.CallOutput{ID: "2", Text: "d"})
 			},
 			want: []string{"a", "b", "c", "d"},
 		},
 		"not over another session": {
 			emit: func(w *Writer) {
 				for _, session := range []string{"s2c1", "s2c2", "s2c1", "s2c2"} {
-					w.Emit(step.Scope{Parent: session}, "", TextDelta{Text: session + strings.Repeat(".", joinBytes/2)})
+					w.Emit(step.Scope{Parent: session}, "", events.TextDelta{Text: session + strings.Repeat(".", joinBytes/2)})
 				}
 			},
 			want: []string{
@@ -219,7 +193,7 @@ func TestDeltasAreJoined(t *testing.T) {
 		},
 		"and cut where they are too long": {
 			emit: func(w *Writer) {
-				w.Emit(step.Scope{}, "", CallOutput{ID: "1", Text: strings.Repeat("é", maxBytes/2+1)})
+				w.Emit(step.Scope{}, "", events.CallOutput{ID: "1", Text: strings.Repeat("é", maxBytes/2+1)})
 			},
 			want: []string{strings.Repeat("é", maxBytes/2), "é"},
 		},
@@ -246,11 +220,11 @@ func TestASecretInTwoDeltasIsNotShown(t *testing.T) {
 			o.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte("canary-0123")})
 		})
 		for _, piece := range []string{"the key is can", "ary-", "0123!"} {
-			w.Emit(step.Scope{}, "", TextDelta{Text: piece})
-			w.Emit(step.Scope{}, "saying canary-0123", Nudged{Text: "canary-0123"})
+			w.Emit(step.Scope{}, "", events.TextDelta{Text: piece})
+			w.Emit(step.Scope{}, "saying canary-0123", events.Nudged{Text: "canary-0123"})
 			time.Sleep(2 * joinFor)
 		}
-		w.Emit(step.Scope{}, "", StepFinished{})
+		w.Emit(step.Scope{}, "", events.StepFinished{})
 		w.Close(time.Second)
 		got := out.buf.String()
 		for _, part := range []string{"canary", "ary-", "0123"} {
@@ -271,9 +245,9 @@ func TestModes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				out := &page{}
 				w := start(out, func(o *Options) { o.Mode = mode })
-				w.Emit(step.Scope{}, "", StepStarted{})
-				w.Emit(step.Scope{}, "", TextDelta{Text: "a"})
-				w.Emit(step.Scope{}, "", StepFinished{})
+				w.Emit(step.Scope{}, "", events.StepStarted{})
+				w.Emit(step.Scope{}, "", events.TextDelta{Text: "a"})
+				w.Emit(step.Scope{}, "", events.StepFinished{})
 				w.Close(time.Second)
 				if got := len(out.lines(t)); got != want {
 					t.Errorf("%d lines, want %d", got, want)
@@ -300,14 +274,14 @@ func TestASlowReaderLosesEventsAndIsToldSo(t *testing.T) {
 		w := New(Options{Out: out, Mode: Full, Now: time.Now})
 		before := time.Now()
 		for range queueSize + 100 {
-			w.Emit(step.Scope{}, "", Nudged{})
+			w.Emit(step.Scope{}, "", events.Nudged{})
 		}
 		if took := time.Since(before); took != 0 {
 			t.Errorf("emitting took %s", took)
 		}
 		close(out.free)
 		synctest.Wait()
-		w.Emit(step.Scope{}, "", Nudged{})
+		w.Emit(step.Scope{}, "", events.Nudged{})
 		w.Close(time.Minute)
 		lines := out.lines(t)
 		seen, gaps := int64(0), 0
@@ -329,10 +303,10 @@ func TestASleepingReaderDoesNotKeepThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{free: make(chan struct{})}
 		w := New(Options{Out: out, Mode: Full, Now: time.Now})
-		w.Emit(step.Scope{}, "", Nudged{})
+		w.Emit(step.Scope{}, "", events.Nudged{})
 		before := time.Now()
 		w.Close(time.Second)
-		w.Emit(step.Scope{}, "", Nudged{}) // too late, and harmless
+		w.Emit(step.Scope{}, "", events.Nudged{}) // too late, and harmless
 		if took := time.Since(before); took != time.Second {
 			t.Errorf("closing took %s", took)
 		}

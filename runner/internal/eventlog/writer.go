@@ -1,10 +1,11 @@
-package events
+package eventlog
 
 import (
 	"encoding/json"
 	"io"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -51,7 +52,7 @@ const queueSize = 1024
 type Writer struct {
 	*Feed
 	opts Options
-	in   *pubsub.Subscription[Event]
+	in   *pubsub.Subscription[events.Event]
 	lost int64 // how many of those dropped are announced
 	done chan struct{}
 }
@@ -62,7 +63,7 @@ func New(o Options) *Writer {
 		o.Feed = NewFeed(o.Now)
 	}
 	w := &Writer{Feed: o.Feed, opts: o, done: make(chan struct{})}
-	w.in = o.Feed.Subscribe(queueSize, func(h Event) bool { return o.Mode.shows(h.Payload) })
+	w.in = o.Feed.Subscribe(queueSize, func(h events.Event) bool { return o.Mode.shows(h.Payload) })
 	go w.loop()
 	return w
 }
@@ -70,20 +71,20 @@ func New(o Options) *Writer {
 // Close waits until what is queued is written, or gives up after a while: a
 // reader that has gone to sleep must not keep the pod. What is emitted after it
 // is not written.
-func (w *Writer) Close(patience time.Duration) {
+func (w *Writer) Close(timeout time.Duration) {
 	w.in.Close()
 	select {
 	case <-w.done:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 	}
 }
 
-func (m Mode) shows(p Payload) bool {
+func (m Mode) shows(p events.Payload) bool {
 	switch m {
 	case None:
 		return false
 	case Steps:
-		_, isDelta := p.(delta)
+		_, isDelta := deltaOf(p)
 		return !isDelta
 	case Full:
 		return true
@@ -98,7 +99,7 @@ func (w *Writer) loop() {
 	p := &printer{opts: w.opts, n: w.opts.After}
 	j := &joiner{redact: w.opts.Redact}
 	if w.opts.After > 0 {
-		p.print(Event{At: w.opts.Now().UTC(), Message: "Events of an earlier runner may be missing", Payload: Dropped{From: 1, To: p.n}})
+		p.print(events.Event{At: w.opts.Now().UTC(), Message: "Events of an earlier runner may be missing", Payload: events.Dropped{From: 1, To: p.n}})
 	}
 	timer := time.NewTimer(joinFor)
 	for {
@@ -116,7 +117,7 @@ func (w *Writer) loop() {
 	}
 }
 
-func (w *Writer) write(p *printer, j *joiner, it Event) {
+func (w *Writer) write(p *printer, j *joiner, it events.Event) {
 	dropped := w.in.Dropped()
 	p.gap(dropped-w.lost, it.At)
 	w.lost = dropped
@@ -129,7 +130,7 @@ type printer struct {
 	n    int64
 }
 
-func (p *printer) printAll(items []Event) {
+func (p *printer) printAll(items []events.Event) {
 	for _, it := range items {
 		p.print(it)
 	}
@@ -142,11 +143,11 @@ func (p *printer) gap(count int64, at time.Time) {
 	}
 	first := p.n + 1
 	p.n += count
-	p.print(Event{At: at, Message: "The reader was too slow; events are missing", Payload: Dropped{From: first, To: p.n}})
+	p.print(events.Event{At: at, Message: "The reader was too slow; events are missing", Payload: events.Dropped{From: first, To: p.n}})
 }
 
 // print writes one line. A reader that has gone away is no reason to stop.
-func (p *printer) print(it Event) {
+func (p *printer) print(it events.Event) {
 	p.n++
 	data, err := json.Marshal(it.Payload)
 	if err != nil {
