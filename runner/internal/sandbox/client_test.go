@@ -17,7 +17,7 @@ import (
 
 // A farEnd answers connections after the first, which is the session, as a
 // sandbox does that somebody has taken over.
-func farEnd(t *testing.T, answer func(c *frame.Conn, session *frame.Conn)) *Client {
+func fakeServer(t *testing.T, answer func(c *frame.Conn, session *frame.Conn)) *Client {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "far") //nolint:usetesting // the name of a socket has to be short
 	if err != nil {
@@ -57,7 +57,7 @@ func farEnd(t *testing.T, answer func(c *frame.Conn, session *frame.Conn)) *Clie
 	return c
 }
 
-func TestAFarEndThatMakesNoSense(t *testing.T) {
+func TestClientRefusesMalformedFrames(t *testing.T) {
 	started := func(rest func(c *frame.Conn)) func(c, _ *frame.Conn) {
 		return func(c, _ *frame.Conn) {
 			c.Send(frame.Started, nil)
@@ -77,7 +77,7 @@ func TestAFarEndThatMakesNoSense(t *testing.T) {
 		"fewer than no bytes":     started(func(c *frame.Conn) { c.SendMessage(frame.Exit, Exit{Cause: Exited, Dropped: -1}) }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := farEnd(t, answer).Start(t.Context(), Command{Args: []string{"x"}})
+			p, err := fakeServer(t, answer).Start(t.Context(), Command{Args: []string{"x"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,15 +90,15 @@ func TestAFarEndThatMakesNoSense(t *testing.T) {
 		})
 	}
 	t.Run("something else than a start", func(t *testing.T) {
-		c := farEnd(t, func(c, _ *frame.Conn) { c.Send(frame.Stdout, []byte("x")) })
+		c := fakeServer(t, func(c, _ *frame.Conn) { c.Send(frame.Stdout, []byte("x")) })
 		if _, err := c.Start(t.Context(), Command{Args: []string{"x"}}); !errors.Is(err, frame.ErrProtocol) {
 			t.Errorf("Start: %v", err)
 		}
 	})
 }
 
-func TestAFarEndThatPassesOnMoreThanTheLimit(t *testing.T) {
-	c := farEnd(t, func(c, _ *frame.Conn) {
+func TestClientEnforcesTheOutputLimit(t *testing.T) {
+	c := fakeServer(t, func(c, _ *frame.Conn) {
 		c.Send(frame.Started, nil)
 		c.Send(frame.Stdout, []byte("1234"))
 		c.Send(frame.Stderr, []byte("5678"))
@@ -118,8 +118,8 @@ func TestAFarEndThatPassesOnMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-func TestAFarEndThatDoesNotLetGo(t *testing.T) {
-	c := farEnd(t, func(c, _ *frame.Conn) {
+func TestClientEndsAProcessThatTheServerDoesNotEnd(t *testing.T) {
+	c := fakeServer(t, func(c, _ *frame.Conn) {
 		c.Send(frame.Started, nil)
 		for err := error(nil); err == nil; { // whatever the runner says
 			err = c.Send(frame.Stdout, make([]byte, 1000))
@@ -146,7 +146,7 @@ func TestWhyASandboxWasLost(t *testing.T) {
 		"no longer for memory": {[]byte{1, 0}, lostRestarted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := farEnd(t, func(c, session *frame.Conn) {
+			c := fakeServer(t, func(c, session *frame.Conn) {
 				c.Send(frame.Started, nil)
 				for _, one := range tc.says {
 					session.Send(frame.Memory, []byte{one})
@@ -166,7 +166,7 @@ func TestWhyASandboxWasLost(t *testing.T) {
 }
 
 func TestASandboxThatIsLostInAStart(t *testing.T) {
-	c := farEnd(t, func(_, session *frame.Conn) { session.Close() })
+	c := fakeServer(t, func(_, session *frame.Conn) { session.Close() })
 	_, err := c.Start(t.Context(), Command{Args: []string{"x"}})
 	if lost, ok := errors.AsType[*LostError](err); !ok || lost.Detail != lostRestarted {
 		t.Errorf("Start: %v", err)
@@ -191,14 +191,14 @@ func TestADescriptionOutOfBounds(t *testing.T) {
 		"a version that is none": with(func(d *Description) { d.Confinement.LandlockABI = -1 }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := farEnd(t, func(c, _ *frame.Conn) { c.SendMessage(frame.Description, d) })
+			c := fakeServer(t, func(c, _ *frame.Conn) { c.SendMessage(frame.Description, d) })
 			if got, err := c.Describe(t.Context()); !errors.Is(err, frame.ErrProtocol) {
 				t.Errorf("Describe: %+v, %v", got, err)
 			}
 		})
 	}
 	long := with(func(d *Description) { d.Killed = []Killed{{ID: strings.Repeat("x", 10000)}} })
-	got, err := farEnd(t, func(c, _ *frame.Conn) { c.SendMessage(frame.Description, long) }).Describe(t.Context())
+	got, err := fakeServer(t, func(c, _ *frame.Conn) { c.SendMessage(frame.Description, long) }).Describe(t.Context())
 	if err != nil || len(got.Killed[0].ID) != maxID {
 		t.Errorf("Describe: %d, %v", len(got.Killed[0].ID), err)
 	}

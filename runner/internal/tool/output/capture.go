@@ -14,20 +14,21 @@ import (
 	"sync"
 )
 
-// What a crash leaves of the output of calls.
+// Bounds and names of captures.
 const (
-	captured = 64 << 10 // bytes of a call
-	maxKept  = 32       // calls that ended
-	callsDir = "calls"
-	suffix   = ".out"
+	captureSize = 64 << 10 // bytes of a call
+	maxKept     = 32       // calls that ended
+	callsDir    = "calls"
+	suffix      = ".out"
 )
 
-// headerSize is the length of what stands before the ring in a file: how many
-// bytes have ever been written.
+// headerSize is the size of the header of a file, which is the total number of bytes
+// that were written. A ring buffer follows it.
 const headerSize = 8
 
-// Calls keep the end of what each call printed in a file, so that it can be told
-// when the runner is lost before the call has a result. A nil one keeps nothing.
+// Calls stores the end of the output of each call in a file, so that the next
+// attempt can report it if the runner ends before the call has a result. A nil Calls
+// stores nothing.
 type Calls struct {
 	dir string
 
@@ -35,11 +36,11 @@ type Calls struct {
 	ended []string // names of files, oldest first
 }
 
-// OpenCalls opens the captures in a directory of state. It removes the oldest of
-// those that earlier attempts left, as what they are for happens at once.
+// OpenCalls opens the captures in a state directory. It removes the oldest captures
+// of earlier attempts: only the last attempt's are needed.
 func OpenCalls(state string) (*Calls, error) {
 	if state == "" {
-		return nil, nil //nolint:nilnil // without state nothing is kept
+		return nil, nil //nolint:nilnil // without a state directory nothing is stored
 	}
 	c := &Calls{dir: filepath.Join(state, callsDir)}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
@@ -50,15 +51,15 @@ func OpenCalls(state string) (*Calls, error) {
 		return nil, fmt.Errorf("listing the output of calls: %w", err)
 	}
 	left = slices.DeleteFunc(left, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), suffix) })
-	slices.SortStableFunc(left, func(a, b os.DirEntry) int { return cmp.Compare(age(b), age(a)) })
+	slices.SortStableFunc(left, func(a, b os.DirEntry) int { return cmp.Compare(modTime(b), modTime(a)) })
 	for _, e := range left[min(len(left), maxKept):] {
-		_ = os.Remove(filepath.Join(c.dir, e.Name())) // it only takes room
+		_ = os.Remove(filepath.Join(c.dir, e.Name())) // an error only wastes space
 	}
 	return c, nil
 }
 
-// age is when a file was last written; 0: nobody knows.
-func age(e os.DirEntry) int64 {
+// modTime returns when a file was last written; 0 if unknown.
+func modTime(e os.DirEntry) int64 {
 	info, err := e.Info()
 	if err != nil {
 		return 0
@@ -66,7 +67,7 @@ func age(e os.DirEntry) int64 {
 	return info.ModTime().UnixNano()
 }
 
-// A capture is the file of one call. A nil one takes everything and keeps none.
+// A capture is the file of one call. A nil capture discards everything.
 type capture struct {
 	calls *Calls
 	name  string
@@ -74,9 +75,9 @@ type capture struct {
 	total int64
 }
 
-// begin makes the file of a call. Where that fails nothing is kept: the call is
-// worth more than what a crash would leave of it.
-func (c *Calls) begin(id string) *capture {
+// openCapture creates the file of a call. It returns nil on an error: the call must
+// not fail for it.
+func (c *Calls) openCapture(id string) *capture {
 	if c == nil {
 		return nil
 	}
@@ -88,18 +89,18 @@ func (c *Calls) begin(id string) *capture {
 	return &capture{calls: c, name: name, file: f}
 }
 
-// write adds output, over the oldest where there is too much.
+// write appends output to the ring buffer.
 func (c *capture) write(p []byte) {
 	if c == nil {
 		return
 	}
-	from := p[max(0, len(p)-captured):]
+	from := p[max(0, len(p)-captureSize):]
 	at := c.total + int64(len(p)-len(from))
 	for len(from) > 0 {
-		place := at % captured
-		n := min(int64(len(from)), captured-place)
+		place := at % captureSize
+		n := min(int64(len(from)), captureSize-place)
 		if _, err := c.file.WriteAt(from[:n], headerSize+place); err != nil {
-			return // what is there stays as it was
+			return // the file is unchanged
 		}
 		from, at = from[n:], at+n
 	}
@@ -107,24 +108,24 @@ func (c *capture) write(p []byte) {
 	_, _ = c.file.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(at)), 0) //nolint:gosec // never negative
 }
 
-// close ends the capture. The file stays until others have taken its place.
+// close closes the capture. The file is removed after maxKept further calls.
 func (c *capture) close() {
 	if c == nil {
 		return
 	}
-	_ = c.file.Close() // it was written for a crash only
+	_ = c.file.Close() // it is only read after a crash
 	k := c.calls
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = append(slices.DeleteFunc(k.ended, func(name string) bool { return name == c.name }), c.name)
 	if len(k.ended) > maxKept {
-		_ = os.Remove(filepath.Join(k.dir, k.ended[0])) // its result is recorded long since
+		_ = os.Remove(filepath.Join(k.dir, k.ended[0])) // its result has been recorded
 		k.ended = k.ended[1:]
 	}
 }
 
-// Captured is the end of what a call printed, read from a directory of state;
-// empty: nothing is known.
+// Captured returns the end of the output of a call from a state directory; empty if
+// there is none.
 func Captured(state, callID string) string {
 	if state == "" {
 		return ""
@@ -134,7 +135,7 @@ func Captured(state, callID string) string {
 		return ""
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, headerSize+captured))
+	data, err := io.ReadAll(io.LimitReader(f, headerSize+captureSize))
 	if err != nil || len(data) <= headerSize {
 		return ""
 	}
@@ -142,17 +143,17 @@ func Captured(state, callID string) string {
 	switch {
 	case total < uint64(len(ring)):
 		return Clean(ring[:total])
-	case len(ring) < captured: // the disk was full
+	case len(ring) < captureSize: // the disk was full
 		return Clean(ring)
-	case total == captured:
+	case total == captureSize:
 		return Clean(ring)
 	}
-	at := total % captured
-	return fmt.Sprintf("[%d bytes before this are not kept]\n%s", total-captured, Clean(append(slices.Clone(ring[at:]), ring[:at]...)))
+	at := total % captureSize
+	return fmt.Sprintf("[%d bytes before this are not kept]\n%s", total-captureSize, Clean(append(slices.Clone(ring[at:]), ring[:at]...)))
 }
 
-// fileName is the name of the file of a call. Ids that differ have names that
-// differ, whatever is in them.
+// fileName returns the name of the file of a call: a hash, because an ID may contain
+// any characters.
 func fileName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16]) + suffix

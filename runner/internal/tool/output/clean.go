@@ -5,29 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is held back until the rest comes.
+// Bounds of what is buffered until more output follows.
 const (
 	maxLine   = 64 << 10 // bytes of a line that may still be overwritten
-	maxEscape = 4 << 10  // bytes of an escape sequence; what is longer is none
+	maxEscape = 4 << 10  // bytes of an escape sequence; longer ones are text
 )
 
 const escape = 0x1b
 
-// A Cleaner makes text of what a program prints, as somebody in front of a
-// terminal would read it: without escape sequences and control characters, and
-// of a line that is written over again and again only the last state. What is
-// not valid UTF-8 becomes U+FFFD. The zero value is ready.
+// A Cleaner converts the output of a program to text as a terminal would show it:
+// without escape sequences and control characters, and with only the last state of
+// a line that is overwritten. Invalid UTF-8 becomes U+FFFD. The zero value is ready
+// to use.
 type Cleaner struct {
 	line    []byte // since the last line end
 	out     []byte
 	partial []byte // the beginning of a character or an escape sequence
-	// returned says that the line goes on from its beginning.
+	// returned is set after a carriage return: the next text overwrites the line.
 	returned bool
 }
 
-// Write takes what was printed, and returns what is text by now. Of a line that
-// has not ended it returns nothing: it may still be overwritten. The text is
-// valid until the next call.
+// Write adds output and returns the lines that are complete. An incomplete line is
+// kept, because it may be overwritten. The result is valid until the next call.
 func (c *Cleaner) Write(p []byte) []byte {
 	c.out = c.out[:0]
 	if len(c.partial) > 0 {
@@ -35,7 +34,7 @@ func (c *Cleaner) Write(p []byte) []byte {
 		c.partial = nil
 	}
 	for len(p) > 0 {
-		n := c.take(p)
+		n := c.consume(p)
 		if n == 0 { // more has to come
 			c.partial = bytes.Clone(p)
 			break
@@ -45,25 +44,26 @@ func (c *Cleaner) Write(p []byte) []byte {
 	return c.out
 }
 
-// Flush returns the rest, of a line that has not ended.
+// Flush returns the incomplete line.
 func (c *Cleaner) Flush() []byte {
 	c.out = c.out[:0]
 	if len(c.partial) > 0 && c.partial[0] != escape {
-		c.put([]byte(string(utf8.RuneError)))
+		c.appendText([]byte(string(utf8.RuneError)))
 	}
 	c.partial = nil
 	c.release()
 	return c.out
 }
 
-// Pending is the line that has not ended, as it is now. It is valid until the
-// next call.
+// Pending returns the incomplete line without removing it. The result is valid until
+// the next call.
 func (c *Cleaner) Pending() []byte { return c.line }
 
-// take deals with the beginning of p and returns how much of it that was.
-func (c *Cleaner) take(p []byte) int {
-	if n := plain(p); n > 0 {
-		c.put(p[:n])
+// consume processes the beginning of p and returns how many bytes it has used; 0 if
+// more are needed.
+func (c *Cleaner) consume(p []byte) int {
+	if n := plainLength(p); n > 0 {
+		c.appendText(p[:n])
 		return n
 	}
 	switch b := p[0]; {
@@ -74,9 +74,9 @@ func (c *Cleaner) take(p []byte) int {
 	case b == '\r':
 		c.returned = true
 	case b == '\b':
-		c.line = c.line[:len(c.line)-last(c.line)]
+		c.line = c.line[:len(c.line)-lastLength(c.line)]
 	case b == escape:
-		return sequence(p)
+		return escapeLength(p)
 	case b < ' ' || b == 0x7f: // not for reading
 	default:
 		return c.character(p)
@@ -84,8 +84,8 @@ func (c *Cleaner) take(p []byte) int {
 	return 1
 }
 
-// plain is how many bytes are text as they are.
-func plain(p []byte) int {
+// plainLength returns how many bytes at the beginning are printable ASCII.
+func plainLength(p []byte) int {
 	for i, b := range p {
 		if b >= 0x7f || b < ' ' && b != '\t' {
 			return i
@@ -94,7 +94,7 @@ func plain(p []byte) int {
 	return len(p)
 }
 
-// character takes one character that is not of ASCII.
+// character processes one character that is not ASCII.
 func (c *Cleaner) character(p []byte) int {
 	if !utf8.FullRune(p) {
 		return 0
@@ -102,16 +102,16 @@ func (c *Cleaner) character(p []byte) int {
 	r, n := utf8.DecodeRune(p)
 	switch {
 	case r == utf8.RuneError && n == 1:
-		c.put([]byte(string(utf8.RuneError)))
+		c.appendText([]byte(string(utf8.RuneError)))
 	case r >= 0x80 && r < 0xa0: // control characters as well
 	default:
-		c.put(p[:n])
+		c.appendText(p[:n])
 	}
 	return n
 }
 
-// put adds to the line, in place of it where it goes on from its beginning.
-func (c *Cleaner) put(text []byte) {
+// appendText appends to the line, or replaces it after a carriage return.
+func (c *Cleaner) appendText(text []byte) {
 	if c.returned {
 		c.line, c.returned = c.line[:0], false
 	}
@@ -126,8 +126,8 @@ func (c *Cleaner) release() {
 	c.line = c.line[:0]
 }
 
-// last is the length of the last character of a line.
-func last(line []byte) int {
+// lastLength returns the length of the last character of a line.
+func lastLength(line []byte) int {
 	if len(line) == 0 {
 		return 0
 	}
@@ -135,27 +135,27 @@ func last(line []byte) int {
 	return n
 }
 
-// sequence is the length of the escape sequence at the beginning of p; 0 when it
-// has not ended. What is no sequence loses its first byte only.
-func sequence(p []byte) int {
+// escapeLength returns the length of the escape sequence at the beginning of p; 0 if
+// it is incomplete; 1 if it is not a valid sequence.
+func escapeLength(p []byte) int {
 	if len(p) < 2 {
 		return 0
 	}
 	switch b := p[1]; {
 	case b == '[':
-		return within(p, 2, func(b byte) bool { return b >= 0x40 && b <= 0x7e })
+		return csiLength(p, 2, func(b byte) bool { return b >= 0x40 && b <= 0x7e })
 	case b == ']' || b == 'P' || b == 'X' || b == '^' || b == '_':
-		return str(p)
+		return stringLength(p)
 	case b >= 0x20 && b <= 0x2f:
-		return within(p, 1, func(b byte) bool { return b >= 0x30 && b <= 0x7e })
+		return csiLength(p, 1, func(b byte) bool { return b >= 0x30 && b <= 0x7e })
 	case b >= 0x30 && b <= 0x7e:
 		return 2
 	}
 	return 1
 }
 
-// within is the length of a sequence that ends with a byte that is final.
-func within(p []byte, from int, final func(byte) bool) int {
+// csiLength returns the length of a sequence that ends with a final byte.
+func csiLength(p []byte, from int, final func(byte) bool) int {
 	for i, b := range p[from:] {
 		switch {
 		case final(b):
@@ -167,9 +167,9 @@ func within(p []byte, from int, final func(byte) bool) int {
 	return 0
 }
 
-// str is the length of a sequence that holds a text, such as a title. A line end
-// or another sequence in it means that it was none.
-func str(p []byte) int {
+// stringLength returns the length of a sequence that contains a string, such as a
+// title. It is invalid if it contains a line end or another sequence.
+func stringLength(p []byte) int {
 	for i, b := range p[2:] {
 		end := 2 + i + 1
 		switch {
@@ -186,7 +186,7 @@ func str(p []byte) int {
 	return 0
 }
 
-// Clean is the text that a whole output amounts to.
+// Clean converts a complete output to text.
 func Clean(p []byte) string {
 	var c Cleaner
 	text := string(c.Write(p))

@@ -2,7 +2,7 @@ package output
 
 import "unicode/utf8"
 
-// A Clip keeps the beginning and the end of a text, so many characters in all.
+// A Clip keeps the beginning and the end of a text.
 type Clip struct {
 	half  int
 	head  []byte
@@ -11,10 +11,10 @@ type Clip struct {
 	total int // characters
 }
 
-// NewClip makes a Clip of at most so many characters.
+// NewClip returns a Clip of at most most characters.
 func NewClip(most int) *Clip { return &Clip{half: most / 2, room: most / 2} }
 
-// Write adds valid UTF-8, whole characters.
+// Write appends valid UTF-8 of complete characters.
 func (c *Clip) Write(text []byte) {
 	c.total += utf8.RuneCount(text)
 	for c.room > 0 && len(text) > 0 {
@@ -23,7 +23,7 @@ func (c *Clip) Write(text []byte) {
 		text = text[n:]
 		c.room--
 	}
-	// More than two tails of the longest characters: time to forget.
+	// Truncate the tail when it is longer than two tails of the longest characters.
 	if most := 2 * utf8.UTFMax * c.half; len(text) > most {
 		c.tail, text = c.tail[:0], text[start(text, c.half):]
 	} else if len(c.tail)+len(text) > most {
@@ -32,16 +32,16 @@ func (c *Clip) Write(text []byte) {
 	c.tail = append(c.tail, text...)
 }
 
-// Cut is how many characters are not kept.
+// Cut returns how many characters are not kept.
 func (c *Clip) Cut() int { return max(0, c.total-2*c.half) }
 
-// Ends are the beginning and the end that are kept; when nothing is cut, the end
-// is what follows the beginning.
+// Ends returns the beginning and the end. If nothing was cut they are the complete
+// text.
 func (c *Clip) Ends() (head, tail string) {
 	return string(c.head), string(c.tail[start(c.tail, c.half):])
 }
 
-// start is where the last so many characters of a text begin.
+// start returns the offset of the last so many characters of a text.
 func start(text []byte, characters int) int {
 	at := len(text)
 	for at > 0 && characters > 0 {

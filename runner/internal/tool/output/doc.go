@@ -1,7 +1,6 @@
-// Package output is what tools that run programs do with what those print: make
-// it readable, cut its middle out, keep the whole in a file, show it as it
-// comes, and save the end of it from a crash.
+// Package output processes the output of programs that tools run: it removes escape
+// sequences, truncates the middle, stores the complete output in a file, streams it
+// to users, and keeps the end for after a crash.
 //
-// A Record is all of that for one call. A program may print anything, as much as
-// it likes: memory is bounded whatever comes.
+// A Record does this for one call. Memory is bounded for any output.
 package output

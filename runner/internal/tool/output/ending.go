@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Killed says why a program did not end by itself, in the words of the line that
-// would say its exit code otherwise; empty: it did.
+// Killed describes why a program was killed, for the last line of a result; empty if
+// it exited.
 func Killed(e sandbox.Exit, limit time.Duration) string {
 	switch e.Cause {
 	case sandbox.TimedOut:
@@ -33,7 +33,7 @@ func Killed(e sandbox.Exit, limit time.Duration) string {
 	return ""
 }
 
-// Unstarted says why the sandbox did not take a command.
+// Unstarted describes why the sandbox did not start a command.
 func Unstarted(err error) string {
 	if lost, ok := errors.AsType[*sandbox.LostError](err); ok {
 		return "The command may or may not have begun: " + lost.Error()
@@ -44,12 +44,12 @@ func Unstarted(err error) string {
 	return "Not executed: " + err.Error()
 }
 
-// Lost is what the end of the sandbox means for what ran in it.
+// Lost describes the effect of the end of the sandbox on a command.
 func Lost(e sandbox.Exit) string {
 	return e.Detail + "; this was killed with it and may have partly happened"
 }
 
-// Until is what was printed before something went wrong.
+// Until introduces the output before a failure.
 func Until(text string) string {
 	if text == "" {
 		return ""
@@ -57,8 +57,7 @@ func Until(text string) string {
 	return "The output until then:\n" + text
 }
 
-// Dropped says that there was output which nobody looked at; empty: there was
-// none.
+// Dropped describes output that was not read; empty if there is none.
 func Dropped(e sandbox.Exit) string {
 	if e.Dropped == 0 {
 		return ""
@@ -66,11 +65,11 @@ func Dropped(e sandbox.Exit) string {
 	return fmt.Sprintf("[It printed %d more bytes, which were not read.]", e.Dropped)
 }
 
-// Seconds is a duration as the arguments of calls have them.
+// Seconds formats a duration as the arguments of calls have them.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%gs", d.Seconds()) }
 
-// Interrupted says why a call ends before its program does. It is an error where
-// the call must have no result: another attempt may be giving it one.
+// Interrupted describes why a call ends before its program. It returns an error if
+// the call must not have a result, because another attempt may produce it.
 func Interrupted(ctx context.Context) (string, error) {
 	cause := context.Cause(ctx)
 	end, ok := errors.AsType[*task.EndError](cause)
@@ -85,8 +84,7 @@ func Interrupted(ctx context.Context) (string, error) {
 	return "", cause
 }
 
-// Lines joins the parts of a result, one below the other, without those that are
-// empty.
+// Lines joins the parts of a result that are not empty, each on its own lines.
 func Lines(parts ...string) string {
 	var text strings.Builder
 	for _, part := range parts {

@@ -7,31 +7,28 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// How long a call may take.
+// Bounds of the time of a call.
 const (
 	DefaultTimeout = 2 * time.Minute
 	MaxTimeout     = 6 * time.Hour
 )
 
-// Options are what the tools that run one program have in common, for all agents
-// of a Run. Only Program has no default.
+// Options configure a tool that runs a program, for all agents of a Run. Only Program
+// is required.
 type Options struct {
-	// Program is its path in the image.
+	// Program is the path of the program in the image.
 	Program string
-	// Workspace is where it starts.
+	// Workspace is the working directory.
 	Workspace string
-	// Timeout bounds a call that says nothing; MaxTimeout one that does.
+	// Timeout is the default timeout of a call, MaxTimeout the largest.
 	Timeout, MaxTimeout time.Duration
-	// State is a directory of the runner's own that outlives it; empty: there is
-	// none, and nothing is remembered.
+	// State is the state directory of the runner. Empty: no state is stored.
 	State string
-	// Overflow puts the whole of an output that is cut where the model finds it,
-	// in a file named after a call, and returns the path that the model knows it
-	// by. Nil: the whole is lost.
+	// Overflow stores the complete output if it is truncated. Nil: it is not stored.
 	Overflow Overflow
 }
 
-// Complete fills in what is left out, and opens the place of outputs.
+// Complete sets defaults and opens the captures.
 func (o Options) Complete() (Options, Place, error) {
 	o.Workspace = cmp.Or(o.Workspace, task.Workspace)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -40,15 +37,15 @@ func (o Options) Complete() (Options, Place, error) {
 	return o, Place{State: o.State, Calls: calls, Overflow: o.Overflow}, err
 }
 
-// A Use is how one agent has a tool.
+// A Use configures a tool for one agent.
 type Use struct {
-	// Name is what the tool is called; empty: as it calls itself.
+	// Name is the name of the tool. Default: the name of its package.
 	Name string
-	// Timeout bounds a call that says nothing; 0: that of the Options.
+	// Timeout is the default timeout of a call. Default: Options.Timeout.
 	Timeout time.Duration
 }
 
-// Complete fills in what is left out.
+// Complete sets defaults.
 func (u Use) Complete(name string, o Options) Use {
 	return Use{Name: cmp.Or(u.Name, name), Timeout: min(cmp.Or(u.Timeout, o.Timeout), o.MaxTimeout)}
 }

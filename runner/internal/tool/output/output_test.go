@@ -193,10 +193,10 @@ func TestCaptured(t *testing.T) {
 	cases := map[string][]int{
 		"nothing":            {},
 		"a little":           {5, 1, 7},
-		"just all":           {captured},
-		"just all in pieces": {captured - 1, 1},
-		"one more":           {captured, 1},
-		"much in one piece":  {3*captured + 17},
+		"just all":           {captureSize},
+		"just all in pieces": {captureSize - 1, 1},
+		"one more":           {captureSize, 1},
+		"much in one piece":  {3*captureSize + 17},
 		"much in pieces":     {40_000, 40_000, 40_000, 40_000, 11},
 	}
 	for name, sizes := range cases {
@@ -206,14 +206,14 @@ func TestCaptured(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := calls.begin("c/1")
+			c := calls.openCapture("c/1")
 			var all []byte
 			for _, p := range letters(sizes...) {
 				c.write(p)
 				all = append(all, p...)
 			}
 			want := string(all)
-			if lost := len(all) - captured; lost > 0 {
+			if lost := len(all) - captureSize; lost > 0 {
 				want = fmt.Sprintf("[%d bytes before this are not kept]\n%s", lost, all[lost:])
 			}
 			if got := Captured(state, "c/1"); got != want {
@@ -235,7 +235,7 @@ func TestCapturesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 100 {
-			c := calls.begin(fmt.Sprintf("c%d", i))
+			c := calls.openCapture(fmt.Sprintf("c%d", i))
 			c.write([]byte("x"))
 			c.close()
 		}

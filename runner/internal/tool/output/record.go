@@ -7,33 +7,32 @@ import (
 	"time"
 )
 
-// How much of an output is used.
+// Bounds of an output.
 const (
 	Shown   = 30_000  // characters that the model reads
-	Kept    = 8 << 20 // bytes that go to a file when that is not all
-	Emitted = 1 << 20 // bytes that are shown to people as they come
+	Kept    = 8 << 20 // bytes that are stored in a file if the output is truncated
+	Emitted = 1 << 20 // bytes that are streamed to users
 )
 
-// putting is how long putting the whole away may take once the call's own time
-// is up: its result has to be there soon.
-const putting = time.Second
+// overflowTimeout is how long storing the complete output may take after the context
+// of the call has ended.
+const overflowTimeout = time.Second
 
-// An Overflow puts a text where the file tools find it, in a file named after
-// name, and returns the path that they know it by.
+// An Overflow stores a text in a file for the file tools, and returns its path for
+// the model.
 type Overflow func(ctx context.Context, name string, text io.Reader) (path string, err error)
 
-// A Place is where what is too much goes. The zero value is nowhere.
+// A Place is where output is stored. The zero value stores nothing.
 type Place struct {
-	// State is a directory of the runner's own, for what is on its way; empty:
-	// the one for temporary files.
+	// State is the directory for temporary files. Default: that of the system.
 	State string
-	// Calls keep the end of an output for after a crash; nil: nobody does.
+	// Calls stores the end of each output for after a crash.
 	Calls *Calls
-	// Overflow takes the whole of an output that is cut; nil: it is lost.
+	// Overflow stores the complete output if it is truncated. Nil: it is not stored.
 	Overflow Overflow
 }
 
-// A Record is the output of one call. It is not for several goroutines.
+// A Record is the output of one call. It is not safe for concurrent use.
 type Record struct {
 	place   Place
 	call    string
@@ -42,19 +41,19 @@ type Record struct {
 
 	cleaner Cleaner
 	clip    *Clip
-	whole   whole
+	spool   spool
 	capture *capture
 }
 
-// Record begins the output of a call, and shows it with emit as it comes.
+// Record starts the output of a call. emit streams it to users.
 func (p Place) Record(call string, emit func(string)) *Record {
 	return &Record{
 		place: p, call: call, emit: emit,
-		clip: NewClip(Shown), whole: whole{dir: p.State, most: Kept}, capture: p.Calls.begin(call),
+		clip: NewClip(Shown), spool: spool{dir: p.State, most: Kept}, capture: p.Calls.openCapture(call),
 	}
 }
 
-// Write adds what was printed.
+// Write adds output.
 func (r *Record) Write(p []byte) {
 	r.capture.write(p)
 	r.add(r.cleaner.Write(p))
@@ -65,7 +64,7 @@ func (r *Record) add(text []byte) {
 		return
 	}
 	r.clip.Write(text)
-	r.whole.write(text)
+	r.spool.write(text)
 	room := Emitted - r.emitted
 	switch r.emitted += len(text); {
 	case room <= 0:
@@ -76,8 +75,8 @@ func (r *Record) add(text []byte) {
 	}
 }
 
-// Text is what the model reads of the output: all of it, or its ends and where
-// the whole is.
+// Text returns the output for the model: all of it, or the beginning and the end with
+// the path of the complete output.
 func (r *Record) Text(ctx context.Context) string {
 	r.add(r.cleaner.Flush())
 	head, tail := r.clip.Ends()
@@ -85,38 +84,38 @@ func (r *Record) Text(ctx context.Context) string {
 	if cut == 0 {
 		return head + tail
 	}
-	return fmt.Sprintf("%s\n\n[%d characters are cut out here. %s]\n\n%s", head, cut, r.put(ctx), tail)
+	return fmt.Sprintf("%s\n\n[%d characters are cut out here. %s]\n\n%s", head, cut, r.storeWhole(ctx), tail)
 }
 
-// put puts the whole away and says where it is.
-func (r *Record) put(ctx context.Context) string {
+// storeWhole stores the complete output and describes where it is.
+func (r *Record) storeWhole(ctx context.Context) string {
 	const lost = "The whole was not kept"
 	if r.place.Overflow == nil {
 		return lost + "; write it to a file to read it in parts."
 	}
-	text, err := r.whole.reader()
+	text, err := r.spool.reader()
 	if err != nil {
 		return fmt.Sprintf("%s: %v.", lost, err)
 	}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), putting)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), overflowTimeout)
 		defer cancel()
 	}
 	path, err := r.place.Overflow(ctx, r.call, text)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("%s: %v.", lost, err)
-	case r.whole.dropped > 0:
+	case r.spool.dropped > 0:
 		return fmt.Sprintf("The first %d MiB are in %s; the %d bytes after them were not kept. Look for what you need in it with Grep.",
-			r.whole.kept>>20, path, r.whole.dropped)
+			r.spool.kept>>20, path, r.spool.dropped)
 	}
 	return fmt.Sprintf("The whole is in %s: look for what you need in it with Grep, or Read it in parts.", path)
 }
 
-// Close frees what the record took. What the capture has stays for a while: the
-// call has no result yet.
+// Close releases resources. The capture is kept for a while, because the result of the
+// call is not recorded yet.
 func (r *Record) Close() {
-	r.whole.close()
+	r.spool.close()
 	r.capture.close()
 }

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// A Ring keeps the last bytes of a text that grows.
+// A Ring keeps the last bytes of a growing text.
 type Ring struct {
 	most  int
 	data  []byte
 	total int64
 }
 
-// NewRing makes a Ring of so many bytes.
+// NewRing returns a Ring of most bytes.
 func NewRing(most int) *Ring { return &Ring{most: most} }
 
-// Write adds to the text.
+// Write appends to the text.
 func (r *Ring) Write(text []byte) {
 	r.total += int64(len(text))
 	text = text[max(0, len(text)-r.most):]
@@ -25,11 +25,11 @@ func (r *Ring) Write(text []byte) {
 	r.data = append(r.data, text...)
 }
 
-// Total is how long the text is, in bytes.
+// Total returns the length of the text in bytes.
 func (r *Ring) Total() int64 { return r.total }
 
-// Since is what was added after so many bytes, as far as it is kept, and how
-// many bytes are not. It begins with a whole character.
+// Since returns the text from an offset, as far as it is kept, and how many bytes are
+// not kept. The text begins with a complete character.
 func (r *Ring) Since(offset int64) (text []byte, lost int64) {
 	kept := r.data[max(0, len(r.data)-r.most):]
 	first := r.total - int64(len(kept))
@@ -43,7 +43,7 @@ func (r *Ring) Since(offset int64) (text []byte, lost int64) {
 	return kept[n:], first - offset + int64(n)
 }
 
-// Shrink keeps less from now on.
+// Shrink reduces the size of the Ring.
 func (r *Ring) Shrink(most int) {
 	r.most = most
 	r.data = bytes.Clone(r.data[max(0, len(r.data)-most):])

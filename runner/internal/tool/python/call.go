@@ -12,14 +12,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// How long an interpreter has.
+// Timeouts of an interpreter.
 const (
-	starting = 60 * time.Second // to be ready; images are slow to read at first
-	stopping = 3 * time.Second  // to stop code that is interrupted
+	startTimeout     = 60 * time.Second // until it is ready; reading an image for the first time is slow
+	interruptTimeout = 3 * time.Second  // until interrupted code has stopped
 )
 
-// A running call is one call on its way.
-type running struct {
+// An execution is one call of the tool.
+type execution struct {
 	*Interpreters
 	call    tool.Call
 	key     key
@@ -31,15 +31,15 @@ type running struct {
 	record  *output.Record
 }
 
-func (c *running) run(ctx context.Context) (tool.Result, error) {
-	one, err := c.enter(ctx, c.key)
+func (c *execution) run(ctx context.Context) (tool.Result, error) {
+	one, err := c.lockSession(ctx, c.key)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer func() { <-one.held }()
+	defer func() { <-one.lock }()
 	c.session = one
 	if c.restart {
-		c.finish(one, "")
+		c.endInterpreter(one, "")
 		if c.request.Code == "" && c.request.Script == "" {
 			return tool.Result{Text: fmt.Sprintf("The interpreter %s was ended; its variables were lost.", c.key.Name), Summary: "ended " + c.key.Name}, nil
 		}
@@ -48,57 +48,57 @@ func (c *running) run(ctx context.Context) (tool.Result, error) {
 	defer c.record.Close()
 	note, err := c.ready(ctx)
 	if err != nil {
-		return c.unstarted(ctx, err)
+		return c.startFailure(ctx, err)
 	}
 	return c.execute(ctx, note)
 }
 
-// ready makes sure that the session has an interpreter, and says when it is not
-// the one that the model knows.
-func (c *running) ready(ctx context.Context) (note string, err error) {
+// ready ensures that the session has an interpreter. The note says if it is a new one
+// without the variables of the last one.
+func (c *execution) ready(ctx context.Context) (note string, err error) {
 	if i := c.session.interpreter; i != nil {
 		select {
 		case <-i.done:
-			c.has(c.session, nil, i.ended())
+			c.setInterpreter(c.session, nil, i.ended())
 		default:
 			return "", nil
 		}
 	}
-	if c.session.gone != "" {
-		note = fmt.Sprintf("[This is a new interpreter, without the variables of the last one: %s.]", c.session.gone)
+	if c.session.endReason != "" {
+		note = fmt.Sprintf("[This is a new interpreter, without the variables of the last one: %s.]", c.session.endReason)
 	}
 	return note, c.start(ctx)
 }
 
-// start starts an interpreter, which does not end with the call.
-func (c *running) start(ctx context.Context) error {
+// start starts an interpreter that outlives the call.
+func (c *execution) start(ctx context.Context) error {
 	if err := c.reserve(c.session); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(c.ctx)
 	stop := context.AfterFunc(ctx, end)
-	i, err := c.boot(life, end, sandbox.Command{ID: c.call.ID, Args: []string{c.opts.Program, "-u", "-c", driver}, Dir: c.opts.Workspace})
+	i, err := c.startProcess(life, end, sandbox.Command{ID: c.call.ID, Args: []string{c.opts.Program, "-u", "-c", driver}, Dir: c.opts.Workspace})
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		end()
-		c.has(c.session, nil, c.session.gone)
+		c.setInterpreter(c.session, nil, c.session.endReason)
 		return err
 	}
-	c.has(c.session, i, "")
+	c.setInterpreter(c.session, i, "")
 	return nil
 }
 
-// boot starts an interpreter and waits until it is ready.
-func (c *running) boot(life context.Context, end context.CancelFunc, cmd sandbox.Command) (*interpreter, error) {
+// startProcess starts the process and waits until it is ready.
+func (c *execution) startProcess(life context.Context, end context.CancelFunc, cmd sandbox.Command) (*interpreter, error) {
 	p, err := c.sandbox.Start(life, cmd)
 	if err != nil {
 		return nil, err
 	}
-	i, ready := attach(p, end, c.record)
-	defer i.leave(ready)
-	timer := time.NewTimer(starting)
+	i, ready := newInterpreter(p, end, c.record)
+	defer i.abandon(ready)
+	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
 	select {
 	case <-ready.answered:
@@ -106,10 +106,10 @@ func (c *running) boot(life context.Context, end context.CancelFunc, cmd sandbox
 	case <-i.done:
 		return nil, fmt.Errorf("%w: %s", errNotReady, i.ended())
 	case <-timer.C:
-		return nil, fmt.Errorf("%w in %s", errNotReady, starting)
+		return nil, fmt.Errorf("%w in %s", errNotReady, startTimeout)
 	case <-life.Done():
 	}
-	select { // an interpreter that ended by itself has ended its life too
+	select { // an interpreter that exited has canceled life too
 	case <-i.done:
 		return nil, fmt.Errorf("%w: %s", errNotReady, i.ended())
 	default:
@@ -117,11 +117,11 @@ func (c *running) boot(life context.Context, end context.CancelFunc, cmd sandbox
 	}
 }
 
-// unstarted says why there is no interpreter.
-func (c *running) unstarted(ctx context.Context, err error) (tool.Result, error) {
+// startFailure returns the failure if there is no interpreter.
+func (c *execution) startFailure(ctx context.Context, err error) (tool.Result, error) {
 	if full, ok := errors.AsType[*fullError](err); ok {
 		return tool.Fail("Not executed: "+full.Error()+".",
-			fmt.Sprintf("Use one of them, or end one with restart and no code: %s.", strings.Join(full.running, ", "))), nil
+			fmt.Sprintf("Use one of them, or end one with restart and no code: %s.", strings.Join(full.execution, ", "))), nil
 	}
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
@@ -129,8 +129,8 @@ func (c *running) unstarted(ctx context.Context, err error) (tool.Result, error)
 	return tool.Fail(output.Lines(output.Unstarted(err), output.Until(c.record.Text(ctx)))), nil
 }
 
-// execute has the interpreter run the code, and waits for what comes of it.
-func (c *running) execute(ctx context.Context, note string) (tool.Result, error) {
+// execute sends the code to the interpreter and waits for the answer.
+func (c *execution) execute(ctx context.Context, note string) (tool.Result, error) {
 	i := c.session.interpreter
 	a, between := i.ask(c.request, c.record)
 	if between != "" {
@@ -144,23 +144,23 @@ func (c *running) execute(ctx context.Context, note string) (tool.Result, error)
 		case <-a.answered:
 			return c.answered(ctx, note, a.answer, late)
 		case <-i.done:
-			i.leave(a)
-			return c.died(ctx, note, i)
+			i.abandon(a)
+			return c.interpreterEnded(ctx, note, i)
 		case <-ctx.Done():
 			return c.interrupted(ctx, note, a)
 		case <-timer.C:
 			if late {
-				return c.stubborn(ctx, note, a)
+				return c.killedAfterTimeout(ctx, note, a)
 			}
 			late = true
 			i.interrupt(a)
-			timer.Reset(stopping)
+			timer.Reset(interruptTimeout)
 		}
 	}
 }
 
-// answered is the result of code that ended.
-func (c *running) answered(ctx context.Context, note string, a *answer, late bool) (tool.Result, error) {
+// answered returns the result of code that ended.
+func (c *execution) answered(ctx context.Context, note string, a *answer, late bool) (tool.Result, error) {
 	text, last := c.record.Text(ctx), ""
 	switch a.How {
 	case howMissing:
@@ -186,9 +186,9 @@ func (c *running) answered(ctx context.Context, note string, a *answer, late boo
 	return tool.Result{Text: output.Lines(note, text, last), Summary: c.summary(a.How)}, nil
 }
 
-// died is the result of code that took its interpreter with it.
-func (c *running) died(ctx context.Context, note string, i *interpreter) (tool.Result, error) {
-	c.has(c.session, nil, "") // the model is told here
+// interpreterEnded returns the result of code that ended its interpreter.
+func (c *execution) interpreterEnded(ctx context.Context, note string, i *interpreter) (tool.Result, error) {
+	c.setInterpreter(c.session, nil, "") // this result says it
 	text := c.record.Text(ctx)
 	if i.err == nil && i.exit.Cause == sandbox.SandboxLost {
 		return tool.Fail(output.Lines(output.Lost(i.exit), output.Until(text))), nil
@@ -197,20 +197,20 @@ func (c *running) died(ctx context.Context, note string, i *interpreter) (tool.R
 	return tool.Result{Text: output.Lines(note, text, last), Summary: c.summary(i.ended())}, nil
 }
 
-// stubborn is the result of code that was interrupted and went on.
-func (c *running) stubborn(ctx context.Context, note string, a *asked) (tool.Result, error) {
-	c.session.interpreter.leave(a)
-	c.finish(c.session, "")
+// killedAfterTimeout returns the result of code that did not stop after an interrupt.
+func (c *execution) killedAfterTimeout(ctx context.Context, note string, a *pending) (tool.Result, error) {
+	c.session.interpreter.abandon(a)
+	c.endInterpreter(c.session, "")
 	last := fmt.Sprintf("killed: timed out after %s and did not stop when it was interrupted; the variables are lost, the next call has a new interpreter",
 		output.Seconds(c.timeout))
 	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), last), Summary: c.summary("timed out")}, nil
 }
 
-// interrupted is the result of code that the loop cut: what it printed until
-// then.
-func (c *running) interrupted(ctx context.Context, note string, a *asked) (tool.Result, error) {
-	c.session.interpreter.leave(a)
-	c.finish(c.session, "ended when a call was interrupted")
+// interrupted returns the result if the context of the call has ended, with the
+// output so far.
+func (c *execution) interrupted(ctx context.Context, note string, a *pending) (tool.Result, error) {
+	c.session.interpreter.abandon(a)
+	c.endInterpreter(c.session, "ended when a call was interrupted")
 	why, err := output.Interrupted(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -219,7 +219,7 @@ func (c *running) interrupted(ctx context.Context, note string, a *asked) (tool.
 	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), why), Summary: c.summary("interrupted")}, nil
 }
 
-func (c *running) summary(how string) string {
+func (c *execution) summary(how string) string {
 	what := c.request.Script
 	if what == "" {
 		what, _, _ = strings.Cut(strings.TrimSpace(c.request.Code), "\n")

@@ -1,9 +1,9 @@
-// Package python is the tool that runs Python in the sandbox, in interpreters
-// that stay: what code defines is there for the code after it.
+// Package python is the tool that runs Python in the sandbox. Its interpreters keep
+// the variables of earlier calls.
 //
-// An interpreter runs driver.py, which is told over stdin what to do and says
-// over file descriptor 3 what came of it (protocol.go). What code prints is apart
-// from both. Whatever happens to an interpreter, the model is told: code that
-// takes too long is interrupted first, so that its variables stay, and only then
-// killed; the call after the end of an interpreter has a new one.
+// An interpreter runs driver.py, which reads requests from stdin and writes answers
+// to file descriptor 3 (protocol.go), separate from what code prints. Code that times
+// out is interrupted first, which keeps its variables, and killed if it does not
+// stop. After an interpreter has ended, the next call starts a new one and its result
+// says so.
 package python

@@ -15,12 +15,12 @@ import (
 //go:embed driver.py
 var driver string
 
-// maxBetween is how much is kept of what is printed while nothing was asked, by
-// threads and children of earlier code.
+// maxBetween bounds what is kept of output between calls, by threads and children of
+// earlier code, in bytes.
 const maxBetween = 64 << 10
 
-// An interpreter is a process that runs code. One goroutine attends to it; one
-// call at a time asks.
+// An interpreter is a process that runs code. One goroutine reads its output; one
+// call at a time sends a request.
 type interpreter struct {
 	process sandbox.Process
 	end     context.CancelFunc
@@ -34,37 +34,37 @@ type interpreter struct {
 	decoder decoder
 	split   splitter
 	between *output.Ring
-	current *asked // nil: nothing is asked
-	last    int64  // request
+	current *pending // nil between calls
+	last    int64    // request
 }
 
-// An asked request is waiting for its answer.
-type asked struct {
+// A pending request waits for its answer.
+type pending struct {
 	id       int64
 	record   *output.Record
 	answer   *answer
-	printed  bool          // all that belongs to it
-	answered chan struct{} // closed when both are there
+	printed  bool          // its output is complete
+	answered chan struct{} // closed when the answer and the output are complete
 }
 
-// attach makes an interpreter of a process that end ends. It is ready when the
-// request that is returned is answered.
-func attach(p sandbox.Process, end context.CancelFunc, rec *output.Record) (*interpreter, *asked) {
-	ready := &asked{record: rec, printed: true, answered: make(chan struct{})}
+// newInterpreter returns an interpreter for a process, which end ends. It is ready
+// when the returned request is answered.
+func newInterpreter(p sandbox.Process, end context.CancelFunc, rec *output.Record) (*interpreter, *pending) {
+	ready := &pending{record: rec, printed: true, answered: make(chan struct{})}
 	i := &interpreter{
 		process: p, end: end, done: make(chan struct{}),
 		between: output.NewRing(maxBetween), current: ready,
 	}
-	go i.attend()
+	go i.receive()
 	return i, ready
 }
 
-// attend takes what the interpreter says, until it ends.
-func (i *interpreter) attend() {
+// receive reads output and answers until the interpreter ends.
+func (i *interpreter) receive() {
 	defer i.end()
 	var wrong error
 	for chunk := range i.process.Output() {
-		if err := i.take(chunk); err != nil && wrong == nil {
+		if err := i.handleChunk(chunk); err != nil && wrong == nil {
 			wrong = err
 			i.end()
 		}
@@ -76,7 +76,7 @@ func (i *interpreter) attend() {
 	close(i.done)
 }
 
-func (i *interpreter) take(chunk sandbox.Chunk) error {
+func (i *interpreter) handleChunk(chunk sandbox.Chunk) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if chunk.Stream != sandbox.Control {
@@ -84,7 +84,7 @@ func (i *interpreter) take(chunk sandbox.Chunk) error {
 		i.printed(before)
 		if found {
 			i.current.printed = true
-			i.settle()
+			i.completeIfAnswered()
 			i.between.Write(after)
 		}
 		return nil
@@ -93,13 +93,13 @@ func (i *interpreter) take(chunk sandbox.Chunk) error {
 	for _, a := range answers {
 		if i.current != nil && i.current.id == a.ID && i.current.answer == nil {
 			i.current.answer = &a
-			i.settle()
+			i.completeIfAnswered()
 		}
 	}
 	return err
 }
 
-// printed takes output, for whoever is waiting for some.
+// printed adds output to the current request, or to the output between calls.
 func (i *interpreter) printed(p []byte) {
 	if i.current != nil && len(p) > 0 {
 		i.current.record.Write(p)
@@ -108,15 +108,15 @@ func (i *interpreter) printed(p []byte) {
 	i.between.Write(p)
 }
 
-func (i *interpreter) settle() {
+func (i *interpreter) completeIfAnswered() {
 	if a := i.current; a.answer != nil && a.printed {
 		i.current = nil
 		close(a.answered)
 	}
 }
 
-// leave ends the waiting for an answer: what comes is no longer for it.
-func (i *interpreter) leave(a *asked) {
+// abandon stops waiting for an answer. Further output does not belong to it.
+func (i *interpreter) abandon(a *pending) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current == a {
@@ -126,13 +126,13 @@ func (i *interpreter) leave(a *asked) {
 	}
 }
 
-// ask asks for something. What was printed since the last request is returned.
-func (i *interpreter) ask(r request, rec *output.Record) (a *asked, between string) {
+// ask sends a request. It returns what was printed since the last one.
+func (i *interpreter) ask(r request, rec *output.Record) (a *pending, between string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.last++
 	r.ID, r.Mark = i.last, "\x00"+rand.Text()+"\x00"
-	a = &asked{id: r.ID, record: rec, answered: make(chan struct{})}
+	a = &pending{id: r.ID, record: rec, answered: make(chan struct{})}
 	text, lost := i.between.Since(0)
 	between = output.Clean(text)
 	if lost > 0 {
@@ -140,16 +140,15 @@ func (i *interpreter) ask(r request, rec *output.Record) (a *asked, between stri
 	}
 	i.between = output.NewRing(maxBetween)
 	i.current, i.split = a, splitter{mark: []byte(r.Mark)}
-	i.tell(r)
+	i.send(r)
 	return a, between
 }
 
 // interrupt raises KeyboardInterrupt in the code of a request.
-func (i *interpreter) interrupt(a *asked) { i.tell(request{ID: a.id, Interrupt: true}) }
+func (i *interpreter) interrupt(a *pending) { i.send(request{ID: a.id, Interrupt: true}) }
 
-// tell sends a request. An interpreter that does not read it does not hold up
-// who asks.
-func (i *interpreter) tell(r request) {
+// send sends a request without waiting until the interpreter reads it.
+func (i *interpreter) send(r request) {
 	go func() {
 		i.writing.Lock()
 		defer i.writing.Unlock()
@@ -158,14 +157,14 @@ func (i *interpreter) tell(r request) {
 			_, err = i.process.Stdin().Write(data)
 		}
 		if err != nil {
-			i.end() // it hears nothing any more
+			i.end() // it does not read requests any more
 		}
 	}()
 }
 
-// ended says how the interpreter ended.
+// ended describes how the interpreter ended.
 func (i *interpreter) ended() string {
-	if errors.Is(i.err, errNonsense) {
+	if errors.Is(i.err, errProtocol) {
 		return i.err.Error()
 	}
 	if i.err != nil {

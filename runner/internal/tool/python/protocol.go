@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// What an interpreter says came of a request.
+// The outcomes of a request.
 const (
 	howReady       = "ready" // it has started
 	howDone        = "done"
@@ -20,10 +20,10 @@ const (
 	howUnsaved     = "unsaved"     // the code could not be saved, and did not run
 )
 
-// hows are all of them.
+// hows are all outcomes.
 var hows = []string{howReady, howDone, howFailed, howInterrupted, howMissing, howUnreadable, howUnsaved}
 
-// A request is what an interpreter is asked.
+// A request is a message to an interpreter.
 type request struct {
 	ID        int64    `json:"id"`
 	Interrupt bool     `json:"interrupt,omitempty"` // end the request of that ID
@@ -34,14 +34,14 @@ type request struct {
 	Mark      string   `json:"mark,omitempty"` // what to print at the end
 }
 
-// An answer is what it says.
+// An answer is a message of an interpreter.
 type answer struct {
 	ID   int64  `json:"id"`
 	How  string `json:"how"`
 	Note string `json:"note"`
 }
 
-// encode is a request as it goes over stdin.
+// encode returns the encoding of a request.
 func encode(r request) ([]byte, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -50,52 +50,52 @@ func encode(r request) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...), nil //nolint:gosec // bounded by maxCode
 }
 
-// maxAnswer and maxNote bound what is believed of an interpreter. Whatever runs
-// in it can write answers of its own: they are about itself.
+// maxAnswer and maxNote bound answers in bytes. Code in the interpreter can forge
+// answers, but only about itself.
 const (
 	maxAnswer = 64 << 10
 	maxNote   = 2 << 10
 )
 
-// errNonsense means that an interpreter said what none says.
-var errNonsense = errors.New("the interpreter's control channel carries what is no answer; the code wrote to it")
+// errProtocol means that an interpreter wrote an invalid answer.
+var errProtocol = errors.New("the interpreter's control channel carries what is no answer; the code wrote to it")
 
-// A decoder reads answers from pieces.
+// A decoder decodes answers from chunks.
 type decoder struct{ data []byte }
 
-// write takes a piece and returns the answers that are whole by now.
+// write adds a chunk and returns the answers that are complete.
 func (d *decoder) write(p []byte) ([]answer, error) {
 	d.data = append(d.data, p...)
 	var all []answer
 	for len(d.data) >= 4 {
 		size := binary.BigEndian.Uint32(d.data)
 		if size > maxAnswer {
-			return nil, errNonsense
+			return nil, errProtocol
 		}
 		rest := d.data[4:]
-		if uint32(len(rest)) < size { //nolint:gosec // a piece has no 4 GiB
+		if uint32(len(rest)) < size { //nolint:gosec // a chunk is smaller than 4 GiB
 			break
 		}
 		var a answer
 		if json.Unmarshal(rest[:size], &a) != nil || !slices.Contains(hows, a.How) {
-			return nil, errNonsense
+			return nil, errProtocol
 		}
 		a.Note = a.Note[:min(len(a.Note), maxNote)]
 		all = append(all, a)
 		d.data = rest[size:]
 	}
-	d.data = bytes.Clone(d.data) // what was read is not needed any more
+	d.data = bytes.Clone(d.data) // releases what was decoded
 	return all, nil
 }
 
-// A splitter finds the mark at the end of what a request printed.
+// A splitter finds the mark at the end of the output of a request.
 type splitter struct {
-	mark []byte // empty: nothing is looked for
-	held []byte // what may be the beginning of it
+	mark []byte // empty: none is searched
+	held []byte // what may be its beginning
 }
 
-// write takes a piece and returns what was printed before the mark, and, where
-// that is found, what came after it.
+// write adds a chunk and returns the output before the mark and, if it was found,
+// after it.
 func (s *splitter) write(p []byte) (before, after []byte, found bool) {
 	data := slices.Concat(s.held, p)
 	s.held = nil

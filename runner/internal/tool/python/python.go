@@ -18,7 +18,7 @@ import (
 // Name is the name of the tool.
 const Name = "python"
 
-// Bounds of what a call says.
+// Bounds of arguments.
 const (
 	maxCode   = 256 << 10
 	maxScript = 64
@@ -26,20 +26,20 @@ const (
 	maxArg    = 4 << 10
 )
 
-// main is the session of a call that names none.
+// mainSession is the default session.
 const mainSession = "main"
 
 //go:embed python.md
 var page string
 
-// Options are what the interpreters of a Run have in common.
+// Options configure the interpreters of a Run.
 type Options = output.Options
 
-// A Use is how one agent has the tool.
+// A Use configures the tool for one agent.
 type Use = output.Use
 
-// Interpreters are the interpreters of a Run: of all its agents, each with
-// sessions of its own.
+// Interpreters are the interpreters of all agents of a Run. Each agent has its own
+// sessions.
 type Interpreters struct {
 	sandbox sandbox.Sandbox
 	opts    Options
@@ -52,7 +52,7 @@ type Interpreters struct {
 	lost     []key
 }
 
-// New makes the interpreters of a Run. None runs until it is needed.
+// New returns the interpreters of a Run. They are started when they are needed.
 func New(sb sandbox.Sandbox, o Options) (*Interpreters, error) {
 	o, place, err := o.Complete()
 	if err != nil {
@@ -76,9 +76,9 @@ type runIn struct {
 	Timeout float64  `json:"timeout_seconds,omitempty" jsonschema:"interrupt the code after so many seconds; default 120, or what this agent was given"`
 }
 
-// Tool makes the tool for an agent. It bounds itself: a result that shows what
-// was printed until then is worth more than none. A call stands alone in its
-// turn, as nobody knows what it touches.
+// Tool returns the tool for an agent. It enforces its timeout itself, so that the
+// result has the output so far. Calls are sequential, because their effects are
+// unknown.
 func (s *Interpreters) Tool(u Use) tool.Tool {
 	u = u.Complete(Name, s.opts)
 	spec := tool.Spec{
@@ -86,7 +86,7 @@ func (s *Interpreters) Tool(u Use) tool.Tool {
 		Effect: tool.Once, Concurrency: tool.Sequential, Timeout: tool.Unbounded,
 	}
 	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in runIn) (tool.Result, error) {
-		c := running{Interpreters: s, call: call, timeout: u.Timeout}
+		c := execution{Interpreters: s, call: call, timeout: u.Timeout}
 		if wrong := c.check(in); wrong != nil {
 			return *wrong, nil
 		}
@@ -94,18 +94,18 @@ func (s *Interpreters) Tool(u Use) tool.Tool {
 	})
 }
 
-// names are those that a session or a script may have.
+// names matches valid names of sessions and scripts.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
-// check takes the arguments over and says what is wrong with them.
-func (c *running) check(in runIn) *tool.Result {
+// check validates the arguments and stores them.
+func (c *execution) check(in runIn) *tool.Result {
 	fail := func(format string, args ...any) *tool.Result {
 		r := tool.Fail(fmt.Sprintf(format, args...))
 		return &r
 	}
 	c.key = key{Scope: c.call.Scope.Parent, Name: cmp.Or(in.Session, mainSession)}
 	c.restart = in.Restart
-	c.request = request{Code: in.Code, Script: bare(in.Script), Save: bare(in.SaveAs), Args: in.Args}
+	c.request = request{Code: in.Code, Script: trimExtension(in.Script), Save: trimExtension(in.SaveAs), Args: in.Args}
 	blank := strings.TrimSpace(in.Code) == ""
 	switch {
 	case blank && c.request.Script == "" && !in.Restart:
@@ -132,8 +132,8 @@ func (c *running) check(in runIn) *tool.Result {
 	return nil
 }
 
-// bare is the name of a script, which models write with its ending.
-func bare(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ".py") }
+// trimExtension returns the name of a script without .py.
+func trimExtension(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ".py") }
 
 func tooMany(args []string) bool {
 	for _, arg := range args {

@@ -11,10 +11,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/remember"
 )
 
-// maxSessions is how many interpreters run at once.
+// maxSessions bounds the interpreters that run at once.
 const maxSessions = 8
 
-// endTimeout is how long an interpreter that is ended may take.
+// endTimeout is how long to wait for the end of an interpreter.
 const endTimeout = time.Second
 
 const stateFile = "python.json"
@@ -25,24 +25,24 @@ type key struct {
 	Name  string `json:"name"`
 }
 
-// A session is a place for an interpreter.
+// A session has an interpreter while one is needed.
 type session struct {
-	held        chan struct{} // holds a token while a call is in it
-	interpreter *interpreter  // nil: there is none
-	reserved    bool          // it counts as running
-	gone        string        // why there is none any more; empty: there never was one
+	lock        chan struct{} // holds a token while a call is in it
+	interpreter *interpreter  // nil if there is none
+	reserved    bool          // an interpreter runs or is being started
+	endReason   string        // why the last interpreter ended; empty if there was none
 }
 
-// load reads which interpreters an earlier attempt left running. They are lost.
+// load reads the interpreters of an earlier attempt, which are lost.
 func (s *Interpreters) load() error {
 	return remember.Load(s.opts.State, stateFile, &s.lost)
 }
 
-// save writes which run, for the next attempt. That it cannot be told on a disk
-// that is full is no reason to fail a call.
+// save records which interpreters run, for the next attempt. Errors are ignored,
+// because a full disk must not fail a call.
 func (s *Interpreters) save() { _ = remember.Save(s.opts.State, stateFile, s.keys()) }
 
-// keys are those of the sessions that have an interpreter, in order.
+// keys returns the sorted keys of sessions with an interpreter.
 func (s *Interpreters) keys() []key {
 	keys := []key{}
 	for k, one := range s.sessions {
@@ -54,7 +54,7 @@ func (s *Interpreters) keys() []key {
 	return keys
 }
 
-// alive reports whether a session has an interpreter, or soon has one.
+// alive reports whether a session has an interpreter, or one is being started.
 func (o *session) alive() bool {
 	if !o.reserved || o.interpreter == nil {
 		return o.reserved
@@ -67,8 +67,8 @@ func (o *session) alive() bool {
 	}
 }
 
-// Lost are the interpreters that ran when the runner of an earlier attempt was
-// lost, and were lost with it, in words for the model.
+// Lost describes the interpreters that were lost with an earlier attempt, for the
+// model.
 func (s *Interpreters) Lost() []string { return words(s.lost) }
 
 func words(keys []key) []string {
@@ -79,7 +79,7 @@ func words(keys []key) []string {
 	return all
 }
 
-// Close ends all interpreters, and waits a little for that.
+// Close ends all interpreters and waits up to endTimeout.
 func (s *Interpreters) Close() {
 	s.end()
 	timer := time.NewTimer(endTimeout)
@@ -98,20 +98,20 @@ func (s *Interpreters) Close() {
 	}
 }
 
-// enter waits until no other call is in a session.
-func (s *Interpreters) enter(ctx context.Context, k key) (*session, error) {
+// lockSession waits until no other call uses a session.
+func (s *Interpreters) lockSession(ctx context.Context, k key) (*session, error) {
 	s.mu.Lock()
 	one, ok := s.sessions[k]
 	if !ok {
-		one = &session{held: make(chan struct{}, 1)}
+		one = &session{lock: make(chan struct{}, 1)}
 		if slices.Contains(s.lost, k) {
-			one.gone = "lost when the runner was restarted"
+			one.endReason = "lost when the runner was restarted"
 		}
 		s.sessions[k] = one
 	}
 	s.mu.Unlock()
 	select {
-	case one.held <- struct{}{}:
+	case one.lock <- struct{}{}:
 		return one, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -119,34 +119,34 @@ func (s *Interpreters) enter(ctx context.Context, k key) (*session, error) {
 }
 
 // A fullError means that too many interpreters run.
-type fullError struct{ running []string }
+type fullError struct{ execution []string }
 
 func (e *fullError) Error() string {
-	return fmt.Sprintf("%d interpreters run already, which is the most", len(e.running))
+	return fmt.Sprintf("%d interpreters run already, which is the most", len(e.execution))
 }
 
-// reserve makes room for the interpreter of a session.
+// reserve counts a new interpreter. It fails if too many run.
 func (s *Interpreters) reserve(one *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if running := s.keys(); len(running) >= maxSessions {
-		return &fullError{running: words(running)}
+	if execution := s.keys(); len(execution) >= maxSessions {
+		return &fullError{execution: words(execution)}
 	}
 	one.reserved, one.interpreter = true, nil
 	s.save()
 	return nil
 }
 
-// has puts an interpreter into a session; nil: it has none, for a reason.
-func (s *Interpreters) has(one *session, i *interpreter, gone string) {
+// setInterpreter sets the interpreter of a session; nil if it ended, with the reason.
+func (s *Interpreters) setInterpreter(one *session, i *interpreter, endReason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.interpreter, one.reserved, one.gone = i, i != nil, gone
+	one.interpreter, one.reserved, one.endReason = i, i != nil, endReason
 	s.save()
 }
 
-// finish ends the interpreter of a session.
-func (s *Interpreters) finish(one *session, why string) {
+// endInterpreter ends the interpreter of a session and waits up to endTimeout.
+func (s *Interpreters) endInterpreter(one *session, why string) {
 	if i := one.interpreter; i != nil {
 		i.end()
 		timer := time.NewTimer(endTimeout)
@@ -156,7 +156,7 @@ func (s *Interpreters) finish(one *session, why string) {
 		case <-timer.C:
 		}
 	}
-	s.has(one, nil, why)
+	s.setInterpreter(one, nil, why)
 }
 
 var errNotReady = errors.New("python did not start")

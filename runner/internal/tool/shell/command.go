@@ -12,31 +12,31 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// killTimeout is how long a command that was canceled may take to end. The loop
-// does not wait much longer for the result.
+// killTimeout is how long to wait for the end of a command that was canceled. The
+// agent loop does not wait much longer for the result.
 const killTimeout = time.Second
 
 // maxName bounds the name of a shell.
 const maxName = 64
 
-// How many bytes of output are looked at. It is far more than is shown or kept:
-// what matters most of it is at the end.
+// Bounds of output that is read, in bytes: far more than is shown or stored, because
+// the end is the most important part.
 const (
-	mostOutput       = 64 << 20
-	mostInBackground = 1 << 30
+	maxOutput           = 64 << 20
+	maxBackgroundOutput = 1 << 30
 )
 
-// A command is one call on its way.
+// A command is one call of the tool.
 type command struct {
 	*Shells
-	use     Use
-	call    tool.Call
-	line    string
-	which   string // shell, by the session and the name
-	timeout time.Duration
+	use      Use
+	call     tool.Call
+	line     string
+	shellKey string // key of the shell: session and name
+	timeout  time.Duration
 }
 
-// check takes the arguments over and says what is wrong with them.
+// check validates the arguments and stores them.
 func (c *command) check(in runIn) *tool.Result {
 	fail := func(format string, args ...any) *tool.Result {
 		r := tool.Fail(fmt.Sprintf(format, args...))
@@ -55,7 +55,7 @@ func (c *command) check(in runIn) *tool.Result {
 	case len(in.Name) > maxName:
 		return fail("The name has %d bytes; at most %d are taken.", len(in.Name), maxName)
 	}
-	c.which = c.call.Scope.Parent + "\x00" + in.Name
+	c.shellKey = c.call.Scope.Parent + "\x00" + in.Name
 	c.timeout = time.Duration(in.Timeout * float64(time.Second))
 	return nil
 }
@@ -65,18 +65,18 @@ func (c *command) foreground(ctx context.Context) (tool.Result, error) {
 	if c.timeout == 0 {
 		c.timeout = c.use.Timeout
 	}
-	unlock, err := c.lock(ctx, c.which)
+	unlock, err := c.lock(ctx, c.shellKey)
 	if err != nil {
-		return c.unstarted(ctx, err)
+		return c.startFailure(ctx, err)
 	}
 	defer unlock()
-	p, err := c.start(ctx, mostOutput)
+	p, err := c.start(ctx, maxOutput)
 	if err != nil {
-		return c.unstarted(ctx, err)
+		return c.startFailure(ctx, err)
 	}
 	rec := c.place.Record(c.call.ID, c.call.Emit)
 	defer rec.Close()
-	f := following{record: rec}
+	f := outputFollower{record: rec}
 	if !f.follow(ctx, p) {
 		return c.interrupted(ctx, rec)
 	}
@@ -84,25 +84,25 @@ func (c *command) foreground(ctx context.Context) (tool.Result, error) {
 	if ctx.Err() != nil && (err != nil || exit.Cause == sandbox.Canceled) {
 		return c.interrupted(ctx, rec)
 	}
-	return c.ended(ctx, &f, exit, err)
+	return c.exitResult(ctx, &f, exit, err)
 }
 
-// start starts the command where the shell is.
+// start starts the command in the working directory of the shell.
 func (c *command) start(ctx context.Context, most int64) (sandbox.Process, error) {
-	cmd := program(c.opts.Program, c.line, c.dir(c.which))
+	cmd := program(c.opts.Program, c.line, c.dir(c.shellKey))
 	cmd.ID, cmd.Limits = c.call.ID, sandbox.Limits{Timeout: c.timeout, Output: most}
 	return c.sandbox.Start(ctx, cmd)
 }
 
-// unstarted says why there is no process. A directory that is gone does not make
-// the command run elsewhere: it was not meant for there.
-func (c *command) unstarted(ctx context.Context, err error) (tool.Result, error) {
+// startFailure returns the failure if there is no process. If the working directory
+// does not exist, the command is not executed in another one.
+func (c *command) startFailure(ctx context.Context, err error) (tool.Result, error) {
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && refused.Reason == sandbox.NoDirectory {
-		gone := c.dir(c.which)
+		gone := c.dir(c.shellKey)
 		if gone == c.opts.Workspace {
 			return tool.Fail("Not executed: the workspace " + gone + " is not there."), nil
 		}
-		c.moved(c.which, c.opts.Workspace)
+		c.setDir(c.shellKey, c.opts.Workspace)
 		return tool.Fail(fmt.Sprintf("Not executed: the working directory %s no longer exists. The working directory is %s now.", gone, c.opts.Workspace),
 			"Repeat the command if it is meant to run there."), nil
 	}
@@ -110,13 +110,13 @@ func (c *command) unstarted(ctx context.Context, err error) (tool.Result, error)
 		return tool.Result{}, context.Cause(ctx)
 	}
 	if _, ok := errors.AsType[*sandbox.LostError](err); ok {
-		c.sandboxLost()
+		c.resetDirs()
 	}
 	return tool.Fail(output.Unstarted(err)), nil
 }
 
-// interrupted is the result of a command that was cut: what it printed until
-// then. It is not an error, since the loop would say less in place of it.
+// interrupted returns the result if the context of the call has ended, with the
+// output so far.
 func (c *command) interrupted(ctx context.Context, rec *output.Record) (tool.Result, error) {
 	why, err := output.Interrupted(ctx)
 	if err != nil {
@@ -126,14 +126,14 @@ func (c *command) interrupted(ctx context.Context, rec *output.Record) (tool.Res
 	return tool.Result{Text: output.Lines(rec.Text(ctx), why), Summary: c.summary("interrupted")}, nil
 }
 
-// ended is the result of a command that ended.
-func (c *command) ended(ctx context.Context, f *following, exit sandbox.Exit, err error) (tool.Result, error) {
+// exitResult returns the result of a command that ended.
+func (c *command) exitResult(ctx context.Context, f *outputFollower, exit sandbox.Exit, err error) (tool.Result, error) {
 	text := f.record.Text(ctx)
 	switch {
 	case err != nil:
 		return tool.Fail(output.Lines(fmt.Sprintf("the end of the command is not known, it may have partly happened: %v", err), output.Until(text))), nil
 	case exit.Cause == sandbox.SandboxLost:
-		c.sandboxLost()
+		c.resetDirs()
 		return tool.Fail(output.Lines(output.Lost(exit), output.Until(text))), nil
 	}
 	if text == "" {
@@ -144,12 +144,12 @@ func (c *command) ended(ctx context.Context, f *following, exit sandbox.Exit, er
 		last = fmt.Sprintf("exit code: %d", exit.Code)
 	}
 	return tool.Result{
-		Text:    output.Lines(text, output.Dropped(exit), c.advice(exit), c.now(f.control.dir()), last),
+		Text:    output.Lines(text, output.Dropped(exit), c.advice(exit), c.updateDir(f.control.dir()), last),
 		Summary: c.summary(last),
 	}, nil
 }
 
-// advice says what to do about a command that was killed.
+// advice recommends what to do after a timeout.
 func (c *command) advice(exit sandbox.Exit) string {
 	if exit.Cause != sandbox.TimedOut {
 		return ""
@@ -157,13 +157,13 @@ func (c *command) advice(exit sandbox.Exit) string {
 	return fmt.Sprintf("[Set timeout_seconds, up to %g, or background for what takes longer.]", c.opts.MaxTimeout.Seconds())
 }
 
-// now takes over the directory that the command ended in, and says when that is
-// another one.
-func (c *command) now(dir string) string {
-	if dir == "" || dir == c.dir(c.which) {
+// updateDir stores the final working directory of the command. It returns a note if it
+// has changed.
+func (c *command) updateDir(dir string) string {
+	if dir == "" || dir == c.dir(c.shellKey) {
 		return ""
 	}
-	c.moved(c.which, dir)
+	c.setDir(c.shellKey, dir)
 	return fmt.Sprintf("[The working directory is %s now.]", dir)
 }
 
@@ -175,28 +175,28 @@ func (c *command) summary(how string) string {
 	return how + ": " + line
 }
 
-// following is what comes of a command while it runs.
-type following struct {
+// outputFollower is what comes of a command while it runs.
+type outputFollower struct {
 	record  *output.Record
-	control heard
+	control controlReader
 }
 
-// follow takes what comes until the process ended. False: the context ended, and
-// the process did not soon after.
-func (f *following) follow(ctx context.Context, p sandbox.Process) bool {
-	over, late := ctx.Done(), make(<-chan time.Time)
+// follow reads output until the process ended. It returns false if the context has
+// ended and the process did not end within killTimeout.
+func (f *outputFollower) follow(ctx context.Context, p sandbox.Process) bool {
+	done, late := ctx.Done(), make(<-chan time.Time)
 	for {
 		select {
 		case chunk, more := <-p.Output():
 			if !more {
 				return true
 			}
-			f.take(chunk)
-		case <-over:
-			_ = p.Kill() // the context does it as well
+			f.handleChunk(chunk)
+		case <-done:
+			_ = p.Kill() // the context does it too
 			timer := time.NewTimer(killTimeout)
 			defer timer.Stop()
-			over, late = nil, timer.C
+			done, late = nil, timer.C
 		case <-late:
 			go drain(p)
 			return false
@@ -204,7 +204,7 @@ func (f *following) follow(ctx context.Context, p sandbox.Process) bool {
 	}
 }
 
-func (f *following) take(chunk sandbox.Chunk) {
+func (f *outputFollower) handleChunk(chunk sandbox.Chunk) {
 	if chunk.Stream == sandbox.Control {
 		f.control.write(chunk.Data)
 		return
@@ -212,7 +212,7 @@ func (f *following) take(chunk sandbox.Chunk) {
 	f.record.Write(chunk.Data)
 }
 
-// drain takes what nobody wants any more, so that nothing waits for it.
+// drain discards output, so that the process is not blocked.
 func drain(p sandbox.Process) {
 	for range p.Output() {
 	}

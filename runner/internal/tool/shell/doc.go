@@ -1,9 +1,9 @@
-// Package shell is the tool that runs commands in the sandbox, and the two that
-// follow those that run in the background.
+// Package shell has the tool that runs commands in the sandbox, and two tools for
+// commands in the background.
 //
-// Every command is a shell of its own; what remains is the directory that it
-// ended in, where the next one starts. A command tells it on a pipe apart from
-// its output (script.go), so that nothing it prints can be mistaken for it. The
-// directories, and the jobs that run, are in a file of the runner's (state.go):
-// the next attempt starts where this one ended, and says which jobs it lost.
+// Each command is a new shell. Only its final working directory is kept, for the next
+// command. A command writes it to a separate pipe (script.go), so that its output
+// cannot be mistaken for it. Working directories and running jobs are stored in a file
+// of the runner (state.go), so that the next attempt continues in the same directory
+// and reports which jobs were lost.
 package shell

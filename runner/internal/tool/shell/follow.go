@@ -10,10 +10,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// dying is how long a job that is killed may take until its end is told.
-const dying = 5 * time.Second
+// killWait is how long to wait for the end of a job that is killed.
+const killWait = 5 * time.Second
 
-// background starts the command and shows how it begins.
+// background starts the command and returns its first output.
 func (c *command) background(ctx context.Context) (tool.Result, error) {
 	j, err := c.launch(ctx)
 	if errors.Is(err, errTooMany) {
@@ -21,19 +21,19 @@ func (c *command) background(ctx context.Context) (tool.Result, error) {
 			fmt.Sprintf("End one with %s_kill. There are: %s.", c.use.Name, c.list())), nil
 	}
 	if err != nil {
-		return c.unstarted(ctx, err)
+		return c.startFailure(ctx, err)
 	}
-	if err := await(ctx, j, firstLook); err != nil {
+	if err := await(ctx, j, firstOutputWait); err != nil {
 		return tool.Result{}, err
 	}
 	return tool.Result{
-		Text: output.Lines(fmt.Sprintf("Started in the background as %s. Follow it with %s_output.", j.id, c.use.Name), j.news()),
-		// The command is what people want to see.
+		Text: output.Lines(fmt.Sprintf("Started in the background as %s. Follow it with %s_output.", j.id, c.use.Name), j.newOutput()),
+		// Users want to see the command.
 		Summary: c.summary(j.id),
 	}, nil
 }
 
-// await waits until a job ended, for so long at most.
+// await waits until a job ended, or for most.
 func await(ctx context.Context, j *job, most time.Duration) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -46,19 +46,19 @@ func await(ctx context.Context, j *job, most time.Duration) error {
 	return nil
 }
 
-type lookIn struct {
+type outputIn struct {
 	ID   string  `json:"id" jsonschema:"the id that the command was started with, such as job-1"`
 	Wait float64 `json:"wait_seconds,omitempty" jsonschema:"wait until it ends, for so many seconds at most; default 0"`
 }
 
-func (s *Shells) look(u Use) tool.Tool {
-	return tool.Typed(spec(u, "_output", outputPage, tool.ReadOnly), func(ctx context.Context, _ tool.Call, in lookIn) (tool.Result, error) {
+func (s *Shells) outputTool(u Use) tool.Tool {
+	return tool.Typed(spec(u, "_output", outputPage, tool.ReadOnly), func(ctx context.Context, _ tool.Call, in outputIn) (tool.Result, error) {
 		if in.Wait < 0 || in.Wait > s.opts.MaxTimeout.Seconds() {
 			return tool.Fail(fmt.Sprintf("wait_seconds must be from 0 to %g.", s.opts.MaxTimeout.Seconds())), nil
 		}
 		j, ok := s.job(in.ID)
 		if !ok {
-			return s.unknown(in.ID), nil
+			return s.unknownJob(in.ID), nil
 		}
 		if err := await(ctx, j, time.Duration(in.Wait*float64(time.Second))); err != nil {
 			return tool.Result{}, err
@@ -71,14 +71,14 @@ type killIn struct {
 	ID string `json:"id" jsonschema:"the id that the command was started with, such as job-1"`
 }
 
-func (s *Shells) kill(u Use) tool.Tool {
+func (s *Shells) killTool(u Use) tool.Tool {
 	return tool.Typed(spec(u, "_kill", killPage, tool.Idempotent), func(ctx context.Context, _ tool.Call, in killIn) (tool.Result, error) {
 		j, ok := s.job(in.ID)
 		if !ok {
-			return s.unknown(in.ID), nil
+			return s.unknownJob(in.ID), nil
 		}
 		j.end()
-		if err := await(ctx, j, dying); err != nil {
+		if err := await(ctx, j, killWait); err != nil {
 			return tool.Result{}, err
 		}
 		return j.result(), nil
@@ -86,13 +86,13 @@ func (s *Shells) kill(u Use) tool.Tool {
 }
 
 func (j *job) result() tool.Result {
-	pending := j.running() // before its output is read: a job that ends now is pending once more
-	text := j.news()
+	pending := j.running() // read before the output, so that the final output is not missed
+	text := j.newOutput()
 	return tool.Result{Text: text, Pending: pending, Summary: fmt.Sprintf("%s (%s): %s", j.id, j.line, j.status())}
 }
 
-// unknown is what is said of a job that is not there.
-func (s *Shells) unknown(id string) tool.Result {
+// unknownJob returns the failure for a job that does not exist.
+func (s *Shells) unknownJob(id string) tool.Result {
 	there := "There is none now."
 	if all := s.list(); all != "" {
 		there = "There are: " + all + "."

@@ -14,37 +14,37 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
 )
 
-// Bounds of what runs in the background.
+// Bounds of jobs.
 const (
-	maxJobs   = 16        // that run
-	maxEnded  = 16        // that ended and can still be looked at
-	jobOutput = 512 << 10 // bytes that are kept of one that runs
-	jobRest   = 64 << 10  // bytes that are kept once it ended
-	firstLook = time.Second
+	maxJobs         = 16        // running
+	maxEnded        = 16        // ended, with output that can be read
+	jobOutput       = 512 << 10 // bytes that are kept of a running job
+	jobRest         = 64 << 10  // bytes that are kept after it ended
+	firstOutputWait = time.Second
 )
 
 // A job is a command in the background.
 type job struct {
-	id      string
-	line    string // shortened
-	timeout time.Duration
-	end     context.CancelFunc
-	over    atomic.Bool   // it ended
-	done    chan struct{} // closed when that is known, and saved
+	id       string
+	line     string // shortened
+	timeout  time.Duration
+	end      context.CancelFunc
+	hasEnded atomic.Bool   // it ended
+	done     chan struct{} // closed after that was saved
 
 	mu      sync.Mutex
 	cleaner output.Cleaner
 	ring    *output.Ring
-	shown   int64 // how much of it the model has seen
+	shown   int64 // offset up to which the model has read
 	exit    sandbox.Exit
 	err     error
 }
 
 // running reports whether the job has not ended.
-func (j *job) running() bool { return !j.over.Load() }
+func (j *job) running() bool { return !j.hasEnded.Load() }
 
-// attend takes what the job prints, until it ends.
-func (j *job) attend(p sandbox.Process) {
+// receive reads the output until the job ends.
+func (j *job) receive(p sandbox.Process) {
 	for chunk := range p.Output() {
 		if chunk.Stream != sandbox.Control {
 			j.write(chunk.Data)
@@ -56,7 +56,7 @@ func (j *job) attend(p sandbox.Process) {
 	j.ring.Write(j.cleaner.Flush())
 	j.ring.Shrink(jobOutput)
 	j.exit, j.err = exit, err
-	j.over.Store(true)
+	j.hasEnded.Store(true)
 }
 
 func (j *job) write(data []byte) {
@@ -65,9 +65,9 @@ func (j *job) write(data []byte) {
 	j.ring.Write(j.cleaner.Write(data))
 }
 
-// news is what the job printed since the last look, and how it is. A line that
-// has not ended is shown again when it does.
-func (j *job) news() string {
+// newOutput returns the output since the last call, and the status. An incomplete
+// line is returned again when it is complete.
+func (j *job) newOutput() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	text, lost := j.ring.Since(j.shown)
@@ -89,12 +89,12 @@ func (j *job) news() string {
 	}
 	if !j.running() {
 		j.ring.Shrink(jobRest)
-		j.shown = 0 // whoever looks again sees the end again
+		j.shown = 0 // the next call returns the end again
 	}
 	return output.Lines(missed, body, j.status())
 }
 
-// status is the last line of what is shown of a job.
+// status returns the last line of a result.
 func (j *job) status() string {
 	if j.running() {
 		return "still running"
@@ -108,10 +108,10 @@ func (j *job) status() string {
 	return fmt.Sprintf("exit code: %d", j.exit.Code)
 }
 
-// errTooMany means that no more commands may run in the background.
+// errTooMany means that maxJobs commands run in the background.
 var errTooMany = errors.New("too many background commands")
 
-// launch starts a job. It does not end with the context of the call.
+// launch starts a job, which outlives the call.
 func (c *command) launch(ctx context.Context) (*job, error) {
 	life, end := context.WithCancel(c.ctx)
 	j, err := c.reserve(end)
@@ -120,7 +120,7 @@ func (c *command) launch(ctx context.Context) (*job, error) {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, end)
-	p, err := c.start(life, mostInBackground)
+	p, err := c.start(life, maxBackgroundOutput)
 	if err == nil && !stop() {
 		go drain(p)
 		err = context.Cause(ctx)
@@ -133,13 +133,13 @@ func (c *command) launch(ctx context.Context) (*job, error) {
 	c.attending.Go(func() {
 		defer close(j.done)
 		defer end()
-		j.attend(p)
-		c.settle()
+		j.receive(p)
+		c.removeOldest()
 	})
 	return j, nil
 }
 
-// reserve makes a job of the command, which does not run yet.
+// reserve adds a job for the command before it is started.
 func (c *command) reserve(end context.CancelFunc) (*job, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *command) reserve(end context.CancelFunc) (*job, error) {
 	}
 	c.state.Jobs++
 	j := &job{
-		id: fmt.Sprintf("job-%d", c.state.Jobs), line: brief(c.line), timeout: c.timeout,
+		id: fmt.Sprintf("job-%d", c.state.Jobs), line: shorten(c.line), timeout: c.timeout,
 		ring: output.NewRing(jobOutput), end: end, done: make(chan struct{}),
 	}
 	c.jobs = append(c.jobs, j)
@@ -163,8 +163,8 @@ func (s *Shells) remove(j *job) {
 	s.save()
 }
 
-// settle forgets the oldest jobs that ended, where there are too many.
-func (s *Shells) settle() {
+// removeOldest removes the oldest ended jobs if there are more than maxEnded.
+func (s *Shells) removeOldest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	surplus := len(s.jobs) - s.count() - maxEnded
@@ -178,7 +178,7 @@ func (s *Shells) settle() {
 	s.save()
 }
 
-// Running is how many commands run in the background.
+// Running returns how many commands run in the background.
 func (s *Shells) Running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,7 @@ func (s *Shells) count() int {
 	return n
 }
 
-// job finds a job by its id, which models write in several ways.
+// job finds a job by its ID, with or without the prefix.
 func (s *Shells) job(id string) (*job, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Shells) job(id string) (*job, bool) {
 	return nil, false
 }
 
-// list are the jobs that there are, for errors.
+// list describes all jobs, for errors.
 func (s *Shells) list() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,15 +28,15 @@ var outputPage string
 //go:embed kill.md
 var killPage string
 
-// Options are what the shells of a Run have in common.
+// Options configure the shells of a Run.
 type Options = output.Options
 
-// A Use is how one agent has the tools: the names of the others begin with that
-// of the first.
+// A Use configures the tools for one agent. The names of all tools begin with that of
+// the first.
 type Use = output.Use
 
-// Shells are the shells of a Run: of all its agents, each with working
-// directories of its own.
+// Shells are the shells of all agents of a Run. Each agent has its own working
+// directories.
 type Shells struct {
 	sandbox sandbox.Sandbox
 	opts    Options
@@ -49,11 +49,11 @@ type Shells struct {
 	mu    sync.Mutex
 	state state
 	lost  []string
-	locks map[string]chan struct{} // of the shells; each holds a token while a command runs
+	locks map[string]chan struct{} // by shell; each holds a token while a command runs
 	jobs  []*job
 }
 
-// New makes the shells of a Run, with what an earlier attempt left of them.
+// New returns the shells of a Run with the state of an earlier attempt.
 func New(sb sandbox.Sandbox, o Options) (*Shells, error) {
 	o, place, err := o.Complete()
 	if err != nil {
@@ -69,31 +69,30 @@ func New(sb sandbox.Sandbox, o Options) (*Shells, error) {
 	return s, nil
 }
 
-// Close ends every command that still runs in the background, and waits a little
-// for that.
+// Close ends all commands in the background and waits up to killTimeout.
 func (s *Shells) Close() {
 	s.end()
-	ended := make(chan struct{})
+	exitResult := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(exitResult)
 		s.attending.Wait()
 	}()
 	timer := time.NewTimer(killTimeout)
 	defer timer.Stop()
 	select {
-	case <-ended:
+	case <-exitResult:
 	case <-timer.C:
 	}
 }
 
-// Lost are the background commands that ran when the runner of an earlier
-// attempt was lost, and were lost with it, in words for the model.
+// Lost describes the background commands that were lost with an earlier attempt, for
+// the model.
 func (s *Shells) Lost() []string { return s.lost }
 
-// Tools makes the tools for an agent.
+// Tools returns the tools for an agent.
 func (s *Shells) Tools(u Use) []tool.Tool {
 	u = u.Complete(Name, s.opts)
-	return []tool.Tool{s.run(u), s.look(u), s.kill(u)}
+	return []tool.Tool{s.run(u), s.outputTool(u), s.killTool(u)}
 }
 
 type runIn struct {
@@ -116,9 +115,9 @@ func (s *Shells) run(u Use) tool.Tool {
 	})
 }
 
-// spec is the Spec of one of the tools. They bound themselves: a result that
-// shows what was printed until then is worth more than none. A command stands
-// alone in its turn, as nobody knows what it touches.
+// spec returns the Spec of a tool. The tools enforce their timeouts themselves, so
+// that the result has the output so far. Commands are sequential, because their
+// effects are unknown.
 func spec(u Use, rest, page string, effect tool.Effect) tool.Spec {
 	page = strings.NewReplacer(NameOutput, u.Name+"_output", NameKill, u.Name+"_kill").Replace(page)
 	made := tool.Spec{

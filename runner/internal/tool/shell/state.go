@@ -8,24 +8,24 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/remember"
 )
 
-// What is remembered is bounded.
+// Name and bounds of the state.
 const (
 	stateFile = "shell.json"
-	maxDirs   = 256 // shells that are not in the workspace
-	maxShown  = 200 // bytes of a command that are shown
+	maxDirs   = 256 // working directories other than the workspace
+	maxShown  = 200 // bytes of a command in a list
 )
 
-// A state is what the next attempt has to know.
+// A state is stored for the next attempt.
 type state struct {
-	// Dirs are where the shells are that are not in the workspace.
+	// Dirs are the working directories of shells, unless they are the workspace.
 	Dirs map[string]string `json:"dirs,omitempty"`
-	// Jobs is how many background commands there have been.
+	// Jobs counts the background commands so far.
 	Jobs int `json:"jobs,omitempty"`
-	// Running are those that run, as the model knows them.
+	// Running describes those that run, for the model.
 	Running []string `json:"running,omitempty"`
 }
 
-// load reads what an earlier attempt left. What it left running is lost.
+// load reads the state of an earlier attempt. Its running commands are lost.
 func (s *Shells) load() error {
 	s.state.Dirs = map[string]string{}
 	if err := remember.Load(s.opts.State, stateFile, &s.state); err != nil {
@@ -39,8 +39,8 @@ func (s *Shells) load() error {
 	return nil
 }
 
-// save writes what the next attempt has to know. A disk that is full makes it
-// start in the workspace, which is no reason to fail a command.
+// save stores the state. Errors are ignored, because a full disk must not fail a
+// command.
 func (s *Shells) save() {
 	s.state.Running = nil
 	for _, j := range s.jobs {
@@ -51,40 +51,40 @@ func (s *Shells) save() {
 	_ = remember.Save(s.opts.State, stateFile, s.state) // as above
 }
 
-// dir is where a shell is.
-func (s *Shells) dir(which string) string {
+// dir returns the working directory of a shell.
+func (s *Shells) dir(shellKey string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if dir, ok := s.state.Dirs[which]; ok {
+	if dir, ok := s.state.Dirs[shellKey]; ok {
 		return dir
 	}
 	return s.opts.Workspace
 }
 
-// moved says where a shell is now.
-func (s *Shells) moved(which, dir string) {
+// setDir sets the working directory of a shell.
+func (s *Shells) setDir(shellKey, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.state.Dirs, which)
+	delete(s.state.Dirs, shellKey)
 	if dir != s.opts.Workspace {
-		s.forget()
-		s.state.Dirs[which] = dir
+		s.makeRoom()
+		s.state.Dirs[shellKey] = dir
 	}
 	s.save()
 }
 
-// forget makes room for one more shell.
-func (s *Shells) forget() {
-	for which := range s.state.Dirs {
+// makeRoom removes directories until there is room for one more.
+func (s *Shells) makeRoom() {
+	for shellKey := range s.state.Dirs {
 		if len(s.state.Dirs) < maxDirs {
 			return
 		}
-		delete(s.state.Dirs, which)
+		delete(s.state.Dirs, shellKey)
 	}
 }
 
-// sandboxLost puts every shell back to where it began, as the model is told.
-func (s *Shells) sandboxLost() {
+// resetDirs sets the working directory of all shells to the workspace.
+func (s *Shells) resetDirs() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.state.Dirs)
@@ -92,12 +92,12 @@ func (s *Shells) sandboxLost() {
 }
 
 // lock waits until no other command runs in the shell.
-func (s *Shells) lock(ctx context.Context, which string) (unlock func(), err error) {
+func (s *Shells) lock(ctx context.Context, shellKey string) (unlock func(), err error) {
 	s.mu.Lock()
-	held, ok := s.locks[which]
+	held, ok := s.locks[shellKey]
 	if !ok {
 		held = make(chan struct{}, 1)
-		s.locks[which] = held
+		s.locks[shellKey] = held
 	}
 	s.mu.Unlock()
 	select {
@@ -108,8 +108,8 @@ func (s *Shells) lock(ctx context.Context, which string) (unlock func(), err err
 	}
 }
 
-// brief is the beginning of a command line, for lists.
-func brief(line string) string {
+// shorten returns the beginning of a command line, for lists.
+func shorten(line string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(line), "\n")
 	if len(line) > maxShown {
 		line, more = strings.ToValidUTF8(line[:maxShown], ""), true

@@ -8,23 +8,23 @@ import (
 	"os"
 )
 
-// inMemory is how much of an output is kept in memory; the rest goes to a file.
+// inMemory is how many bytes are kept in memory; a longer text is in a file.
 const inMemory = 256 << 10
 
-// A whole keeps all of a text up to a bound.
-type whole struct {
-	dir     string // where its file is made; empty: where temporary files are
+// A spool keeps a text up to a bound.
+type spool struct {
+	dir     string // for its file; empty: the directory for temporary files
 	most    int64
 	kept    int64
 	dropped int64
 	memory  bytes.Buffer
 	file    *os.File
-	err     error // of the file: from then on nothing is kept
+	err     error // of the file; after it nothing is kept
 }
 
-// write adds to the text. Where it cannot be kept nothing is: half of it, with
-// a hole, is worse than none.
-func (w *whole) write(text []byte) {
+// write appends to the text. After an error nothing is kept: a text with a gap would
+// be misleading.
+func (w *spool) write(text []byte) {
 	room := min(w.most-w.kept, int64(len(text)))
 	w.dropped += int64(len(text)) - room
 	text = text[:room]
@@ -44,9 +44,8 @@ func (w *whole) write(text []byte) {
 	_, w.err = w.file.Write(text)
 }
 
-// spill moves the text to a file that nobody else sees, and that is gone with
-// the process.
-func (w *whole) spill() error {
+// spill moves the text to an unlinked file, which is removed when the process ends.
+func (w *spool) spill() error {
 	f, err := os.CreateTemp(w.dir, ".output-*")
 	if err != nil {
 		return fmt.Errorf("making a file for the output: %w", err)
@@ -62,8 +61,8 @@ func (w *whole) spill() error {
 	return nil
 }
 
-// reader reads the text from its beginning.
-func (w *whole) reader() (io.Reader, error) {
+// reader returns a reader of the text.
+func (w *spool) reader() (io.Reader, error) {
 	switch {
 	case w.err != nil:
 		return nil, w.err
@@ -73,9 +72,9 @@ func (w *whole) reader() (io.Reader, error) {
 	return io.NewSectionReader(w.file, 0, w.kept), nil
 }
 
-func (w *whole) close() {
+func (w *spool) close() {
 	if w.file != nil {
-		_ = w.file.Close() // it is gone with this
+		_ = w.file.Close() // which removes it
 	}
-	w.file, w.err = nil, errors.New("the output was put away")
+	w.file, w.err = nil, errors.New("the output was closed")
 }
