@@ -13,41 +13,38 @@ const MaxCaptured = 16 << 10
 // SettleLost gives a result to each call that was begun, was never answered
 // and must not be repeated. The others stay open and run again.
 func (r *Runner) SettleLost(st state.Session) error {
-	if len(st.Intents) == 0 {
-		return nil
-	}
-	open := st.Open()
-	last := st.Steps[len(st.Steps)-1]
-	for i, c := range last.Calls {
-		intent, begun := st.Intents[c.ID]
-		if !begun || !contains(open, c.ID) || repeatable(tool.Effect(intent.Effect)) {
-			continue
-		}
-		t := &toolCall{runner: r, call: c, seq: last.Seq + int64(i) + 1}
-		if err := t.settle(r.interruptedResult(ResultLost, c.ID), r.config.Now()); err != nil {
+	return r.settleOpen(st, func(call string) bool {
+		intent, begun := st.Intents[call]
+		return begun && !repeatable(tool.Effect(intent.Effect))
+	})
+}
+
+// settleBelow gives a result to each open call of the sessions below a call that gets its
+// own result: nothing resumes those sessions then.
+func (r *Runner) settleBelow(call string) error {
+	for _, name := range r.sessionsBelow(call) {
+		below := r.session.Below(name)
+		if err := below.settleOpen(below.read(), func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settleBelow gives a result to each call that is open in the sessions below a
-// call. That is needed where the call gets its own without going on with them:
-// nobody goes back to them then.
-func (r *Runner) settleBelow(call string) error {
-	for _, name := range r.sessionsBelow(call) {
-		below := r.session.Below(name)
-		st := below.read()
-		last := st.Steps[len(st.Steps)-1]
-		open := st.Open() // the last result closes the turn, and with it what is known of it
-		for i, c := range last.Calls {
-			if !contains(open, c.ID) {
-				continue
-			}
-			t := &toolCall{runner: below, call: c, seq: last.Seq + int64(i) + 1}
-			if err := t.settle(r.interruptedResult(ResultLost, c.ID), r.config.Now()); err != nil {
-				return err
-			}
+// settleOpen gives the result of a lost call to those open calls that are lost.
+func (r *Runner) settleOpen(st state.Session, isLost func(call string) bool) error {
+	open := st.Open() // the last result closes the turn, and with it what is known of it
+	if len(open) == 0 {
+		return nil
+	}
+	last := st.Steps[len(st.Steps)-1]
+	for i, c := range last.Calls {
+		if !contains(open, c.ID) || !isLost(c.ID) {
+			continue
+		}
+		t := &toolCall{runner: r, call: c, seq: last.Seq + int64(i) + 1}
+		if err := t.settle(r.interruptedResult(ResultLost, c.ID), r.config.Now()); err != nil {
+			return err
 		}
 	}
 	return nil
