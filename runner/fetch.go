@@ -127,7 +127,7 @@ func (e environment) repository(ctx context.Context, t task.Task, g *task.Git) (
 	}
 	out.Credentials = filepath.Join(e.secrets, g.Secret)
 	if !g.Publish && workspace.Fetched(cmp.Or(e.origin, e.state)) {
-		return out, nil // nobody asks for them any more
+		return out, nil // they are not needed any more
 	}
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()

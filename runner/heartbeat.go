@@ -25,7 +25,7 @@ const (
 // with the next. The kubelet creates that file for every container, on no volume
 // of the Run: a volume that does not answer stops no heartbeat.
 type heartbeat struct {
-	path string // empty: nobody probes
+	path string // empty: there is no probe
 
 	mu     sync.Mutex
 	checks []func()

@@ -24,7 +24,7 @@ const (
 )
 
 // publish pushes what became of the files, where that is wanted and the work is
-// done, before anybody is told so.
+// done, before the end is reported.
 func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Published, engine.Outcome) {
 	g := a.snapshot.Workspace.Git
 	if out.Reason != task.ReasonFinished || g == nil || !g.Publish {

@@ -9,7 +9,7 @@ import (
 
 // A statusReporter completes what the engine reports. Where the journal outlives the
 // pod, what people are asked stays in the status when the pod goes: the next attempt
-// asks the same, and whoever reads the status meanwhile shall find it.
+// asks the same, and users can decide meanwhile.
 type statusReporter struct {
 	to reporter
 	// leaving says that the pod goes; nil: the journal goes with it.

@@ -150,7 +150,7 @@ type Config struct {
 
 	// Watch is given what returns once the locks are free under which nothing waits
 	// for a disk or the network: while it does not return the runner hangs. Nil:
-	// nobody watches.
+	// nothing watches.
 	Watch func(responds func())
 	// LowSpace says whether the disk was found full once.
 	LowSpace func() bool

@@ -100,7 +100,7 @@ func (r *run) newRequests() *approval.Requests {
 }
 
 // outcome is how the work ended. A crash in its midst must not lose what is
-// known of it: whoever comes after goes by its effects and its meter.
+// known of it: the next attempt continues from its effects and its meter.
 func (r *run) outcome(ctx context.Context) (out Outcome) {
 	defer toolcall.Recover(func(err error) { out = r.failed(err) })
 	out, err := r.run(ctx)
@@ -160,7 +160,7 @@ func (r *run) commit(ctx context.Context) error {
 	return nil
 }
 
-// reportNow has the operator know at once how things stand; nobody waits for it.
+// reportNow reports the progress at once, in the background.
 func (r *run) reportNow() {
 	r.pendingReports.Go(func() { _ = r.config.Report.Commit(r.lifetime, r.progress) })
 }

@@ -29,7 +29,7 @@ const (
 
 // recordFailure records what a failed model call used and returns its error.
 func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
-	// Nothing arrived and nobody told: most likely the provider did nothing. Not
+	// Nothing arrived and no usage was reported: most likely the provider did nothing. Not
 	// so when we hung up ourselves.
 	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
 		resp.Usage = estimate(m, req, *resp)

@@ -151,7 +151,7 @@ func (r *run) decided() (all []task.Decided) {
 	return all
 }
 
-// maxType bounds the type of a decision, which may be one that nobody knows.
+// maxType bounds the type of a decision, which may be an unknown one.
 const maxType = 16
 
 func decidedOf(d journal.Decision) task.Decided {

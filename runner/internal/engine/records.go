@@ -55,7 +55,7 @@ func (r *records) recordStep(st step.Step, d *journal.Decision) error {
 	return nil
 }
 
-// userStep is what somebody says to the model, as a step.
+// userStep returns a message to the model as a step.
 func (r *records) userStep(text string, note step.Note) step.Step {
 	return step.Step{
 		Role: step.RoleUser, Note: note, At: r.run.config.Now().UTC(),

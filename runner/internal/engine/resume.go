@@ -186,7 +186,7 @@ func endOfVeto(err error) error {
 	return err
 }
 
-// chargeLost charges a model call that a crash cut: nobody told what it used.
+// chargeLost charges a model call that a crash cut: what it used is not known.
 func (s *session) chargeLost(asked *journal.Intent) error {
 	if asked == nil {
 		return nil

@@ -75,7 +75,7 @@ func (c *modelCaller) ask(ctx context.Context) error {
 }
 
 // recordDiscarded records what an answer used that a layer made nothing of: else it
-// would be charged once more, by estimate, to whoever takes up the session.
+// would be charged once more, by estimate, when the session is resumed.
 func (c *modelCaller) recordDiscarded() error {
 	if !c.turn.answered {
 		return nil
@@ -111,7 +111,7 @@ func (c *modelCaller) beginTurn(m *Model) string {
 	return name
 }
 
-// untilStopped is ctx until somebody asks the Run to end.
+// untilStopped returns a context that ends when the Run is asked to stop.
 func (c *modelCaller) untilStopped(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	off := context.AfterFunc(c.run.stopped, func() {
@@ -192,7 +192,7 @@ func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error
 
 // checkContinuation records that a model is about to be asked for the rest of an answer, or
 // returns why it is not. A runner that dies after it charges what the answer cost
-// so far to whoever takes up the session.
+// so far when the session is resumed.
 func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 	used := step.Usage{}
 	if soFar != nil {

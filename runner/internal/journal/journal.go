@@ -83,7 +83,7 @@ type Header struct {
 	After int64 `json:"after"`
 }
 
-// An Intent says what is about to be done, so that whoever finds it without a
+// An Intent says what is about to be done, so that a reader who finds it without a
 // result knows that it may have happened.
 type Intent struct {
 	// CallID is empty for a model call.

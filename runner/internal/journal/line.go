@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 )
 
-// A line is {"crc":"xxxxxxxx","record":…}: JSON to whoever reads it by eye, a
+// A line is {"crc":"xxxxxxxx","record":…}: JSON to a human reader, a
 // fixed prefix to us, so that the checksum is checked over the very bytes.
 const (
 	linePrefix = `{"crc":"`

@@ -22,7 +22,7 @@ type Request struct {
 	// or an older runner wrote this.
 	Args    json.RawMessage `json:"args,omitempty"`
 	Written string          `json:"written,omitempty"`
-	// Groups are those whose members may decide; empty: whoever may.
+	// Groups are those whose members may decide; empty: all approvers.
 	Groups []string `json:"groups,omitempty"`
 	Source
 	// Delegation is what a child Run is wanted for; nil: a person is asked.

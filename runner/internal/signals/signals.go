@@ -13,7 +13,7 @@ import (
 )
 
 // The causes with which contexts are cancelled. What waits when the Run is stopped
-// gives up: an answer that nobody will use is not waited for.
+// gives up: an answer that is not needed is not waited for.
 var (
 	ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
 	ErrStopped     = errors.New("the Run was asked to stop")

@@ -196,8 +196,8 @@ func (r *Run) applyIntent(rec journal.Record) {
 	r.Begun = r.Begun || rec.Intent.CallID != "" && rec.Intent.Effect != readOnly
 }
 
-// applyResult adds a result and forgets the sessions below its call: nobody goes
-// back to them.
+// applyResult adds a result and forgets the sessions below its call, which are never
+// resumed.
 func (r *Run) applyResult(rec journal.Record) error {
 	if rec.Step == nil {
 		return fmt.Errorf("replaying the journal: result %d has no step", rec.Seq)

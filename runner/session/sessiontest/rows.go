@@ -47,7 +47,7 @@ func testList(t *testing.T, g testStore) {
 		"of a user":                    {session.Query{User: "u"}, "4 3 1"},
 		"of a status":                  {session.Query{Status: "Running"}, "3 1"},
 		"of all of that":               {session.Query{App: "a", Agent: "x", User: "u", Status: "Running"}, "1"},
-		"of nobody":                    {session.Query{App: "c"}, ""},
+		"of an app without sessions":   {session.Query{App: "c"}, ""},
 		"a part of a name is no name":  {session.Query{Status: "Run"}, ""},
 		"from a time on":               {session.Query{From: made["3"]}, "4 3"},
 		"before a time":                {session.Query{To: made["3"]}, "2 1"},
@@ -174,7 +174,7 @@ func testWriters(t *testing.T, g testStore) {
 	}
 }
 
-// An Append is whole or not there, whoever reads meanwhile.
+// A reader sees an Append whole or not at all.
 func testAllAtOnce(t *testing.T, g testStore) {
 	g.appendTexts(t, row("a"), 0, "0")
 	var writing sync.WaitGroup

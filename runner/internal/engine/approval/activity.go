@@ -39,7 +39,7 @@ type Activity struct {
 }
 
 // SettleDelay is how long all must wait before that counts: where one branch goes
-// over to another nobody works for a moment.
+// over to another nothing works for a moment.
 const SettleDelay = 200 * time.Millisecond
 
 // NewActivity returns one in which nothing works yet.

@@ -10,8 +10,8 @@ import (
 )
 
 // applyChildResults takes in how child Runs ended that calls wait for. It is called wherever
-// somebody waits. What nothing waits for is nobody's: it was heard before, or
-// never asked for.
+// something waits. A child Run that nothing waits for is ignored: it was recorded before,
+// or never asked for.
 func (r *Requests) applyChildResults(ended []task.Child) error {
 	if len(ended) == 0 || !r.config.CanStartRuns {
 		return nil

@@ -32,7 +32,7 @@ const (
 )
 
 // ApplyDecisions acts on those decisions that it has not acted on yet, and returns what
-// they said to the agent. It is called wherever somebody waits, and by the
+// they said to the agent. It is called by everything that waits, and by the
 // Run's own session before each turn.
 func (r *Requests) ApplyDecisions(by Session, said []task.Decision) ([]task.Decision, error) {
 	if len(said) == 0 || !r.config.CanAsk {
@@ -108,7 +108,7 @@ func (r *Requests) match(d task.Decision) (*Request, string) {
 }
 
 // questionFor returns the question that a message answers: that of a Run that only
-// waits, unless there are several. Nobody approves anything with a message.
+// waits, unless there are several. A message approves nothing.
 func (r *Requests) questionFor(d task.Decision) (*Request, string) {
 	if q := r.open.find(d.Request); q != nil && q.Kind == task.PendingApproval {
 		return q.check(d)

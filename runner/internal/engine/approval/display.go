@@ -10,7 +10,7 @@ const maxChildren = task.MaxPending - 2
 type display struct{ shown, size, children, childSize int }
 
 // display are the requests that a report has space for, oldest first. What was
-// shown stays until it is over: somebody is deciding, or a child Run is under way.
+// shown stays until it is over: a user may be deciding, or a child Run is under way.
 // Of the others people's come first, then those for child Runs, each in the order
 // in which they were asked.
 func (o *openRequests) display() []task.Pending {

@@ -113,8 +113,8 @@ type Request struct {
 	expired  bool // no Decision was made in time
 }
 
-// Await asks a person and waits for what they decide; false when nobody did in
-// time, or nobody can. Of a request for a child Run it only waits for its end.
+// Await makes a request and waits for the Decision on it; false if none is made in
+// time, or there are no approvers. Of a request for a child Run it only waits for its end.
 func (r *Requests) Await(ctx context.Context, q *Request) (journal.Decision, bool, error) {
 	if !r.config.CanAsk && q.Kind != task.PendingDelegation {
 		return journal.Decision{}, false, nil

@@ -29,7 +29,7 @@ type suspension struct {
 }
 
 // Leaves says whether an error only says that the runner leaves: what is open
-// stays open for whoever takes up the work.
+// stays open for the next attempt.
 func Leaves(err error) bool {
 	end, ok := errors.AsType[*task.EndError](err)
 	return ok && (end == signals.ErrInterrupted || end == errWaiting || end == errPaused)
@@ -72,8 +72,8 @@ func (r *Requests) suspend(d suspension) *task.EndError {
 }
 
 // trySuspend has the runner leave where everything has waited for people or child
-// Runs for long enough, no command runs in the background, and nobody has said
-// anything new, which closes changed. Else it returns when to look again.
+// Runs for long enough, no command runs in the background, and no signal is
+// new, which closes changed. Else it returns when to look again.
 func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	busy := r.config.Busy != nil && r.config.Busy()
 	r.mu.Lock()
@@ -118,7 +118,7 @@ func (o *openRequests) state(waits string) string {
 	}
 	for _, q := range o.all {
 		switch q.Kind {
-		case task.PendingDelegation: // nobody is asked
+		case task.PendingDelegation: // no user is asked
 		case task.PendingApproval:
 			return StateApproval
 		default:

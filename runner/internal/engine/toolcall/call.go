@@ -168,8 +168,8 @@ func (t *toolCall) preflight(ctx context.Context, c *tool.Call) (*tool.Error, er
 }
 
 // recheck is what comes between the permission and the call, which may be days:
-// nobody has paused the work or ended it meanwhile, and whoever must know of its
-// effects does.
+// the Run was not paused or ended meanwhile, and the operator knows that effects
+// begin.
 func (t *toolCall) recheck(ctx context.Context, c *tool.Call) (*tool.Error, error) {
 	if err := t.runner.finalSafePoint(ctx); err != nil {
 		return nil, t.fail(err)

@@ -78,8 +78,8 @@ func ResultOf(agent string, out AgentEnd) tool.Result {
 }
 
 // runChild has a child Run do a piece of work, and waits for how it ends. A
-// call asks once: whoever takes it up again goes on with what was asked then, as
-// whoever takes up a session goes on with its prompt.
+// call asks once: when it is resumed, it waits for the child Run that was asked for then,
+// as a resumed session keeps its prompt.
 func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	switch {
 	case !s.runner.config.CanStartRuns:

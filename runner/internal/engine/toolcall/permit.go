@@ -41,8 +41,8 @@ type PolicyResult struct {
 	Answer Answer
 	// Rule names the rule that decided, Reason is what people and the model are told.
 	Rule, Reason string
-	// Groups are those whose members may decide where it asks; empty: whoever may
-	// make decisions.
+	// Groups are those whose members may decide where it asks; empty: all users who
+	// may make decisions.
 	Groups []string
 	// Once says that it asks about this one call and no others like it: what people
 	// approve is never good for the rest of the Run.
@@ -129,8 +129,8 @@ func (p *policies) allows(ctx context.Context, name string, args json.RawMessage
 }
 
 // permit returns once the call may be made, with the digest of what may be, or
-// why it may not. What a person approves is what runs: whoever goes on from here
-// holds the call to the digest once more.
+// why it may not. What a user approves is what runs: the digest is compared
+// once more right before the call.
 func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
 	r := t.runner
 	if t.spec.Ends || !r.policies.exist() { // a Run can always end
@@ -163,7 +163,7 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 	}
 }
 
-// digest is what a call is known by to whoever approves it.
+// digest identifies a call to approvers.
 func (t *toolCall) digest(c *tool.Call) string { return t.runner.config.Digest(t.call.Name, c.Args) }
 
 // wasAllowed says whether the call was begun in an earlier attempt as it is now: it

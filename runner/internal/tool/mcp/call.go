@@ -98,9 +98,9 @@ const (
 	fine      outcome = iota // it was answered
 	refused                  // it was answered with an error
 	unsent                   // it did not get there
-	lost                     // nobody knows; the session is over
-	unclear                  // nobody knows; the session goes on
-	abandoned                // nobody waits any longer
+	lost                     // it is not known; the session is over
+	unclear                  // it is not known; the session goes on
+	abandoned                // the caller waits no longer
 )
 
 // classify says what became of a try.

@@ -16,7 +16,8 @@ const (
 	once   = "Try it once more later, or do without it."
 )
 
-// failed is the only place where the failure of a call becomes words.
+// failed returns what the model reads of a call that failed. It is the only place where
+// errors of a server become text for the model.
 func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool.Result {
 	name := "the MCP server of " + s.Toolset.Name
 	var (
@@ -44,7 +45,7 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	case serverError(err) != nil:
 		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(serverError(err).Message, maxErrorText)))
 	}
-	return lostWords(effect, name, err)
+	return lostAnswer(effect, name, err)
 }
 
 // afterRefusal says what to do after the server refused a request.
@@ -55,8 +56,8 @@ func (s *Server) afterRefusal(status int) string {
 	return once
 }
 
-// lostWords tell of an answer that did not come.
-func lostWords(effect tool.Effect, name string, err error) tool.Result {
+// lostAnswer returns what the model reads of an answer that did not arrive.
+func lostAnswer(effect tool.Effect, name string, err error) tool.Result {
 	if errors.Is(err, errPanic) {
 		return doubtful(effect, name+" gave an answer that makes no sense")
 	}
@@ -67,7 +68,7 @@ func lostWords(effect tool.Effect, name string, err error) tool.Result {
 		name, line(err.Error(), maxErrorText)))
 }
 
-// doubtful is a failure after which nobody knows what has been done.
+// doubtful returns a failure after which it is not known what has been done.
 func doubtful(effect tool.Effect, message string) tool.Result {
 	if effect == tool.ReadOnly {
 		return tool.Fail(message, once)

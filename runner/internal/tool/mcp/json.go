@@ -37,7 +37,7 @@ func decode(text []byte) ([]jsonrpc.Message, error) {
 }
 
 // message reads a message. The library is asked only for answers: reading takes
-// it so much that a server could keep it busy with what nobody needs.
+// it so much that a server could keep it busy with messages that are not needed.
 func message(text []byte) (jsonrpc.Message, error) {
 	var m struct {
 		ID     any             `json:"id"`

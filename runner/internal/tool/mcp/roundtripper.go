@@ -16,7 +16,7 @@ const (
 )
 
 // A roundTripper is the HTTP below a session. It bounds what comes back, ends with the
-// session, and tells answers of whoever stands before a server from answers of
+// session, and tells answers of a proxy in front of a server from answers of
 // the protocol.
 type roundTripper struct {
 	base    http.RoundTripper
@@ -55,8 +55,8 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, &statusError{code: resp.StatusCode, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
-// isHTTPError reports whether an answer is not one of the protocol: nobody has done
-// what was asked.
+// isHTTPError reports whether an answer is not one of the protocol: then the request
+// had no effect.
 func isHTTPError(req *http.Request, resp *http.Response) bool {
 	switch code := resp.StatusCode; code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:

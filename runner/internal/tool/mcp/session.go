@@ -87,7 +87,7 @@ func (c *connector) dial(ctx context.Context, version string) (*session, error) 
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "deckhand", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   c.capabilities(),
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // there is nobody to ask
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // there is no user to ask
 	})
 	err = safely(func() error {
 		var err error

@@ -137,8 +137,8 @@ func (s *Server) spec(spec tool.Spec) tool.Spec {
 	return spec
 }
 
-// effectOf is what a tool does to the world: once what it does, unless somebody
-// says otherwise whom the Toolset believes.
+// effectOf returns the effect of a tool: Once, unless the Toolset, or a hint of a server
+// that it trusts, says otherwise.
 func (s *Server) effectOf(o offer) tool.Effect {
 	switch {
 	case slices.Contains(s.Toolset.ReadOnly, o.name), s.Toolset.TrustHints && o.readOnly:
