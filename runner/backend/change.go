@@ -72,6 +72,9 @@ func (b *Backend) Write(ctx context.Context, name string, data []byte, when Vers
 			return err
 		}
 		defer f.Close()
+		if f.ReadOnly != nil {
+			return f.ReadOnly
+		}
 		same, err := checkVersion(ctx, f, written, when)
 		if err != nil || same {
 			return err
@@ -124,6 +127,9 @@ func (b *Backend) edit(ctx context.Context, name string, e Edit) (Edited, error)
 		return Edited{}, err
 	}
 	defer f.Close()
+	if f.ReadOnly != nil {
+		return Edited{}, f.ReadOnly
+	}
 	if err := within(f.Size, MaxEdit); err != nil {
 		return Edited{}, err
 	}

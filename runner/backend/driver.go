@@ -45,6 +45,9 @@ type File struct {
 	io.ReadCloser
 	Size     int64
 	Revision Revision
+	// ReadOnly is why the file cannot be written, if that is known when it is opened.
+	// A Backend then reports it before anything else about a change.
+	ReadOnly error
 }
 
 // A Revision names one state of a file, such as an ETag or the version column of a

@@ -115,6 +115,14 @@ func (c *Composite) find(name string) (location, error) {
 	return s, nil
 }
 
+// readOnly returns why nothing is written through a mount, or nil.
+func (m Mount) readOnly() error {
+	if m.ReadOnly {
+		return &backend.ReadOnlyError{Place: m.Path}
+	}
+	return nil
+}
+
 // outerPath is a path of a mount as the composite has it.
 func (m Mount) outerPath(name string) string { return path.Join(m.at(), name) }
 
@@ -198,7 +206,11 @@ func (c *Composite) Open(ctx context.Context, name string) (*backend.File, error
 	case s.aboveMounts:
 		return nil, backend.ErrIsDir
 	}
-	return s.mount.Driver.Open(ctx, s.rest)
+	f, err := s.mount.Driver.Open(ctx, s.rest)
+	if err == nil {
+		f.ReadOnly = s.mount.readOnly()
+	}
+	return f, err
 }
 
 // Write implements [backend.Driver].
@@ -208,7 +220,7 @@ func (c *Composite) Write(ctx context.Context, name string, data []byte, when ba
 	case err != nil:
 		return err
 	case s.mount != nil && s.mount.ReadOnly:
-		return &backend.ReadOnlyError{Place: s.mount.Path}
+		return s.mount.readOnly()
 	case s.aboveMounts:
 		return backend.ErrIsDir
 	}

@@ -46,6 +46,7 @@ func TestSeveralPlaces(t *testing.T) {
 	)
 	b := newPlaces(t)
 	b.hold(dialogue{
+		{`Write {"path":"/results/s3c1","content":"x"}`, "Error: permission denied for write on /results/s3c1\n- /results is read-only. Write below /workspace."},
 		{`Write {"path":"a.md","content":"one\n"}`, "Created /workspace/a.md (4 bytes)"},
 		{`Write {"path":"/tmp/a.md","content":"two\n"}`, "Created /tmp/a.md (4 bytes)"},
 		{`Write {"path":"/memories/user/a.md","content":"three\n"}`, "Created /memories/user/a.md (6 bytes)"},
@@ -55,6 +56,8 @@ func TestSeveralPlaces(t *testing.T) {
 		{`Read {"path":"/results/s3c1"}`, "1  long\n[lines 1 to 1 of 1]"},
 		{`Write {"path":"/results/s3c1","content":"x"}`, "Error: permission denied for write on /results/s3c1\n- /results is read-only. Write below /workspace."},
 		{`Edit {"path":"/results/s3c1","old_string":"long","new_string":"x"}`, "Error: permission denied for write on /results/s3c1\n- /results is read-only. Write below /workspace."},
+		{`Edit {"path":"/results/s3c1","old_string":"none","new_string":"x"}`, "Error: permission denied for write on /results/s3c1\n- /results is read-only. Write below /workspace."},
+		{`Write {"path":"/results/s3c1","content":"long\n"}`, "Error: permission denied for write on /results/s3c1\n- /results is read-only. Write below /workspace."},
 		{`Ls {}`, "/workspace/a.md  4 bytes"},
 		{`Ls {"path":"/"}`, "/memories/\n/results/\n/tmp/\n/workspace/"},
 		{`Ls {"path":"/memories"}`, "/memories/user/"},
