@@ -123,7 +123,7 @@ func (b *base) implementation(call interpreter.InterpretableCall) functions.Func
 //   - Values that share their parts. [1].map(a, [a, a]), thirty times, is 2³⁰ numbers
 //     in thirty steps: comparing, sorting, flattening or formatting it does not end.
 //   - Results that are larger than the arguments: of a text of 320 KiB, a.replace('a', a)
-//     and a.split('').join(a) have 100 GiB.
+//     and a.split(”).join(a) have 100 GiB.
 //   - quantity('1e2147483647').isGreaterThan(…), which does not end.
 //   - Patterns: (x{100}){10}, 1,500 times, takes 340 MiB to compile for each call.
 //   - Functions with several overloads of a value whose type is not known: CEL charges

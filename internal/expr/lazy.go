@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -20,15 +21,19 @@ type object struct {
 	decoded map[string]ref.Val // nil: the field is absent
 }
 
-// newObject returns an object of a map; nil: the value is none.
+// newObject returns an object of a map; nil: the value is not a map.
 func newObject(path string, t Type, v any) ref.Val {
-	rv := reflect.ValueOf(v)
-	if rv.Kind() != reflect.Map || rv.Type().Key().Kind() != reflect.String {
+	o := &object{path: path, typ: t, decoded: map[string]ref.Val{}}
+	switch v := v.(type) {
+	case map[string]any:
+		o.fields = v
+	case map[string]json.RawMessage:
+		o.fields = make(map[string]any, len(v))
+		for name, raw := range v {
+			o.fields[name] = raw
+		}
+	default:
 		return nil
-	}
-	o := &object{path: path, typ: t, fields: make(map[string]any, rv.Len()), decoded: map[string]ref.Val{}}
-	for it := rv.MapRange(); it.Next(); {
-		o.fields[it.Key().String()] = it.Value().Interface()
 	}
 	return o
 }
@@ -54,7 +59,7 @@ func (o *object) field(name string) ref.Val {
 	t := o.typ.Field(name)
 	v := toCEL(o.path+"."+name, t, raw)
 	if optional, ok := v.(*types.Optional); ok && t.kind == optionalKind {
-		v = nil // an absent field is just not in the object
+		v = nil // the object does not contain an absent field
 		if optional.HasValue() {
 			v = optional.GetValue()
 		}
@@ -83,7 +88,7 @@ func (o *object) Contains(key ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
-// names are those of the fields that are present, in order.
+// names returns the names of the fields that are present, sorted.
 func (o *object) names() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.fields)), func(name string) bool { return o.field(name) == nil })
 }
@@ -120,17 +125,25 @@ func (o *object) ConvertToNative(t reflect.Type) (any, error) { return o.whole()
 // ConvertToType implements [ref.Val].
 func (o *object) ConvertToType(t ref.Type) ref.Val { return o.whole().ConvertToType(t) }
 
-// newList returns a list of a slice; nil: the value is none. Elements that are objects
-// are decoded when they are read.
+// newList returns a list of a slice; nil: the value is not a slice. Elements that are
+// objects are decoded when they are read.
 func newList(path string, t Type, v any) ref.Val {
-	rv := reflect.ValueOf(v)
-	if rv.Kind() != reflect.Slice {
+	var elements []any
+	switch v := v.(type) {
+	case []any:
+		elements = v
+	case []json.RawMessage:
+		elements = make([]any, len(v))
+		for i, raw := range v {
+			elements[i] = raw
+		}
+	default:
 		return nil
 	}
-	items := make([]ref.Val, rv.Len())
+	items := make([]ref.Val, len(elements))
 	at := func(i int) string { return fmt.Sprintf("%s[%d]", path, i) }
-	for i := range items {
-		element, where := rv.Index(i).Interface(), path
+	for i, element := range elements {
+		where := path
 		if t.of.kind != dynKind && t.of.value().isLazy() { // it keeps its path
 			where = at(i)
 		}

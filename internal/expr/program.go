@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -139,11 +140,11 @@ func is(v ref.Val, want Type) bool {
 	case stringKind:
 		return v.Type() == types.StringType || v.Type() == types.TimestampType || v.Type() == types.DurationType
 	case intKind:
-		_, ok := whole(v.Value())
-		return ok
+		u, isUint := v.(types.Uint)
+		f, isDouble := v.(types.Double)
+		return v.Type() == types.IntType || isUint && u <= math.MaxInt64 || isDouble && isWhole(float64(f))
 	case doubleKind:
-		_, ok := number64(v.Value())
-		return ok
+		return v.Type() == types.IntType || v.Type() == types.UintType || v.Type() == types.DoubleType
 	case boolKind:
 		return v.Type() == types.BoolType
 	case listKind:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -13,33 +12,36 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Absent is a value that does not exist.
+// Absent is the value of an optional variable or field that does not exist.
 var Absent absent //nolint:gochecknoglobals // it never changes
 
 type absent struct{}
 
-// valueError is a value that is not of its type.
+// valueError is the error of a value that does not have its type.
 func valueError(path, format string, args ...any) ref.Val {
 	return types.NewErr("%s %s", path, fmt.Sprintf(format, args...))
 }
 
-// toCEL converts a value of a type: JSON, plain values of Go, or Absent. Objects, and
-// lists of them, are decoded when they are read and as far as they are read: an
-// expression reads little of the outputs of many children. The result may be an error,
-// which has the path.
+// toCEL converts a value to a type. The value is JSON, decoded or not, an int, or
+// Absent. Objects and lists of objects are decoded field by field, when a field is
+// read: an expression reads little of the outputs of many child Runs. 490 outputs of
+// 16 KiB of numbers take 11 MB instead of 390 MB. An error contains the path of the
+// value.
 func toCEL(path string, t Type, v any) ref.Val {
-	v, ok := open(t.value(), v)
+	if raw, ok := v.(json.RawMessage); ok {
+		if v, ok = decode(t.value(), raw); !ok {
+			return valueError(path, "is not JSON")
+		}
+	}
 	switch {
-	case !ok:
-		return valueError(path, "is not JSON")
 	case t.kind == optionalKind && (v == Absent || v == nil):
 		return types.OptionalNone
 	case t.kind == optionalKind:
-		there := toCEL(path, *t.of, v)
-		if types.IsError(there) {
-			return there
+		value := toCEL(path, *t.of, v)
+		if types.IsError(value) {
+			return value
 		}
-		return types.OptionalOf(there)
+		return types.OptionalOf(value)
 	case v == Absent:
 		return valueError(path, "has no value")
 	}
@@ -52,9 +54,7 @@ func toCEL(path string, t Type, v any) ref.Val {
 	case dynKind:
 		out = fromAny(path, v)
 	default:
-		if n, ok := scalarOf(t.kind, v); ok {
-			out = types.DefaultTypeAdapter.NativeToValue(n)
-		}
+		out = fromScalar(t.kind, v)
 	}
 	if out == nil {
 		return valueError(path, "is not %s", a(t))
@@ -62,26 +62,11 @@ func toCEL(path string, t Type, v any) ref.Val {
 	return out
 }
 
-// open follows pointers and decodes JSON.
-func open(t Type, v any) (opened any, ok bool) {
-	for rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer; rv = reflect.ValueOf(v) {
-		if rv.IsNil() {
-			return Absent, true
-		}
-		v = rv.Elem().Interface()
-	}
-	raw, isJSON := v.(json.RawMessage)
-	switch {
-	case !isJSON:
-		return v, true
-	case len(raw) == 0:
+// decode decodes JSON: objects and lists of objects one level deep. No JSON is Absent.
+func decode(t Type, raw json.RawMessage) (decoded any, ok bool) {
+	if len(raw) == 0 {
 		return Absent, true
 	}
-	return decode(t, raw)
-}
-
-// decode decodes JSON: objects, and lists of objects, one level deep.
-func decode(t Type, raw json.RawMessage) (decoded any, ok bool) {
 	if t.isLazy() {
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) == nil && fields != nil {
@@ -103,24 +88,33 @@ func decode(t Type, raw json.RawMessage) (decoded any, ok bool) {
 // isLazy reports whether values of the type are decoded field by field.
 func (t Type) isLazy() bool { return t.kind == objectKind || t.kind == mapKind }
 
-func scalarOf(k kind, v any) (n any, ok bool) {
+// fromScalar converts a value of a scalar type; nil: the value has another type.
+func fromScalar(k kind, v any) ref.Val {
 	switch k {
 	case stringKind:
-		var s string
-		s, ok = v.(string)
-		return strings.ToValidUTF8(s, "\uFFFD"), ok
+		if s, ok := v.(string); ok {
+			return fromString(s)
+		}
 	case intKind:
-		n, ok = whole(v)
+		if n, ok := toInt(v); ok {
+			return types.Int(n)
+		}
 	case doubleKind:
-		n, ok = number64(v)
+		if f, ok := toDouble(v); ok {
+			return types.Double(f)
+		}
 	case boolKind:
-		n, ok = v.(bool)
-	default: // the others are no scalars
+		if b, ok := v.(bool); ok {
+			return types.Bool(b)
+		}
+	default: // the other types are not scalars
 	}
-	return n, ok
+	return nil
 }
 
-// fromAny converts a value of no known type.
+func fromString(s string) ref.Val { return types.String(strings.ToValidUTF8(s, "\uFFFD")) }
+
+// fromAny converts a value of an unknown type.
 func fromAny(path string, v any) ref.Val {
 	switch v := v.(type) {
 	case nil:
@@ -128,48 +122,30 @@ func fromAny(path string, v any) ref.Val {
 	case json.RawMessage:
 		return toCEL(path, Dyn(), v)
 	case string:
-		return types.String(strings.ToValidUTF8(v, "\uFFFD"))
+		return fromString(v)
 	case bool:
 		return types.Bool(v)
-	}
-	if n, ok := v.(json.Number); !ok || !strings.ContainsAny(string(n), ".eE") {
-		if n, ok := whole(v); ok && !float(v) {
+	case int:
+		return types.Int(v)
+	case json.Number:
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			return types.Int(n)
 		}
+		if f, ok := toDouble(v); ok {
+			return types.Double(f)
+		}
+	case []any, []json.RawMessage:
+		return newList(path, List(Dyn()), v)
+	case map[string]any, map[string]json.RawMessage:
+		return newObject(path, Map(Dyn()), v)
 	}
-	if n, ok := number64(v); ok {
-		return types.Double(n)
-	}
-	var out ref.Val
-	switch reflect.ValueOf(v).Kind() {
-	case reflect.Slice:
-		out = newList(path, List(Dyn()), v)
-	case reflect.Map:
-		out = newObject(path, Map(Dyn()), v)
-	default:
-	}
-	if out == nil {
-		return valueError(path, "is not a value of JSON")
-	}
-	return out
+	return valueError(path, "is not a value of JSON")
 }
 
-func float(v any) bool {
-	k := reflect.ValueOf(v).Kind()
-	return k == reflect.Float64 || k == reflect.Float32
-}
-
-// whole is a whole number, exactly.
-func whole(v any) (int64, bool) {
-	switch rv := reflect.ValueOf(v); {
-	case !rv.IsValid():
-		return 0, false
-	case rv.CanInt():
-		return rv.Int(), true
-	case rv.CanUint():
-		return int64(rv.Uint()), rv.Uint() <= math.MaxInt64 //nolint:gosec // what does not fit is told
-	case rv.CanFloat():
-		return wholeFloat(rv.Float())
+// toInt returns a whole number, exactly.
+func toInt(v any) (int64, bool) {
+	if n, ok := v.(int); ok {
+		return int64(n), true
 	}
 	n, ok := v.(json.Number)
 	if !ok {
@@ -182,30 +158,19 @@ func whole(v any) (int64, bool) {
 	if err != nil || !strings.ContainsAny(string(n), ".eE") { // digits alone that are too many
 		return 0, false
 	}
-	return wholeFloat(f)
+	return int64(f), isWhole(f)
 }
 
-func wholeFloat(f float64) (int64, bool) {
-	if f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
-		return 0, false
-	}
-	return int64(f), true
-}
+// isWhole reports whether a number is an int.
+func isWhole(f float64) bool { return f == math.Trunc(f) && f >= math.MinInt64 && f < math.MaxInt64 }
 
-func number64(v any) (float64, bool) {
-	if n, ok := v.(json.Number); ok {
+func toDouble(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int:
+		return float64(n), true
+	case json.Number:
 		f, err := n.Float64()
 		return f, err == nil
-	}
-	switch rv := reflect.ValueOf(v); {
-	case !rv.IsValid():
-		return 0, false
-	case rv.CanInt():
-		return float64(rv.Int()), true
-	case rv.CanUint():
-		return float64(rv.Uint()), true
-	case rv.CanFloat():
-		return rv.Float(), true
 	}
 	return 0, false
 }
