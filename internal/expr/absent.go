@@ -11,9 +11,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// uncheckedSelection finds the first plain selection of a field that may be absent: CEL
-// accepts it, and evaluation would fail. It is fine where has() or hasValue() has
-// found the field present, as in has(x.f) && x.f > 3.
+// uncheckedSelection returns the error of the first plain selection of a field that may
+// be absent: CEL accepts it, and evaluation would fail. A selection is allowed after a
+// test with has() or hasValue(), as in has(x.f) && x.f > 3.
 func (s *source) uncheckedSelection() *Error {
 	g := &guards{source: s}
 	at := forValue
@@ -24,13 +24,13 @@ func (s *source) uncheckedSelection() *Error {
 	return g.found
 }
 
-// guards walks an expression with the facts that hold where it is.
+// guards walks an expression with the facts that hold at each node.
 type guards struct {
 	*source
 	found *Error
 }
 
-// use is what a value is taken for.
+// use is how a value is used.
 type use uint8
 
 const (
@@ -38,7 +38,7 @@ const (
 	forOptional            // it may be absent, as the target of orValue
 )
 
-// A fact is the path of a field that is present: its steps, each with a line break.
+// A fact is the path of a field that is present: its steps, each with a newline.
 type fact string
 
 func factOf(steps []step) fact {
@@ -49,7 +49,7 @@ func factOf(steps []step) fact {
 	return fact(b.String())
 }
 
-// visit walks a node.
+// visit checks a node.
 func (g *guards) visit(e ast.Expr, known []fact, as use) {
 	if g.found != nil {
 		return
@@ -78,11 +78,11 @@ func (g *guards) visit(e ast.Expr, known []fact, as use) {
 		}
 	case ast.ComprehensionKind:
 		g.comprehension(e.AsComprehension(), known)
-	default: // it selects nothing
+	default: // it has no selection
 	}
 }
 
-// path checks a variable and what is selected from it.
+// path checks a variable and the fields that are selected from it.
 func (g *guards) path(e ast.Expr, all []step, known []fact, as use) {
 	first := -1
 	for i, one := range all {
@@ -119,7 +119,7 @@ func (g *guards) field(e ast.Expr, known []fact) {
 	}
 	t := g.objects.fromCEL(g.typ(e)).value()
 	name := quotedName(sel.FieldName())
-	g.found = g.at(e, "%s may be absent: write .?%s.orValue(%s)", name, name, instead(t))
+	g.found = g.at(e, "%s may be absent: write .?%s.orValue(%s)", name, name, defaultLiteral(t))
 }
 
 func (g *guards) call(call ast.CallExpr, known []fact) {
@@ -169,7 +169,7 @@ func (g *guards) comprehension(c ast.ComprehensionExpr, known []fact) {
 	g.visit(c.Result(), inner, forValue)
 }
 
-// facts are the fields that are present when a condition is true, or false.
+// facts returns the fields that are present if a condition is true, or false.
 func (g *guards) facts(e ast.Expr, is bool) []fact { //nolint:revive // it is the value of the condition
 	if isTest(e) {
 		if all := g.steps(e); is && all != nil {
@@ -202,7 +202,7 @@ func isKnown(known []fact, of fact) bool {
 
 func isNull(e ast.Expr) bool { return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.NullValue }
 
-// neverNull says how to test for a value that may be absent.
+// neverNull returns the error of a comparison with null, which an absent value is not.
 func (s *source) neverNull(e ast.Expr, all []step) *Error {
 	first := slices.IndexFunc(all, func(one step) bool { return one.optional })
 	if first < 0 {
@@ -214,20 +214,20 @@ func (s *source) neverNull(e ast.Expr, all []step) *Error {
 // isTest reports whether a node is has().
 func isTest(e ast.Expr) bool { return e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() }
 
-// isUnmarked reports whether a node selects a field that may be absent without
-// saying so. A selection from an optional is optional itself.
+// isUnmarked reports whether a node selects a field that may be absent without .?. A
+// selection from an optional is optional itself.
 func (s *source) isUnmarked(e ast.Expr) bool {
 	of := s.typ(e.AsSelect().Operand())
 	f, ok := s.objects.field(of, e.AsSelect().FieldName())
 	return ok && f.kind == optionalKind && !isOptional(of)
 }
 
-// absent says what to write for a value that may be absent.
+// absent returns the error of a value that may be absent, with what to write instead.
 func (s *source) absent(e ast.Expr) *Error {
 	all := s.steps(e)
 	t := s.objects.fromCEL(s.typ(e)).value()
 	if all == nil {
-		return s.at(e, "this may be absent: write .orValue(%s) after it", instead(t))
+		return s.at(e, "this may be absent: write .orValue(%s) after it", defaultLiteral(t))
 	}
 	first := slices.IndexFunc(all, func(one step) bool { return one.optional })
 	value := all
@@ -235,23 +235,23 @@ func (s *source) absent(e ast.Expr) *Error {
 		name := t.example()
 		value, t = append(slices.Clip(all), step{text: name, field: true}), t.fields[name].value()
 	}
-	return s.at(e, "%s may be absent: write %s.orValue(%s)", written(all, len(all)), written(value, max(first, 0)), instead(t))
+	return s.at(e, "%s may be absent: write %s.orValue(%s)", written(all, len(all)), written(value, max(first, 0)), defaultLiteral(t))
 }
 
-// example is the field of an object that shows best how one is read: of a scalar
-// type, if there is one.
+// example returns the field of an object to show in a message: one of a scalar type, if
+// there is one.
 func (t Type) example() string {
 	all := t.Fields()
 	i := slices.IndexFunc(all, func(name string) bool { of := t.fields[name]; return of.of == nil && of.kind != objectKind })
 	return all[max(i, 0)]
 }
 
-// instead is a value of a type that can be written.
-func instead(t Type) string {
+// defaultLiteral returns a literal of a type.
+func defaultLiteral(t Type) string {
 	return cmp.Or(map[kind]string{intKind: "0", doubleKind: "0.0", boolKind: "false", listKind: "[]", mapKind: "{}", objectKind: "{}"}[t.kind], "''")
 }
 
-// quotedName is the name of a field as it is written after a dot.
+// quotedName returns the name of a field as it is written after a dot.
 func quotedName(name string) string {
 	if !isName.MatchString(name) || reserved[name] {
 		return fmt.Sprintf("`%s`", name)

@@ -13,12 +13,12 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Compile checks an expression. It may have any type that fits want; where want
-// is Dyn, any that is not optional.
+// Compile checks an expression. Its type has to fit want; Dyn is any type that is not
+// optional.
 func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 	s := &source{Env: e, text: text, want: want}
 	if strings.TrimSpace(text) == "" {
-		return nil, s.wrong(1, 1, "there is no expression; write one, as in true")
+		return nil, s.wrong(1, 1, "the expression is empty; write one, for example true")
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 	return &Program{source: s, typ: typ, want: want, paths: paths, planned: planned}, nil
 }
 
-// A source is an expression as it was written and as it was understood.
+// A source is an expression with its text and its syntax tree.
 type source struct {
 	*Env
 	text    string
@@ -56,17 +56,17 @@ func (s *source) wrong(line, column int, message string) *Error {
 	return &Error{Expression: strings.TrimSpace(s.text), Line: max(line, 1), Column: max(column, 1), Message: cut(message, maxMessage)}
 }
 
-// at is what is wrong with a node.
+// at returns an error at the position of a node.
 func (s *source) at(e ast.Expr, format string, args ...any) *Error {
-	for next := begins(e); next != nil; next = begins(e) {
-		e = next // where it begins, not its last dot
+	for next := firstOperand(e); next != nil; next = firstOperand(e) {
+		e = next // its start, not its last dot
 	}
 	where := s.checked.SourceInfo().GetStartLocation(e.ID())
 	return s.wrong(where.Line(), where.Column()+1, fmt.Sprintf(format, args...))
 }
 
-// begins is what a node begins with in the text; nil: itself.
-func begins(e ast.Expr) ast.Expr {
+// firstOperand returns the node at the start of a node in the text; nil: the node itself.
+func firstOperand(e ast.Expr) ast.Expr {
 	if e.Kind() == ast.SelectKind {
 		return e.AsSelect().Operand()
 	}
@@ -85,8 +85,8 @@ func begins(e ast.Expr) ast.Expr {
 	return nil
 }
 
-// check finds the types. Of an error of the checker and a field that may be absent
-// the one further left is reported.
+// check parses the expression and finds its types. Of an error of CEL's checker and a
+// field that may be absent, it returns the one further left.
 func (s *source) check() *Error {
 	parsed, issues := s.env.Parse(s.text)
 	if issues.Err() != nil {
@@ -106,7 +106,7 @@ func (s *source) check() *Error {
 	return absent
 }
 
-// index finds nodes by their ids.
+// index sets nodes.
 func (s *source) index() {
 	s.nodes = map[int64]ast.Expr{}
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) { s.nodes[e.ID()] = e }))
@@ -114,13 +114,13 @@ func (s *source) index() {
 
 func (s *source) typ(e ast.Expr) *cel.Type { return s.checked.GetType(e.ID()) }
 
-// review refuses what CEL would take and nobody means.
+// review refuses mistakes that CEL accepts.
 func (s *source) review() *Error {
 	var wrong *Error
 	nodes, ok := s.vars[nodesVar]
 	readPaths(s.checked.Expr(), func(p path, e ast.Expr) {
 		if wrong == nil && ok && len(p) == 1 && p[0] == nodesVar {
-			wrong = s.at(e, "nodes cannot be used as a whole, name one: %s", has(nodesVar, nodes))
+			wrong = s.at(e, "nodes cannot be used as a whole, name one: %s", listFields(nodesVar, nodes))
 		}
 	})
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -135,7 +135,7 @@ func (s *source) review() *Error {
 	return cmp.Or(wrong, s.invalidLiteral(), s.unknownValue())
 }
 
-// invalidLiteral finds the first duration('…') or timestamp('…') that is not valid.
+// invalidLiteral returns the error of the first invalid duration('…') or timestamp('…').
 func (s *source) invalidLiteral() *Error {
 	issues := cel.NewIssuesWithSourceInfo(celcommon.NewErrors(celcommon.NewTextSource(s.text)), s.checked.SourceInfo())
 	cel.ValidateDurationLiterals().Validate(s.env, nil, s.checked, issues)
@@ -147,7 +147,7 @@ func (s *source) invalidLiteral() *Error {
 	return s.wrong(e.Location.Line(), e.Location.Column()+1, e.Message+"; write duration('90m') or timestamp('2030-01-02T15:04:05Z')")
 }
 
-// takesOptional are the functions that know what to do with what may be absent.
+// takesOptional has the functions that accept an optional value.
 var takesOptional = map[string]bool{
 	"value": true, "hasValue": true, "or": true, "orValue": true, "optional.of": true, "optional.ofNonZeroValue": true,
 	operators.Conditional: true,
@@ -174,7 +174,7 @@ func (s *source) reviewCall(call ast.CallExpr) *Error {
 	return nil
 }
 
-// pattern compiles a regular expression that is written down.
+// pattern checks a regular expression that is a literal.
 func (s *source) pattern(call ast.CallExpr) *Error {
 	args := call.Args()
 	if !call.IsMemberFunction() { // matches(text, pattern)
@@ -190,7 +190,7 @@ func (s *source) pattern(call ast.CallExpr) *Error {
 	return nil
 }
 
-// optionalOf is the first of the values that a function takes that may be absent.
+// optionalOf returns the first argument of a function that is optional; nil: none is.
 func (s *source) optionalOf(call ast.CallExpr) ast.Expr {
 	var all []ast.Expr
 	if call.IsMemberFunction() {

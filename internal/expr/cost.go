@@ -17,9 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// programOptions hold evaluating to MaxCost. CEL counts what a function cost
-// when it has worked; those that one call of makes or goes over much are asked
-// before.
+// programOptions limit an evaluation to MaxCost. CEL counts the cost of a function after
+// the call; guard checks those whose single call may be expensive before it.
 func (b *base) programOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.CostLimit(MaxCost),
@@ -29,8 +28,7 @@ func (b *base) programOptions() []cel.ProgramOption {
 	}
 }
 
-// trackers make the prices here those of functions for which CEL's libraries
-// have others.
+// trackers replace the costs of CEL's libraries by prices.
 func trackers(f *decls.FunctionDecl) []interpreter.CostTrackerOption {
 	price, ok := prices[f.Name()]
 	if !ok {
@@ -46,7 +44,7 @@ func trackers(f *decls.FunctionDecl) []interpreter.CostTrackerOption {
 	return all
 }
 
-// costs says what calls have cost.
+// costs returns the costs of calls.
 type costs struct{}
 
 // CallCost implements [interpreter.ActualCostEstimator].
@@ -61,7 +59,7 @@ func (costs) CallCost(function, overload string, args []ref.Val, result ref.Val)
 
 const tooCostly = "it does more than an expression may; let a node do this work"
 
-// guard puts the price of a function before it.
+// guard checks the price of a call before it is evaluated.
 func (b *base) guard(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
@@ -74,13 +72,13 @@ func (b *base) guard(i interpreter.InterpretableV2) (interpreter.InterpretableV2
 	do := b.implementation(call)
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
 		if price(args) > MaxCost {
-			return types.NewErr("%s", tooCostly) // counting it ends the evaluation
+			return types.NewErr("%s", tooCostly) // counting its cost ends the evaluation
 		}
 		return do(args...)
 	}), nil
 }
 
-// implementation is what a call does.
+// implementation returns the function of a call.
 func (b *base) implementation(call interpreter.InterpretableCall) functions.FunctionOp {
 	args := call.Args()
 	switch call.Function() {
@@ -162,13 +160,13 @@ var prices = map[string]func([]ref.Val) uint64{
 	rangeFunction:           iteration,
 }
 
-// length is the bytes of a text.
+// length returns the length of a string in bytes.
 func length(v ref.Val) uint64 {
 	s, _ := v.(types.String)
 	return uint64(len(s))
 }
 
-// size is how many items a list or map has.
+// size returns the number of elements of a list or map.
 func size(v ref.Val) uint64 {
 	if s, ok := v.(traits.Sizer); ok && length(v) == 0 {
 		n, _ := s.Size().(types.Int)
@@ -177,7 +175,7 @@ func size(v ref.Val) uint64 {
 	return 0
 }
 
-// pass is going over a text or a list once.
+// pass is the cost of reading a string or a list once.
 func pass(v []ref.Val) uint64 { return 1 + length(v[0])/10 + size(v[0]) }
 
 func comparison(v []ref.Val) uint64 {
@@ -218,7 +216,7 @@ func replacement(v []ref.Val) uint64 {
 	return 1 + (2*length(v[0])+grows)/10
 }
 
-// parts is how many a text has, split.
+// parts returns the number of parts of a split string.
 func parts(v, separator ref.Val) uint64 {
 	s, _ := v.(types.String)
 	sep, _ := separator.(types.String)
@@ -238,8 +236,7 @@ func joining(v []ref.Val) uint64 {
 	return 1 + weights(v[:1]) + size(v[0])*between/10
 }
 
-// quantity is expensive where arithmetic with the number would be: 1e2147483647 has
-// as many digits.
+// quantity refuses large exponents: arithmetic with 1e2147483647 takes as many digits.
 func quantity(v []ref.Val) uint64 {
 	text, _ := v[0].(types.String)
 	if at := strings.LastIndexAny(string(text), "eE"); at >= 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// A step of an expression that is a path: a variable, a field, an index.
+// A step is a part of a path: a variable, a field or an index.
 type step struct {
-	text     string // as it is written after what is before
+	text     string // as written after the previous step
 	optional bool   // it may be absent
-	unmarked bool   // it may be absent and is selected as if it were present
+	unmarked bool   // it may be absent and is selected without .?
 	itself   bool   // the value is an optional: the question mark goes to the next step
 	field    bool
 }
 
-// steps are those of a path; nil: it is none.
+// steps returns the steps of a path; nil: the node is not a path.
 func (s *source) steps(e ast.Expr) []step {
 	var from ast.Expr
 	var last step
@@ -41,7 +41,7 @@ func (s *source) steps(e ast.Expr) []step {
 	return s.after(from, last)
 }
 
-// after adds a step to those of what it is taken of.
+// after adds a step to the steps of its operand.
 func (s *source) after(from ast.Expr, last step) []step {
 	if before := s.steps(from); before != nil {
 		return append(slices.Clip(before), last)
@@ -73,14 +73,14 @@ func literalText(e ast.Expr) string {
 	return fmt.Sprint(e.AsLiteral().Value())
 }
 
-// isName is what can stand after a dot as it is, unless it is reserved.
+// isName matches the names that need no backticks after a dot, unless they are reserved.
 var (
 	isName   = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	reserved = map[string]bool{"in": true, "true": true, "false": true, "null": true}
 )
 
-// written is a path with question marks from the step of that index on, as far as
-// steps may take one.
+// written returns a path with question marks from the step of an index on, at each step
+// that allows one.
 func written(all []step, from int) string {
 	var b strings.Builder
 	for i, s := range all {
@@ -108,7 +108,7 @@ func (s *source) describe(e ast.Expr) string {
 	return "this"
 }
 
-// unfit says that an expression has not the type that it should.
+// unfit returns the error of an expression that does not have the wanted type.
 func (s *source) unfit(e ast.Expr, typ, want Type) *Error {
 	why := typ.fits(want)
 	switch {
@@ -124,16 +124,16 @@ func (s *source) unfit(e ast.Expr, typ, want Type) *Error {
 	return s.wrong(1, 1, fmt.Sprintf("this must be %s; it %s", a(want), why))
 }
 
-// has says what fields there are.
-func has(name string, t Type) string {
-	return name + " has " + list(t.Fields())
+// listFields lists the fields of a type for a message.
+func listFields(name string, t Type) string {
+	return name + " has " + joinNames(t.Fields())
 }
 
-// list is names for people.
-func list(names []string) string {
+// joinNames joins names for a message.
+func joinNames(names []string) string {
 	const most = 20
 	if len(names) == 0 {
-		return "nothing in it"
+		return "no fields"
 	}
 	if len(names) > most {
 		names = append(names[:most:most], "…")
@@ -141,7 +141,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// kindOf is a type of CEL for people.
+// kindOf describes the type of a node in a message.
 func (s *source) kindOf(e ast.Expr) string {
 	t := s.typ(e)
 	if t == nil {
@@ -166,8 +166,8 @@ func (s *source) kindOf(e ast.Expr) string {
 	}
 }
 
-// kubernetesKinds are the types of Kubernetes' libraries, and how to make JSON of
-// them.
+// kubernetesKinds has the types of Kubernetes' libraries and how to convert them to
+// JSON.
 var kubernetesKinds = map[string]struct{ name, convert string }{
 	"kubernetes.Quantity":    {"a quantity", "compare it, or write .asApproximateFloat() after it"},
 	"kubernetes.URL":         {"a URL", "read a part of it, as in .getHost()"},
@@ -177,7 +177,7 @@ var kubernetesKinds = map[string]struct{ name, convert string }{
 	"net.CIDR":               {"a CIDR", "write string(…)"},
 }
 
-// notJSON says what to do about a type that JSON does not have; empty: it has it.
+// notJSON returns how to convert a type that JSON does not have; empty: JSON has it.
 func (s *source) notJSON(e ast.Expr) string {
 	t := s.typ(e)
 	if kind := t.Kind(); kind == types.BytesKind || kind == types.TypeKind {

@@ -11,8 +11,12 @@
 // of values has to be one of them (enum.go).
 //
 // Authors of Workflows, and the models whose output is read, are not trusted with
-// the operator's time and memory. Texts are bounded in size and depth. Expressions
-// that the parser or the checker would need exponential time for are refused
-// (macros.go). Evaluation has a cost limit, and the cost of a function is checked
-// before it runs (cost.go).
+// the operator's time and memory. Expressions are bounded in length and depth.
+// Expressions for which the parser or the checker need exponential time are refused
+// (rewrite.go). Evaluation has a cost limit. The functions that Kubernetes' cost
+// estimator charges too little for have costs of their own, which are checked before
+// a call (cost.go).
+//
+// docs/designs/010-workflow-expressions.md says which parts of k8s.io/apiserver/pkg/cel
+// are used, and why others are not.
 package expr

@@ -14,12 +14,12 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxNesting is how deep the JSON of a value may be nested.
+// maxNesting is the maximum depth of the JSON of a value.
 const maxNesting = 1000
 
-// encode is a value as JSON, always in the same way: names in order, whole
-// numbers exact. What is absent in an object is left out of it, and is null in a
-// list, where others keep their places.
+// encode encodes a value as JSON, deterministically: names are sorted, whole numbers
+// are exact. Absent fields of an object are left out. Absent elements of a list are
+// null, so that other elements keep their index.
 func encode(v ref.Val) (json.RawMessage, error) {
 	var e encoder
 	if err := e.value(v, 0); err != nil {
@@ -72,28 +72,28 @@ func (e *encoder) scalar(v ref.Val) error {
 		s, _ := v.ConvertToType(types.StringType).(types.String)
 		return e.string(string(s))
 	case types.Bytes:
-		return errors.New("bytes have no place in JSON; write string(…) where they are text")
+		return errors.New("JSON has no type for bytes; write string(…) if they are text")
 	default:
-		return fmt.Errorf("a %s has no place in JSON", v.Type().TypeName())
+		return fmt.Errorf("JSON has no type for a %s", v.Type().TypeName())
 	}
 	return nil
 }
 
 func (e *encoder) double(f float64) error {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return fmt.Errorf("the number %v has no place in JSON", f)
+		return fmt.Errorf("JSON cannot represent the number %v", f)
 	}
 	raw, err := json.Marshal(f)
 	e.b.Write(raw)
 	return err
 }
 
-// string writes text without the escapes that JSON needs within HTML.
+// string writes a string without the escapes for HTML.
 func (e *encoder) string(s string) error {
 	if e.b.Len()+len(s) > MaxResult {
 		return fmt.Errorf("the value has more than %d bytes of JSON", MaxResult)
 	}
-	if plain(s) {
+	if needsNoEscape(s) {
 		e.b.WriteString(`"` + s + `"`)
 		return nil
 	}
@@ -102,12 +102,12 @@ func (e *encoder) string(s string) error {
 	if err := encoder.Encode(s); err != nil {
 		return err
 	}
-	e.b.Truncate(e.b.Len() - 1) // the line's end
+	e.b.Truncate(e.b.Len() - 1) // the newline
 	return nil
 }
 
-// plain reports whether JSON writes a text as it is.
-func plain(s string) bool {
+// needsNoEscape reports whether JSON has a string unchanged.
+func needsNoEscape(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c > '~' {
 			return false
@@ -152,13 +152,13 @@ func (e *encoder) object(v traits.Mapper, depth int) error {
 	return nil
 }
 
-// namesOf are the names in an object of what is there, in order.
+// namesOf returns the names of the fields of an object that are present, sorted.
 func namesOf(v traits.Mapper) ([]string, error) {
 	var names []string
 	for it := v.Iterator(); it.HasNext() == types.True; {
 		name, ok := it.Next().(types.String)
 		if !ok {
-			return nil, errors.New("an object has a name that is no text; put it in quotes")
+			return nil, errors.New("the keys of an object must be strings; write the key in quotes")
 		}
 		if optional, ok := v.Get(name).(*types.Optional); !ok || optional.HasValue() {
 			names = append(names, string(name))

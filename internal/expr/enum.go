@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
-// unknownValue finds the first string literal that a field of a closed set of
-// values is compared with and that is not one of them.
+// unknownValue returns the error of the first string literal that is compared with a
+// field of a closed set of values and is not one of them.
 func (s *source) unknownValue() *Error {
 	var wrong *Error
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -36,7 +36,7 @@ func (s *source) unknownValue() *Error {
 	return wrong
 }
 
-// notOneOf says that a literal is not a value of a field.
+// notOneOf returns an error if a literal is not a value of a field.
 func (s *source) notOneOf(field, literal ast.Expr) *Error {
 	value, ok := text(literal)
 	values := s.valuesOf(field)
@@ -47,10 +47,10 @@ func (s *source) notOneOf(field, literal ast.Expr) *Error {
 	if all := s.steps(target(field)); all != nil {
 		name = written(all, len(all))
 	}
-	return s.at(literal, "%s is not a value of %s, which must be one of %s%s", quote(value), name, list(values), closest(value, values))
+	return s.at(literal, "%s is not a value of %s, which must be one of %s%s", quote(value), name, joinNames(values), closest(value, values))
 }
 
-// closest is the hint for a value that was likely meant.
+// closest returns a hint with the value that was probably meant.
 func closest(value string, values []string) string {
 	if hint := template.Similar(value, values); hint != "" {
 		return hint
@@ -64,7 +64,7 @@ func closest(value string, values []string) string {
 	return ""
 }
 
-// target is what orValue and value are called on.
+// target returns the operand of orValue and value.
 func target(e ast.Expr) ast.Expr {
 	if e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() {
 		return e.AsCall().Target()
@@ -72,7 +72,7 @@ func target(e ast.Expr) ast.Expr {
 	return e
 }
 
-// valuesOf are all values that an expression may have; nil: that is not known.
+// valuesOf returns all values that an expression may have; nil: unknown.
 func (s *source) valuesOf(e ast.Expr) []string {
 	if e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() {
 		return s.valuesOr(e.AsCall())
@@ -85,7 +85,7 @@ func (s *source) valuesOf(e ast.Expr) []string {
 	return f.value().values
 }
 
-// valuesOr are those of x.value() and x.orValue('…').
+// valuesOr returns the values of x.value() and x.orValue('…').
 func (s *source) valuesOr(call ast.CallExpr) []string {
 	values := s.valuesOf(call.Target())
 	switch {
@@ -101,7 +101,7 @@ func (s *source) valuesOr(call ast.CallExpr) []string {
 	return nil
 }
 
-// quote is a string as it is written in an expression.
+// quote returns a string as a literal of CEL.
 func quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`).Replace(s) + "'"
 }

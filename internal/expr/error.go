@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// An Error says what is wrong with an expression, and where.
+// An Error is an error of an expression with its position.
 type Error struct {
 	// Expression is its text.
 	Expression string
-	// Line and Column, in characters, count from 1 in the text as the user wrote
-	// it, which is the whole of a template.
+	// Line and Column count characters from 1, in the expression or in the whole text
+	// of a template.
 	Line, Column int
 	Message      string
 }
@@ -26,14 +26,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s of %q: %s", where, shorten(e.Expression), e.Message)
 }
 
-// A TooLongError says that a text outgrew its bound.
+// A TooLongError is the error of a text that exceeds its limit.
 type TooLongError struct {
-	// Expression is the one whose value was longest; empty where the words alone
-	// are too long.
+	// Expression is the expression with the longest value; empty if the text without
+	// values is too long.
 	Expression string
-	// Bytes is how long the value of Expression is, or the words.
+	// Bytes is the length of the value of Expression, or of the text without values.
 	Bytes int
-	// Limit is what the whole may have.
+	// Limit is the maximum length of the text with its values.
 	Limit int
 }
 
@@ -44,11 +44,11 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the text has more than %d bytes; %d of them are the value of %q", e.Limit, e.Bytes, shorten(e.Expression))
 }
 
-// What errors repeat of an expression, and what they say in all, in characters.
-const maxRepeated, maxMessage = 100, 1000
+// Maximum lengths of the expression in an error and of its message, in characters.
+const maxQuoted, maxMessage = 100, 1000
 
-// shorten bounds what an error repeats.
-func shorten(s string) string { return cut(strings.TrimSpace(s), maxRepeated) }
+// shorten returns an expression as errors quote it.
+func shorten(s string) string { return cut(strings.TrimSpace(s), maxQuoted) }
 
 func cut(s string, most int) string {
 	if runes := []rune(s[:min(len(s), 4*most)]); len(runes) > most {

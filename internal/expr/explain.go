@@ -19,7 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
-// syntax explains a syntax error.
+// syntax converts a syntax error.
 func (s *source) syntax(e *celcommon.Error) *Error {
 	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	switch {
@@ -37,16 +37,16 @@ func (s *source) syntax(e *celcommon.Error) *Error {
 var hints = append([]celhints.Hint{
 	{Message: "token recognition", After: "=~", Text: "write x.matches('…')"},
 	{Message: "token recognition", After: "$", Text: "this is an expression already: leave out ${{ and }}"},
-	{Message: "'.in'", Text: "the word is CEL's own: write `in`, in backticks"},
-	{Message: "null'", Before: ".", Text: "the word is CEL's own: write `null`, in backticks"},
-	{Message: "true'", Before: ".", Text: "the word is CEL's own: write `true`, in backticks"},
-	{Message: "false'", Before: ".", Text: "the word is CEL's own: write `false`, in backticks"},
+	{Message: "'.in'", Text: "the word is reserved in CEL: write `in`, in backticks"},
+	{Message: "null'", Before: ".", Text: "the word is reserved in CEL: write `null`, in backticks"},
+	{Message: "true'", Before: ".", Text: "the word is reserved in CEL: write `true`, in backticks"},
+	{Message: "false'", Before: ".", Text: "the word is reserved in CEL: write `false`, in backticks"},
 }, celhints.Syntax...)
 
-// quoted is the first thing in quotes of a message.
+// quoted matches the first quoted name of a message.
 var quoted = regexp.MustCompile(`'([^']*)'`)
 
-// explain says for people what the checker found wrong.
+// explain converts an error of CEL's checker.
 func (s *source) explain(e *celcommon.Error) *Error {
 	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	node := s.nodes[e.ExprID]
@@ -81,7 +81,7 @@ func (s *source) explain(e *celcommon.Error) *Error {
 	return wrong
 }
 
-// fieldOf takes a selection apart.
+// fieldOf returns the operand and the field of a selection.
 func fieldOf(e ast.Expr) (of ast.Expr, field string, ok bool) {
 	switch {
 	case e.Kind() == ast.SelectKind:
@@ -100,20 +100,20 @@ func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
 	}
 	t := s.objects.fromCEL(s.typ(of)).value()
 	hint := template.Similar(field, t.Fields())
-	// CEL's place is the dot, or has.
+	// CEL's position is that of the dot, or of has.
 	_, rest := celhints.SplitLine(s.text, wrong.Line, wrong.Column)
 	if at := strings.Index(rest, field); at >= 0 {
 		wrong.Column += utf8.RuneCountInString(rest[:at])
 		hint = cmp.Or(hyphenated(rest[at:], t.Fields()), hint)
 	}
-	wrong.Message = fmt.Sprintf("there is no field %s; %s%s", field, has(s.describe(of), t), hint)
+	wrong.Message = fmt.Sprintf("there is no field %s; %s%s", field, listFields(s.describe(of), t), hint)
 	return wrong
 }
 
-// dashed is a name as people write it, who do not think of subtraction.
+// dashed matches a name with hyphens, which CEL reads as subtraction.
 var dashed = regexp.MustCompile(`^\w+(-\w+)+`)
 
-// hyphenated says how a name with hyphens is read, where a text begins with one.
+// hyphenated returns a hint for a name with hyphens at the start of a text.
 func hyphenated(text string, names []string) string {
 	for name := dashed.FindString(text); name != ""; name = name[:max(0, strings.LastIndex(name, "-"))] {
 		if read := strings.ReplaceAll(name, "-", "_"); slices.Contains(names, read) {
@@ -133,10 +133,10 @@ func (s *source) unknownName(e ast.Expr, name string) *Error {
 	if hint == "" {
 		hint = "; strings need quotes, as in " + quote(name)
 	}
-	return s.at(e, "there is no %s; an expression here reads %s%s", name, list(vars), hint)
+	return s.at(e, "there is no %s; an expression here reads %s%s", name, joinNames(vars), hint)
 }
 
-// unexpected is a part of && or || or of a condition that is none.
+// unexpected returns the error of an operand of &&, || or ?: that is not a bool.
 func (s *source) unexpected(e ast.Expr, want string) *Error {
 	if isOptional(s.typ(e)) {
 		return s.absent(e)
@@ -144,7 +144,7 @@ func (s *source) unexpected(e ast.Expr, want string) *Error {
 	return s.at(e, "%s must be a %s; it is %s", s.describe(e), want, s.kindOf(e))
 }
 
-// mismatch says why a function does not take its values.
+// mismatch returns the error of a function with arguments of other types.
 func (s *source) mismatch(e ast.Expr) *Error {
 	call := e.AsCall()
 	all := call.Args()
@@ -164,8 +164,8 @@ func (s *source) mismatch(e ast.Expr) *Error {
 		return s.at(all[0], "%s is never absent: remove .%s(…)", s.describe(all[0]), name)
 	case name == "orValue" && len(all) == 2:
 		return s.at(all[1], "this is %s, and %s is %s%s", s.kindOf(all[1]), s.describe(all[0]), s.kindOf(all[0]), s.asDouble(s.typ(all[1]), present(s.typ(all[0]))))
-	case name == operators.Conditional && !s.condition(all[0]):
-		return s.at(all[0], "what stands before ? must be a bool; %s is %s", s.describe(all[0]), s.kindOf(all[0]))
+	case name == operators.Conditional && !s.mayBeBool(all[0]):
+		return s.at(all[0], "the condition before ? must be a bool; %s is %s", s.describe(all[0]), s.kindOf(all[0]))
 	case name == operators.Conditional:
 		return s.at(all[1], "both values of ?: must be of one type; these are %s and %s%s", s.kindOf(all[1]), s.kindOf(all[2]), s.asDouble(s.typ(all[1]), s.typ(all[2])))
 	case isOperator && len(all) == 2:
@@ -173,34 +173,31 @@ func (s *source) mismatch(e ast.Expr) *Error {
 	case isOperator && len(all) == 1:
 		return s.at(e, "%s does not go before %s", symbol, s.kindOf(all[0]))
 	}
-	return s.at(e, "%s does not take %s", call.FunctionName(), s.kinds(all))
+	return s.at(e, "%s does not accept (%s)", call.FunctionName(), s.kinds(all))
 }
 
-// literalName is the text that an index is, if it is written down.
+// literalName returns the value of an index that is a string literal.
 func literalName(e ast.Expr) string {
 	name, _ := text(e)
 	return name
 }
 
-// condition reports whether something may be true.
-func (s *source) condition(e ast.Expr) bool {
+// mayBeBool reports whether a node may have a bool.
+func (s *source) mayBeBool(e ast.Expr) bool {
 	t := s.typ(e)
 	return t == nil || t.Kind() == types.BoolKind || t.Kind() == types.DynKind
 }
 
-// kinds lists types for people.
+// kinds lists types in a message.
 func (s *source) kinds(all []ast.Expr) string {
 	kinds := make([]string, 0, len(all))
 	for _, e := range all {
 		kinds = append(kinds, s.kindOf(e))
 	}
-	if len(kinds) == 0 {
-		return "nothing"
-	}
 	return strings.Join(kinds, ", ")
 }
 
-// converted says how two values become of one type.
+// converted returns a hint to convert one of two values.
 func (s *source) converted(operator string, all []ast.Expr) string {
 	left, right := s.typ(all[0]), s.typ(all[1])
 	switch {
@@ -214,7 +211,7 @@ func (s *source) converted(operator string, all []ast.Expr) string {
 	return ""
 }
 
-// asDouble says how an int becomes a double, where two types are these.
+// asDouble returns a hint to convert an int to a double, if one type is int and the other double.
 func (*source) asDouble(t, u *cel.Type) string {
 	if !numbers(t, u) {
 		return ""
@@ -222,7 +219,7 @@ func (*source) asDouble(t, u *cel.Type) string {
 	return "; write double(…) around the int, or 2.0 for 2"
 }
 
-// numbers reports whether two types are numbers and not the same.
+// numbers reports whether two types are different types of numbers.
 func numbers(t, u *cel.Type) bool { return isNumber(t) && isNumber(u) && t.Kind() != u.Kind() }
 
 func isNumber(t *cel.Type) bool {

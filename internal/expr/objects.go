@@ -9,10 +9,10 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// objects are the object types of an Env by the name that CEL knows them by.
+// objects has the object types of an Env by their names in CEL.
 type objects map[string]Type
 
-// add takes in the objects within a type.
+// add adds the objects in a type.
 func (o objects) add(t Type) error {
 	switch {
 	case t.of != nil:
@@ -50,7 +50,7 @@ func (o objects) provider() (types.Provider, error) {
 	return apiservercel.NewDeclTypeProvider(all...).WithTypeProvider(types.NewEmptyRegistry())
 }
 
-// field is a field of what CEL says is an object or an optional one.
+// field returns a field of an object or of an optional object.
 func (o objects) field(of *cel.Type, name string) (Type, bool) {
 	if of == nil {
 		return Type{}, false
@@ -59,7 +59,7 @@ func (o objects) field(of *cel.Type, name string) (Type, bool) {
 	return t, ok
 }
 
-// present is the type of what is there when an optional is not absent.
+// present returns the type of the value of an optional.
 func present(t *cel.Type) *cel.Type {
 	if isOptional(t) {
 		return t.Parameters()[0]
@@ -71,8 +71,8 @@ func isOptional(t *cel.Type) bool {
 	return t != nil && t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName()
 }
 
-// fromCEL is a type that CEL found. What JSON has no word for is Dyn, which is
-// told when there is a value.
+// fromCEL converts a type of CEL. Types that JSON does not have are Dyn; they are
+// checked when there is a value.
 func (o objects) fromCEL(t *cel.Type) Type {
 	switch {
 	case isOptional(t):
@@ -85,7 +85,7 @@ func (o objects) fromCEL(t *cel.Type) Type {
 		return Map(o.fromCEL(t.Parameters()[1]))
 	}
 	switch t.Kind() {
-	case types.StringKind, types.TimestampKind, types.DurationKind: // the two are text in JSON
+	case types.StringKind, types.TimestampKind, types.DurationKind: // the last two are strings in JSON
 		return String()
 	case types.IntKind, types.UintKind:
 		return Int()

@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ownFunctions are those that compiling inserts into expressions.
+// ownFunctions returns the functions that compiling inserts into expressions.
 func ownFunctions() []cel.EnvOption {
 	v := cel.TypeParamType("V")
 	return []cel.EnvOption{

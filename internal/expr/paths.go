@@ -9,14 +9,14 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// nodesVar is the variable whose fields [Program.Nodes] tells.
+// nodesVar is the variable whose fields [Program.Nodes] returns.
 const nodesVar = "nodes"
 
-// A path is a variable and the fields that are selected of it.
+// A path is a variable and the fields that are selected from it.
 type path []string
 
-// A scope is what names of comprehensions stand for: a path, or nil where it is
-// something else than one variable's.
+// A scope maps the variables of comprehensions to the paths that they stand for; nil:
+// not to a path of one variable.
 type scope struct {
 	outer *scope
 	names map[string]path
@@ -31,15 +31,14 @@ func (s *scope) find(name string) (path, bool) {
 	return nil, false
 }
 
-// pathsOf are what a checked expression reads of variables, each as far as it
-// selects, in the order of the text.
+// pathsOf returns the paths that a checked expression reads, in the order of the text.
 func pathsOf(e ast.Expr) []path {
 	var all []path
 	readPaths(e, func(p path, _ ast.Expr) { all = append(all, p) })
 	return all
 }
 
-// readPaths tells each of them with what it is in the expression.
+// readPaths calls found for each path and its node.
 func readPaths(e ast.Expr, found func(path, ast.Expr)) {
 	walker{found: found}.visit(e, nil)
 }
@@ -48,9 +47,9 @@ func readPaths(e ast.Expr, found func(path, ast.Expr)) {
 type walker struct{ found func(path, ast.Expr) }
 
 func (w walker) visit(e ast.Expr, in *scope) {
-	if p, beside := chain(e, in); p != nil {
+	if p, others := chain(e, in); p != nil {
 		w.found(p, e)
-		w.each(in, beside...)
+		w.each(in, others...)
 		return
 	}
 	switch e.Kind() {
@@ -69,7 +68,7 @@ func (w walker) visit(e ast.Expr, in *scope) {
 		}
 	case ast.ComprehensionKind:
 		w.comprehension(e.AsComprehension(), in)
-	default: // it reads nothing
+	default: // it reads no variable
 	}
 }
 
@@ -94,9 +93,9 @@ func (w walker) comprehension(c ast.ComprehensionExpr, in *scope) {
 	w.visit(c.Result(), result)
 }
 
-// chain is the path that an expression is, if it is one, and what else is in it:
-// indexes, and what stands in place of what is absent.
-func chain(e ast.Expr, in *scope) (p path, beside []ast.Expr) {
+// chain returns the path of an expression, if it is one, and the other expressions in
+// it: indexes and the arguments of orValue.
+func chain(e ast.Expr, in *scope) (p path, others []ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		name := strings.TrimPrefix(e.AsIdent(), ".")
@@ -105,8 +104,8 @@ func chain(e ast.Expr, in *scope) (p path, beside []ast.Expr) {
 		}
 		return path{name}, nil
 	case ast.SelectKind:
-		p, beside = chain(e.AsSelect().Operand(), in)
-		return p.field(e.AsSelect().FieldName()), beside
+		p, others = chain(e.AsSelect().Operand(), in)
+		return p.field(e.AsSelect().FieldName()), others
 	case ast.CallKind:
 		return chainCall(e.AsCall(), in)
 	default:
@@ -114,7 +113,7 @@ func chain(e ast.Expr, in *scope) (p path, beside []ast.Expr) {
 	}
 }
 
-func chainCall(call ast.CallExpr, in *scope) (p path, beside []ast.Expr) {
+func chainCall(call ast.CallExpr, in *scope) (p path, others []ast.Expr) {
 	args := call.Args()
 	switch call.FunctionName() {
 	case operators.OptSelect, operators.Index, operators.OptIndex:
@@ -122,14 +121,14 @@ func chainCall(call ast.CallExpr, in *scope) (p path, beside []ast.Expr) {
 		if !ok {
 			return nil, nil
 		}
-		p, beside = chain(args[0], in)
-		return p.field(name), beside
+		p, others = chain(args[0], in)
+		return p.field(name), others
 	case "value", "orValue":
 		if !call.IsMemberFunction() {
 			return nil, nil
 		}
-		p, beside = chain(call.Target(), in)
-		return p, append(beside, args...)
+		p, others = chain(call.Target(), in)
+		return p, append(others, args...)
 	}
 	return nil, nil
 }
@@ -141,7 +140,7 @@ func (p path) field(name string) path {
 	return append(slices.Clip(p), name)
 }
 
-// text is the text that an expression is, if it is a literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.LiteralKind {
 		return "", false
@@ -150,7 +149,7 @@ func text(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// nodesOf are the fields of nodes, each once, in order.
+// nodesOf returns the fields of nodes that are read, sorted, without duplicates.
 func nodesOf(paths []path) []string {
 	var all []string
 	for _, p := range paths {
@@ -162,7 +161,7 @@ func nodesOf(paths []path) []string {
 	return all
 }
 
-// selects reports whether one of the paths leads there, or further.
+// selects reports whether one of the paths begins with to.
 func selects(paths []path, to []string) bool {
 	return slices.ContainsFunc(paths, func(p path) bool {
 		return len(p) >= len(to) && slices.Equal(p[:len(to)], to)

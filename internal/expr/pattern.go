@@ -12,11 +12,11 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// maxStates is how large a pattern that is written down may be, when what it
-// repeats is counted as often.
+// maxStates is the maximum size of a pattern that is a literal, with its repetitions
+// expanded.
 const maxStates = 10_000
 
-// compilePattern compiles a pattern that is written down.
+// compilePattern compiles a pattern that is a literal.
 func compilePattern(pattern string) (*regexp.Regexp, error) {
 	if n, err := states(pattern); err == nil && n > maxStates {
 		return nil, errors.New("the pattern repeats too much; use smaller numbers in {}")
@@ -28,7 +28,7 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	return compiled, nil
 }
 
-// matches is the function of that name for a pattern that is written down.
+// matches returns the function matches for a pattern that is a literal.
 func matches(literal ref.Val) functions.FunctionOp {
 	pattern, err := compilePattern(fmt.Sprint(literal.Value()))
 	return func(args ...ref.Val) ref.Val {
@@ -43,21 +43,21 @@ func matches(literal ref.Val) functions.FunctionOp {
 	}
 }
 
-// matching is what looking for a pattern costs: each character may be in each
-// state of it.
+// matching is the cost of matching a pattern: each character may be in each of its
+// states.
 func matching(v []ref.Val) uint64 {
 	pattern, _ := v[1].(types.String)
 	n, err := states(string(pattern))
 	if err != nil {
-		return 1 + length(pattern)/10 // it is told when it is compiled
+		return 1 + length(pattern)/10 // compiling it fails
 	}
 	return 1 + n + (10+length(v[0]))*(4+n)/40
 }
 
-// findingAll is matching, and what is found.
+// findingAll is the cost of matching and of the result.
 func findingAll(v []ref.Val) uint64 { return matching(v) + length(v[0]) }
 
-// states is about how many a pattern is compiled to.
+// states estimates the number of states of a compiled pattern.
 func states(pattern string) (uint64, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// A Program is an expression that was found to be good. It may be used by many
-// at a time.
+// A Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	source  *source
 	typ     Type
@@ -23,21 +22,20 @@ type Program struct {
 	planned cel.Program
 }
 
-// Type is what its value is.
+// Type returns the type of its value.
 func (p *Program) Type() Type { return p.typ }
 
-// Nodes are the fields that it selects of the variable nodes, each once, in
-// order.
+// Nodes returns the fields of the variable nodes that it reads, sorted, without
+// duplicates.
 func (p *Program) Nodes() []string { return nodesOf(p.paths) }
 
-// Selects reports whether it reads what is at the path from a variable, as in
-// Selects("nodes", "gate", "output", "approved"), or something within that. What
-// it reads as part of a whole is not selected.
+// Selects reports whether it selects a path, for example
+// Selects("nodes", "gate", "output", "approved"), or a field below it. Using an object
+// as a whole does not select its fields.
 func (p *Program) Selects(path ...string) bool { return selects(p.paths, path) }
 
-// Eval is its value as JSON, always the same for the same variables. These are
-// JSON, plain values of Go, and Absent where a type is optional. Its error names
-// the expression.
+// Eval returns its value as JSON, deterministically. The variables are JSON, decoded or
+// not, ints, and Absent if their type is optional. The error contains the expression.
 func (p *Program) Eval(vars map[string]any) (json.RawMessage, error) {
 	v, err := p.value(vars)
 	if err != nil {
@@ -50,7 +48,7 @@ func (p *Program) Eval(vars map[string]any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Bool is its value, which is a condition's.
+// Bool returns the value of a condition.
 func (p *Program) Bool(vars map[string]any) (bool, error) {
 	v, err := p.value(vars)
 	if err != nil {
@@ -66,7 +64,7 @@ func (p *Program) Bool(vars map[string]any) (bool, error) {
 func (p *Program) value(vars map[string]any) (ref.Val, error) {
 	v, _, err := p.planned.Eval(p.read(vars))
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.evalError(err)
 	}
 	if optional, ok := v.(*types.Optional); ok && p.want.kind != optionalKind {
 		if !optional.HasValue() {
@@ -74,7 +72,7 @@ func (p *Program) value(vars map[string]any) (ref.Val, error) {
 		}
 		v = optional.GetValue()
 	}
-	if !is(v, p.want) {
+	if !hasKind(v, p.want) {
 		return nil, p.source.wrong(1, 1, fmt.Sprintf("the value must be %s; it is %s", a(p.want), valueKind(v)))
 	}
 	return v, nil
@@ -98,12 +96,12 @@ func (p *Program) read(vars map[string]any) map[string]any {
 	return out
 }
 
-// failed says for people what went wrong.
-func (p *Program) failed(err error) error {
+// evalError converts an error of an evaluation.
+func (p *Program) evalError(err error) error {
 	message := err.Error()
 	for _, f := range failures {
-		if rest, ok := strings.CutPrefix(message, f.begins); ok {
-			message = f.says + rest
+		if rest, ok := strings.CutPrefix(message, f.prefix); ok {
+			message = f.message + rest
 			break
 		}
 	}
@@ -121,20 +119,20 @@ func (p *Program) failed(err error) error {
 	return p.source.wrong(1, 1, message)
 }
 
-// failures are what CEL says when a value is not as the expression takes it to
-// be, and what people are told.
-var failures = []struct{ begins, says string }{
+// failures has the errors of evaluations by the prefix of CEL's message, and what to
+// write instead of it.
+var failures = []struct{ prefix, message string }{
 	{"no such key: ", "there is no field "},
 	{"index out of bounds: ", "the list has no item "},
-	{"no such overload", "a value is of another type than is written here"},
+	{"no such overload", "a value has another type than the expression expects"},
 	{"optional.none() dereference", "value() of an absent value; write orValue(…)"},
 }
 
-// is reports whether a value is of the kind that is wanted.
-func is(v ref.Val, want Type) bool {
+// hasKind reports whether a value has the kind of a type.
+func hasKind(v ref.Val, want Type) bool {
 	optional, absent := v.(*types.Optional)
 	if absent && want.kind == optionalKind {
-		return !optional.HasValue() || is(optional.GetValue(), *want.of)
+		return !optional.HasValue() || hasKind(optional.GetValue(), *want.of)
 	}
 	switch want.value().kind {
 	case stringKind:
@@ -156,7 +154,7 @@ func is(v ref.Val, want Type) bool {
 	}
 }
 
-// valueKind is what a value is, for people.
+// valueKind describes the type of a value in a message.
 func valueKind(v ref.Val) string {
 	switch v.Type() {
 	case types.NullType:

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// maxSchemaDepth is more than any schema of ours has.
+// maxSchemaDepth is the maximum depth of a schema.
 const maxSchemaDepth = 32
 
-// A shape is what counts of a schema here.
+// A shape has the keywords of a schema that determine a type.
 type shape struct {
 	Type       string                     `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
@@ -60,7 +60,7 @@ func fromSchema(name string, schema json.RawMessage, depth int) (Type, error) {
 	return Type{}, fmt.Errorf("the schema of %s has the type %q, which is none of array, boolean, integer, number, object and string", name, s.Type)
 }
 
-// values are those of an enum of strings; nil: there is none.
+// values returns the values of an enum of strings; nil: there is none.
 func (s *shape) values() []string {
 	var all []string
 	for _, raw := range s.Enum {
@@ -73,7 +73,7 @@ func (s *shape) values() []string {
 	return all
 }
 
-// fromOptionalSchema is fromSchema, where there may be none, or true.
+// fromOptionalSchema is fromSchema for a schema that may be missing, or a bool.
 func fromOptionalSchema(name string, schema json.RawMessage, depth int) (Type, error) {
 	if len(schema) == 0 || string(schema) == "true" || string(schema) == "false" {
 		return Dyn(), nil

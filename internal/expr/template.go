@@ -9,25 +9,25 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
-// MaxPlaces is how many expressions a template may have.
-const MaxPlaces = 256
+// MaxTemplateExpressions is the maximum number of expressions in a template.
+const MaxTemplateExpressions = 256
 
-// A Template is a text with expressions in ${{ }}, which was found to be good. It
-// may be used by many at a time.
+// A Template is a compiled text with expressions in ${{ }}. It is safe for concurrent
+// use.
 type Template struct {
 	segments []segment
 	paths    []path
 }
 
-// A segment is words, and then the value of a program, if any.
+// A segment is text and the program whose value follows it, if any.
 type segment struct {
 	words        string
 	program      *Program
 	line, column int // of the first character of the expression
 }
 
-// Template checks a text with expressions in ${{ }}. Each may have any type that
-// is not optional. A literal ${{ is written $${{.
+// Template compiles a text with expressions in ${{ }}. Each may have any type that is
+// not optional. A literal ${{ is written $${{.
 func (e *Env) Template(text string) (*Template, *Error) {
 	parts, err := template.Scan(text)
 	if unclosed, ok := errors.AsType[*template.Error](err); ok {
@@ -41,8 +41,8 @@ func (e *Env) Template(text string) (*Template, *Error) {
 			t.segments = append(t.segments, s)
 			continue
 		}
-		if i >= MaxPlaces {
-			return nil, &Error{Line: s.line, Column: s.column, Message: fmt.Sprintf("a text has at most %d expressions", MaxPlaces)}
+		if i >= MaxTemplateExpressions {
+			return nil, &Error{Line: s.line, Column: s.column, Message: fmt.Sprintf("a text has at most %d expressions", MaxTemplateExpressions)}
 		}
 		s.program = compiled[part.Expression]
 		if s.program == nil {
@@ -75,15 +75,15 @@ func (s *segment) locateFailure(err error) error {
 	return err
 }
 
-// Nodes are the fields that its expressions select of the variable nodes, each
-// once, in order.
+// Nodes returns the fields of the variable nodes that its expressions read, sorted,
+// without duplicates.
 func (t *Template) Nodes() []string { return nodesOf(t.paths) }
 
-// Selects is [Program.Selects] of any of its expressions.
+// Selects reports whether [Program.Selects] of any of its expressions does.
 func (t *Template) Selects(path ...string) bool { return selects(t.paths, path) }
 
-// Text is the text with the values: text as it is, all else as JSON. What is put
-// in is not read again. More than limit bytes are a [*TooLongError].
+// Text returns the text with the values: strings unchanged, all others as JSON. Values
+// are not evaluated again. More than limit bytes are a [*TooLongError].
 func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 	w := writer{limit: limit, values: map[*Program]string{}}
 	for _, s := range t.segments {
@@ -108,7 +108,7 @@ func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 	return w.b.String(), nil
 }
 
-// text is the value as it is put into a text.
+// text returns the value as it is inserted into a text.
 func (p *Program) text(vars map[string]any) (string, error) {
 	raw, err := p.Eval(vars)
 	if err != nil {
@@ -121,12 +121,12 @@ func (p *Program) text(vars map[string]any) (string, error) {
 	return string(raw), nil
 }
 
-// A writer puts a text together, as far as the limit allows.
+// A writer assembles a text up to a limit.
 type writer struct {
 	b       strings.Builder
 	limit   int
-	length  int // also of what was not put in
-	words   int // of it, how much is no value
+	length  int // also of what exceeds the limit
+	words   int // the part of length that is not from values
 	values  map[*Program]string
 	longest *Program
 	bytes   int // of the longest
@@ -139,8 +139,7 @@ func (w *writer) put(s string) {
 	}
 }
 
-// keep remembers a value for where it stands again, unless it can no longer be
-// used.
+// keep stores a value for its next use, unless it exceeds the limit.
 func (w *writer) keep(p *Program, value string) {
 	if w.longest == nil || len(value) > w.bytes {
 		w.longest, w.bytes = p, len(value)

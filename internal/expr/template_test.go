@@ -57,11 +57,11 @@ func TestTemplateRefused(t *testing.T) {
 	}{
 		"not closed":                        {"é ${{ run.name", "${{ is not closed by }}; write $${{ where a literal ${{ is meant", 1, 3},
 		"closed within text only":           {`${{ "}}`, "is not closed", 1, 1},
-		"empty":                             {"a ${{ }}", "there is no expression", 1, 6},
+		"empty":                             {"a ${{ }}", "the expression is empty; write one, for example true", 1, 6},
 		"a field that is not there":         {"é\né ${{ nodes.sure.outputs }}", "did you mean output?", 2, 18},
 		"on the second line of its own":     {"x ${{ 1 +\n nope }}", "there is no nope", 2, 2},
 		"what may be absent":                {"x ${{ nodes.maybe.text }}", `write nodes.maybe.?text.orValue('')`, 1, 7},
-		"too many":                          {manyPlaces(expr.MaxPlaces + 1), "a text has at most 256 expressions", 1, 256*9 + 4},
+		"too many":                          {manyPlaces(expr.MaxTemplateExpressions + 1), "a text has at most 256 expressions", 1, 256*9 + 4},
 		"an input that is not declared":     {"${{ input.x }}", "there is no field x; input has any", 1, 11},
 		"a second one that is not closed":   {"${{ 1 }} ${{ 2 }", "is not closed", 1, 10},
 		"what is wrong in the second of it": {"${{ 1 }} ${{ x }}", "there is no x", 1, 14},
@@ -81,11 +81,11 @@ func TestTemplateRefused(t *testing.T) {
 func manyPlaces(n int) string { return strings.Repeat("${{ 1 }} ", n) }
 
 func TestTemplateHasAsManyPlacesAsItMay(t *testing.T) {
-	template, e := newEnv(t).Template(manyPlaces(expr.MaxPlaces) + "end")
+	template, e := newEnv(t).Template(manyPlaces(expr.MaxTemplateExpressions) + "end")
 	if e != nil {
 		t.Fatal(e)
 	}
-	if got, err := template.Text(values(), 10_000); err != nil || got != strings.Repeat("1 ", expr.MaxPlaces)+"end" {
+	if got, err := template.Text(values(), 10_000); err != nil || got != strings.Repeat("1 ", expr.MaxTemplateExpressions)+"end" {
 		t.Error(got, err)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// A Type is what values of an expression are. Two with the same String are the
-// same. The zero Type is Dyn.
+// A Type is the type of the value of an expression. Types with the same String are
+// equal. The zero Type is Dyn.
 type Type struct {
 	kind   kind
 	name   string          // of an object
-	of     *Type           // what is in a list, map or optional
+	of     *Type           // of the elements of a list or map, or the value of an optional
 	fields map[string]Type // of an object
-	values []string        // all that a string may be; nil: any
+	values []string        // all values that a string may have; nil: any
 }
 
 type kind uint8
@@ -39,10 +39,10 @@ var kindNames = map[kind]string{
 	listKind: "list", mapKind: "map", optionalKind: "optional",
 }
 
-// Dyn is any value of JSON, known when it is there.
+// Dyn is any value of JSON, checked when there is one.
 func Dyn() Type { return Type{} }
 
-// String is text.
+// String is a string.
 func String() Type { return Type{kind: stringKind} }
 
 // Enum is a string that is one of a closed set of values.
@@ -57,14 +57,13 @@ func Double() Type { return Type{kind: doubleKind} }
 // Bool is true or false.
 func Bool() Type { return Type{kind: boolKind} }
 
-// List has values of one type.
+// List is a list with elements of one type.
 func List(of Type) Type { return Type{kind: listKind, of: &of} }
 
-// Map has values of one type under names that are not known.
+// Map is an object with values of one type and unknown names.
 func Map(of Type) Type { return Type{kind: mapKind, of: &of} }
 
-// Optional is a value that may be absent. An optional of an optional is no more
-// than that.
+// Optional is a value that may be absent. Optional of an optional type is that type.
 func Optional(of Type) Type {
 	if of.kind == optionalKind {
 		return of
@@ -72,13 +71,13 @@ func Optional(of Type) Type {
 	return Type{kind: optionalKind, of: &of}
 }
 
-// Object has the fields that it names, and an expression that reads another does
-// not compile. Its name is for people; in one Env it stands for one object.
+// Object is an object with fields; an expression that reads another field does not
+// compile. Its name is shown in messages and has to be unique in an Env.
 func Object(name string, fields map[string]Type) Type {
 	return Type{kind: objectKind, name: name, fields: maps.Clone(fields)}
 }
 
-// String is the type for people: string, list(Review), optional(int).
+// String returns the type for messages: string, list(Review), optional(int).
 func (t Type) String() string {
 	switch t.kind {
 	case objectKind:
@@ -93,11 +92,11 @@ func (t Type) String() string {
 // IsOptional reports whether a value of the type may be absent.
 func (t Type) IsOptional() bool { return t.kind == optionalKind }
 
-// Fields are the names of an object's fields, sorted.
+// Fields returns the names of an object's fields, sorted.
 func (t Type) Fields() []string { return slices.Sorted(maps.Keys(t.fields)) }
 
-// Elem is the type of the elements of a list or map, or of the value of an
-// optional. Of any other type it is Dyn.
+// Elem returns the type of the elements of a list or map, or of the value of an
+// optional; for all other types Dyn.
 func (t Type) Elem() Type {
 	if t.of == nil {
 		return Dyn()
@@ -105,8 +104,8 @@ func (t Type) Elem() Type {
 	return *t.of
 }
 
-// Field is the type of a field of an object, or of a value of a map. Of an unknown
-// field it is Dyn.
+// Field returns the type of a field of an object, or of a value of a map; for an unknown
+// field Dyn.
 func (t Type) Field(name string) Type {
 	if t.kind == mapKind {
 		return t.Elem()
@@ -114,7 +113,7 @@ func (t Type) Field(name string) Type {
 	return t.fields[name]
 }
 
-// value is the type of what is there when an optional is not absent.
+// value returns the type of the value of an optional; other types unchanged.
 func (t Type) value() Type {
 	if t.kind == optionalKind {
 		return *t.of
@@ -122,8 +121,8 @@ func (t Type) value() Type {
 	return t
 }
 
-// objectMark begins the names of objects in CEL, where no identifier can: so no
-// expression makes or names one.
+// objectMark is the prefix of the names of objects in CEL. An identifier cannot contain
+// it, so no expression can name or create an object.
 const objectMark = "@"
 
 // decl is the declaration of the type for Kubernetes' CEL. Optional elements of lists
@@ -152,8 +151,8 @@ func (t Type) decl() *apiservercel.DeclType {
 	}
 }
 
-// fits says why a value of the type cannot be where another is wanted; empty: it
-// can, or it is known only when it is there.
+// fits returns why a value of the type cannot be used for another type; empty: it can,
+// or this is checked when there is a value.
 func (t Type) fits(want Type) string {
 	switch {
 	case want.kind == optionalKind:
@@ -176,7 +175,7 @@ func (t Type) fits(want Type) string {
 	return ""
 }
 
-// fitsObject compares by fields: a literal has no name.
+// fitsObject compares fields: the type of a literal has no name.
 func (t Type) fitsObject(want Type) string {
 	switch t.kind {
 	case mapKind:
@@ -199,7 +198,7 @@ func (t Type) fitsObject(want Type) string {
 	return ""
 }
 
-// a is a type with its article.
+// a returns a type with its article.
 func a(t Type) string {
 	switch t.kind {
 	case dynKind:

@@ -6,9 +6,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// weights is how much there is in values, however it is shared among them: one
-// for each value and for ten bytes of text. What is more than MaxCost is not
-// counted further.
+// weights is the cost of reading values as a tree, with parts that they share counted
+// each time: 1 for each value and for ten bytes of text. Counting stops at MaxCost.
 func weights(all []ref.Val) uint64 {
 	w := weigher{left: MaxCost}
 	for _, v := range all {
@@ -17,7 +16,7 @@ func weights(all []ref.Val) uint64 {
 	return uint64(MaxCost - w.left) //nolint:gosec // left is at most MaxCost
 }
 
-// A weigher counts down.
+// A weigher counts down from MaxCost.
 type weigher struct{ left int64 }
 
 func (w *weigher) add(v ref.Val) {

@@ -33,8 +33,7 @@ func typedKeys(parsed *ast.AST) {
 
 var factory = ast.NewExprFactory()
 
-// wrap makes a node a call of a function with what the node was, which gets a new
-// id.
+// wrap replaces a node by a call of a function with the node, which gets a new id.
 func wrap(tree *ast.AST, e ast.Expr, function string, id int64) ast.Expr {
 	inner := factory.NewUnspecifiedExpr(id)
 	inner.SetKindCase(e)
@@ -85,6 +84,7 @@ func (s *source) insertCalls() {
 	s.index()
 }
 
+// insertCall wraps a checked node in a call of a function that returns its type.
 func (s *source) insertCall(e ast.Expr, id int64, function, overload string) {
 	t, reference := s.typ(e), s.checked.ReferenceMap()[e.ID()]
 	inner := wrap(s.checked, e, function, id)
@@ -95,7 +95,7 @@ func (s *source) insertCall(e ast.Expr, id int64, function, overload string) {
 	s.checked.SetReference(e.ID(), ast.NewFunctionReference(overload))
 }
 
-// isOptionalElement reports whether a node takes an optional out of a list or map.
+// isOptionalElement reports whether a node selects an optional element of a list or map.
 func (s *source) isOptionalElement(e ast.Expr) bool {
 	var of ast.Expr
 	switch {
