@@ -13,18 +13,17 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// Of makes the version of a Workflow with what it may reach. A
-// *snapshot.NotReadyError says what is wrong with them.
+// Of returns the version of a Workflow with the objects that it refers to. An error of
+// these objects is a *snapshot.NotReadyError.
 func Of(w *v1alpha1.Workflow, o Objects) (*Version, error) {
 	if p := o.checkNesting(w.Name); p != nil {
 		return nil, p
 	}
-	m := builder{objects: o, versions: map[string]*Version{}, agents: map[string]AgentVersion{}, namespace: w.Namespace}
-	return m.version(w)
+	b := builder{objects: o, versions: map[string]*Version{}, agents: map[string]AgentVersion{}, namespace: w.Namespace}
+	return b.version(w)
 }
 
-// A maker makes versions of Workflows, each once: their Workflows lead in no
-// circle.
+// A builder builds versions of Workflows that do not refer to themselves, each once.
 type builder struct {
 	objects   Objects
 	namespace string
@@ -32,13 +31,13 @@ type builder struct {
 	agents    map[string]AgentVersion
 }
 
-func (m *builder) version(w *v1alpha1.Workflow) (*Version, error) {
-	if v, done := m.versions[w.Name]; done {
+func (b *builder) version(w *v1alpha1.Workflow) (*Version, error) {
+	if v, done := b.versions[w.Name]; done {
 		return v, nil
 	}
 	v := &Version{Name: w.Name, Spec: w.Spec, Agents: map[string]AgentVersion{}, Workflows: map[string]*Version{}}
 	for _, n := range nodesOf(w.Spec) {
-		if err := m.resolve(v, n); err != nil {
+		if err := b.resolve(v, n); err != nil {
 			return nil, err
 		}
 	}
@@ -57,37 +56,37 @@ func (m *builder) version(w *v1alpha1.Workflow) (*Version, error) {
 	if _, err := Compile(v); err != nil {
 		return nil, err
 	}
-	m.versions[w.Name] = v
+	b.versions[w.Name] = v
 	return v, nil
 }
 
-// nodesOf are all nodes, those of finally last.
+// nodesOf returns all nodes, those of finally last.
 func nodesOf(spec v1alpha1.WorkflowSpec) []v1alpha1.Node {
 	return slices.Concat(spec.Nodes, spec.Finally)
 }
 
-// resolve finds what a node names.
-func (m *builder) resolve(v *Version, n v1alpha1.Node) error {
+// resolve adds the object that a node names to a version.
+func (b *builder) resolve(v *Version, n v1alpha1.Node) error {
 	switch {
 	case n.Agent != "":
-		return m.resolveAgent(v, n)
+		return b.resolveAgent(v, n)
 	case n.Workflow != "":
-		return m.resolveWorkflow(v, n)
+		return b.resolveWorkflow(v, n)
 	}
 	return nil
 }
 
-func (m *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
+func (b *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
 	name := string(n.Agent)
-	if a, done := m.agents[name]; done {
+	if a, done := b.agents[name]; done {
 		v.Agents[name] = a
 		return nil
 	}
-	agent := m.objects.Agents[name]
+	agent := b.objects.Agents[name]
 	if agent == nil {
-		return notReady(v1alpha1.ReasonAgentNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, m.namespace)
+		return notReady(v1alpha1.ReasonAgentNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
 	}
-	s, err := snapshot.Of(agent, m.objects.Reach[name])
+	s, err := snapshot.Of(agent, b.objects.Reach[name])
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
 		return notReady(v1alpha1.ReasonAgentNotReady, "node %s: Agent %q is not ready: %s", n.Name, name, problem.Message)
 	}
@@ -103,17 +102,17 @@ func (m *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
 		Durable:       s.Agent.Workspace.Durable,
 		ReadWriteOnce: s.Agent.Workspace.AccessMode != corev1.ReadWriteMany,
 	}}
-	m.agents[name], v.Agents[name] = a, a
+	b.agents[name], v.Agents[name] = a, a
 	return nil
 }
 
-func (m *builder) resolveWorkflow(v *Version, n v1alpha1.Node) error {
+func (b *builder) resolveWorkflow(v *Version, n v1alpha1.Node) error {
 	name := string(n.Workflow)
-	w := m.objects.Workflows[name]
+	w := b.objects.Workflows[name]
 	if w == nil {
-		return notReady(v1alpha1.ReasonWorkflowNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, m.namespace)
+		return notReady(v1alpha1.ReasonWorkflowNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
 	}
-	nested, err := m.version(w)
+	nested, err := b.version(w)
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
 		return notReady(v1alpha1.ReasonWorkflowNotReady, "node %s: Workflow %q is not ready: %s", n.Name, name, problem.Message)
 	}
@@ -128,8 +127,8 @@ func notReady(reason, format string, args ...any) *snapshot.NotReadyError {
 	return &snapshot.NotReadyError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// checkPrices looks for Models without prices where cost is limited: a limit
-// that cannot be counted is none.
+// checkPrices checks that Models have prices if cost is limited: the limit has no effect
+// without them.
 func (v *Version) checkPrices() *snapshot.NotReadyError {
 	for _, l := range []struct {
 		field  string
@@ -147,12 +146,12 @@ func (v *Version) checkPrices() *snapshot.NotReadyError {
 	return nil
 }
 
-// pricesMissing says that a limit cannot be counted because of a Model.
+// missingPrices is the problem of a limit of cost without prices of a Model.
 func missingPrices(field, what string) *snapshot.NotReadyError {
 	return notReady(v1alpha1.ReasonPricesMissing, "%s needs to know what %s costs. Set spec.prices of that Model, or remove the limit", field, what)
 }
 
-// unpricedOf is the same as unpriced, of one node.
+// modelWithoutPricesOf is modelWithoutPrices for one node.
 func (v *Version) modelWithoutPricesOf(n v1alpha1.Node) string {
 	if nested := v.Workflows[string(n.Workflow)]; nested != nil {
 		return nested.modelWithoutPrices()
@@ -160,8 +159,8 @@ func (v *Version) modelWithoutPricesOf(n v1alpha1.Node) string {
 	return v.Agents[string(n.Agent)].modelWithoutPrices(string(n.Agent))
 }
 
-// unpriced is a Model without prices that one of the Agents may use; empty: there
-// is none.
+// modelWithoutPrices returns a Model without prices that one of the Agents may use;
+// empty: there is none.
 func (v *Version) modelWithoutPrices() string {
 	for _, name := range sortedKeys(v.Agents) {
 		if what := v.Agents[name].modelWithoutPrices(name); what != "" {

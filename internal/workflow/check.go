@@ -8,15 +8,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// fail keeps a problem, the first.
+// fail stores the first problem.
 func (c *compiler) fail(reason, format string, args ...any) {
 	if c.problem == nil {
 		c.problem = notReady(reason, format, args...)
 	}
 }
 
-// wait has a node wait for another. Output waits for nobody: it is worked out when
-// all have ended.
+// addDependency lets a node wait for another. The output of the Workflow waits for no
+// node: it is evaluated when all have ended.
 func (c *compiler) addDependency(reader, target, field string) {
 	if reader == "" || slices.ContainsFunc(c.dependencies[reader], func(w dependency) bool { return w.node == target }) {
 		return
@@ -24,8 +24,8 @@ func (c *compiler) addDependency(reader, target, field string) {
 	c.dependencies[reader] = append(c.dependencies[reader], dependency{target, field})
 }
 
-// order has a node wait for those that it is said to wait for. One of finally goes
-// by what it reads and says, whatever the order is.
+// addDependencies adds the dependencies of order and dependsOn. Order does not apply to
+// nodes of finally.
 func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
 	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
 	if sequential && len(n.DependsOn) > 0 {
@@ -35,9 +35,9 @@ func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
 		c.addDependency(n.Name, c.version.Spec.Nodes[i-1].Name, "order")
 	}
 	for _, name := range n.DependsOn {
-		_, there := c.index[name]
+		_, found := c.index[name]
 		switch {
-		case !there:
+		case !found:
 			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %q, which is no node; %s", n.Name, name, c.listNodes(n.Name))
 		case name == n.Name:
 			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names the node itself; remove it", n.Name)
@@ -49,8 +49,8 @@ func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
 	}
 }
 
-// countApprovals holds them to as many as the status of a Run keeps account of.
-func (c *compiler) countApprovals() {
+// checkApprovals bounds the number of approvals by what the status of a Run can have.
+func (c *compiler) checkApprovals() {
 	n := 0
 	for _, node := range nodesOf(c.version.Spec) {
 		if node.Approval == nil {
@@ -62,7 +62,7 @@ func (c *compiler) countApprovals() {
 	}
 }
 
-// check finds what the schema cannot know of a node.
+// checkNode validates what the schema cannot validate.
 func (c *compiler) checkNode(n v1alpha1.Node) {
 	if n.Workspace != nil {
 		c.checkWorkspace(n)
@@ -78,14 +78,14 @@ func (c *compiler) checkNode(n v1alpha1.Node) {
 	}
 }
 
-// checkWorkspace holds that there are files for a node to work on.
+// checkWorkspace validates workspace.from of a node.
 func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 	wrong := func(format string, args ...any) {
 		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: workspace.from "+format, append([]any{n.Name}, args...)...)
 	}
 	name := n.Workspace.From
-	i, there := c.index[name]
-	if !there {
+	i, found := c.index[name]
+	if !found {
 		wrong("names %q, which is no node; %s", name, c.listNodes(n.Name))
 		return
 	}
@@ -108,7 +108,7 @@ func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 	}
 }
 
-// checkDurable holds that the files of a node outlive its pods, at both ends.
+// checkDurable checks that the workspaces of both nodes outlive their pods.
 func (c *compiler) checkDurable(n, from v1alpha1.Node) {
 	for _, agent := range []v1alpha1.ObjectName{from.Agent, n.Agent} {
 		if !c.version.Agents[string(agent)].Durable {

@@ -15,8 +15,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// A Program is a Workflow compiled: its graph, and its expressions with their
-// types. It is safe for concurrent use.
+// A Program is a compiled Workflow: its graph, and its expressions with their types. It
+// is safe for concurrent use.
 type Program struct {
 	Graph *graph.Graph
 
@@ -24,46 +24,46 @@ type Program struct {
 	nested     map[string]*Program
 	input      compiledInput
 	nodes      map[string]*node
-	output     *valueTemplate // nil: it says none
+	output     *valueTemplate // nil: the Workflow has none
 	outputType expr.Type
 }
 
-// A node is one of a Program.
+// A node is a compiled node.
 type node struct {
 	spec         v1alpha1.Node
 	final        bool
 	when, items  *expr.Program
 	until        *expr.Program
-	prompt       *expr.Template // of an approval its message
+	prompt       *expr.Template // or the message of an approval
 	input        *valueTemplate
-	inputSchema  []byte // the schema that input is held to
-	output, text bool   // what it gives
+	inputSchema  []byte // the schema of input
+	output, text bool   // whether it has them
 }
 
-// compiled is what Compile makes of a Version, once.
+// compiled is the result of Compile for a Version.
 type compiled struct {
 	once    sync.Once
 	program *Program
 	err     error
 }
 
-// Compile makes the Program of a Version, once. A *snapshot.NotReadyError says
-// what is wrong with it.
+// Compile compiles a Version, once. An error of the Workflow is a
+// *snapshot.NotReadyError.
 func Compile(v *Version) (*Program, error) {
 	v.compiled.once.Do(func() { v.compiled.program, v.compiled.err = compile(v) })
 	return v.compiled.program, v.compiled.err
 }
 
-// A compiler makes a Program, and keeps the first problem that it finds.
+// A compiler compiles a Version and stores the first problem that it finds.
 type compiler struct {
 	version              *Version
 	index                map[string]int    // of nodes, by name
-	fields               map[string]string // names of nodes, as expressions have them
+	fields               map[string]string // names of nodes, by their names in expressions
 	nested               map[string]*Program
 	input                compiledInput
 	outputs              map[string]nodeOutput
-	lenient              map[string]bool // approvals that somebody reads the verdict of
-	findingReadApprovals bool            // to find those
+	lenient              map[string]bool // approvals whose decision an expression reads
+	findingReadApprovals bool            // lenient is not known yet
 
 	nodes        map[string]*node
 	nodeReaders  []nodeReader
@@ -71,7 +71,7 @@ type compiler struct {
 	problem      *snapshot.NotReadyError
 }
 
-// A wait is for a node, because of a field.
+// A dependency is a node to wait for, and the field that requires it.
 type dependency struct{ node, field string }
 
 func compile(v *Version) (*Program, error) {
@@ -99,8 +99,8 @@ func compile(v *Version) (*Program, error) {
 	return c.finish()
 }
 
-// probe finds the approvals whose verdict somebody reads: that a Deny lets the Run
-// go on changes the type of what they give.
+// findReadApprovals sets lenient: the approvals whose decision is read. The Run
+// continues after their denial, which changes the type of their output.
 func (c *compiler) findReadApprovals() {
 	approvals := map[string]bool{}
 	for _, n := range nodesOf(c.version.Spec) {
@@ -123,14 +123,14 @@ func (c *compiler) findReadApprovals() {
 	c.findingReadApprovals = false
 }
 
-// all compiles all nodes and the output, in the order in which they are written.
+// compileAll compiles all nodes and the output, in the order of the manifest.
 func (c *compiler) compileAll() (output *valueTemplate) {
 	c.problem, c.nodeReaders = nil, nil
 	c.nodes, c.dependencies, c.outputs = map[string]*node{}, map[string][]dependency{}, map[string]nodeOutput{}
 	for _, n := range nodesOf(c.version.Spec) {
 		c.outputs[n.Name] = c.outputOf(n)
 	}
-	c.countApprovals()
+	c.checkApprovals()
 	work, finally := c.scopes()
 	c.environment(work)
 	c.environment(finally)
@@ -143,13 +143,13 @@ func (c *compiler) compileAll() (output *valueTemplate) {
 		c.checkNode(n)
 		c.nodes[n.Name] = c.compileNode(n, s.with(n, nil))
 		if c.problem != nil && !c.findingReadApprovals {
-			return nil // one is told, and compiling takes time
+			return nil // only the first problem is shown
 		}
 	}
 	return c.compileOutput(work)
 }
 
-// finish makes the Program.
+// finish returns the Program.
 func (c *compiler) finish() (*Program, error) {
 	output := c.compileAll()
 	if c.problem != nil {
@@ -205,8 +205,8 @@ func (c *compiler) compileOutput(work *scope) *valueTemplate {
 	return c.compileValue(location{"", "output"}, work, c.version.Spec.Output.Raw, expr.Dyn())
 }
 
-// tree compiles an object with expressions in it. Those that do not compile are
-// nil in it, and the problem is kept.
+// compileValue compiles an object with expressions in it. An expression that does not
+// compile is nil, and the problem is stored.
 func (c *compiler) compileValue(at location, s *scope, raw []byte, want expr.Type) *valueTemplate {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
@@ -224,7 +224,7 @@ func (c *compiler) compileValue(at location, s *scope, raw []byte, want expr.Typ
 	return t
 }
 
-// graph makes the graph of all nodes.
+// graph returns the graph of all nodes.
 func (c *compiler) graph() *graph.Graph {
 	var nodes []graph.Node
 	for _, n := range nodesOf(c.version.Spec) {
@@ -258,13 +258,13 @@ func (c *compiler) graph() *graph.Graph {
 	return g
 }
 
-// Defaults of ForEach and Loop, as their godoc promises.
+// Defaults of ForEach and Loop, documented in the API.
 const (
 	defaultParallel   int32 = 5
 	defaultIterations int32 = 10
 )
 
-// circle is a way along which nodes wait, each with the field that has it wait.
+// describeCycle returns a cycle of nodes, each with the field that lets it wait.
 func (c *compiler) describeCycle(path []string) string {
 	var out []string
 	for i, name := range path[:len(path)-1] {

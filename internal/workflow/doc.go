@@ -1,19 +1,18 @@
-// Package workflow checks a Workflow with all that it names, and makes of it what
-// its Runs run.
+// Package workflow validates a Workflow with the objects that it refers to, and
+// compiles it for its Runs.
 //
-// From reads what a Workflow may reach and Of makes its Version: the spec with the
-// versions of its Agents and of the Workflows in it, frozen and named by their
-// hash. It is stored in ConfigMaps as versions of Agents are, and Read reads it
-// back. Compile makes its Program: the graph of its nodes and their expressions,
-// with types. What is wrong is a *snapshot.NotReadyError that names the node, the
-// field and the column; the first is told, in the order in which things are
-// written.
+// From reads the objects that a Workflow refers to. Of returns its Version: the spec
+// with the versions of its Agents and nested Workflows, immutable and named by its
+// hash. It is stored in ConfigMaps, as versions of Agents are, and Read reads it.
+// Compile returns its Program: the graph of its nodes and their expressions, with
+// types. The first error, in the order of the manifest, is a *snapshot.NotReadyError
+// that names the node, the field and the column.
 //
-// A node's output has the type of its Agent's output.schema, or of the output of
-// its Workflow. It is optional for whoever reads it where it may not be there:
-// the node has a condition, or may fail, or the reader is in finally. A node waits
-// for those that its expressions read, so nothing need be said twice.
+// The output of a node has the type of its Agent's output.schema, or of the output of
+// its Workflow. It is optional if it may be absent: if the node has a condition or may
+// fail, or if the reader is in finally. A node depends on the nodes that its
+// expressions read.
 //
-// At run time a Program is asked with Values: what the nodes came to. Whoever asks
-// knows the cluster; this package does not, but for From and Read.
+// During a Run a Program evaluates expressions with Values: the results of the nodes.
+// Only From and Read know the cluster.
 package workflow

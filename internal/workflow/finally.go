@@ -7,8 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// checkFinally holds that what is set aside for finally leaves something to the
-// other nodes: none of them could begin.
+// checkFinally checks that finallyLimits leave something of limits to the other nodes,
+// which could not start otherwise.
 func checkFinally(spec v1alpha1.WorkflowSpec) *snapshot.NotReadyError {
 	if spec.Limits == nil || spec.FinallyLimits == nil {
 		return nil
@@ -22,8 +22,8 @@ func checkFinally(spec v1alpha1.WorkflowSpec) *snapshot.NotReadyError {
 	return nil
 }
 
-// amounts are limits in numbers; 0: none. Values that the schema should have
-// refused count as not said.
+// amounts returns limits as numbers; 0: no limit. Values that the schema refuses are no
+// limit.
 func amounts(l v1alpha1.WorkflowLimits) [4]int64 {
 	steps, tokens, cost, duration := int64(0), int64(0), int64(0), time.Duration(0)
 	if l.Steps != nil {

@@ -26,7 +26,7 @@ func Foreign(spec v1alpha1.WorkflowSpec) []string {
 	return out
 }
 
-// reference is what an expression reads in place of a reference of another tool.
+// reference returns the expression for a reference of another tool.
 func reference(f template.Foreign) string {
 	switch whole := strings.Join(f.Path, "."); f.Path[0] {
 	case "run", "self", "previous", "item", "index", "iteration":

@@ -12,13 +12,13 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// declared is the input of a Workflow, compiled.
+// compiledInput is the input that a Workflow declares.
 type compiledInput struct {
 	schema json.RawMessage
 	typ    expr.Type // as expressions read it, with defaults
 }
 
-// compileInput checks the input of a Workflow; name is that of its type.
+// compileInput compiles the input of a Workflow; name is the name of its type.
 func compileInput(name string, in *v1alpha1.Input) (compiledInput, *snapshot.NotReadyError) {
 	if err := inputs.Check("spec.input", in); err != nil {
 		return compiledInput{}, notReady(v1alpha1.ReasonInputInvalid, "%v", err)
@@ -35,7 +35,7 @@ func compileInput(name string, in *v1alpha1.Input) (compiledInput, *snapshot.Not
 	return out, nil
 }
 
-// fits holds one named value to a schema.
+// validateValue validates one property of the input of a node.
 func validateValue(name string, property, value json.RawMessage) error {
 	wrapped, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
@@ -45,8 +45,8 @@ func validateValue(name string, property, value json.RawMessage) error {
 	return schema.Validate(of, schema.Fill(of, wrapped))
 }
 
-// Input returns the input of a Run with the defaults of the values that it does not
-// give. The error says what does not fit, with its path.
+// Input returns the input of a Run with the defaults of missing values. The error has
+// the path of the invalid value.
 func (p *Program) Input(given json.RawMessage) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(given)) == 0 {
 		given = json.RawMessage("{}")

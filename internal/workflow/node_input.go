@@ -10,21 +10,21 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// prompted is the schema of what an Agent takes that has none.
+// promptSchema is the schema of the input of an Agent without an input of its own.
 var promptSchema = json.RawMessage(`{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"],"additionalProperties":false}`)
 
-// A taker is what a node gives its values to.
+// An inputSchema is the schema of the input of the Agent or Workflow of a node.
 type inputSchema struct {
-	what   string // for people: the input of Agent "writer"
+	what   string // for messages: the input of Agent "writer"
 	schema json.RawMessage
-	// properties are the values that it knows; open: it takes others too.
+	// open: other properties are allowed too.
 	properties map[string]json.RawMessage
 	required   []string
 	open       bool
-	promptOnly bool // all that it takes is a prompt
+	promptOnly bool // the only property is prompt
 }
 
-// taker is what a node gives its values to; an approval is none.
+// inputSchemaOf returns the schema of the input of a node; that of an approval is empty.
 func (c *compiler) inputSchemaOf(n v1alpha1.Node) inputSchema {
 	switch nested := c.nested[string(n.Workflow)]; {
 	case nested != nil:
@@ -50,7 +50,7 @@ func newInputSchema(what string, schema json.RawMessage) inputSchema {
 		Required   []string                   `json:"required"`
 		Additional json.RawMessage            `json:"additionalProperties"`
 	}
-	_ = json.Unmarshal(schema, &s) // it was checked
+	_ = json.Unmarshal(schema, &s) // the schema is valid
 	others := string(s.Additional)
 	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
 	return inputSchema{
@@ -67,7 +67,7 @@ func hasDefault(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &s) == nil && s.Default != nil
 }
 
-// compileNodeInput compiles what a node gives, and holds it to what is taken: names,
+// compileNodeInput compiles the input of a node and checks it against the schema: names,
 // literals and the types of expressions.
 func (c *compiler) compileNodeInput(out *node, s *scope) {
 	n := out.spec
@@ -98,7 +98,7 @@ func (c *compiler) compileNodeInput(out *node, s *scope) {
 	}
 }
 
-// checkGiven holds one value to what is taken.
+// checkGiven checks one property of the input of a node.
 func (c *compiler) checkGiven(n v1alpha1.Node, t inputSchema, name string, value *valueTemplate) {
 	property, known := t.properties[name]
 	switch {
@@ -111,7 +111,7 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t inputSchema, name string, value
 	}
 }
 
-// names lists what is taken, for people.
+// names lists the properties in a message.
 func (t inputSchema) names() string {
 	names := sortedKeys(t.properties)
 	if len(names) == 0 {
@@ -124,13 +124,13 @@ func (t inputSchema) names() string {
 	return "it has " + strings.Join(names, ", ")
 }
 
-// members are the parts of an object.
+// members returns the members of an object.
 func (t *valueTemplate) members() map[string]*valueTemplate {
 	if t.literal == nil {
 		return t.fields
 	}
 	var raw map[string]json.RawMessage
-	_ = json.Unmarshal(t.literal, &raw) // it is JSON
+	_ = json.Unmarshal(t.literal, &raw) // the literal is JSON
 	out := map[string]*valueTemplate{}
 	for name, value := range raw {
 		out[name] = &valueTemplate{literal: value}

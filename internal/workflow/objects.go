@@ -16,29 +16,28 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// What a Workflow may reach at most.
+// Limits of the objects that a Workflow refers to.
 const (
-	// MaxDepth is how many Workflows may be in each other, the outermost included.
+	// MaxDepth is the maximum depth of nested Workflows, the outermost included.
 	MaxDepth = 5
-	// MaxWorkflows is how many it may reach, itself included.
+	// MaxWorkflows is the maximum number of nested Workflows, the outermost included.
 	MaxWorkflows = 64
-	// MaxExpressions is how many expressions all of these may have: a thousand take
-	// about a second to compile.
+	// MaxExpressions is the maximum number of their expressions: a thousand take about a
+	// second to compile.
 	MaxExpressions = 2000
 )
 
-// Objects are what a Workflow may reach, itself included: everything of its
-// namespace that it, or something that it names, names. What does not exist is
-// nil.
+// Objects has the objects that a Workflow refers to, directly or not, and the Workflow.
+// An object that does not exist is nil.
 type Objects struct {
 	Workflows map[string]*v1alpha1.Workflow
 	Agents    map[string]*v1alpha1.Agent
-	// Reach is what each of the Agents may reach.
+	// Reach has the objects that each of the Agents refers to.
 	Reach map[string]snapshot.Objects
 }
 
-// From reads what a Workflow may reach. One more Workflow than are allowed is
-// enough to know that there are too many.
+// From reads the objects that a Workflow refers to. It stops at one Workflow more than
+// MaxWorkflows.
 func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, error) {
 	o := Objects{
 		Workflows: map[string]*v1alpha1.Workflow{w.Name: w},
@@ -65,7 +64,7 @@ func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, 
 		agents, workflows = append(agents, theirAgents...), append(workflows, theirs...)
 	}
 	if len(o.Workflows) > MaxWorkflows {
-		return o, nil // nothing is made of it
+		return o, nil // Of refuses it
 	}
 	return o, o.readAgents(ctx, c, w.Namespace, agents)
 }
@@ -92,11 +91,11 @@ func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace str
 	return nil
 }
 
-// nesting holds that Workflows do not lead back to themselves, and are not in
-// each other too deep.
+// checkNesting checks that Workflows do not refer to themselves and are not nested too
+// deep.
 func (o *Objects) checkNesting(name string) *snapshot.NotReadyError {
 	if len(o.Workflows) > MaxWorkflows {
-		return notReady(v1alpha1.ReasonTooLarge, "It reaches more than %d Workflows, itself included; let its nodes name fewer", MaxWorkflows)
+		return notReady(v1alpha1.ReasonTooLarge, "It refers to more than %d Workflows, itself included; let its nodes name fewer", MaxWorkflows)
 	}
 	d := nestingSearch{objects: o, below: map[string][]string{}}
 	chain, cycle := d.longestFrom(name)
@@ -109,7 +108,7 @@ func (o *Objects) checkNesting(name string) *snapshot.NotReadyError {
 	return o.checkExpressions(sortedKeys(d.below))
 }
 
-// checkExpressions bounds the work of compiling Workflows.
+// checkExpressions bounds the time to compile Workflows.
 func (o *Objects) checkExpressions(names []string) *snapshot.NotReadyError {
 	total := 0
 	for _, name := range names {
@@ -123,7 +122,7 @@ func (o *Objects) checkExpressions(names []string) *snapshot.NotReadyError {
 	return notReady(v1alpha1.ReasonTooLarge, "Together with nested Workflows it has %d expressions; at most %d are allowed. Combine several into one expression", total, MaxExpressions)
 }
 
-// expressions is how many expressions a Workflow has, at least.
+// expressions counts the expressions of a Workflow, at least.
 func expressions(spec v1alpha1.WorkflowSpec) int {
 	values := func(of *runtime.RawExtension) int {
 		if of == nil {
@@ -141,7 +140,7 @@ func expressions(spec v1alpha1.WorkflowSpec) int {
 	return total
 }
 
-// namedBy are the Workflows that one names; of one that is not there none.
+// namedBy returns the Workflows that a Workflow names; none if it does not exist.
 func (o *Objects) namedBy(name string) []string {
 	w := o.Workflows[name]
 	if w == nil {
@@ -151,15 +150,14 @@ func (o *Objects) namedBy(name string) []string {
 	return named
 }
 
-// A descent finds the longest way down from a Workflow through those that its
-// nodes name.
+// A nestingSearch finds the longest chain of nested Workflows.
 type nestingSearch struct {
 	objects *Objects
-	path    []string            // where it is
-	below   map[string][]string // the longest ways, of those that are done
+	path    []string            // from the root to the current Workflow
+	below   map[string][]string // the longest chain from each Workflow that was searched
 }
 
-// from is the longest way down, or a circle.
+// longestFrom returns the longest chain from a Workflow, or a cycle.
 func (d *nestingSearch) longestFrom(name string) (chain, cycle []string) {
 	if chain, done := d.below[name]; done {
 		return chain, nil
@@ -170,12 +168,12 @@ func (d *nestingSearch) longestFrom(name string) (chain, cycle []string) {
 	d.path = append(d.path, name)
 	var longest []string
 	for _, n := range d.objects.namedBy(name) {
-		way, cycle := d.longestFrom(n)
+		next, cycle := d.longestFrom(n)
 		if len(cycle) > 0 {
 			return nil, cycle
 		}
-		if len(way) > len(longest) {
-			longest = way
+		if len(next) > len(longest) {
+			longest = next
 		}
 	}
 	d.path = d.path[:len(d.path)-1]

@@ -12,21 +12,21 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
-// What values may have at most, in bytes.
+// Maximum sizes of values in bytes.
 const (
-	MaxPrompt  = 64 << 10 // of a prompt with its values
-	MaxInput   = 16 << 10 // of what an agent or a Workflow is given, as JSON
-	MaxOutput  = 16 << 10 // of the output of a Run
-	MaxMessage = 1 << 20  // of what an approval asks, of which people see the beginning
+	MaxPrompt  = 64 << 10 // a prompt with its values
+	MaxInput   = 16 << 10 // the input of an Agent or a Workflow, as JSON
+	MaxOutput  = 16 << 10 // the output of a Run
+	MaxMessage = 1 << 20  // the message of an approval, of which approvers see the beginning
 )
 
-// A Problem is why a node fails before it has begun, or a Run at its end. Reason
-// is a node's.
-type Problem struct{ Reason, Message string } //nolint:errname // it is a node's, and no fault of anybody here
+// A Problem is the reason of a node that fails before it has started, or of a Run that
+// fails at its end. Reason is a reason of nodes.
+type Problem struct{ Reason, Message string } //nolint:errname // it is the status of a node
 
 func (p *Problem) Error() string { return p.Message }
 
-// failed is the Problem of an expression.
+// expressionProblem returns the Problem of an expression.
 func expressionProblem(at location, err error) error {
 	if problem, is := errors.AsType[*Problem](err); is {
 		return problem
@@ -34,17 +34,17 @@ func expressionProblem(at location, err error) error {
 	return &Problem{v1alpha1.NodeReasonExpression, fmt.Sprintf("%s: %v", at, err)}
 }
 
-// A Turn is for which of its Runs a node's expressions are read.
+// An Iteration is the child Run of a node for which its expressions are evaluated.
 type Iteration struct {
 	Number   int             // of the item, from 0, or the iteration, from 1
 	Item     json.RawMessage // of forEach
-	Previous *NodeValue      // of a loop: the iteration before; nil: this is the first
+	Previous *NodeValue      // the iteration before, of a loop; nil: this is the first
 }
 
-// Node is a node as the Workflow says it.
+// Node returns a node of the Workflow.
 func (p *Program) Node(name string) v1alpha1.Node { return p.node(name).spec }
 
-// of is a node. There is none that the graph does not have.
+// node returns a compiled node; an empty one if the graph does not have it.
 func (p *Program) node(name string) *node {
 	if n := p.nodes[name]; n != nil {
 		return n
@@ -52,10 +52,10 @@ func (p *Program) node(name string) *node {
 	return &node{}
 }
 
-// OutputType is the type of the output of the Workflow.
+// OutputType returns the type of the output of the Workflow.
 func (p *Program) OutputType() expr.Type { return p.outputType }
 
-// When is the condition of a node.
+// When evaluates the condition of a node.
 func (p *Program) When(name string, v Values) (bool, error) {
 	n := p.node(name)
 	if n.when == nil {
@@ -68,7 +68,7 @@ func (p *Program) When(name string, v Values) (bool, error) {
 	return ok, nil
 }
 
-// Items are the items of a node.
+// Items evaluates the items of a node.
 func (p *Program) Items(name string, v Values) ([]json.RawMessage, error) {
 	n := p.node(name)
 	if n.items == nil {
@@ -85,7 +85,7 @@ func (p *Program) Items(name string, v Values) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// Until is whether a loop is good after an iteration, which self is.
+// Until evaluates the condition of a loop after an iteration, self.
 func (p *Program) Until(name string, iteration int, self NodeValue, v Values) (bool, error) {
 	n := p.node(name)
 	if n.until == nil {
@@ -98,7 +98,7 @@ func (p *Program) Until(name string, iteration int, self NodeValue, v Values) (b
 	return ok, nil
 }
 
-// turn are the variables of one Run of a node.
+// iterationVars returns the variables of one child Run of a node.
 func (n *node) iterationVars(t Iteration) map[string]any {
 	switch {
 	case n.spec.ForEach != nil:
@@ -113,8 +113,8 @@ func (n *node) iterationVars(t Iteration) map[string]any {
 	return nil
 }
 
-// Prompt is the prompt of a Run of a node, escaped: the Run does not read again
-// what stands in it. It is empty where the node has none.
+// Prompt returns the prompt of a Run of a node, escaped: the Run does not evaluate its
+// text again. It is empty if the node has none.
 func (p *Program) Prompt(name string, t Iteration, v Values) (string, error) {
 	n := p.node(name)
 	if n.prompt == nil || n.spec.Approval != nil {
@@ -135,7 +135,7 @@ func (p *Program) Prompt(name string, t Iteration, v Values) (string, error) {
 	return escaped, nil
 }
 
-// Message is what an approval asks.
+// Message returns the message of an approval.
 func (p *Program) Message(name string, v Values) (string, error) {
 	n := p.node(name)
 	if n.prompt == nil || n.spec.Approval == nil {
@@ -144,7 +144,7 @@ func (p *Program) Message(name string, v Values) (string, error) {
 	return p.renderText(n, location{name, "approval.message"}, v, nil, MaxMessage)
 }
 
-// words are a prompt, or a message, with its values.
+// renderText returns a prompt or a message with its values.
 func (p *Program) renderText(n *node, at location, v Values, more map[string]any, limit int) (string, error) {
 	text, err := n.prompt.Text(p.vars(n, v, n.prompt.Nodes(), more), limit)
 	if long, is := errors.AsType[*expr.TooLongError](err); is {
@@ -171,7 +171,7 @@ func (p *Program) NodeInput(name string, t Iteration, v Values) (json.RawMessage
 		return nil, tooLarge(at, given, MaxInput)
 	}
 	if n.spec.Agent != "" && p.version.Agents[string(n.spec.Agent)].Input == nil && n.spec.Prompt != "" {
-		return given, nil // the prompt is not among them
+		return given, nil // input does not include the prompt
 	}
 	if err := schema.Validate(n.inputSchema, schema.Fill(n.inputSchema, given)); err != nil {
 		return nil, expressionProblem(at, err)
@@ -179,7 +179,7 @@ func (p *Program) NodeInput(name string, t Iteration, v Values) (json.RawMessage
 	return given, nil
 }
 
-// Output is the output of the Run, as JSON; nil: the Workflow says none.
+// Output returns the output of the Run, as JSON; nil: the Workflow has none.
 func (p *Program) Output(v Values) (json.RawMessage, error) {
 	if p.output == nil {
 		return nil, nil
@@ -202,10 +202,10 @@ func (p *Program) value(n *node, t *valueTemplate, v Values, more map[string]any
 	})
 }
 
-// tooLarge says how large an object is, and what in it has the most.
+// tooLarge is the problem of an object that is too large, with its largest member.
 func tooLarge(at location, object json.RawMessage, limit int) error {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members) // it is one
+	_ = json.Unmarshal(object, &members) // it is an object
 	most := ""
 	for _, name := range sortedKeys(members) {
 		if most == "" || len(members[name]) > len(members[most]) {

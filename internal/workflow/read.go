@@ -10,10 +10,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Read is the stored version of a hash, with those that are nested in it; nil:
-// one of them is not there. A ConfigMap whose content is not what its hash
-// promises is an error, a *[stored.UnsupportedError] if this operator does not
-// understand it. The ConfigMaps of Agents are not looked at: they were made before.
+// Read returns the stored version with a hash and its nested versions; nil: one of them
+// does not exist. A ConfigMap whose content does not have its hash is an error, a
+// *[stored.UnsupportedError] if this operator cannot read it. The ConfigMaps of Agents
+// are not read: they were created before.
 func Read(ctx context.Context, get func(name string) (*corev1.ConfigMap, error), hash string) (*Version, error) {
 	r := reader{get: get, done: map[string]*Version{}}
 	return r.read(ctx, hash)
@@ -24,7 +24,7 @@ type reader struct {
 	done map[string]*Version
 }
 
-// read ends: nobody can write a version that names itself by its hash.
+// read terminates: no version can contain its own hash.
 func (r *reader) read(ctx context.Context, hash string) (*Version, error) {
 	if v, done := r.done[hash]; done {
 		return v, nil

@@ -11,15 +11,15 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// A scope is what the expressions of one place may read.
+// A scope has the variables that expressions of one node may read.
 type scope struct {
 	vars   map[string]expr.Type
-	reader v1alpha1.Node // empty: output
+	reader v1alpha1.Node // empty: the output of the Workflow
 	final  bool          // the reader is in finally
 	env    *expr.Env
 }
 
-// A place is where an expression stands: a field of a node, or of the Workflow.
+// A location is the field of an expression, of a node or of the Workflow.
 type location struct{ node, field string }
 
 func (p location) String() string {
@@ -34,13 +34,13 @@ func (p location) prefix() string {
 	return "node " + p.node + ": "
 }
 
-// A reading is an expression, or a text with some, that is compiled.
+// A nodeReader is a compiled expression, or a text with expressions.
 type nodeReader interface {
 	Nodes() []string
 	Selects(path ...string) bool
 }
 
-// scopes are the two that all others are made of.
+// scopes returns the scopes of nodes and of finally.
 func (c *compiler) scopes() (work, finally *scope) {
 	work = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run()}}
 	finally = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run("reason", "message")}, final: true}
@@ -60,7 +60,7 @@ func (c *compiler) nodesType(fields map[string]expr.Type) expr.Type {
 	return expr.Object("workflows."+c.version.Name+".nodes", fields)
 }
 
-// with is the scope of a reader, with more variables.
+// with returns the scope of a node, with more variables.
 func (s *scope) with(reader v1alpha1.Node, more map[string]expr.Type) *scope {
 	out := &scope{vars: s.vars, reader: reader, final: s.final}
 	if len(more) == 0 {
@@ -72,7 +72,7 @@ func (s *scope) with(reader v1alpha1.Node, more map[string]expr.Type) *scope {
 	return out
 }
 
-// open makes the scope's environment, once.
+// environment returns the environment of a scope, created once.
 func (c *compiler) environment(s *scope) *expr.Env {
 	if s.env != nil {
 		return s.env
@@ -86,7 +86,7 @@ func (c *compiler) environment(s *scope) *expr.Env {
 	return env
 }
 
-// program compiles an expression; nil: it does not, and the problem is kept.
+// program compiles an expression; nil: it does not compile, and the problem is stored.
 func (c *compiler) program(at location, s *scope, text string, want expr.Type) *expr.Program {
 	p, err := c.environment(s).Compile(text, want)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *compiler) program(at location, s *scope, text string, want expr.Type) *
 	return p
 }
 
-// template compiles a text with expressions; nil: the same.
+// template compiles a text with expressions; nil: it does not compile.
 func (c *compiler) template(at location, s *scope, text string) *expr.Template {
 	t, err := c.environment(s).Template(text)
 	if err != nil {
@@ -114,8 +114,8 @@ func (c *compiler) template(at location, s *scope, text string) *expr.Template {
 	return t
 }
 
-// reads has the reader wait for what it reads, where it may read that. again
-// compiles the same where less can be read: its error says where that is.
+// addNodeReader adds the dependencies of an expression, if it may read these nodes.
+// recompile compiles it without one of them: the error has its position.
 func (c *compiler) addNodeReader(at location, s *scope, r nodeReader, recompile func(*expr.Env) *expr.Error) {
 	c.nodeReaders = append(c.nodeReaders, r)
 	for _, field := range r.Nodes() {
@@ -133,7 +133,7 @@ func (c *compiler) addNodeReader(at location, s *scope, r nodeReader, recompile 
 	}
 }
 
-// forbidden says why a node may not read another; empty: it may.
+// forbidden returns why a node may not read another; empty: it may.
 func (c *compiler) forbidden(reader, read string) string {
 	field := fieldOf(read)
 	switch {
@@ -147,7 +147,7 @@ func (c *compiler) forbidden(reader, read string) string {
 	return ""
 }
 
-// without is what a scope may read but for one node.
+// without returns the variables of a scope without one node.
 func (c *compiler) without(s *scope, field string) map[string]expr.Type {
 	fields := map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
@@ -160,8 +160,9 @@ func (c *compiler) without(s *scope, field string) map[string]expr.Type {
 	return out
 }
 
-// explain keeps what is wrong with an expression. Where it reads what a node does
-// not have, that says more: so it is compiled once more where nodes have all.
+// explain stores the error of an expression. If it reads an output or a text that a node
+// does not have, that is the better message: to find out, the expression is compiled
+// once more with nodes that have both.
 func (c *compiler) explain(at location, s *scope, err *expr.Error, recompile func(*expr.Env) (nodeReader, *expr.Error)) {
 	why := err.Message
 	if c.problem != nil {
@@ -175,11 +176,11 @@ func (c *compiler) explain(at location, s *scope, err *expr.Error, recompile fun
 	c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, position(err), why)
 }
 
-// generous is a scope in which every node has an output and a text.
+// withAllOutputs returns the variables of a scope in which each node has an output and a text.
 func (c *compiler) withAllOutputs(s *scope) map[string]expr.Type {
 	fields := map[string]expr.Type{}
 	for _, n := range nodesOf(c.version.Spec) {
-		fields[fieldOf(n.Name)] = expr.Object("generous."+fieldOf(n.Name), map[string]expr.Type{
+		fields[fieldOf(n.Name)] = expr.Object("complete."+fieldOf(n.Name), map[string]expr.Type{
 			"state": state(), "counts": counts(), "output": expr.Dyn(), "text": expr.Dyn(),
 		})
 	}
@@ -188,7 +189,7 @@ func (c *compiler) withAllOutputs(s *scope) map[string]expr.Type {
 	return out
 }
 
-// missing says what an expression reads that is not there.
+// missingOutput returns which output or text does not exist that an expression reads.
 func (c *compiler) missingOutput(s *scope, r nodeReader) string {
 	for _, field := range r.Nodes() {
 		name := c.fields[field]
@@ -203,7 +204,7 @@ func (c *compiler) missingOutput(s *scope, r nodeReader) string {
 	return ""
 }
 
-// position is where in a field something is wrong.
+// position returns the position of an error in a field, as a prefix.
 func position(err *expr.Error) string {
 	switch {
 	case err == nil || err.Column == 0:
@@ -214,17 +215,17 @@ func position(err *expr.Error) string {
 	return fmt.Sprintf("column %d: ", err.Column)
 }
 
-// final says whether a node is of finally.
+// isFinal reports whether a node is in finally.
 func (c *compiler) isFinal(name string) bool {
-	i, there := c.index[name]
-	return there && i >= len(c.version.Spec.Nodes)
+	i, found := c.index[name]
+	return found && i >= len(c.version.Spec.Nodes)
 }
 
-// names lists nodes for people.
-func (c *compiler) listNodes(but string) string {
+// listNodes lists the other nodes in a message.
+func (c *compiler) listNodes(except string) string {
 	var out []string
 	for _, n := range nodesOf(c.version.Spec) {
-		if n.Name != but && !c.isFinal(n.Name) {
+		if n.Name != except && !c.isFinal(n.Name) {
 			out = append(out, n.Name)
 		}
 	}

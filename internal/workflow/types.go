@@ -10,16 +10,16 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/schema"
 )
 
-// fieldOf is a node's name in expressions, where - is minus.
+// fieldOf returns the name of a node in expressions, where - is minus.
 func fieldOf(node string) string { return strings.ReplaceAll(node, "-", "_") }
 
-// counts is the type of nodes.x.counts.
+// counts returns the type of nodes.x.counts.
 func counts() expr.Type {
 	n := expr.Int()
 	return expr.Object("counts", map[string]expr.Type{"total": n, "started": n, "succeeded": n, "failed": n, "skipped": n})
 }
 
-// state is the type of nodes.x.state.
+// state returns the type of nodes.x.state.
 func state() expr.Type {
 	var all []string
 	for _, s := range graph.States {
@@ -28,7 +28,7 @@ func state() expr.Type {
 	return expr.Enum(all...)
 }
 
-// run is the type of the variable run; reason and message are there in finally.
+// run returns the type of the variable run; finally has reason and message too.
 func run(more ...string) expr.Type {
 	fields := map[string]expr.Type{}
 	for _, name := range append([]string{"namespace", "name", "uid"}, more...) {
@@ -40,15 +40,15 @@ func run(more ...string) expr.Type {
 	return expr.Object("run", fields)
 }
 
-// A gift is what a node gives to those that read it, as one of its Runs has it.
+// A nodeOutput describes what one child Run of a node returns.
 type nodeOutput struct {
-	output *expr.Type // nil: it gives none
+	output *expr.Type // nil: it has none
 	text   bool
-	// lacks says why there is no output, or no text, and what to do.
+	// whyMissing is the message if the output or the text is missing, with what to do.
 	whyMissing string
 }
 
-// gift is what a node gives.
+// outputOf returns the output of a node.
 func (c *compiler) outputOf(n v1alpha1.Node) nodeOutput {
 	switch {
 	case n.Approval != nil:
@@ -72,21 +72,21 @@ func (c *compiler) outputOf(n v1alpha1.Node) nodeOutput {
 func (c *compiler) outputOfWorkflow(n v1alpha1.Node) nodeOutput {
 	nested := c.nested[string(n.Workflow)]
 	if nested.output == nil {
-		return nodeOutput{whyMissing: "Workflow \"" + string(n.Workflow) + "\" says no output, so node " + n.Name + " has neither output nor text: write output in that Workflow"}
+		return nodeOutput{whyMissing: "Workflow \"" + string(n.Workflow) + "\" declares no output, so node " + n.Name + " has neither output nor text: add output to that Workflow"}
 	}
 	t := nested.outputType
 	return nodeOutput{output: &t, whyMissing: "node " + n.Name + " is a Workflow and has no text: read nodes." + fieldOf(n.Name) + ".output"}
 }
 
-// approval is the type of the output of an approval. Where a Deny lets the Run go
-// on, what is said with an approval may not be there.
+// approvalType returns the type of the output of an approval. If the Run continues after
+// a denial, input may be absent.
 func (c *compiler) approvalType(n v1alpha1.Node) expr.Type {
 	s := expr.String()
 	fields := map[string]expr.Type{"approved": expr.Bool(), "by": s, "at": s, "reason": s}
 	if in := n.Approval.Input; in != nil {
 		t, err := expr.FromSchema(c.typeName(n.Name, "output.input"), schema.Filled(inputs.Schema(in)))
 		switch {
-		case err != nil: // the check of the node says so
+		case err != nil: // checkNode reports it
 			t = expr.Dyn()
 		case c.findingReadApprovals:
 			t = expr.Dyn() // whether it is optional is not known yet
@@ -102,8 +102,8 @@ func (c *compiler) typeName(node, of string) string {
 	return "workflows." + c.version.Name + ".nodes." + fieldOf(node) + "." + of
 }
 
-// node is the type of nodes.x for a reader.
-func (c *compiler) nodeType(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:revive // the two scopes that there are
+// nodeType returns the type of nodes.x for a reader.
+func (c *compiler) nodeType(n v1alpha1.Node, inFinally bool) expr.Type { //nolint:revive // there are two scopes
 	fields := map[string]expr.Type{"state": state(), "counts": counts()}
 	add := func(name string, t expr.Type) {
 		if n.ForEach != nil && n.OnFailure == v1alpha1.OnFailureContinue {
@@ -127,7 +127,7 @@ func (c *compiler) nodeType(n v1alpha1.Node, inFinally bool) expr.Type { //nolin
 	return expr.Object("workflows."+c.version.Name+".nodes."+fieldOf(n.Name), fields)
 }
 
-// once is the type of self, and of previous: one iteration.
+// iterationType returns the type of self and previous: one iteration.
 func (c *compiler) iterationType(n v1alpha1.Node, name string) expr.Type {
 	fields := map[string]expr.Type{"succeeded": expr.Bool()}
 	g := c.outputs[n.Name]

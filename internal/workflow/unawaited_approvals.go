@@ -6,8 +6,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/graph"
 )
 
-// Unheeded are approvals that nothing waits for, though there is work that could
-// have been meant to: it begins whatever is decided.
+// UnawaitedApprovals returns the approvals that no node waits for although other nodes
+// start without them, whatever is decided.
 func (p *Program) UnawaitedApprovals() []string {
 	waitedFor := map[string]bool{}
 	nodes := p.Graph.Nodes()
@@ -25,7 +25,7 @@ func (p *Program) UnawaitedApprovals() []string {
 	return out
 }
 
-// besides says whether a child may begin that does not come before a node.
+// hasUnrelatedWork reports whether a child Run may start that is not a dependency of a node.
 func (p *Program) hasUnrelatedWork(name string) bool {
 	before := p.Graph.Before(name)
 	return slices.ContainsFunc(p.Graph.Nodes(), func(n graph.Node) bool {

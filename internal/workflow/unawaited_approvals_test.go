@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestUnheeded(t *testing.T) {
+func TestUnawaitedApprovals(t *testing.T) {
 	const gate = "- {name: gate, approval: {message: 'Go? ${{ nodes.review.output.score }}'}}\n"
 	cases := map[string]struct {
 		text string
@@ -24,7 +24,7 @@ func TestUnheeded(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, program(t, tc.text, nil).UnawaitedApprovals()); diff != "" {
-				t.Errorf("unheeded (-want +got):\n%s", diff)
+				t.Errorf("approvals (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -10,39 +10,39 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// A tree is a JSON value in which objects {cel: "..."} stand for what they
-// evaluate to. It is one of four.
+// A valueTemplate is a JSON value in which an object {cel: "..."} is replaced by the
+// value of the expression. It is a literal, an expression, an object or a list.
 type valueTemplate struct {
-	literal    json.RawMessage // there is no expression in it
-	expression bool            // it is one: program, nil where it does not compile
+	literal    json.RawMessage // it has no expression
+	expression bool            // it is program; nil: it does not compile
 	program    *expr.Program
 	fields     map[string]*valueTemplate
 	items      []*valueTemplate
 }
 
-// maxTree is how deep one may be.
+// maxValueDepth is the maximum depth of a valueTemplate.
 const maxValueDepth = 32
 
-// errCel says how an expression is written.
+// errCELObject is the error of an object with cel and other members.
 var errCELObject = errors.New(`cel stands for an expression, and stands alone: write {cel: "..."}`)
 
-// errPasted says that no value is put into a text of a tree.
+// errTemplateInValue is the error of a string with ${{ }}, which only prompts and messages replace.
 var errTemplateInValue = errors.New(`${{ }} is for prompts and messages, and would be text here: write {cel: "..."} for what an expression gives, {cel: "'...'"} where that text is meant`)
 
-// pasted is how an expression begins in a prompt.
+// templateStart is the start of an expression in a prompt.
 var templateStart = []byte("${{")
 
-// A plant compiles one expression of a tree. Path is the way to it, as in
-// output.score and items[2]; want is the type that it is to have.
+// A compileFunc compiles the expression at a path of a value, for example output.score
+// or items[2]; want is its type.
 type compileFunc func(path, text string, want expr.Type) *expr.Program
 
-// grow makes a tree of JSON that is to have a type.
+// parseValue parses a value with a type.
 func parseValue(raw json.RawMessage, path string, want expr.Type, p compileFunc) (*valueTemplate, error) {
 	if strings.Count(path, ".")+strings.Count(path, "[") > maxValueDepth {
 		return nil, fmt.Errorf("%s is nested too deep; at most %d levels are allowed", path, maxValueDepth)
 	}
 	hasTemplate := bytes.Contains(raw, templateStart)
-	if !hasTemplate && !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are nobody's habit
+	if !hasTemplate && !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are not supported
 		return &valueTemplate{literal: compactJSON(raw)}, nil
 	}
 	switch bytes.TrimSpace(raw)[0] {
@@ -101,7 +101,7 @@ func parseList(raw json.RawMessage, path string, want expr.Type, p compileFunc) 
 	return out.orLiteral(raw), nil
 }
 
-// settled is a literal where there is no expression in it.
+// orLiteral returns a literal if there is no expression in a template.
 func (t *valueTemplate) orLiteral(raw json.RawMessage) *valueTemplate {
 	for _, f := range t.fields {
 		if f.literal == nil {
@@ -124,7 +124,7 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
-// value is what a tree evaluates to, in the order of names.
+// value evaluates a template, in the order of names.
 func (t *valueTemplate) value(eval func(*expr.Program) (json.RawMessage, error)) (json.RawMessage, error) {
 	switch {
 	case t.expression:
@@ -153,14 +153,14 @@ func (t *valueTemplate) objectValue(eval func(*expr.Program) (json.RawMessage, e
 			return nil, err
 		}
 		if of.expression && of.program.Type().IsOptional() && string(v) == "null" {
-			continue // what is absent need not be given
+			continue // an absent value is left out
 		}
 		values[name] = v
 	}
 	return encode(values)
 }
 
-// encode is JSON without escapes for HTML: what is passed on stays as it is.
+// encode encodes JSON without escapes for HTML.
 func encode(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -171,7 +171,7 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// typed is the type of what a tree evaluates to; name is that of an object.
+// valueType returns the type of the value of a template; name is the name of an object.
 func (t *valueTemplate) valueType(name string) expr.Type {
 	switch {
 	case t.program != nil:
@@ -198,7 +198,7 @@ func typeOfLiteral(name string, literal json.RawMessage) expr.Type {
 		return expr.List(expr.Dyn())
 	case c == '{':
 		var members map[string]json.RawMessage
-		_ = json.Unmarshal(literal, &members) // it is JSON
+		_ = json.Unmarshal(literal, &members) // the literal is JSON
 		fields := map[string]expr.Type{}
 		for field, of := range members {
 			fields[field] = typeOfLiteral(name+"."+field, of)

@@ -11,32 +11,31 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/graph"
 )
 
-// Values are what is known when expressions are read.
+// Values are the values of the variables of expressions.
 type Values struct {
 	Input json.RawMessage // with its defaults
 	Run   RunValues
 	Nodes map[string]NodeValue // by name
 }
 
-// RunValues are what expressions read as run. Reason and Message, of how it ends,
-// are for finally.
+// RunValues is the variable run. Only finally can read Reason and Message, of how the
+// Run is going to end.
 type RunValues struct{ Namespace, Name, UID, Reason, Message string }
 
-// A NodeValue is what a node came to, or one item, or one iteration.
+// A NodeValue is the result of a node, an item or an iteration.
 type NodeValue struct {
 	State  graph.State
 	Counts graph.Status
 	Output json.RawMessage // nil: there is none
-	Text   *string         // nil: the same
+	Text   *string         // nil: there is none
 	// Deleted names a Run that succeeded and was deleted, so that its output cannot be
 	// read any more; empty: there is none.
 	Deleted string
-	// Items are those of forEach, by their index.
+	// Items has the results of forEach by index.
 	Items []NodeValue
 }
 
-// vars are the values of what an expression may read; only nodes that it reads
-// are among them.
+// vars returns the variables of an expression, with the nodes that it reads.
 func (p *Program) vars(n *node, v Values, reads []string, more map[string]any) map[string]any {
 	out := map[string]any{"input": v.Input}
 	if len(v.Input) == 0 {
@@ -60,7 +59,7 @@ func (p *Program) vars(n *node, v Values, reads []string, more map[string]any) m
 	return out
 }
 
-// value is nodes.x.
+// value returns nodes.x.
 func (n *node) value(v NodeValue, inFinally bool) map[string]any {
 	state := v.State
 	if state == "" {
@@ -72,46 +71,45 @@ func (n *node) value(v NodeValue, inFinally bool) map[string]any {
 		"counts": map[string]any{"total": c.Total, "started": c.Started, "succeeded": c.Succeeded, "failed": c.Failed, "skipped": c.Skipped},
 	}
 	optional := inFinally || mayHaveNoOutput(n.spec)
-	output, said := orAbsent(v.Output), text(v.Text)
+	output, answer := orAbsent(v.Output), text(v.Text)
 	if n.spec.ForEach != nil {
-		output, said = n.itemLists(v)
+		output, answer = itemLists(v)
 		if optional && !n.hasItemLists(v.State) {
-			output, said = expr.Absent, expr.Absent
+			output, answer = expr.Absent, expr.Absent
 		}
 	}
 	if n.output {
 		out["output"] = output
 	}
 	if n.text {
-		out["text"] = said
+		out["text"] = answer
 	}
 	return out
 }
 
-// mayLack says whether a node may come to nothing though the Run goes on: what
-// others read of it is then optional.
+// mayHaveNoOutput reports whether the Run may continue without the output of a node,
+// which is optional then.
 func mayHaveNoOutput(n v1alpha1.Node) bool {
 	return n.When != "" || n.OnFailure == v1alpha1.OnFailureContinue
 }
 
-// lists are the outputs and the texts of items. Where some may fail, theirs are
-// absent.
-func (n *node) itemLists(v NodeValue) (outputs, texts any) {
-	var all, words []any
+// itemLists returns the outputs and texts of items. Those of failed items are absent.
+func itemLists(v NodeValue) (outputs, texts any) {
+	var all, answers []any
 	for _, item := range v.Items {
 		all = append(all, orAbsent(item.Output))
-		words = append(words, text(item.Text))
+		answers = append(answers, text(item.Text))
 	}
-	return all, words
+	return all, answers
 }
 
-// hasLists says whether a node with items has come to lists: all did their work,
-// or some were allowed to fail.
+// hasItemLists reports whether a node with items has outputs: all items succeeded, or
+// they may fail.
 func (n *node) hasItemLists(state graph.State) bool {
 	return state == graph.Succeeded || state == graph.Failed && n.spec.OnFailure == v1alpha1.OnFailureContinue
 }
 
-// once is self, and previous.
+// iterationValue returns self or previous.
 func (n *node) iterationValue(v NodeValue) map[string]any {
 	out := map[string]any{"succeeded": v.State == graph.Succeeded}
 	if n.output {

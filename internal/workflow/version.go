@@ -20,7 +20,7 @@ import (
 // dataKey is the key of the ConfigMap of a version.
 const dataKey = "workflow.json"
 
-// maxBytes is the most that a version may have: a ConfigMap holds 1 MiB.
+// maxBytes is the maximum size of a version: a ConfigMap holds 1 MiB.
 const maxBytes = 900 << 10
 
 // A Version is one version of a Workflow: its spec, and the versions of the
@@ -38,15 +38,15 @@ type Version struct {
 	compiled compiled
 }
 
-// An AgentVersion is what a Workflow knows of the version of an Agent.
+// An AgentVersion is the part of the version of an Agent that a Workflow uses.
 type AgentVersion struct {
 	stored.WorkflowAgent
-	// Snapshot is the version itself; nil where this was read from storage.
+	// Snapshot is the whole version; nil if it was read from a ConfigMap.
 	Snapshot *snapshot.Version
 }
 
-// seal gives a Version its content and its hash. Its Spec is then what is read of that:
-// nothing works before the operator restarts that does not work afterwards.
+// computeHash sets the stored content of a Version and its hash. Spec becomes what is
+// read from that content, so that a restart of the operator changes nothing.
 func (v *Version) computeHash() error {
 	s := stored.WorkflowOf(v.Name, v.Spec)
 	for name, a := range v.Agents {
@@ -72,11 +72,11 @@ func (v *Version) computeHash() error {
 	return nil
 }
 
-// canonical is JSON with the members of its objects in order: what people wrote
-// as JSON may come back in another.
+// canonical returns JSON with sorted members: the API server may return JSON of users
+// in another order.
 func canonical(data []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber() // digit by digit
+	d.UseNumber() // exact
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func canonical(data []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// tooLarge says what takes the most room.
+// tooLarge is the problem of a version that is too large, with its largest nodes.
 func (v *Version) tooLarge() *snapshot.NotReadyError {
 	nodes := slices.Concat(v.Spec.Nodes, v.Spec.Finally)
 	size := func(n v1alpha1.Node) int {
@@ -107,9 +107,9 @@ func (v *Version) tooLarge() *snapshot.NotReadyError {
 // Name is the name of the ConfigMap that holds a version.
 func Name(hash string) string { return snapshot.Name(hash) }
 
-// ConfigMaps are the version as objects, in the order in which they are to be
-// made: what it needs first, so that the last, its own, proves the rest. Versions
-// of Agents are among them where this one was not read from storage.
+// ConfigMaps returns the version as objects in the order of their creation: required
+// versions first, so that if the last one exists, all exist. Versions of Agents are
+// included unless this one was read from a ConfigMap.
 func (v *Version) ConfigMaps(namespace string) []*corev1.ConfigMap {
 	var out []*corev1.ConfigMap
 	v.each(map[string]bool{}, func(of *Version) {
@@ -157,7 +157,7 @@ func (v *Version) configMap(namespace string) *corev1.ConfigMap {
 	}
 }
 
-// needs are the hashes of the versions that this one names, in order.
+// requiredHashes returns the sorted hashes of the versions that this one refers to.
 func (v *Version) requiredHashes() []string {
 	var out []string
 	for _, a := range v.Agents {
@@ -170,18 +170,18 @@ func (v *Version) requiredHashes() []string {
 	return slices.Compact(out)
 }
 
-// Needs are the versions, of Agents and Workflows, that the ConfigMap of a
-// Workflow's version says it needs. A lie in it keeps some for longer.
+// Needs returns the hashes of the versions of Agents and Workflows that the ConfigMap of
+// a version requires. A wrong annotation can only delay their deletion.
 func Needs(cm *corev1.ConfigMap) []string {
-	said := cm.Annotations[v1alpha1.AnnotationRequiredRevisions]
-	if cm.Labels[v1alpha1.LabelWorkflow] == "" || said == "" {
+	required := cm.Annotations[v1alpha1.AnnotationRequiredRevisions]
+	if cm.Labels[v1alpha1.LabelWorkflow] == "" || required == "" {
 		return nil
 	}
-	return strings.Split(said, ",")
+	return strings.Split(required, ",")
 }
 
-// NameOf is the name of the Workflow whose version a ConfigMap holds; empty: it
-// holds none that this operator understands.
+// NameOf returns the name of the Workflow whose version a ConfigMap holds; empty: it
+// holds none that this operator can read.
 func NameOf(cm *corev1.ConfigMap) string {
 	if cm.Labels[v1alpha1.LabelWorkflow] == "" {
 		return ""

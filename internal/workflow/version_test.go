@@ -260,7 +260,7 @@ func TestFromStopsInTime(t *testing.T) {
 	if err != nil || n.reads > workflow.MaxWorkflows+1 {
 		t.Errorf("%d reads, error %v", n.reads, err)
 	}
-	if _, err := workflow.Of(o.Workflows["main"], got); !strings.HasPrefix(problem(err), "TooLarge: It reaches more than 64 Workflows") {
+	if _, err := workflow.Of(o.Workflows["main"], got); !strings.HasPrefix(problem(err), "TooLarge: It refers to more than 64 Workflows") {
 		t.Errorf("Of: %s", problem(err))
 	}
 }
