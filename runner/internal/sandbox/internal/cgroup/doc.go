@@ -1,3 +1,3 @@
-// Package cgroup reads how much memory this container may use and uses, from
-// either version of the kernel's control groups.
+// Package cgroup reads the memory limit and usage of this container, from control
+// groups of version 1 or 2.
 package cgroup

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// noLimit is more than any machine has: the first version writes about so much
-// where there is no limit.
+// noLimit is larger than any real limit. Version 1 reports about 2^63 if there is
+// no limit.
 const noLimit = 1 << 60
 
-// Root is where Linux shows the control groups.
+// Root is the mount point of the control groups.
 const Root = "/sys/fs/cgroup"
 
-// Memory is the memory of one control group. The zero value has no limit.
+// Memory reads the files of one control group. The zero value has no limit.
 type Memory struct {
 	dir   string
 	names names
 	limit int64
 }
 
-// names are what one version calls its files and their fields.
+// names are the names of files and fields in one version.
 type names struct {
 	limit, usage, stat, events string
-	held                       []string // fields of stat that the kernel cannot take back
+	held                       []string // fields of stat that the kernel cannot reclaim
 }
 
 var (
@@ -38,7 +38,7 @@ var (
 	}
 )
 
-// Find looks for the control group of this process below root, as Root is.
+// Find returns the control group of this process below root.
 func Find(root string) Memory {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -65,8 +65,8 @@ func find(root, groups string) Memory {
 	return Memory{}
 }
 
-// open looks at a group where the machine shows it, and where a container does,
-// which sees its own group as the root.
+// open reads the limit of a group at its path and at the root, because a container
+// may see its own group as the root.
 func open(root, below string, n names) Memory {
 	for _, dir := range []string{path.Join(root, below), root} {
 		limit, ok := number(path.Join(dir, n.limit))
@@ -77,17 +77,17 @@ func open(root, below string, n names) Memory {
 	return Memory{}
 }
 
-// Limit is how many bytes the container may use; zero: as many as there are.
+// Limit returns the memory limit in bytes; zero: no limit.
 func (m Memory) Limit() int64 { return m.limit }
 
-// Unreclaimable is how many bytes it uses that the kernel could not take back.
+// Unreclaimable returns the used bytes that the kernel cannot reclaim.
 func (m Memory) Unreclaimable() int64 {
 	if m.limit == 0 {
 		return 0
 	}
 	used, ok := number(path.Join(m.dir, m.names.usage))
 	if !ok || used < m.limit/2 {
-		return used // caches included: it is not worth a closer look
+		return used // with caches: exact values matter only near the limit
 	}
 	all := fields(path.Join(m.dir, m.names.stat))
 	if len(all) == 0 {
@@ -100,7 +100,7 @@ func (m Memory) Unreclaimable() int64 {
 	return min(held, used)
 }
 
-// OOMKills is how often the kernel ended a process of the container for memory.
+// OOMKills returns how many processes of the container the OOM killer has ended.
 func (m Memory) OOMKills() int64 {
 	if m.limit == 0 {
 		return 0

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fastOpen is MSG_FASTOPEN: sending with it connects, and Landlock does not look.
+// fastOpen is MSG_FASTOPEN, by which sending connects without a check by Landlock.
 const fastOpen = 0x20000000
 
 // netlinkRoute is the family by which programs ask for interfaces and addresses.
 const netlinkRoute = 0
 
-// sockType leaves of a socket's type what is no flag.
+// sockType masks the flags of a socket's type.
 const sockType = 0xf
 
-// refused are the system calls that are refused whatever their arguments.
+// refused are the system calls that are refused with any arguments.
 var refused = []uint32{
-	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // does everything unseen
-	unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_PERF_EVENT_OPEN, // where kernels are broken
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // bypasses seccomp
+	unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_PERF_EVENT_OPEN, // frequent source of kernel exploits
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, // keys are of a user, not of a container
 	unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT, // out of the container
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD,
@@ -29,9 +29,9 @@ var refused = []uint32{
 	unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_CHROOT,
 }
 
-// filter is what seccomp asks about every system call. Refusals are EPERM, as of
-// a container without rights, so that programs do without. clone3 is ENOSYS: its
-// flags cannot be seen, and everybody falls back to clone.
+// filter returns the seccomp filter. It refuses with EPERM, as a container without
+// capabilities does, which programs handle. clone3 returns ENOSYS, because a filter
+// cannot read its flags and programs fall back to clone.
 func filter() []unix.SockFilter {
 	p := &program{}
 	p.load(offArch)
@@ -54,9 +54,9 @@ func filter() []unix.SockFilter {
 	return p.code
 }
 
-// sockets allows the sockets that a child has a use for. Anything that is not
-// plain TCP is refused with the inet families: MPTCP, SCTP and SMC speak with
-// servers of TCP, too, and Landlock does not know them.
+// sockets allows the sockets that commands need. Of the inet families only TCP is
+// allowed: MPTCP and SMC can connect to TCP servers too, and Landlock does not check
+// them.
 func sockets(p *program) {
 	p.load(offArgs)
 	p.when(unix.AF_UNIX, (*program).allow)
@@ -81,7 +81,7 @@ func streams(p *program) {
 	p.refuse(unix.EPERM)
 }
 
-// install puts a filter on this thread.
+// install installs a filter on this thread.
 func install(code []unix.SockFilter) error {
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}                                               //nolint:gosec // some hundred
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it

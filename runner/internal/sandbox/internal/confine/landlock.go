@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The versions of Landlock in which came what is used.
+// The versions of Landlock that introduced what is used.
 const (
 	abiRefer    = 2 // before, files cannot be moved between directories at all
 	abiTruncate = 3
@@ -20,24 +20,24 @@ const (
 	abiScope    = 6
 )
 
-// Ports that children may connect to and listen on. What a cluster must leave
-// open for the runner, and metadata services, is below.
+// Ports that commands may connect to and listen on. The ports of metadata services,
+// and those that NetworkPolicies open for the runner, are lower.
 const (
 	firstPort = 1024
 	lastPort  = 65535
 )
 
-// changes are the rights by which files and directories are made, changed and
-// removed. Reading and executing are not restricted.
+// changes are the access rights to create, change and remove files and directories.
+// Reading and executing are not restricted.
 const changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 	unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 	unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 	unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 
-// ofFiles are those of changes that a rule about a file may have.
+// ofFiles are the rights of changes that are valid in a rule for a file.
 const ofFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 
-// restrict applies Landlock to this thread, and says which version there is.
+// restrict applies Landlock to this thread and returns its version.
 func restrict(protect string) (int, error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -65,7 +65,7 @@ func restrict(protect string) (int, error) {
 	return abi, nil
 }
 
-// handled is what a version of Landlock can restrict and is to.
+// handled returns the rights to restrict with a version of Landlock.
 func handled(abi int) unix.LandlockRulesetAttr {
 	rules := unix.LandlockRulesetAttr{Handled_access_fs: changes}
 	if abi >= abiTruncate {
@@ -75,13 +75,13 @@ func handled(abi int) unix.LandlockRulesetAttr {
 		rules.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP | unix.LANDLOCK_ACCESS_NET_BIND_TCP
 	}
 	if abi >= abiScope {
-		rules.Scoped = unix.LANDLOCK_SCOPE_SIGNAL // abstract sockets are used between programs
+		rules.Scoped = unix.LANDLOCK_SCOPE_SIGNAL // abstract sockets stay allowed: programs use them
 	}
 	return rules
 }
 
-// allowFiles allows changes everywhere but beneath one directory: from the root
-// down to it, beneath everything beside the way.
+// allowFiles allows changes everywhere except below one directory: for each of its
+// ancestors, below all other entries.
 func allowFiles(ruleset int, access uint64, protect string) error {
 	at := "/"
 	for step := range strings.SplitSeq(strings.Trim(filepath.Clean(protect), "/"), "/") {
@@ -102,8 +102,7 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 	return nil
 }
 
-// allowPath allows changes beneath a path. One that cannot be opened is left
-// out: it could not be changed anyway.
+// allowPath allows changes below a path. It skips a path that cannot be opened.
 func allowPath(ruleset int, access uint64, path string) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -127,13 +126,13 @@ type portRule struct{ access, port uint64 }
 
 const rulePort = 2 // LANDLOCK_RULE_NET_PORT
 
-// allowPorts allows the ports, one by one, as Landlock wants it; they take some
-// milliseconds once.
+// allowPorts adds a rule for each port, because Landlock has no ranges. This takes
+// some milliseconds.
 func allowPorts(ruleset int, access uint64) error {
 	if access == 0 {
 		return nil
 	}
-	// Who binds to port 0 is given one of those that are allowed.
+	// A bind to port 0 gets an ephemeral port, which is allowed.
 	rule := portRule{access: unix.LANDLOCK_ACCESS_NET_BIND_TCP}
 	for next := uint64(firstPort); next <= lastPort+1; next++ {
 		_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), rulePort,

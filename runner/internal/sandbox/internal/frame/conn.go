@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
-// maxMessage bounds a message. It is more than the kernel takes as arguments
-// and environment of a program by default.
+// maxMessage bounds a message. It is larger than the kernel's default bound for the
+// arguments and environment of a program.
 const maxMessage = 2 << 20
 
 // A Conn is one end of a connection. One goroutine may receive; any may send.
@@ -21,11 +21,11 @@ type Conn struct {
 
 	in Buffer
 
-	mu  sync.Mutex // held for the time of one frame or message
+	mu  sync.Mutex // held while a frame or message is sent
 	out Buffer
 }
 
-// New makes an end of a connection.
+// New returns an end of a connection.
 func New(c net.Conn) *Conn { return &Conn{Conn: c} }
 
 // Receive waits for the next frame. Its data is valid until the next call.
@@ -52,7 +52,7 @@ func (c *Conn) send(kind Kind, data []byte) error {
 		return fmt.Errorf("sending %d bytes in a frame: at most %d fit", len(data), Max)
 	}
 	_, err := c.Write(encode(&c.out, kind, data))
-	return err //nolint:wrapcheck // callers say what they were sending
+	return err //nolint:wrapcheck // callers wrap it
 }
 
 // SendMessage sends a value as a message.
@@ -76,8 +76,7 @@ func (c *Conn) SendMessage(kind Kind, v any) error {
 	return c.send(kind, nil)
 }
 
-// Message reads the rest of a message whose first frame was received, and puts
-// it into v.
+// Message reads the rest of a message after its first frame, and decodes it into v.
 func (c *Conn) Message(first Frame, v any) error {
 	kind, data := first.Kind, append([]byte(nil), first.Data...)
 	for last := first; len(last.Data) > 0; {
@@ -97,12 +96,12 @@ func (c *Conn) Message(first Frame, v any) error {
 	return nil
 }
 
-// SendCredit lets the far end send so many more bytes of stdin.
+// SendCredit allows the peer to send n more bytes of stdin.
 func (c *Conn) SendCredit(n int) error {
 	return c.Send(Credit, binary.BigEndian.AppendUint32(nil, uint32(n))) //nolint:gosec // at most Window
 }
 
-// ReadCredit is what a frame of kind Credit says.
+// ReadCredit decodes a frame of kind Credit.
 func ReadCredit(f Frame) (int, error) {
 	if len(f.Data) != 4 {
 		return 0, fmt.Errorf("%w: a credit of %d bytes", ErrProtocol, len(f.Data))
@@ -114,8 +113,7 @@ func ReadCredit(f Frame) (int, error) {
 	return int(n), nil
 }
 
-// SetTimeout makes what is read and written from now on fail after so long; zero:
-// never.
+// SetTimeout sets the deadline of reads and writes to d from now; zero: none.
 func (c *Conn) SetTimeout(d time.Duration) {
 	var until time.Time
 	if d > 0 {

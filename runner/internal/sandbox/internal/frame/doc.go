@@ -1,7 +1,6 @@
-// Package frame is how the runner and the sandbox speak over their socket: in
-// frames of a kind and at most 64 KiB.
+// Package frame is the protocol between the runner and the sandbox: frames of a kind
+// and at most 64 KiB.
 //
-// What is larger or has a structure is a message: JSON over several frames of
-// one kind, the last of which is empty, bounded as a whole. A reader holds one
-// frame or one message and nothing else, whatever the far end sends.
+// Larger or structured data is a message: bounded JSON in several frames of one kind,
+// the last of which is empty. A reader holds at most one frame or message in memory.
 package frame

@@ -7,30 +7,30 @@ import (
 	"io"
 )
 
-// A Kind is what a frame is about.
+// A Kind is the type of a frame.
 type Kind byte
 
-// The kinds of frames, by who sends them.
+// The kinds of frames, by sender.
 const (
-	// The runner, as the first of a connection.
-	Session  Kind = 's' // the connection that the others live by
-	Start    Kind = 'S' // a message: run this; all other frames are about it
-	Describe Kind = 'd' // say what you are
+	// Sent by the runner, as the first frame of a connection.
+	Session  Kind = 's' // open a session: all commands end with this connection
+	Start    Kind = 'S' // a message: run a command, which all other frames concern
+	Describe Kind = 'd' // request the description
 
-	// The runner, about a process.
+	// Sent by the runner for a process.
 	Stdin      Kind = 'i'
 	StdinClose Kind = 'I'
 	Kill       Kind = 'k'
 
-	// A supervisor, to its server.
+	// Sent by a supervisor to the server.
 	AskCause Kind = 'y' // why was the command killed: answered by a Kill with the cause
 
-	// The sandbox.
+	// Sent by the sandbox.
 	Welcome     Kind = 'w' // the session is open
-	Memory      Kind = 'm' // of a session: one byte, whether memory is nearly used up
+	Memory      Kind = 'm' // in a session: one byte, whether memory is nearly used up
 	Started     Kind = 'b'
-	Refused     Kind = 'r' // a message: it does not run
-	Credit      Kind = 'c' // so many more bytes of stdin may be sent
+	Refused     Kind = 'r' // a message: the command was not started
+	Credit      Kind = 'c' // how many more bytes of stdin may be sent
 	Stdout      Kind = 'o'
 	Stderr      Kind = 'e'
 	Control     Kind = '3'
@@ -38,19 +38,18 @@ const (
 	Description Kind = 'D' // a message
 )
 
-// Max is how many bytes a frame carries.
+// Max is the largest size of the data of a frame.
 const Max = 64<<10 - headerSize
 
-// Window is how many bytes of stdin may be under way before the sandbox has said
-// that they reached the program.
+// Window is how many bytes of stdin may be sent before the program has read them.
 const Window = 256 << 10
 
 const headerSize = 5 // the kind, and the length in big-endian order
 
-// ErrProtocol means that what was read is not what this package writes.
-var ErrProtocol = errors.New("the far end does not keep to the protocol")
+// ErrProtocol means that the peer violated the protocol.
+var ErrProtocol = errors.New("the peer violated the protocol")
 
-// A Frame is one piece of what is said.
+// A Frame is the unit of the protocol.
 type Frame struct {
 	Kind Kind
 	Data []byte
@@ -59,11 +58,11 @@ type Frame struct {
 // A Buffer is the memory of one reader.
 type Buffer [headerSize + Max]byte
 
-// Read reads one frame. Its data is in b, until b is used again.
+// Read reads one frame. Its data is valid until b is used again.
 func Read(r io.Reader, b *Buffer) (Frame, error) {
 	header := b[:headerSize]
 	if _, err := io.ReadFull(r, header); err != nil {
-		return Frame{}, err //nolint:wrapcheck // io.EOF says that the far end is done
+		return Frame{}, err //nolint:wrapcheck // io.EOF is the end of the connection
 	}
 	kind, size := Kind(header[0]), binary.BigEndian.Uint32(header[1:])
 	if !kind.known() {
@@ -79,7 +78,7 @@ func Read(r io.Reader, b *Buffer) (Frame, error) {
 	return Frame{Kind: kind, Data: data}, nil
 }
 
-// noEOF makes an end within a frame one that nobody takes for the end of all.
+// noEOF converts io.EOF within a frame to io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -87,7 +86,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// known are the kinds that there are.
+// known reports whether the kind exists.
 func (k Kind) known() bool {
 	switch k {
 	case Session, Start, Describe, Stdin, StdinClose, Kill, AskCause,
@@ -97,7 +96,7 @@ func (k Kind) known() bool {
 	return false
 }
 
-// encode lays a frame out in b.
+// encode encodes a frame in b.
 func encode(b *Buffer, kind Kind, data []byte) []byte {
 	b[0] = byte(kind)
 	binary.BigEndian.PutUint32(b[1:], uint32(len(data))) //nolint:gosec // at most Max
