@@ -17,36 +17,51 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// act does what the plan says and has no opinions. It returns the UID of a pod
-// that it made and, where the cluster refused, the plan that follows from that.
-func (r *Reconciler) act(ctx context.Context, w world, p plan) (plan, string, error) {
-	for _, beside := range []error{children.SetStates(ctx, r.client, p.setStates), r.restore(ctx, w, p.restore), r.remove(ctx, p.remove)} {
-		if beside != nil {
-			return p, "", beside
+// apply does what the plan says and decides nothing. It returns what came of it.
+func (r *Reconciler) apply(ctx context.Context, w world, p plan) facts {
+	if err := r.applyBeside(ctx, w, p); err != nil {
+		return failed(p, err)
+	}
+	f, err := r.applyStep(ctx, w, p)
+	if err != nil {
+		return failed(p, err)
+	}
+	f.applied = true
+	return f
+}
+
+// applyBeside sends what a plan has beside its step, once for each Reconcile.
+func (r *Reconciler) applyBeside(ctx context.Context, w world, p plan) error {
+	if w.facts.applied {
+		return nil
+	}
+	for _, err := range []error{children.SetStates(ctx, r.client, p.setStates), r.restore(ctx, w, p.restore), r.remove(ctx, p.remove)} {
+		if err != nil {
+			return err
 		}
 	}
-	if startsFromVersion(w, p) {
-		if err := revision.Ensure(ctx, r.client, r.live, w.version.ConfigMap(w.run.Namespace)); err != nil {
-			return p, "", err
-		}
+	if !startsFromVersion(w, p) {
+		return nil
 	}
+	return revision.Ensure(ctx, r.client, r.live, w.version.ConfigMap(w.run.Namespace))
+}
+
+func (r *Reconciler) applyStep(ctx context.Context, w world, p plan) (facts, error) {
 	switch {
 	case p.claim != nil:
-		p, err := r.claim(ctx, w, p)
-		return p, "", err
+		return r.claim(ctx, w)
 	case p.child != nil:
-		p, err := r.delegate(ctx, w, p)
-		return p, "", err
+		return r.delegate(ctx, w, p)
 	case p.create != nil:
 		return r.create(ctx, w, p)
 	case p.signal != nil:
-		return p, "", r.signal(ctx, p.signal, p.say)
+		return facts{}, r.signal(ctx, p.signal, p.say)
 	case p.free != nil:
-		return p, "", r.delete(ctx, p.free, "PersistentVolumeClaim")
+		return facts{}, r.delete(ctx, p.free, "PersistentVolumeClaim")
 	case p.forget:
-		return p, "", r.delete(ctx, w.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return facts{}, r.delete(ctx, w.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
-	return p, "", nil
+	return facts{}, nil
 }
 
 // startsFromVersion says whether the pod of the current attempt is yet to be created,
@@ -57,19 +72,19 @@ func startsFromVersion(w world, p plan) bool {
 	return a != nil && w.version != nil && w.version.Hash == a.AgentRevision && w.progress() == nil && w.run.Status.CompletionTime == nil && !p.settles()
 }
 
-// claim is what has to be there before an attempt is claimed: for the first its
-// turn, and what its pod needs.
-func (r *Reconciler) claim(ctx context.Context, w world, p plan) (plan, error) {
+// claim makes what has to be there before an attempt is claimed: for the first its place
+// in the queue, and what its pod needs.
+func (r *Reconciler) claim(ctx context.Context, w world) (facts, error) {
 	if w.turn.limit > 0 && w.attempt() == 0 {
 		t, err := r.takeTurn(ctx, w.run)
 		if err != nil {
-			return p, err
+			return facts{}, err
 		}
 		if t.place > 0 {
-			return inLine(w.run.Spec.Agent, t), nil
+			return facts{queued: &t}, nil
 		}
 	}
-	return p, r.prepare(ctx, w)
+	return facts{}, r.prepare(ctx, w)
 }
 
 // prepare makes what every pod of this Agent's version and namespace shares,
@@ -84,64 +99,48 @@ func (r *Reconciler) prepare(ctx context.Context, w world) error {
 	return revision.Ensure(ctx, r.client, r.live, w.version.ConfigMap(w.run.Namespace))
 }
 
-func (r *Reconciler) create(ctx context.Context, w world, p plan) (plan, string, error) {
-	if instead, err := r.provide(ctx, w); instead != nil || err != nil {
-		return or(instead, p), "", err
+// create creates the pod of the attempt, and before it its volume and its NetworkPolicy.
+func (r *Reconciler) create(ctx context.Context, w world, p plan) (facts, error) {
+	if f, err := r.createVolume(ctx, w); f.needDecision() || err != nil {
+		return f, err
 	}
 	release, err := r.fence(ctx, w)
 	if err != nil {
-		return p, "", err
+		return facts{}, err
 	}
 	defer release()
-	asked, pod := p.create.DeepCopy(), p.create
+	pod := p.create.DeepCopy()
 	err = r.client.Create(ctx, pod)
-	if err == nil {
-		return r.accept(ctx, w, p, asked)
+	switch {
+	case err == nil:
+		return r.checkPod(ctx, w, p.create, pod)
+	case apierrors.IsAlreadyExists(err):
+		return r.findPod(ctx, w, p.create)
+	case isAnswer(err):
+		return facts{podRefused: err}, nil
 	}
-	if apierrors.IsAlreadyExists(err) {
-		return r.taken(ctx, w, p)
-	}
-	refusal, known := refused(w, err)
-	if !known {
-		return p, "", fmt.Errorf("creating Pod %s: %w", pod.Name, err)
-	}
-	return refusal, "", nil
+	return facts{}, fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 }
 
-// or is what to do instead or, where there is nothing else, as planned.
-func or(instead *plan, p plan) plan {
-	if instead != nil {
-		return *instead
+// checkPod deletes a pod whose sandbox is not what was asked for.
+func (r *Reconciler) checkPod(ctx context.Context, w world, asked, stored *corev1.Pod) (facts, error) {
+	changes := runnerpod.Changes(asked, stored, injectable(w))
+	if changes == "" {
+		return facts{created: stored}, nil
 	}
-	return p
+	return facts{podChanges: changes}, r.delete(ctx, stored, "Pod", client.GracePeriodSeconds(0))
 }
 
-// accept takes the pod that the cluster made for the one that was asked for, or
-// has none rather than one with an altered sandbox.
-func (r *Reconciler) accept(ctx context.Context, w world, p plan, asked *corev1.Pod) (plan, string, error) {
-	what := runnerpod.Changes(asked, p.create, injectable(w))
-	if what == "" {
-		return p, string(p.create.UID), nil
-	}
-	if err := r.delete(ctx, p.create, "Pod", client.GracePeriodSeconds(0)); err != nil {
-		return p, "", err
-	}
-	return altered(w, what), "", nil
-}
-
-// taken finds a pod under the attempt's name: ours, or somebody else's, and the
-// name is skipped.
-func (r *Reconciler) taken(ctx context.Context, w world, p plan) (plan, string, error) {
+// findPod reads the pod that has the name of the attempt's, which may be another's.
+func (r *Reconciler) findPod(ctx context.Context, w world, asked *corev1.Pod) (facts, error) {
 	var pod corev1.Pod
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(p.create), &pod); err != nil {
-		return p, "", fmt.Errorf("getting Pod %s: %w", p.create.Name, err)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(asked), &pod); err != nil {
+		return facts{}, fmt.Errorf("getting Pod %s: %w", asked.Name, err)
 	}
 	if runnerpod.BelongsTo(&pod, w.run) && runnerpod.AttemptOf(&pod) == int(w.attempt()) {
-		asked := p.create
-		p.create = &pod
-		return r.accept(ctx, w, p, asked)
+		return r.checkPod(ctx, w, asked, &pod)
 	}
-	return podNameConflict(w), "", nil
+	return facts{podNameTaken: true}, nil
 }
 
 func (r *Reconciler) signal(ctx context.Context, pod *corev1.Pod, say task.Signals) error {

@@ -32,69 +32,65 @@ func claimed(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev
 	return &claim, nil
 }
 
-// provide makes the claim of a Run before its first pod. What follows instead is
-// nil where nothing is in the way.
-func (r *Reconciler) provide(ctx context.Context, w world) (instead *plan, err error) {
+// createVolume creates the volume of a Run before its first pod.
+func (r *Reconciler) createVolume(ctx context.Context, w world) (facts, error) {
 	if w.run.Status.Attempt.VolumeClaim == "" || w.claim != nil {
-		return instead, nil
+		return facts{}, nil
 	}
-	claim := runnerpod.NewVolumeClaim(w.run, w.version)
-	err = r.client.Create(ctx, claim)
+	volume := runnerpod.NewVolumeClaim(w.run, w.version)
+	err := r.client.Create(ctx, volume)
 	switch {
+	case err == nil:
+		return facts{}, nil
 	case apierrors.IsAlreadyExists(err):
-		return r.takenClaim(ctx, w, claim)
-	case err != nil:
-		p, known := refusedClaim(w, err)
-		if !known {
-			return nil, fmt.Errorf("creating PersistentVolumeClaim %s: %w", claim.Name, err)
-		}
-		instead = &p
+		return r.findVolume(ctx, w, volume)
+	case isAnswer(err):
+		return facts{volumeRefused: err}, nil
 	}
-	return instead, nil
+	return facts{}, fmt.Errorf("creating PersistentVolumeClaim %s: %w", volume.Name, err)
 }
 
-// takenClaim finds a claim under the name of a Run's: its own, which the cache
-// shows late, or somebody else's, which is waited for to go.
-func (r *Reconciler) takenClaim(ctx context.Context, w world, claim *corev1.PersistentVolumeClaim) (instead *plan, err error) {
-	var there corev1.PersistentVolumeClaim
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), &there); err != nil {
-		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", claim.Name, err)
+// findVolume reads the volume that has the name of a Run's: its own, which the cache does
+// not show yet, or another.
+func (r *Reconciler) findVolume(ctx context.Context, w world, volume *corev1.PersistentVolumeClaim) (facts, error) {
+	var found corev1.PersistentVolumeClaim
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(volume), &found); err != nil {
+		return facts{}, fmt.Errorf("getting PersistentVolumeClaim %s: %w", volume.Name, err)
 	}
-	switch {
-	case !runnerpod.OwnsVolume(w.run, &there):
-		p := foreignClaim(w)
-		instead = &p
-	case !slices.Equal(there.Spec.AccessModes, claim.Spec.AccessModes):
-		// Another Run has just made it, and in another way: the pod is thought out
-		// again once the cache shows it.
-		p := waiting(v1alpha1.ReasonStarting, "Another Run has made PersistentVolumeClaim "+claim.Name, time.Second)
-		instead = &p
-	}
-	return instead, nil
+	return facts{
+		volumeTaken:   !runnerpod.OwnsVolume(w.run, &found),
+		volumeDiffers: !slices.Equal(found.Spec.AccessModes, volume.Spec.AccessModes),
+	}, nil
 }
 
-// foreignClaim waits for somebody to take away what has the name of a Run's
-// claim: what is on it is not to be believed.
-func foreignClaim(w world) plan {
-	return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s exists, but this Run did not create it. Delete it; the Run then continues", w.run.Status.Attempt.VolumeClaim))
+// volumeNotCreated is what follows if the volume of the attempt could not be created.
+func volumeNotCreated(w world) (plan, bool) {
+	name := w.run.Status.Attempt.VolumeClaim
+	switch f := w.facts; {
+	case f.volumeRefused != nil:
+		return refusedClaim(w, f.volumeRefused), true
+	case f.volumeTaken: // what is on it is not to be trusted
+		return retriedCreate(w, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s exists, but this Run did not create it. Delete it; the Run then continues", name)), true
+	case f.volumeDiffers: // the pod is built again once the cache shows the volume
+		return waiting(v1alpha1.ReasonStarting, "Another Run has made PersistentVolumeClaim "+name, time.Second), true
+	}
+	return plan{}, false
 }
 
 // refusedClaim says what follows when the cluster refuses a claim.
-func refusedClaim(w world, err error) (plan, bool) {
+func refusedClaim(w world, err error) plan {
 	text := apierr.Text(err)
-	switch apierr.Classify(err) {
-	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
-		return plan{}, false
+	switch apierr.Classify(err) { //nolint:exhaustive // see isAnswer
 	case apierr.Terminating:
-		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
+		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
 	case apierr.Quota:
-		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the volume of the Run. Raise it, or delete other PersistentVolumeClaims: "+text), true
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the volume of the Run. Raise it, or delete other PersistentVolumeClaims: "+text)
 	case apierr.Admission:
-		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the volume of the Run. Change spec.workspace of the Agent, or the policy: "+text), true
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the volume of the Run. Change spec.workspace of the Agent, or the policy: "+text)
 	case apierr.Invalid:
-		return failure(v1alpha1.ReasonMisconfigured, "The volume of the Run is invalid. Correct spec.workspace of the Agent: "+text), true
+		return failure(v1alpha1.ReasonMisconfigured, "The volume of the Run is invalid. Correct spec.workspace of the Agent: "+text)
 	default:
-		return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the volume of the Run: "+text), true
+		return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the volume of the Run: "+text)
 	}
 }
 

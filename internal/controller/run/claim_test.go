@@ -71,9 +71,13 @@ func TestRefusedClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
 			c.step()
-			got, known := refusedClaim(c.world(), tc.err)
-			if known != tc.known || got.reason != tc.reason {
-				t.Errorf("refusedClaim() = %s, %t, want %s, %t", got.reason, known, tc.reason, tc.known)
+			if got := isAnswer(tc.err); got != tc.known {
+				t.Errorf("isAnswer() = %t, want %t", got, tc.known)
+			}
+			w := c.world()
+			w.facts.volumeRefused = tc.err
+			if got := decide(w); tc.known && got.reason != tc.reason {
+				t.Errorf("the Run is %s, want %s", got.reason, tc.reason)
 			}
 		})
 	}

@@ -96,33 +96,45 @@ func (c *cluster) step() plan {
 	}
 	w := c.world()
 	p := decide(w)
-	uid := ""
 	c.setStates(p.setStates)
 	for _, to := range p.restore {
 		pod := c.pods[to.pod.Name]
 		pod.OwnerReferences = to.owners
 		maps.Copy(pod.Labels, to.labels)
 	}
+	for _, pod := range p.remove {
+		delete(c.pods, pod.Name)
+	}
+	if w.facts = c.apply(w, p); w.facts.failure != nil {
+		return plan{wake: time.Second}
+	}
+	if w.facts.needDecision() {
+		p = decide(w)
+		w.facts = c.apply(w, p)
+	}
+	if p.forget {
+		c.gone = true
+		return p
+	}
+	patch(&c.run.Status, w.run.Status, statusOf(w, p))
+	return p
+}
+
+// apply does what the Reconciler does for the step of a plan.
+func (c *cluster) apply(w world, p plan) facts {
+	f := facts{}
 	switch {
 	case p.child != nil:
-		if p = c.make(w, p); p.signal != nil {
-			c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.say))
-		}
+		f = c.make(w, p)
 	case p.create != nil:
-		p, uid = c.create(w, p)
+		f = c.create(w, p)
 	case p.signal != nil:
 		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.say))
 	case p.free != nil:
 		c.claim = nil
-	case p.forget:
-		c.gone = true
-		return p
 	}
-	for _, pod := range p.remove {
-		delete(c.pods, pod.Name)
-	}
-	patch(&c.run.Status, w.run.Status, statusOf(w, p, uid))
-	return p
+	f.applied = true
+	return f
 }
 
 // shown is a pod as the cache shows it, or the API server where that is asked.
@@ -160,20 +172,19 @@ func patch(status *v1alpha1.RunStatus, had, want v1alpha1.RunStatus) {
 	}
 }
 
-func (c *cluster) create(w world, p plan) (plan, string) {
+func (c *cluster) create(w world, p plan) facts {
 	c.created = max(c.created, int(w.attempt()))
-	if c.refuse != nil {
-		next, known := refused(w, c.refuse)
-		if !known {
-			return plan{wake: time.Second}, ""
-		}
-		return next, ""
+	switch {
+	case c.refuse != nil && !isAnswer(c.refuse):
+		return failed(p, c.refuse)
+	case c.refuse != nil:
+		return facts{podRefused: c.refuse}
 	}
 	if other := c.pods[p.create.Name]; other != nil {
 		if runnerpod.BelongsTo(other, c.run) {
-			return p, string(other.UID)
+			return facts{created: other}
 		}
-		return podNameConflict(w), ""
+		return facts{podNameTaken: true}
 	}
 	if w.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
 		c.claim = runnerpod.NewVolumeClaim(w.run, w.version)
@@ -186,7 +197,7 @@ func (c *cluster) create(w world, p plan) (plan, string) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	}
 	c.pods[pod.Name] = pod
-	return p, string(pod.UID)
+	return facts{created: pod}
 }
 
 // pod is the pod of attempt n; a script that names one that is not there is

@@ -128,25 +128,32 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile moves one Run a single step: look, decide, act, report. Only look,
-// act and report touch the cluster; decide is arithmetic.
+// Reconcile moves one Run a single step: observe, decide, apply, update the status. If the
+// API server refuses what was decided, it decides again on that.
 func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	if run.Spec.Workflow != "" {
-		return ctrl.Result{}, nil // those are another controller's
+		return ctrl.Result{}, nil // another controller reconciles it
 	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
-		return r.reportUnobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
+		err = fmt.Errorf("observing Run: %w", err)
+		if !apierr.IsRefusal(err) {
+			return ctrl.Result{}, err
+		}
+		seen.facts = failed(plan{}, err)
 	}
-	decided := decide(seen)
-	next, created, err := r.act(ctx, seen, decided)
-	if err != nil {
-		return r.reportFailure(ctx, seen, decided, err)
+	next := decide(seen)
+	for range 2 { // what follows from a refusal may need a request of its own
+		if seen.facts.failure != nil {
+			break
+		}
+		seen.facts = r.apply(ctx, seen, next)
+		if !seen.facts.needDecision() {
+			break
+		}
+		next = decide(seen)
 	}
-	if err := r.report(ctx, seen, next, statusOf(seen, next, created)); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: next.wake}, nil
+	return r.updateStatus(ctx, seen, next)
 }
 
 // unstartedByAgent is the index of Runs that wait for their Agent.

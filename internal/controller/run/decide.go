@@ -13,32 +13,34 @@ import (
 // rules are the whole policy of a Run, most pressing first. The first that
 // applies decides; to learn what the controller does, read this list.
 var rules = []func(world) (plan, bool){
-	deleted,    // it is being deleted: owner references do the rest
-	settled,    // a finished Run never moves again; its pods and itself are tidied up
-	restored,   // a backup brought it back without its status: not done twice
-	tooNew,     // its runner speaks a protocol that this operator does not know
-	mismatched, // the runner acted on what nobody decided
-	committed,  // the runner stands by a result: done, or try again
-	expired,    // its deadline has passed
-	stopped,    // a person asked it to stop
-	unguarded,  // the admission policies are missing: no pod is safe
-	held,       // it was paused before it began
-	unreadable, // its revision is of a format that this operator does not read
-	unresolved, // its Agent is not there, or not ready: wait
-	unfit,      // what it is given is not what its Agent takes
-	oversized,  // its task does not fit a pod
-	queued,     // its Agent has a bound on active Runs, and its turn has not come
-	unclaimed,  // nothing in the way: take the first attempt
-	uncreated,  // the attempt has no pod yet: make it, or find it
-	released,   // its runner left on purpose, until somebody decides
-	lost,       // its pod is gone
-	ended,      // its runner ended without a result
-	overrun,    // its runner outlived limits.duration
-	paused,     // a person asked it to hold, or to go on
-	unsaid,     // people decided something that the runner has not been told
-	delegating, // the runner asks for a child Run
-	starting,   // its pod has not started the runner yet
-	underway,   // the runner works
+	requestFailed, // a request of the first plan failed: say so, and try again
+	outdated,      // the Run changed meanwhile: look again
+	deleted,       // it is being deleted: owner references do the rest
+	settled,       // a finished Run never moves again; its pods and itself are tidied up
+	restored,      // a backup brought it back without its status: not done twice
+	tooNew,        // its runner speaks a protocol that this operator does not know
+	mismatched,    // the runner acted on what nobody decided
+	committed,     // the runner stands by a result: done, or try again
+	expired,       // its deadline has passed
+	stopped,       // a person asked it to stop
+	unguarded,     // the admission policies are missing: no pod is safe
+	held,          // it was paused before it began
+	unreadable,    // its revision is of a format that this operator does not read
+	unresolved,    // its Agent is not there, or not ready: wait
+	unfit,         // what it is given is not what its Agent takes
+	oversized,     // its task does not fit a pod
+	queued,        // its Agent has a bound on active Runs, and its turn has not come
+	unclaimed,     // nothing in the way: take the first attempt
+	uncreated,     // the attempt has no pod yet: make it, or find it
+	released,      // its runner left on purpose, until somebody decides
+	lost,          // its pod is gone
+	ended,         // its runner ended without a result
+	overrun,       // its runner outlived limits.duration
+	paused,        // a person asked it to hold, or to go on
+	unsaid,        // people decided something that the runner has not been told
+	delegating,    // the runner asks for a child Run
+	starting,      // its pod has not started the runner yet
+	underway,      // the runner works
 }
 
 // decide is arithmetic: from what was seen to what to do. Whatever an active
@@ -49,7 +51,9 @@ func decide(w world) plan {
 		if !applies {
 			continue
 		}
-		p.setStates, p.restore = steered(w, p), restorations(w)
+		if !w.facts.applied {
+			p.setStates, p.restore = steered(w, p), restorations(w)
+		}
 		if d := w.limits().deadline; d > 0 && w.run.Status.CompletionTime == nil && w.run.DeletionTimestamp.IsZero() && !p.settles() {
 			p.wake = sooner(p.wake, max(w.run.CreationTimestamp.Add(d).Sub(w.now), time.Second))
 		}
@@ -176,6 +180,12 @@ func unclaimed(w world) (plan, bool) {
 func uncreated(w world) (plan, bool) {
 	if w.run.Status.Attempt.PodUID != "" {
 		return plan{}, false
+	}
+	if p, is := volumeNotCreated(w); is {
+		return p, true
+	}
+	if p, is := podNotCreated(w); is {
+		return p, true
 	}
 	reason, message := beginning(w)
 	p := waiting(reason, message, 0)

@@ -20,21 +20,26 @@ import (
 // quotaInterval is how soon a child Run that a quota refused is tried again.
 const quotaInterval = 15 * time.Second
 
-// delegate makes a child Run. What was set aside for the others follows from what
-// the cache shows, so nothing is made from a view that is old: who made a child Run
-// recorded it, and whoever sees the record sees the Run.
-func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (plan, error) {
+// delegate creates a child Run. What is reserved for the others follows from what the cache
+// shows, so nothing is created from an old view: an operator that created a child Run
+// recorded it, and one that reads the record reads the Run too.
+func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (facts, error) {
 	var is v1alpha1.Run
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is); err != nil {
-		return plan{}, client.IgnoreNotFound(fmt.Errorf("getting Run %s: %w", w.run.Name, err))
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is); client.IgnoreNotFound(err) != nil {
+		return facts{}, fmt.Errorf("getting Run %s: %w", w.run.Name, err)
 	}
 	if is.UID != w.run.UID || !slices.Equal(is.Status.Internal.Delegated, w.run.Status.Internal.Delegated) {
-		return plan{wake: retell}, nil
+		return facts{outdated: true}, nil
 	}
-	if _, err := children.Create(ctx, r.client, r.live, children.Child{Run: p.child, Names: childNames(w.run, p.asked.ID), Is: isChildFor(w.run, p.child)}); err != nil {
-		return r.declined(ctx, w, p, err)
+	_, err := children.Create(ctx, r.client, r.live, children.Child{Run: p.child, Names: childNames(w.run, p.asked.ID), Is: isChildFor(w.run, p.child)})
+	_, taken := errors.AsType[*children.NamesTakenError](err)
+	switch {
+	case err == nil:
+		return facts{}, nil
+	case taken || isAnswer(err):
+		return facts{childRefused: err, childRequest: p.asked.ID}, nil
 	}
-	return p, nil
+	return facts{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
 }
 
 // isChildFor returns whether a Run is the child of another for the same request.
@@ -44,47 +49,31 @@ func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
 	}
 }
 
-// declined does what follows when the cluster refuses a child Run.
-func (r *Reconciler) declined(ctx context.Context, w world, p plan, err error) (plan, error) {
-	instead, known := refusedChild(w, p, err)
-	if !known {
-		return plan{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
-	}
-	switch {
-	case instead.signal != nil:
-		return instead, r.signal(ctx, instead.signal, instead.say)
-	case instead.claim != nil:
-		return r.claim(ctx, w, instead)
-	}
-	return instead, nil
-}
-
 // refusedChild says what follows when the cluster refuses a child Run. What is
 // wrong with the Run is for the agent to know; what passes is waited for. A runner
 // that left is roused to hear of it, though not as soon as it left: it asks again.
-func refusedChild(w world, p plan, err error) (plan, bool) {
+func refusedChild(w world) plan {
+	err := w.facts.childRefused
 	text := apierr.Text(err)
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
-		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait), true
+		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait)
 	}
 	switch apierr.Classify(err) { //nolint:exhaustive // the other refusals are reported to the agent
-	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
-		return plan{}, false
 	case apierr.Terminating:
-		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait), true
+		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait)
 	case apierr.Quota:
-		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval), true
+		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval)
 	}
 	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)
 	pod := w.pod()
 	if !runnerpod.IsAlive(pod) {
 		if age := w.now.Sub(reportedAt(w)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead
-			return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait-age), true
+			return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait-age)
 		}
-		return goingOn(w), true
+		return goingOn(w)
 	}
 	told := runnerpod.SignalsIn(pod)
-	told.Children = append(told.Children, task.Child{Request: p.asked.ID, Message: message})
+	told.Children = append(told.Children, task.Child{Request: w.facts.childRequest, Message: message})
 	told.Said = w.now.Unix()
-	return plan{signal: pod, say: told, wake: retell}, true
+	return plan{signal: pod, say: told, wake: retell}
 }

@@ -123,6 +123,9 @@ func delegating(w world) (plan, bool) {
 	if wantsPause(w) || w.version == nil {
 		return plan{}, false
 	}
+	if w.facts.childRefused != nil {
+		return refusedChild(w), true
+	}
 	for _, d := range w.delegations(w.progress()) {
 		if d.child != nil || d.gone || refusal(w, d) != "" || turnedAway(w, d) {
 			continue

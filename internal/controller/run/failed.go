@@ -2,13 +2,7 @@ package run
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"strings"
 	"time"
-
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
@@ -16,37 +10,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// reportFailure reports a step that failed. What the API server refuses is asked for
-// again after a while; a failure that may pass is an error, so that the queue backs
-// off. A conflict says nothing: what was seen is old.
-func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
-	if apierr.IsConflict(err) || ctx.Err() != nil {
-		return ctrl.Result{}, err
+// requestFailed reports a request that failed, or an observation. None of what its plan was
+// to record is recorded, unless that ends the Run: it is decided again.
+func requestFailed(w world) (plan, bool) {
+	if w.facts.failure == nil {
+		return plan{}, false
 	}
-	next := failurePlan(w, p, err)
-	if said := next.message + next.problem; apierr.IsRefusal(err) && !strings.Contains(messageOf(w.run), said) {
-		log.FromContext(ctx).Info("The API server refused a request", "error", err.Error())
-	}
-	if reported := r.report(ctx, w, next, statusOf(w, next, "")); reported != nil {
-		return ctrl.Result{}, errors.Join(err, reported)
-	}
-	if !apierr.IsRefusal(err) {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: next.wake}, nil
-}
-
-// reportUnobserved reports that the API server refuses to show what a Run depends on.
-func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
-	if !apierr.IsRefusal(err) {
-		return ctrl.Result{}, err
-	}
-	return r.reportFailure(ctx, w, plan{}, err)
-}
-
-// failurePlan is the plan that reports why another one could not be carried out. None of
-// what that was to record is recorded: it is decided again.
-func failurePlan(w world, p plan, err error) plan {
+	p, err := w.facts.failure.plan, w.facts.failure.err
 	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
 	var next plan
 	switch {
@@ -60,8 +30,11 @@ func failurePlan(w world, p plan, err error) plan {
 		next = plan{reason: reasonWhile(w, p), message: text}
 	}
 	next.wake = sooner(sooner(next.wake, p.wake), retryIn(w))
-	return next
+	return next, true
 }
+
+// outdated waits until the cache shows what changed since the Run was read.
+func outdated(w world) (plan, bool) { return plan{wake: retell}, w.facts.outdated }
 
 // startsAttempt reports whether a Run waits for a pod of its current attempt, or for
 // its first attempt.

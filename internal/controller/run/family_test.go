@@ -36,13 +36,12 @@ func (f *family) show(w *world, agents map[string]*v1alpha1.Agent) {
 }
 
 // make does what delegate does on a real cluster.
-func (f *family) make(w world, p plan) plan {
-	if f.declines != nil {
-		instead, known := refusedChild(w, p, f.declines)
-		if !known {
-			return plan{wake: retell}
-		}
-		return instead
+func (f *family) make(w world, p plan) facts {
+	switch {
+	case f.declines != nil && !isAnswer(f.declines):
+		return failed(p, f.declines)
+	case f.declines != nil:
+		return facts{childRefused: f.declines, childRequest: p.asked.ID}
 	}
 	child := p.child.DeepCopy()
 	child.UID = types.UID("uid-" + child.Name)
@@ -50,7 +49,7 @@ func (f *family) make(w world, p plan) plan {
 	child.Spec.DesiredState = v1alpha1.DesiredRunning
 	child.Status = gen.Run().Status
 	f.children, f.made = append(f.children, child), append(f.made, child.Name)
-	return p
+	return facts{}
 }
 
 func (f *family) setStates(changes []children.StateChange) {

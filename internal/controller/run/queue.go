@@ -108,10 +108,14 @@ func turnsOf(all []candidate, limit int32) map[types.UID]turn {
 
 // queued holds a Run back until its turn has come.
 func queued(w world) (plan, bool) {
-	if w.attempt() > 0 || w.turn.place == 0 {
+	t := w.turn
+	if w.facts.queued != nil {
+		t = *w.facts.queued // another Run has taken the place since
+	}
+	if w.attempt() > 0 || t.place == 0 {
 		return plan{}, false
 	}
-	return inLine(w.run.Spec.Agent, w.turn), true
+	return inLine(w.run.Spec.Agent, t), true
 }
 
 // A Run in the queue is looked at when something before it ends. What it says of

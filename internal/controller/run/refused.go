@@ -15,26 +15,35 @@ const (
 	maxRefusedWait = time.Minute
 )
 
-// refused says what follows when the cluster refuses a pod. A server that is
-// down, slow or at odds with itself says nothing about the Run: that is an error
-// to try again, however long.
-func refused(w world, err error) (plan, bool) {
+// podNotCreated is what follows if the pod of the attempt could not be created.
+func podNotCreated(w world) (plan, bool) {
+	switch f := w.facts; {
+	case f.podRefused != nil:
+		return refused(w, f.podRefused), true
+	case f.podNameTaken:
+		return podNameConflict(w), true
+	case f.podChanges != "":
+		return altered(w, f.podChanges), true
+	}
+	return plan{}, false
+}
+
+// refused is what follows if the API server refuses a pod.
+func refused(w world, err error) plan {
 	text := apierr.Text(err)
-	switch apierr.Classify(err) {
-	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
-		return plan{}, false
+	switch apierr.Classify(err) { //nolint:exhaustive // see isAnswer
 	case apierr.Terminating:
-		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait), true
+		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
 	case apierr.Quota:
-		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text), true
+		return retriedCreate(w, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text)
 	case apierr.ServiceAccount:
-		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text), true
+		return retriedCreate(w, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text)
 	case apierr.Admission:
-		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text), true
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text)
 	case apierr.Invalid:
-		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid. Correct spec.podTemplate of the Agent: "+text), true
+		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid. Correct spec.podTemplate of the Agent: "+text)
 	default:
-		return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the pod: "+text), true
+		return retriedCreate(w, v1alpha1.ReasonPending, "The API server refused the pod: "+text)
 	}
 }
 

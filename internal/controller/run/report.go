@@ -2,13 +2,18 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
@@ -16,6 +21,30 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
+
+// updateStatus writes the status, and returns when to look again. What the API server refused
+// is requested again after a while. A failure that may pass is an error, so that the queue
+// backs off. After a conflict nothing is written: what was observed is old.
+func (r *Reconciler) updateStatus(ctx context.Context, w world, p plan) (ctrl.Result, error) {
+	var failure error
+	if f := w.facts.failure; f != nil {
+		failure = f.err
+	}
+	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
+		return ctrl.Result{}, failure
+	}
+	if apierr.IsRefusal(failure) && !strings.Contains(messageOf(w.run), p.message+p.problem) {
+		log.FromContext(ctx).Info("The API server refused a request", "error", failure.Error())
+	}
+	err := r.report(ctx, w, p, statusOf(w, p))
+	switch {
+	case err != nil:
+		return ctrl.Result{}, errors.Join(failure, err)
+	case failure != nil && !apierr.IsRefusal(failure):
+		return ctrl.Result{}, failure
+	}
+	return ctrl.Result{RequeueAfter: p.wake}, nil
+}
 
 // report writes the status once, only if it changed, then tells the user. It
 // is the only writer of status and events. With the first attempt it warns of a reference

@@ -193,9 +193,9 @@ func TestAClaimThatAnotherRunMadeMeanwhile(t *testing.T) {
 			made := runnerpod.NewVolumeClaim(c.world().run, c.world().version)
 			made.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{tc.made}
 			r := New(nil, shelf{claim: made}, nil, Options{})
-			instead, err := r.takenClaim(t.Context(), c.world(), runnerpod.NewVolumeClaim(c.world().run, c.world().version))
-			if err != nil || (instead != nil) != tc.wait {
-				t.Errorf("instead %+v, error %v", instead, err)
+			f, err := r.findVolume(t.Context(), c.world(), runnerpod.NewVolumeClaim(c.world().run, c.world().version))
+			if err != nil || f.needDecision() != tc.wait {
+				t.Errorf("the facts are %+v, error %v", f, err)
 			}
 		})
 	}

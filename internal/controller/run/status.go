@@ -15,12 +15,12 @@ import (
 // statusOf is a pure account of what was seen, decided and done. Of the old
 // status it keeps only what nothing else remembers: attempts, budgets, times
 // and the runner's own subtree.
-func statusOf(w world, p plan, created string) v1alpha1.RunStatus {
+func statusOf(w world, p plan) v1alpha1.RunStatus {
 	s := *w.run.Status.DeepCopy()
 	if p.reason == "" {
 		p = unchanged(w.run, p)
 	}
-	attempted(&s, p, created, metav1.NewTime(w.now))
+	attempted(&s, w, p)
 	if p.lastWord != nil {
 		s.Progress = progressOf(w, *p.lastWord)
 	}
@@ -48,7 +48,8 @@ func (p plan) saying(o runstatus.Outcome) plan {
 }
 
 // attempted records a claim, and the pod that was made for one.
-func attempted(s *v1alpha1.RunStatus, p plan, created string, now metav1.Time) {
+func attempted(s *v1alpha1.RunStatus, w world, p plan) {
+	now := metav1.NewTime(w.now)
 	if p.claim != nil {
 		s.Attempt, s.Internal.PendingSince = p.claim.Attempt, &p.claim.pendingSince
 		if s.StartTime == nil {
@@ -62,11 +63,8 @@ func attempted(s *v1alpha1.RunStatus, p plan, created string, now metav1.Time) {
 		case chargeNone:
 		}
 	}
-	if p.adopt != nil {
-		created = string(p.adopt.UID)
-	}
-	if created != "" && s.Attempt != nil {
-		s.Attempt.PodUID = created
+	if pod := cmp.Or(p.adopt, w.facts.created); pod != nil && s.Attempt != nil {
+		s.Attempt.PodUID = string(pod.UID)
 	}
 }
 

@@ -55,6 +55,8 @@ type world struct {
 	// fenced: NetworkPolicies are made.
 	fenced bool
 	now    time.Time
+	// facts are what applying the first plan came to.
+	facts facts
 }
 
 // limits are the effective limits; before there is a version the Run's own,
