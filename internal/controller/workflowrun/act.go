@@ -18,9 +18,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// act does what the plan says and has no opinions. It returns the world as it is
-// then: with the children that were made, and those that were refused.
-func (r *Reconciler) act(ctx context.Context, w world, p plan) (world, error) {
+// apply does what the plan says and decides nothing. It returns the world as it is then:
+// with the children that were created, and those that were refused.
+func (r *Reconciler) apply(ctx context.Context, w world, p plan) (world, error) {
 	if p.freeze != nil {
 		return w, r.freeze(ctx, w.run.Namespace, p.freeze)
 	}

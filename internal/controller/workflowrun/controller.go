@@ -2,6 +2,7 @@ package workflowrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -86,35 +87,62 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile moves one Run a single step: look, decide, act, report. What the
-// cluster made of it is decided upon once more, to be reported.
+// Reconcile moves one Run a single step: observe, decide, apply, update the status. It decides
+// again on which children were created and what failed, to report that.
 func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	if run.Spec.Workflow == "" {
-		return ctrl.Result{}, nil // those are another controller's
+		return ctrl.Result{}, nil // another controller reconciles it
 	}
 	seen, err := r.look(ctx, run)
 	if err != nil {
-		return r.reportUnobserved(ctx, seen, fmt.Errorf("observing Run: %w", err))
+		err = fmt.Errorf("observing Run: %w", err)
+		if !apierr.IsRefusal(err) {
+			return ctrl.Result{}, err
+		}
+		seen.failure = &requestFailure{err: err}
 	}
 	next := decide(seen)
-	after, err := r.act(ctx, seen, next)
-	if err != nil {
-		return r.reportFailure(ctx, seen, next, err)
+	if seen.failure == nil {
+		seen, err = r.apply(ctx, seen, next)
+		if err != nil {
+			seen.failure = &requestFailure{plan: next, err: err}
+		}
+		if len(next.make) > 0 || err != nil {
+			next = onceMore(seen)
+		}
 	}
-	if len(next.make) > 0 {
-		next = onceMore(after)
-	}
-	return ctrl.Result{RequeueAfter: next.wake}, r.report(ctx, after, next)
+	return r.updateStatus(ctx, seen, next)
 }
 
-// onceMore decides upon what the cluster made of a plan, to be reported. What
-// children are to be told because of that is told with the next look.
+// onceMore decides on what came of a plan, to report it. The desired states that follow from
+// that are set by the next Reconcile.
 func onceMore(after world) plan {
 	p := decide(after)
 	if len(p.setStates) > 0 {
 		p.wake = sooner(p.wake, soon)
 	}
 	return p
+}
+
+// updateStatus writes the status, and returns when to look again. What the API server refused
+// is requested again after a while. A failure that may pass is an error, so that the queue
+// backs off. After a conflict nothing is written: what was observed is old.
+func (r *Reconciler) updateStatus(ctx context.Context, w world, p plan) (ctrl.Result, error) {
+	var failure error
+	if w.failure != nil {
+		failure = w.failure.err
+	}
+	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
+		return ctrl.Result{}, failure
+	}
+	err := r.report(ctx, w, p)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, errors.Join(failure, err)
+	case failure != nil && !apierr.IsRefusal(failure):
+		return ctrl.Result{}, failure
+	}
+	return ctrl.Result{RequeueAfter: p.wake}, nil
 }
 
 // report writes the status once, only if it changed, then tells the user. It rests

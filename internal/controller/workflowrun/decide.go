@@ -11,20 +11,21 @@ import (
 // rules are the whole policy of a workflow's Run, most pressing first. The first
 // that applies decides; to learn what the controller does, read this list.
 var rules = []func(world) (plan, bool){
-	deleted,    // it is being deleted: owner references do the rest
-	settled,    // a finished Run never moves again; what it leaves behind is tidied up
-	restored,   // a backup brought it back without its status: not done twice
-	mismatched, // it acted on a decision that nobody made
-	overdue,    // its deadline passed before it began
-	canceled,   // a person asked it to stop before it began
-	unguarded,  // the admission policies are missing: no child is safe
-	held,       // it was paused before it began
-	unreadable, // its revision is of a format that this operator does not read
-	unresolved, // its Workflow is not there, or not ready: wait
-	unfit,      // what it is given is not what its Workflow takes
-	unfrozen,   // nothing in the way: begin, with this version
-	behind,     // the cache does not show all children yet
-	underway,   // the graph says what comes next
+	requestFailed, // a request failed: say so, and try again
+	deleted,       // it is being deleted: owner references do the rest
+	settled,       // a finished Run never moves again; what it leaves behind is tidied up
+	restored,      // a backup brought it back without its status: not done twice
+	mismatched,    // it acted on a decision that nobody made
+	overdue,       // its deadline passed before it began
+	canceled,      // a person asked it to stop before it began
+	unguarded,     // the admission policies are missing: no child is safe
+	held,          // it was paused before it began
+	unreadable,    // its revision is of a format that this operator does not read
+	unresolved,    // its Workflow is not there, or not ready: wait
+	unfit,         // what it is given is not what its Workflow takes
+	unfrozen,      // nothing in the way: begin, with this version
+	behind,        // the cache does not show all children yet
+	underway,      // the graph says what comes next
 }
 
 // decide is arithmetic: from what was seen to what to do. Whatever an active Run

@@ -1,12 +1,8 @@
 package workflowrun
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
@@ -17,34 +13,19 @@ import (
 // refusedInterval is how soon a refused request is sent again.
 const refusedInterval = 15 * time.Second
 
-// reportFailure reports a step that failed. What the API server refuses is asked for
-// again after a while; a failure that may pass is an error, so that the queue backs
-// off. A conflict says nothing: what was seen is old.
-func (r *Reconciler) reportFailure(ctx context.Context, w world, p plan, err error) (ctrl.Result, error) {
-	if apierr.IsConflict(err) || ctx.Err() != nil {
-		return ctrl.Result{}, err
-	}
-	next := failurePlan(w, p, err)
-	if reported := r.report(ctx, w, next); reported != nil {
-		return ctrl.Result{}, errors.Join(err, reported)
-	}
-	if !apierr.IsRefusal(err) {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: next.wake}, nil
+// requestFailure is a request that failed, or an observation, with the plan that needed it.
+type requestFailure struct {
+	plan plan
+	err  error
 }
 
-// reportUnobserved reports that the API server refuses to show what a Run depends on.
-func (r *Reconciler) reportUnobserved(ctx context.Context, w world, err error) (ctrl.Result, error) {
-	if !apierr.IsRefusal(err) {
-		return ctrl.Result{}, err
+// requestFailed reports a request that failed. None of what its plan was to record is
+// recorded, unless it ends the Run: it is decided again.
+func requestFailed(w world) (plan, bool) {
+	if w.failure == nil {
+		return plan{}, false
 	}
-	return r.reportFailure(ctx, w, plan{}, err)
-}
-
-// failurePlan is the plan that reports why another one could not be carried out. None of
-// what that was to record is recorded, unless it ends the Run: it is decided again.
-func failurePlan(w world, p plan, err error) plan {
+	p, err := w.failure.plan, w.failure.err
 	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
 	next := plan{Outcome: runstatus.OutcomeOf(w.run.Status), wake: sooner(p.wake, refusedInterval)}
 	switch {
@@ -54,11 +35,11 @@ func failurePlan(w world, p plan, err error) plan {
 		next.Outcome, next.progress = p.Outcome, p.progress
 		next.Problem = text
 	case !w.begun() && apierr.IsRefusal(err):
-		return cannotBegin(w, next, text)
+		next = cannotBegin(w, next, text)
 	default:
 		next.Message = text
 	}
-	return next
+	return next, true
 }
 
 // cannotBegin waits until a Run can begin, limits.pending at most.

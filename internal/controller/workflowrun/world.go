@@ -35,6 +35,8 @@ type world struct {
 	busy   map[string]bool
 	// refused is what the cluster said of children that it did not take.
 	refused map[place]refusal
+	// failure is a request that failed; nil: none did.
+	failure *requestFailure
 	// above: the Run that this one, finished, is a part of is active.
 	above bool
 	// unguarded names the admission policies that are missing.
