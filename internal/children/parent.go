@@ -8,9 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// ParentOf is the Run that another is a part of; nil: it is none of any. Whoever may
-// create Runs could say so of theirs; an admission policy sees to it that only the
-// operator does.
+// ParentOf returns the Run that another is a part of; nil: there is none. An admission policy
+// keeps users from creating Runs that name a parent.
 func ParentOf(run *v1alpha1.Run) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(run)
 	if owner == nil || owner.Kind != "Run" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {

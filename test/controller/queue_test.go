@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 )
 
 // A laggard is a cache of Runs, with the operator's index, that shows them as they
@@ -47,7 +48,7 @@ func (l *laggard) list(ctx context.Context, c client.WithWatch, list client.Obje
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.shown {
-		if want.Field == run.UnfinishedByAgent && slices.Contains(run.IndexUnfinishedByAgent(&l.shown[i]), want.Value) {
+		if want.Field == queue.UnfinishedByAgent && slices.Contains(queue.IndexUnfinishedByAgent(&l.shown[i]), want.Value) {
 			runs.Items = append(runs.Items, *l.shown[i].DeepCopy())
 		}
 	}

@@ -75,12 +75,12 @@ func startsFromVersion(w world, p plan) bool {
 // claim makes what has to be there before an attempt is claimed: for the first its place
 // in the queue, and what its pod needs.
 func (r *Reconciler) claim(ctx context.Context, w world) (facts, error) {
-	if w.turn.limit > 0 && w.attempt() == 0 {
-		t, err := r.takeTurn(ctx, w.run)
+	if w.position.Limit > 0 && w.attempt() == 0 {
+		t, err := r.queue.Take(ctx, w.run)
 		if err != nil {
 			return facts{}, err
 		}
-		if t.place > 0 {
+		if t.Number > 0 {
 			return facts{queued: &t}, nil
 		}
 	}

@@ -31,7 +31,7 @@ func asking(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest
 
 func TestWhyNoChildRunIsMade(t *testing.T) {
 	deep := func(n int) func(*world) {
-		return func(w *world) { w.above = make([]ancestor, n) }
+		return func(w *world) { w.above = make([]children.Ancestor, n) }
 	}
 	other := func(mods ...func(*v1alpha1.Run)) func(*world) {
 		return func(w *world) {

@@ -22,6 +22,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/backlog"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
@@ -53,7 +54,7 @@ type Reconciler struct {
 	runner   runnerpod.Image
 	supply   runnerpod.Defaults
 	now      func() time.Time
-	turns    turns
+	queue    *queue.Queue
 }
 
 // A guardian knows what keeps runners from being safe; empty: nothing.
@@ -89,6 +90,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		supply:   o.Supply,
 		runner:   runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:      o.Now,
+		queue:    queue.New(c),
 	}
 	if o.Ended != nil {
 		r.ended = o.Ended
@@ -109,7 +111,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, UnfinishedByAgent, IndexUnfinishedByAgent); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, queue.UnfinishedByAgent, queue.IndexUnfinishedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -119,7 +121,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind(o.Ended, client.Object(PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(asked, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.nextInLine), builder.WithPredicates(ofAgents, standsElsewhere)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.queue.Next), builder.WithPredicates(ofAgents, queue.ReleasesPlace)).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

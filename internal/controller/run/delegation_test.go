@@ -6,7 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -214,10 +216,10 @@ var delegationStories = map[string]story{
 		beats: []beat{
 			at(0, "another is active, and one waits", func(c *cluster) {
 				c.limit = 1
-				c.others = []candidate{{uid: "a", standing: hasItsTurn}, {uid: "b", standing: standsInLine}}
+				c.others = []queue.Entry{{UID: "a", State: queue.Started}, {UID: "b", State: queue.Waiting}}
 			}),
 			at(120*second, "that ends", func(c *cluster) {
-				c.others = []candidate{{uid: "b", standing: hasItsTurn}}
+				c.others = []queue.Entry{{UID: "b", State: queue.Started}}
 			}),
 			at(300*second, "and that, but the Agent is gone", func(c *cluster) {
 				c.others = nil
@@ -236,13 +238,13 @@ var delegationStories = map[string]story{
 			r.Spec.TTLSecondsAfterFinished = &ttl
 		},
 		beats: []beat{
-			at(0, "it is a part of another", func(c *cluster) { c.above = []ancestor{{uid: "p", run: gen.Run()}} }),
+			at(0, "it is a part of another", func(c *cluster) { c.above = []children.Ancestor{{UID: "p", Run: gen.Run()}} }),
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
 			at(3*second, "x-1 exits 0", exits(1, 0)),
 			at(2*hour, "the other ends", func(c *cluster) {
 				now := metav1.NewTime(c.now)
-				c.above[0].run.Status.CompletionTime = &now
+				c.above[0].Run.Status.CompletionTime = &now
 			}),
 		},
 	},

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 )
 
 // facts are what the API server answered to the requests of a plan. Where it refused one,
@@ -26,7 +27,7 @@ type facts struct {
 	// Run has just created it, with other access modes.
 	volumeTaken, volumeDiffers bool
 	// queued: another Run was given the place of this one in the queue of its Agent.
-	queued *turn
+	queued *queue.Position
 	// outdated: the Run has changed since it was read.
 	outdated bool
 	// failure is a request that failed in another way.

@@ -9,6 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -17,11 +18,11 @@ import (
 // A family is what there is of a Run's children in a story, and above it.
 type family struct {
 	children []*v1alpha1.Run // those that are there
-	above    []ancestor
-	others   []candidate // of the same Agent
-	limit    int32       // of its active Runs
-	declines error       // what the API server says to the next children
-	made     []string    // the names of all children that there ever were
+	above    []children.Ancestor
+	others   []queue.Entry // of the same Agent
+	limit    int32         // of its active Runs
+	declines error         // what the API server says to the next children
+	made     []string      // the names of all children that there ever were
 }
 
 func (f *family) show(w *world, agents map[string]*v1alpha1.Agent) {
@@ -30,8 +31,8 @@ func (f *family) show(w *world, agents map[string]*v1alpha1.Agent) {
 	}
 	w.above, w.wanted = f.above, agents
 	if f.limit > 0 && w.attempt() == 0 {
-		self := candidate{uid: w.run.UID, name: w.run.Name, created: w.run.CreationTimestamp.Time, standing: standingOf(w.run)}
-		w.turn = turnsOf(append([]candidate{self}, f.others...), f.limit)[w.run.UID]
+		self := queue.Entry{UID: w.run.UID, Name: w.run.Name, Created: w.run.CreationTimestamp.Time, State: queue.StateOf(w.run)}
+		w.position = queue.Positions(append([]queue.Entry{self}, f.others...), f.limit)[w.run.UID]
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
@@ -32,7 +33,7 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 	if err := r.volume(ctx, &w); err != nil {
 		return w, err
 	}
-	if w.above, err = r.lineage(ctx, run); err != nil {
+	if w.above, err = children.Ancestors(ctx, r.client, run); err != nil {
 		return w, err
 	}
 	if run.Status.CompletionTime != nil {
@@ -43,7 +44,7 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) (world, error)
 		return w, err
 	}
 	if run.Status.Attempt == nil { // nobody has asked anything, and nobody is there to be told
-		w.turn, err = r.turn(ctx, run)
+		w.position, err = r.queue.Position(ctx, run)
 		return w, err
 	}
 	if err := r.lookAtChildren(ctx, &w); err != nil {

@@ -1,121 +1,10 @@
 package run
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 )
-
-func TestWhereARunStandsInTheQueue(t *testing.T) {
-	minute := func(n int) time.Time { return gen.Noon.Add(time.Duration(n) * time.Minute) }
-	has := func(uid types.UID, above ...types.UID) candidate {
-		return candidate{uid: uid, name: string(uid), standing: hasItsTurn, above: above}
-	}
-	waits := func(uid types.UID, at int, above ...types.UID) candidate {
-		return candidate{uid: uid, name: string(uid), created: minute(at), standing: standsInLine, above: above}
-	}
-	cases := map[string]struct {
-		limit int32
-		all   []candidate
-		want  map[types.UID]turn
-	}{
-		"as many begin as there is room for, the oldest first": {2, []candidate{has("a"), waits("d", 3), waits("b", 1), waits("c", 2)}, map[types.UID]turn{"b": {2, 1, 0}, "c": {2, 1, 2}, "d": {2, 1, 3}}},
-		"of one age by their names":                            {1, []candidate{waits("b", 1), waits("a", 1)}, map[types.UID]turn{"a": {1, 0, 0}, "b": {1, 0, 2}}},
-		"who stands aside is nobody's business":                {1, []candidate{{uid: "a", standing: standsAside}, waits("b", 1)}, map[types.UID]turn{"b": {1, 0, 0}}},
-		"a bound that was lowered ends nothing":                {1, []candidate{has("a"), has("b"), waits("c", 1)}, map[types.UID]turn{"c": {1, 2, 1}}},
-		"the turn of whom it is a part of does not count":      {1, []candidate{has("a"), waits("b", 1, "p", "a")}, map[types.UID]turn{"b": {1, 0, 0}}},
-		"nor does it wait behind who waits for that turn":      {1, []candidate{has("a"), waits("b", 1), waits("c", 2, "a")}, map[types.UID]turn{"c": {1, 0, 0}, "b": {1, 1, 2}}},
-		"but two of one parent share it":                       {1, []candidate{has("a"), waits("b", 1, "a"), waits("c", 2, "a")}, map[types.UID]turn{"b": {1, 0, 0}, "c": {1, 0, 2}}},
-		"who is a part of one that waits is as any other":      {1, []candidate{waits("b", 1), waits("c", 2, "a")}, map[types.UID]turn{"b": {1, 0, 0}, "c": {1, 0, 2}}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, turnsOf(tc.all, tc.limit), cmp.AllowUnexported(turn{})); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
-// Whoever begins, and in whatever order Runs are listed, there are never more than
-// may be, and where there is room somebody begins.
-func TestTheQueueFillsWhatThereIs(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		limit := int32(1 + r.IntN(4))
-		var all []candidate
-		for n := range 1 + r.IntN(20) {
-			all = append(all, candidate{uid: types.UID(fmt.Sprint(n)), name: fmt.Sprint(n), created: gen.Noon.Add(time.Duration(r.IntN(5)) * second), standing: standsInLine})
-		}
-		for begun := 0; begun < len(all); {
-			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-			places := turnsOf(all, limit)
-			i := slices.IndexFunc(all, func(c candidate) bool { t, is := places[c.uid]; return is && t.place == 0 })
-			active := 0
-			for _, c := range all {
-				if c.standing == hasItsTurn {
-					active++
-				}
-			}
-			switch {
-			case active > int(limit):
-				t.Fatalf("seed %d: %d are active of %d", seed, active, limit)
-			case i >= 0:
-				all[i].standing, begun = hasItsTurn, begun+1
-			case active < int(limit):
-				t.Fatalf("seed %d: nobody begins, and %d of %d are active", seed, active, limit)
-			default:
-				i = slices.IndexFunc(all, func(c candidate) bool { return c.standing == hasItsTurn })
-				all[i].standing = standsAside
-			}
-		}
-	}
-}
-
-func TestWhoStandsInTheQueue(t *testing.T) {
-	begun := func(state string) func(*v1alpha1.Run) {
-		return func(r *v1alpha1.Run) {
-			r.Status.Attempt = &v1alpha1.Attempt{Number: 2}
-			r.Status.Progress = &v1alpha1.RunProgress{Attempt: 2, State: state}
-		}
-	}
-	now := metav1.NewTime(gen.Noon)
-	cases := map[string]struct {
-		run  func(*v1alpha1.Run)
-		want standing
-	}{
-		"one that is new":                           {func(*v1alpha1.Run) {}, standsInLine},
-		"one that was paused before it began":       {func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredPaused }, standsAside},
-		"one that was stopped before it began":      {func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped }, standsAside},
-		"one that is being deleted":                 {func(r *v1alpha1.Run) { r.DeletionTimestamp = &now }, standsAside},
-		"one that a backup restored":                {func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "x"} }, standsAside},
-		"one at work":                               {begun(""), hasItsTurn},
-		"one that asks people":                      {begun(v1alpha1.ReasonAwaitingApproval), hasItsTurn},
-		"one that is paused in the middle":          {begun(v1alpha1.ReasonPaused), hasItsTurn},
-		"one that waits for a child":                {begun(v1alpha1.ReasonAwaitingChild), standsAside},
-		"one that waited for a child and goes on":   {func(r *v1alpha1.Run) { begun(v1alpha1.ReasonAwaitingChild)(r); r.Status.Attempt.Number = 3 }, hasItsTurn},
-		"one that is being deleted while it works":  {func(r *v1alpha1.Run) { begun("")(r); r.DeletionTimestamp = &now }, hasItsTurn},
-		"one that has ended":                        {func(r *v1alpha1.Run) { begun("")(r); r.Status.CompletionTime = &now }, standsAside},
-		"one that ended while it waited for a Run":  {func(r *v1alpha1.Run) { begun(v1alpha1.ReasonAwaitingChild)(r); r.Status.CompletionTime = &now }, standsAside},
-		"one that was claimed and has not reported": {func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1} }, hasItsTurn},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := standingOf(gen.Run(tc.run)); got != tc.want {
-				t.Errorf("standingOf() = %d, want %d", got, tc.want)
-			}
-		})
-	}
-}
 
 func TestAPlaceInTheQueueIsSaidForPeople(t *testing.T) {
 	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th"} {
@@ -123,7 +12,7 @@ func TestAPlaceInTheQueueIsSaidForPeople(t *testing.T) {
 			t.Errorf("ordinal(%d) = %s", n, got)
 		}
 	}
-	p := inLine("reviewer", turn{limit: 2, active: 2, place: 3})
+	p := inLine("reviewer", queue.Position{Limit: 2, Active: 2, Number: 3})
 	if p.message != "3rd in the queue of Agent reviewer: 2 of 2 Runs are active" || p.wake != 30*second {
 		t.Errorf("%q, again in %s", p.message, p.wake)
 	}

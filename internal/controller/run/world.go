@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/queue"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -41,12 +43,12 @@ type world struct {
 	unproven string
 	// above are the Runs that it is a part of, the nearest first; children those that
 	// its agents asked for.
-	above    []ancestor
+	above    []children.Ancestor
 	children []v1alpha1.Run
 	// wanted are the Agents that it asks for, as they are now, by name.
 	wanted map[string]*v1alpha1.Agent
-	// turn is where it stands among the Runs of its Agent before it has begun.
-	turn turn
+	// position is where it stands among the Runs of its Agent before it has begun.
+	position queue.Position
 	// unguarded names the admission policies that are missing.
 	unguarded string
 	// runner is the image of runners, unless the Agent has its own.
