@@ -46,6 +46,15 @@ func (b *Backend) lock(name string) (unlock func()) {
 	return mu.Unlock
 }
 
+// openToChange opens a file, unless it is known that it cannot be written.
+func (b *Backend) openToChange(ctx context.Context, name string) (*File, error) {
+	f, err := b.driver.Open(ctx, name)
+	if err == nil && f.ReadOnly != nil {
+		return nil, errors.Join(f.ReadOnly, f.Close())
+	}
+	return f, err
+}
+
 // put writes a file that was opened, or is not there.
 func (b *Backend) put(ctx context.Context, name string, data []byte, when Revision) error {
 	err := b.driver.Write(ctx, name, data, when)
@@ -61,7 +70,7 @@ func (b *Backend) put(ctx context.Context, name string, data []byte, when Revisi
 func (b *Backend) Write(ctx context.Context, name string, data []byte, when Version) (Written, error) {
 	written := Written{Bytes: len(data), Version: versionOf(data)}
 	err := b.change(ctx, "write", name, func(at string) error {
-		f, err := b.driver.Open(ctx, at)
+		f, err := b.openToChange(ctx, at)
 		if written.Created = errors.Is(err, ErrNotFound); written.Created {
 			if when != Any && when != Absent {
 				return ErrChanged
@@ -72,9 +81,6 @@ func (b *Backend) Write(ctx context.Context, name string, data []byte, when Vers
 			return err
 		}
 		defer f.Close()
-		if f.ReadOnly != nil {
-			return f.ReadOnly
-		}
 		same, err := checkVersion(ctx, f, written, when)
 		if err != nil || same {
 			return err
@@ -122,14 +128,11 @@ func (b *Backend) Edit(ctx context.Context, name string, e Edit) (Edited, error)
 }
 
 func (b *Backend) edit(ctx context.Context, name string, e Edit) (Edited, error) {
-	f, err := b.driver.Open(ctx, name)
+	f, err := b.openToChange(ctx, name)
 	if err != nil {
 		return Edited{}, err
 	}
 	defer f.Close()
-	if f.ReadOnly != nil {
-		return Edited{}, f.ReadOnly
-	}
 	if err := within(f.Size, MaxEdit); err != nil {
 		return Edited{}, err
 	}
