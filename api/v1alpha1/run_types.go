@@ -185,6 +185,7 @@ type RunStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// target is the Agent or Workflow that does the work.
+	// +structType=atomic
 	// +optional
 	Target *RunTarget `json:"target,omitempty"`
 
@@ -202,6 +203,7 @@ type RunStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// attempt is the current or last attempt. A workflow Run has none.
+	// +structType=atomic
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`
 
@@ -239,11 +241,13 @@ type RunStatus struct {
 
 	// progress is what the runner reports: steps, usage, pending requests and the result. For a
 	// workflow Run it is the sum over its child Runs, written when a node changes its state.
+	// +structType=atomic
 	// +optional
 	Progress *RunProgress `json:"progress,omitempty"`
 
 	// internal is data that the operator keeps between reconciliations. It is not part of the
 	// API: its fields may change in any release.
+	// +structType=atomic
 	// +optional
 	Internal RunInternal `json:"internal,omitzero"`
 }
