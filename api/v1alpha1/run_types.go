@@ -36,7 +36,6 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 lower-case letters, digits and -, because the names of pods and Decisions begin with it"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.completionTime) || self.spec.desiredState == oldSelf.spec.desiredState",messageExpression="'spec.desiredState cannot be changed: Run ' + self.metadata.name + ' has finished; create another Run'",fieldPath=".spec.desiredState"
 type Run struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -45,14 +44,6 @@ type Run struct {
 
 	// spec is the work to do. Exactly one of agent and workflow is required. Only desiredState
 	// and ttlSecondsAfterFinished can be changed; to change anything else, create another Run.
-	// +kubebuilder:validation:XValidation:rule="has(self.agent) == has(oldSelf.agent) && (!has(self.agent) || self.agent == oldSelf.agent)",message="spec.agent cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.workflow) == has(oldSelf.workflow) && (!has(self.workflow) || self.workflow == oldSelf.workflow)",message="spec.workflow cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && (!has(self.prompt) || self.prompt == oldSelf.prompt)",message="spec.prompt cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.input) == has(oldSelf.input) && (!has(self.input) || self.input == oldSelf.input)",message="spec.input cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.user) == has(oldSelf.user) && (!has(self.user) || self.user == oldSelf.user)",message="spec.user cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.limits) == has(oldSelf.limits) && (!has(self.limits) || self.limits == oldSelf.limits)",message="spec.limits cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.maxRetries) == has(oldSelf.maxRetries) && (!has(self.maxRetries) || self.maxRetries == oldSelf.maxRetries)",message="spec.maxRetries cannot be changed: create another Run"
-	// +kubebuilder:validation:XValidation:rule="has(self.maxDisruptions) == has(oldSelf.maxDisruptions) && (!has(self.maxDisruptions) || self.maxDisruptions == oldSelf.maxDisruptions)",message="spec.maxDisruptions cannot be changed: create another Run"
 	// +required
 	Spec RunSpec `json:"spec"`
 

@@ -24,7 +24,7 @@ func input(text string) func(*v1alpha1.Run) {
 }
 
 // No user changes the input of a Run: not a user with the role for Runs, not the
-// operator, not an administrator. The rule of the schema alone accepts some of these
+// operator, not an administrator. A rule of the schema would accept some of these
 // changes, because it does not compare keys that one of the two sides lacks.
 func TestTheInputOfARunIsFixed(t *testing.T) {
 	s := newStage(t)
