@@ -15,25 +15,34 @@ const (
 	maxBytes  = 8 << 10 // of one event
 )
 
-// A delta is a payload that is a piece of some longer text.
-type delta struct {
-	// source tells apart texts that grow at the same time.
-	source, text string
-	// with returns the payload with another text.
-	with func(text string) events.Payload
-}
-
-// deltaOf returns a payload as a delta, if it is one.
-func deltaOf(p events.Payload) (d delta, is bool) {
+// deltaOf returns the text of a payload that is a piece of some longer text. The source
+// tells apart texts that grow at the same time.
+func deltaOf(p events.Payload) (source, text string, is bool) {
 	switch p := p.(type) {
 	case events.TextDelta:
-		return delta{"text", p.Text, func(text string) events.Payload { p.Text = text; return p }}, true
+		return "text", p.Text, true
 	case events.ThinkingDelta:
-		return delta{"thinking", p.Text, func(text string) events.Payload { p.Text = text; return p }}, true
+		return "thinking", p.Text, true
 	case events.CallOutput:
-		return delta{"call " + p.ID, p.Text, func(text string) events.Payload { p.Text = text; return p }}, true
+		return "call " + p.ID, p.Text, true
 	}
-	return delta{}, false
+	return "", "", false
+}
+
+// withText returns a delta with another text.
+func withText(p events.Payload, text string) events.Payload {
+	switch p := p.(type) {
+	case events.TextDelta:
+		p.Text = text
+		return p
+	case events.ThinkingDelta:
+		p.Text = text
+		return p
+	case events.CallOutput:
+		p.Text = text
+		return p
+	}
+	return p
 }
 
 // A joiner collects deltas. What it lets out is redacted, though a secret may
@@ -46,7 +55,7 @@ type joiner struct {
 // A growing text is what came of one source and was not shown yet.
 type growing struct {
 	last   events.Event // the newest delta
-	delta  delta
+	source string
 	since  time.Time
 	stream *redact.Stream
 	safe   string
@@ -54,12 +63,12 @@ type growing struct {
 
 // add takes an event and returns those that are due, in order.
 func (j *joiner) add(it events.Event) []events.Event {
-	d, ok := deltaOf(it.Payload)
+	source, text, ok := deltaOf(it.Payload)
 	if !ok {
 		return append(j.end(it), it)
 	}
 	var due []events.Event
-	g := j.of(it.Scope.Parent, d.source)
+	g := j.of(it.Scope.Parent, source)
 	if g == nil {
 		due = show(j.open)
 		g = &growing{since: it.At, stream: j.redact.Stream()}
@@ -68,8 +77,8 @@ func (j *joiner) add(it events.Event) []events.Event {
 	if g.safe == "" {
 		g.since = it.At
 	}
-	g.last, g.delta = it, d
-	g.safe += g.stream.Write(d.text)
+	g.last, g.source = it, source
+	g.safe += g.stream.Write(text)
 	if len(g.safe) >= joinBytes {
 		due = append(due, g.take()...)
 	}
@@ -79,7 +88,7 @@ func (j *joiner) add(it events.Event) []events.Event {
 // of is the text of a source in a session.
 func (j *joiner) of(session, source string) *growing {
 	for _, g := range j.open {
-		if g.last.Scope.Parent == session && g.delta.source == source {
+		if g.last.Scope.Parent == session && g.source == source {
 			return g
 		}
 	}
@@ -153,7 +162,7 @@ func (g *growing) take() []events.Event {
 			end--
 		}
 		it := g.last
-		it.Payload = g.delta.with(g.safe[:end])
+		it.Payload = withText(it.Payload, g.safe[:end])
 		out = append(out, it)
 		g.safe = g.safe[end:]
 	}

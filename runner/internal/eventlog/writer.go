@@ -84,7 +84,7 @@ func (m Mode) shows(p events.Payload) bool {
 	case None:
 		return false
 	case Steps:
-		_, isDelta := deltaOf(p)
+		_, _, isDelta := deltaOf(p)
 		return !isDelta
 	case Full:
 		return true
