@@ -1,8 +1,7 @@
-// Package sweep removes stored versions of Agents and Workflows that nothing needs
-// any more.
+// Package gc finds and deletes stored revisions of Agents and Workflows that nothing needs.
 //
-// A version is needed by the unfinished Runs that began with it, or are to begin
-// with it, and by the stored versions of Workflows that name it.
+// A revision is needed by the unfinished Runs that started with it, or will start with it,
+// and by the stored revisions of Workflows that refer to it.
 package gc
 
 import (
@@ -18,49 +17,49 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// youth is how long a version is kept though nothing names it: a Run stores it
-// just before it claims it.
-const youth = time.Minute
+// minAge is how long a revision is kept though nothing needs it: the operator stores it
+// just before it reserves the attempt of a Run that starts with it.
+const minAge = time.Minute
 
-// Revisions are the stored versions of one Agent or Workflow.
+// Revisions are the stored revisions of one Agent or Workflow.
 type Revisions struct {
 	// Stored are all of them.
 	Stored []corev1.ConfigMap
-	// Unused says, by name of the ConfigMap, which of them nothing needs.
+	// Unused says, by the name of the ConfigMap, which of them nothing needs.
 	Unused map[string]bool
 }
 
-// ListRevisions reads the stored versions that have a label. The client has the index
+// ListRevisions reads the stored revisions that have a label. The client has the index
 // UnfinishedRunsByRevision.
 func ListRevisions(ctx context.Context, c client.Reader, namespace string, label client.MatchingLabels) (Revisions, error) {
-	v := Revisions{Unused: map[string]bool{}}
+	r := Revisions{Unused: map[string]bool{}}
 	var list corev1.ConfigMapList
 	if err := c.List(ctx, &list, client.InNamespace(namespace), label); err != nil {
-		return v, fmt.Errorf("listing ConfigMaps: %w", err)
+		return r, fmt.Errorf("listing ConfigMaps: %w", err)
 	}
-	v.Stored = list.Items
-	if len(v.Stored) == 0 {
-		return v, nil
+	r.Stored = list.Items
+	if len(r.Stored) == 0 {
+		return r, nil
 	}
-	named, err := named(ctx, c, namespace)
+	required, err := requiredByWorkflows(ctx, c, namespace)
 	if err != nil {
-		return v, err
+		return r, err
 	}
-	for i := range v.Stored {
-		hash := snapshot.HashOf(&v.Stored[i])
+	for i := range r.Stored {
+		hash := snapshot.HashOf(&r.Stored[i])
 		var runs v1alpha1.RunList
-		// One is enough to know, and thousands may have the version.
+		// One Run is enough to know; thousands may have the revision.
 		if err := c.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{UnfinishedRunsByRevision: hash}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
-			return v, fmt.Errorf("listing Runs: %w", err)
+			return r, fmt.Errorf("listing Runs: %w", err)
 		}
-		v.Unused[v.Stored[i].Name] = len(runs.Items) == 0 && !named[hash]
+		r.Unused[r.Stored[i].Name] = len(runs.Items) == 0 && !required[hash]
 	}
-	return v, nil
+	return r, nil
 }
 
-// named are the versions that stored versions of Workflows name: a Run of one may
-// have yet to start them.
-func named(ctx context.Context, c client.Reader, namespace string) (map[string]bool, error) {
+// requiredByWorkflows returns the hashes of the revisions to which stored revisions of
+// Workflows refer: a Run of a Workflow may start them later.
+func requiredByWorkflows(ctx context.Context, c client.Reader, namespace string) (map[string]bool, error) {
 	var list corev1.ConfigMapList
 	if err := c.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelWorkflow}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ConfigMaps: %w", err)
@@ -74,30 +73,29 @@ func named(ctx context.Context, c client.Reader, namespace string) (map[string]b
 	return out, nil
 }
 
-// Old are the versions that may go: nothing needs them, they are not young and not
-// the current one, by name of its ConfigMap. Where some are young, it is to be
-// looked again after a while.
-func (v Revisions) Old(current string, now time.Time) (old []corev1.ConfigMap, again time.Duration) {
-	for _, cm := range v.Stored {
-		if cm.Name == current || !v.Unused[cm.Name] {
+// Unneeded returns the revisions to delete: nothing needs them, they are older than minAge,
+// and their name is not current. If others are younger, wake is when to list them again.
+func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.ConfigMap, wake time.Duration) {
+	for _, cm := range r.Stored {
+		if cm.Name == current || !r.Unused[cm.Name] {
 			continue
 		}
-		if left := cm.CreationTimestamp.Add(youth).Sub(now); left > 0 {
-			again = max(again, left)
+		if left := cm.CreationTimestamp.Add(minAge).Sub(now); left > 0 {
+			wake = max(wake, left)
 			continue
 		}
-		old = append(old, cm)
+		unneeded = append(unneeded, cm)
 	}
-	return old, again
+	return unneeded, wake
 }
 
-// DeleteRevisions removes versions, but none that has the name of another.
-func DeleteRevisions(ctx context.Context, c client.Writer, versions []corev1.ConfigMap) error {
-	for i := range versions {
-		uid := versions[i].UID
-		err := c.Delete(ctx, &versions[i], client.Preconditions{UID: &uid})
+// DeleteRevisions deletes revisions, but none that was created again under the same name.
+func DeleteRevisions(ctx context.Context, c client.Writer, revisions []corev1.ConfigMap) error {
+	for i := range revisions {
+		uid := revisions[i].UID
+		err := c.Delete(ctx, &revisions[i], client.Preconditions{UID: &uid})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ConfigMap %s: %w", versions[i].Name, err)
+			return fmt.Errorf("deleting ConfigMap %s: %w", revisions[i].Name, err)
 		}
 	}
 	return nil

@@ -10,27 +10,27 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// UnfinishedRunsByRevision indexes unfinished Runs by the version, of an Agent or a Workflow,
-// that they started with or, as children, are to start with.
+// UnfinishedRunsByRevision is the name of the index of unfinished Runs by the revision, of
+// an Agent or a Workflow, that they started with or, as children, will start with.
 const UnfinishedRunsByRevision = "unfinished-by-version"
 
-// IndexUnfinishedRun is the index UnfinishedRunsByRevision.
+// IndexUnfinishedRun returns the value of a Run in the index UnfinishedRunsByRevision.
 func IndexUnfinishedRun(o client.Object) []string {
 	run, is := o.(*v1alpha1.Run)
 	if !is || run.Status.CompletionTime != nil {
 		return nil
 	}
-	version := cmp.Or(run.Status.WorkflowRevision, run.Annotations[v1alpha1.AnnotationRevisionHash])
+	revision := cmp.Or(run.Status.WorkflowRevision, run.Annotations[v1alpha1.AnnotationRevisionHash])
 	if run.Status.Attempt != nil {
-		version = run.Status.Attempt.AgentRevision
+		revision = run.Status.Attempt.AgentRevision
 	}
-	if version == "" {
+	if revision == "" {
 		return nil
 	}
-	return []string{version}
+	return []string{revision}
 }
 
-// RunReleasedRevision lets Runs through that stop needing their version.
+// RunReleasedRevision lets Runs through that need their revision no more.
 var RunReleasedRevision = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -39,7 +39,7 @@ var RunReleasedRevision = predicate.Funcs{
 	DeleteFunc: func(e event.DeleteEvent) bool { return len(IndexUnfinishedRun(e.Object)) > 0 },
 }
 
-// WorkflowRevisionDeleted lets versions of Workflows through that are deleted.
+// WorkflowRevisionDeleted lets revisions of Workflows through that were deleted.
 var WorkflowRevisionDeleted = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },

@@ -25,13 +25,10 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/clock"
-	"github.com/deckhand-dev/deckhand/internal/controller/agent"
 	"github.com/deckhand-dev/deckhand/internal/controller/decision"
-	"github.com/deckhand-dev/deckhand/internal/controller/model"
+	"github.com/deckhand-dev/deckhand/internal/controller/ready"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/controller/schedule"
-	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
-	"github.com/deckhand-dev/deckhand/internal/controller/workflow"
 	"github.com/deckhand-dev/deckhand/internal/controller/workflowrun"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
@@ -181,10 +178,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	for name, err := range map[string]error{
-		"Model":    model.Setup(mgr, clock.Now),
-		"Toolset":  toolset.Setup(mgr, clock.Now),
-		"Agent":    agent.Setup(ctx, mgr, clock.Now),
-		"Workflow": workflow.Setup(mgr, clock.Now),
+		"Agents, Models, Toolsets and Workflows": ready.Setup(ctx, mgr, clock.Now),
+
 		"Decision": decision.Setup(ctx, mgr, clock.Now),
 		"Run":      run.Setup(ctx, mgr, runs),
 

@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/agent"
-	"github.com/deckhand-dev/deckhand/internal/controller/model"
+	"github.com/deckhand-dev/deckhand/internal/controller/ready"
 	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
@@ -53,7 +52,7 @@ func (b *bench) indexed() client.WithWatch {
 // crankAgent reconciles the Agent fixer once.
 func (b *bench) crankAgent() {
 	b.t.Helper()
-	_, err := agent.New(b.indexed(), func() time.Time { return b.now }).Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
+	_, err := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })["Agent"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
 	if err != nil {
 		b.t.Fatalf("reconciling the Agent: %v", err)
 	}
@@ -86,7 +85,7 @@ func (b *bench) versions() int {
 	return len(list.Items)
 }
 
-func ready(conditions []metav1.Condition) string {
+func readyOf(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	if c == nil {
 		return "absent"
@@ -97,7 +96,7 @@ func ready(conditions []metav1.Condition) string {
 func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
 	b := newBench(t)
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); got != "True Ready" {
+	if got := readyOf(b.agent().Status.Conditions); got != "True Ready" {
 		t.Errorf("Ready is %s", got)
 	}
 	if c := meta.FindStatusCondition(b.agent().Status.Conditions, v1alpha1.ConditionDurable); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "PodLost") {
@@ -105,7 +104,7 @@ func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
 	}
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Model = "nobody" })
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); got != "False ModelNotFound" {
+	if got := readyOf(b.agent().Status.Conditions); got != "False ModelNotFound" {
 		t.Errorf("Ready is %s", got)
 	}
 	before := b.agent().ResourceVersion
@@ -121,7 +120,7 @@ func TestAgentReachesOthers(t *testing.T) {
 	b := newBench(t)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "helper"}) })
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); got != "False AgentNotFound" {
+	if got := readyOf(b.agent().Status.Conditions); got != "False AgentNotFound" {
 		t.Errorf("Ready is %s", got)
 	}
 	b.crank()
@@ -132,7 +131,7 @@ func TestAgentReachesOthers(t *testing.T) {
 	})
 	b.Create(t, helper)
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); got != "True Ready" {
+	if got := readyOf(b.agent().Status.Conditions); got != "True Ready" {
 		t.Errorf("Ready is %s", got)
 	}
 	b.crank()
@@ -192,13 +191,13 @@ func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
 		if err := b.Admin.Get(t.Context(), key, &m); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := model.New(b.operator, func() time.Time { return b.now }).Reconcile(t.Context(), &m); err != nil {
+		if _, err := ready.Reconcilers(b.operator, func() time.Time { return b.now })["Model"].Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&m)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Admin.Get(t.Context(), key, &m); err != nil {
 			t.Fatal(err)
 		}
-		return ready(m.Status.Conditions)
+		return readyOf(m.Status.Conditions)
 	}
 	if got := reconcile(); got != "True Ready" {
 		t.Errorf("Ready is %s", got)

@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/controller/toolset"
+	"github.com/deckhand-dev/deckhand/internal/controller/ready"
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -162,7 +163,7 @@ func TestAgentsWaitForToolsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); !strings.HasPrefix(got, "False ToolsetNotFound") {
+	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "False ToolsetNotFound") {
 		t.Fatalf("Ready is %s", got)
 	}
 	set := &v1alpha1.Toolset{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "api"}, Spec: v1alpha1.ToolsetSpec{
@@ -173,7 +174,7 @@ func TestAgentsWaitForToolsets(t *testing.T) {
 		t.Errorf("Ready is %s", got)
 	}
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); !strings.HasPrefix(got, "False ToolsetNotReady") {
+	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "False ToolsetNotReady") {
 		t.Errorf("Ready is %s", got)
 	}
 	set.Spec.Requests.Tools[0].Path = "/x"
@@ -184,7 +185,7 @@ func TestAgentsWaitForToolsets(t *testing.T) {
 		t.Errorf("Ready is %s", got)
 	}
 	b.crankAgent()
-	if got := ready(b.agent().Status.Conditions); !strings.HasPrefix(got, "True Ready") {
+	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "True Ready") {
 		t.Errorf("Ready is %s", got)
 	}
 }
@@ -195,11 +196,11 @@ func (b *bench) crankToolset(set *v1alpha1.Toolset) string {
 		if err := b.Admin.Get(b.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			b.t.Fatal(err)
 		}
-		if _, err := toolset.New(b.operator, func() time.Time { return b.now }).Reconcile(b.t.Context(), set); err != nil {
+		if _, err := ready.Reconcilers(b.operator, func() time.Time { return b.now })["Toolset"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
 			b.t.Fatalf("reconciling the Toolset: %v", err)
 		}
 	}
-	return ready(set.Status.Conditions)
+	return readyOf(set.Status.Conditions)
 }
 
 // Whoever applies a manifest again, in either way, takes back nothing that a

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	workflowcontroller "github.com/deckhand-dev/deckhand/internal/controller/workflow"
+	"github.com/deckhand-dev/deckhand/internal/controller/ready"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -22,7 +22,7 @@ import (
 // crankWorkflow reconciles the Workflow of that name once.
 func (b *bench) crankWorkflow(name string) {
 	b.t.Helper()
-	_, err := workflowcontroller.New(b.indexed(), func() time.Time { return b.now }).Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: name}})
+	_, err := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })["Workflow"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: name}})
 	if err != nil {
 		b.t.Fatalf("reconciling the Workflow: %v", err)
 	}
@@ -53,7 +53,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 		b.crankWorkflow("release")
 		w := b.workflow("release")
 		c := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
-		if got := ready(w.Status.Conditions); got != want || !strings.Contains(c.Message, says) || w.Status.Nodes != 2 || w.Status.ObservedGeneration != w.Generation {
+		if got := readyOf(w.Status.Conditions); got != want || !strings.Contains(c.Message, says) || w.Status.Nodes != 2 || w.Status.ObservedGeneration != w.Generation {
 			t.Errorf("Ready is %s: %q with %d nodes, want %s: %q", got, c.Message, w.Status.Nodes, want, says)
 		}
 	}

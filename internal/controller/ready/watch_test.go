@@ -1,4 +1,4 @@
-package workflow
+package ready
 
 import (
 	"testing"
@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gc"
@@ -18,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// cluster is a Reconciler with objects: release names nested, which names fixer.
-func cluster(t *testing.T, more ...client.Object) *Reconciler {
+// cluster returns a client of objects: release refers to nested, which refers to fixer.
+func cluster(t *testing.T, more ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
@@ -35,9 +34,8 @@ func cluster(t *testing.T, more ...client.Object) *Reconciler {
 		release(func(w *v1alpha1.Workflow) {
 			w.Name, w.Spec.Nodes = "other", []v1alpha1.Node{{Name: "a", Agent: "nobody", Prompt: "x"}}
 		}))
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(&v1alpha1.Workflow{}).
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(&v1alpha1.Workflow{}, &v1alpha1.Agent{}, &v1alpha1.Model{}, &v1alpha1.Toolset{}).
 		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).Build()
-	return New(c, func() time.Time { return gen.Noon })
 }
 
 func nested() *v1alpha1.Workflow {
@@ -48,40 +46,39 @@ func outside(w *v1alpha1.Workflow) {
 	w.Spec.Nodes = []v1alpha1.Node{{Name: "sub", Workflow: "nested"}}
 }
 
-func names(requests []reconcile.Request) []string {
-	var out []string
-	for _, r := range requests {
-		out = append(out, r.Name)
-	}
-	return out
-}
+func atNoon() time.Time { return gen.Noon }
 
-// Whatever changes or appears, all Workflows that may reach it are looked at.
-func TestWhatIsLookedAtAgain(t *testing.T) {
-	r := cluster(t)
+// Whatever changes or appears, all Workflows that may reach it are reconciled.
+func TestDependentsOfWorkflows(t *testing.T) {
+	c := cluster(t)
 	run := gen.Run(func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" })
-	cases := map[string]struct{ got, want []string }{
-		"the Workflow in another":     {names(r.reachingWorkflow(t.Context(), nested())), []string{"release"}},
-		"an Agent, also through one":  {names(r.reachingAgent(t.Context(), gen.Agent())), []string{"led", "nested", "release"}},
-		"an Agent that is new":        {names(r.reachingAgent(t.Context(), gen.Agent(func(a *v1alpha1.Agent) { a.Name = "nobody" }))), []string{"other"}},
-		"a Model":                     {names(r.reachingModel(t.Context(), gen.Model())), []string{"led", "nested", "release"}},
-		"a Toolset that nobody names": {names(r.reachingToolset(t.Context(), &v1alpha1.Toolset{})), nil},
-		"a Run that has finished":     {names(workflowOfRun(t.Context(), run)), []string{"release"}},
-		"a Run of an Agent":           {names(workflowOfRun(t.Context(), gen.Run())), nil},
+	cases := map[string]struct {
+		dependents dependents
+		changed    client.Object
+		want       []string
+	}{
+		"the Workflow in another":     {workflowsUsingWorkflow, nested(), []string{"nested", "release"}},
+		"an Agent, also through one":  {workflowsUsing(agentsUsingAgent), gen.Agent(), []string{"led", "nested", "release"}},
+		"an Agent that is new":        {workflowsUsing(agentsUsingAgent), gen.Agent(func(a *v1alpha1.Agent) { a.Name = "nobody" }), []string{"other"}},
+		"a Model":                     {workflowsUsing(agentsUsingModel), gen.Model(), []string{"led", "nested", "release"}},
+		"a Toolset that no Agent has": {workflowsUsing(agentsUsingToolset), &v1alpha1.Toolset{}, nil},
+		"a Run that has finished":     {workflowOfRun, run, []string{"release"}},
+		"a Run of an Agent":           {workflowOfRun, gen.Run(), nil},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
+		got, err := tc.dependents(t.Context(), c, tc.changed)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s: -want +got:\n%s\n%v", name, diff, err)
 		}
 	}
 }
 
-// A version stays while an unfinished Run, or another version, names it.
-func TestWhichVersionsAreUnused(t *testing.T) {
+// A revision is kept while an unfinished Run, or another revision, refers to it.
+func TestWhichRevisionsOfWorkflowsAreUnused(t *testing.T) {
 	w := release(outside)
-	from := reaching(w)
-	from.objects.Workflows["nested"] = nested()
-	v, err := workflow.Of(w, from.objects)
+	objects := objectsOf(w)
+	objects.Workflows["nested"] = nested()
+	v, err := workflow.Of(w, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +86,11 @@ func TestWhichVersionsAreUnused(t *testing.T) {
 	outer, inner := stored[2], stored[1]
 	unused := func(name string, objects ...client.Object) map[string]bool {
 		t.Helper()
-		seen, err := cluster(t, objects...).look(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: name})
+		seen, err := newReconciler(workflows, cluster(t, objects...), atNoon).observe(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return seen.versions.Unused
+		return seen.revisions.Unused
 	}
 	run := gen.Run(func(r *v1alpha1.Run) {
 		r.Spec.Agent, r.Spec.Workflow, r.Status.WorkflowRevision = "", "release", v.Hash
@@ -110,40 +107,16 @@ func TestWhichVersionsAreUnused(t *testing.T) {
 			t.Errorf("named by %s: unused -want +got:\n%s", name, diff)
 		}
 	}
-	r := cluster(t, inner.DeepCopy())
-	if got := names(r.neededBy(t.Context(), outer)); len(got) != 1 || got[0] != "nested" {
-		t.Errorf("when the version goes that needed it, %v are looked at", got)
+	if got, err := workflowsRequiredBy(t.Context(), cluster(t, inner.DeepCopy()), outer); len(got) != 1 || got[0] != "nested" || err != nil {
+		t.Errorf("when the revision is deleted that required it, %v are reconciled: %v", got, err)
 	}
 	if !gc.WorkflowRevisionDeleted.Delete(event.DeleteEvent{Object: outer}) || gc.WorkflowRevisionDeleted.Delete(event.DeleteEvent{Object: stored[0]}) || gc.WorkflowRevisionDeleted.Create(event.CreateEvent{Object: outer}) {
-		t.Error("other events than those of versions of Workflows that go are let through")
+		t.Error("other events than those of deleted revisions of Workflows are let through")
 	}
 	done := run.DeepCopy()
 	now := done.CreationTimestamp
 	done.Status.CompletionTime = &now
 	if !gc.RunReleasedRevision.Update(event.UpdateEvent{ObjectOld: run, ObjectNew: done}) || gc.RunReleasedRevision.Update(event.UpdateEvent{ObjectOld: done, ObjectNew: done}) || !gc.RunReleasedRevision.Delete(event.DeleteEvent{Object: run}) {
 		t.Error("a Run that finishes is not let through, or one that has")
-	}
-}
-
-// What is reported once is not reported again.
-func TestReport(t *testing.T) {
-	r := cluster(t)
-	key := client.ObjectKey{Namespace: gen.Namespace, Name: "release"}
-	versions := map[string]bool{}
-	for range 3 {
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-			t.Fatal(err)
-		}
-		var w v1alpha1.Workflow
-		if err := r.client.Get(t.Context(), key, &w); err != nil {
-			t.Fatal(err)
-		}
-		versions[w.ResourceVersion] = true
-		if w.Status.Nodes != 1 || len(w.Status.Conditions) != 3 || w.Status.Conditions[0].Message != "1 node" || w.Status.ObservedGeneration != 2 {
-			t.Errorf("status is %+v", w.Status)
-		}
-	}
-	if len(versions) != 1 {
-		t.Errorf("it was written %d times", len(versions))
 	}
 }

@@ -1,10 +1,9 @@
-package toolset
+package ready
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -13,7 +12,7 @@ import (
 
 func requesting(path string) *v1alpha1.Toolset {
 	return &v1alpha1.Toolset{
-		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "issues", Generation: 2},
+		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "issues", UID: "toolset-uid", Generation: 2},
 		Spec: v1alpha1.ToolsetSpec{Requests: &v1alpha1.Requests{
 			BaseURL: "https://api.example.com",
 			Tools:   []v1alpha1.RequestTool{{Name: "get", Description: "Gets an issue.", Method: "GET", Path: path}},
@@ -21,7 +20,7 @@ func requesting(path string) *v1alpha1.Toolset {
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestCheckToolset(t *testing.T) {
 	cases := map[string]struct {
 		toolset *v1alpha1.Toolset
 		status  metav1.ConditionStatus
@@ -35,20 +34,10 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.toolset)
+			got := checkToolset(tc.toolset, none{}).ready
 			if got.Type != v1alpha1.ConditionReady || got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("decide() = %+v", got)
+				t.Errorf("checkToolset() = %+v", got)
 			}
 		})
-	}
-}
-
-// What is reported once is not reported again.
-func TestEveryToolsetSettles(t *testing.T) {
-	ts := requesting("/issues")
-	ts.Status = statusOf(ts, decide(ts), metav1.NewTime(gen.Noon))
-	again := statusOf(ts, decide(ts), metav1.NewTime(gen.Noon.AddDate(1, 0, 0)))
-	if diff := cmp.Diff(ts.Status, again); diff != "" {
-		t.Errorf("a settled Toolset moves:\n%s", diff)
 	}
 }

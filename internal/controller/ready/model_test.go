@@ -1,10 +1,9 @@
-package model
+package ready
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
-func TestDecide(t *testing.T) {
+func TestCheckModel(t *testing.T) {
 	extra := func(text string) func(*v1alpha1.Model) {
 		return func(m *v1alpha1.Model) {
 			m.Spec.Inference = &v1alpha1.Inference{Extra: &runtime.RawExtension{Raw: []byte(text)}}
@@ -38,20 +37,10 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.model, tc.others)
+			got := checkModel(tc.model, tc.others).ready
 			if got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("decide() = %+v", got)
+				t.Errorf("checkModel() = %+v", got)
 			}
 		})
-	}
-}
-
-// What is reported once is not reported again.
-func TestEveryModelSettles(t *testing.T) {
-	m := gen.Model()
-	m.Status = statusOf(m, decide(m, nil), metav1.NewTime(gen.Noon))
-	again := statusOf(m, decide(m, nil), metav1.NewTime(gen.Noon.AddDate(1, 0, 0)))
-	if diff := cmp.Diff(m.Status, again); diff != "" {
-		t.Errorf("a settled Model moves:\n%s", diff)
 	}
 }

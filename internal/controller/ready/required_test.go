@@ -1,4 +1,4 @@
-package agent
+package ready
 
 import (
 	"testing"
@@ -17,10 +17,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// What a stored version of a Workflow names stays, and is looked at again when
-// that one goes.
-func TestWhatAWorkflowNeeds(t *testing.T) {
-	needed, unneeded := version(t, gen.Agent(otherwise), time.Hour), version(t, gen.Agent(), time.Hour)
+// What a stored revision of a Workflow requires is kept, and its Agent is reconciled when
+// that revision is deleted.
+func TestWorkflowsRequireRevisionsOfAgents(t *testing.T) {
+	needed, unneeded := agentRevision(t, gen.Agent(otherInstructions), time.Hour), agentRevision(t, gen.Agent(), time.Hour)
 	holder := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: gen.Namespace, Name: "deckhand-holder",
 		Labels:      map[string]string{v1alpha1.LabelRevision: "true", v1alpha1.LabelWorkflow: "release"},
@@ -34,16 +34,17 @@ func TestWhatAWorkflowNeeds(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&holder, &needed, &unneeded).
 		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).Build()
-	r := New(c, func() time.Time { return gen.Noon })
+	r := newReconciler(agents, c, func() time.Time { return gen.Noon })
 	key := client.ObjectKey{Namespace: gen.Namespace, Name: "fixer"}
-	w, err := r.look(t.Context(), key)
+	s, err := r.observe(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]bool{needed.Name: false, unneeded.Name: true}, w.versions.Unused); diff != "" {
+	if diff := cmp.Diff(map[string]bool{needed.Name: false, unneeded.Name: true}, s.revisions.Unused); diff != "" {
 		t.Errorf("unused -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(requests(gen.Namespace, []string{"fixer"}), r.neededBy(t.Context(), &holder)); diff != "" {
-		t.Errorf("looked at again -want +got:\n%s", diff)
+	names, err := agentsRequiredBy(t.Context(), c, &holder)
+	if diff := cmp.Diff([]string{"fixer"}, names); diff != "" || err != nil {
+		t.Errorf("reconciled -want +got:\n%s\n%v", diff, err)
 	}
 }

@@ -1,0 +1,78 @@
+package ready
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/template"
+)
+
+var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
+	name:      "Agent",
+	newObject: func() *v1alpha1.Agent { return new(v1alpha1.Agent) },
+	read:      refs.OfAgent,
+	check:     checkAgent,
+	status: func(a *v1alpha1.Agent) statusFields {
+		return statusFields{&a.Status, &a.Status.ObservedGeneration, &a.Status.Conditions, nil}
+	},
+	revisionLabel: v1alpha1.LabelAgent,
+	watches: []watch{
+		{&v1alpha1.Agent{}, agentsUsingAgent, specChanged},
+		{&v1alpha1.Model{}, agentsUsingModel, specChanged},
+		{&v1alpha1.Toolset{}, agentsUsingToolset, specChanged},
+		{&v1alpha1.Run{}, agentOfRun, gc.RunReleasedRevision},
+		{&corev1.ConfigMap{}, agentsRequiredBy, gc.WorkflowRevisionDeleted},
+	},
+}
+
+func checkAgent(agent *v1alpha1.Agent, objects snapshot.Objects) result {
+	found := result{more: []metav1.Condition{durable(agent)}}
+	v, err := snapshot.Of(agent, objects)
+	if v != nil {
+		found.revision = snapshot.Name(v.Hash)
+	}
+	problem, is := errors.AsType[*snapshot.NotReadyError](err)
+	switch {
+	case is:
+		found.ready = notReady(problem.Reason, problem.Message)
+	case err != nil:
+		found.ready = notReady(v1alpha1.ReasonInferenceInvalid, err.Error())
+	default:
+		found.ready = isReady("Valid; Runs check Secrets and endpoints" + foreignReference(agent))
+	}
+	return found
+}
+
+// foreignReference warns of a reference in the instructions that is written in the syntax
+// of another tool, {{ x }} or $(params.x).
+func foreignReference(a *v1alpha1.Agent) string {
+	f, found := template.FindForeign(a.Spec.Instructions)
+	if !found {
+		return ""
+	}
+	return "; " + f.Warning("spec.instructions")
+}
+
+// durable returns the condition Durable, which says what a lost pod costs.
+func durable(a *v1alpha1.Agent) metav1.Condition {
+	if a.Spec.Workspace.Durability == v1alpha1.DurabilityVolume {
+		return metav1.Condition{
+			Type:    v1alpha1.ConditionDurable,
+			Status:  metav1.ConditionTrue,
+			Reason:  v1alpha1.ReasonVolumeDurability,
+			Message: "Files and journal are on a PersistentVolumeClaim of the Run: after a lost pod, the next attempt resumes",
+		}
+	}
+	return metav1.Condition{
+		Type:    v1alpha1.ConditionDurable,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonPodDurability,
+		Message: "Files and journal are in the pod: a Run whose pod is lost starts again only if it had changed nothing, otherwise it ends with reason PodLost. Set spec.workspace.durability to Volume, so that it resumes",
+	}
+}

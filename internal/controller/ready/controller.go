@@ -1,0 +1,98 @@
+package ready
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/gc"
+)
+
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;toolsets;workflows;runs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=deckhand.dev,resources=agents/status;models/status;toolsets/status;workflows/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;delete
+
+// A kind is what differs between the controllers: T is the object, R what it refers to.
+type kind[T client.Object, R any] struct {
+	name      string
+	newObject func() T
+	// read reads the objects to which an object refers.
+	read func(ctx context.Context, c client.Reader, object T) (R, error)
+	// check decides about an object, without I/O.
+	check func(object T, refs R) result
+	// status returns the status of an object and the fields in it that all kinds have.
+	status func(object T) statusFields
+	// revisionLabel is the label of stored revisions whose value is for the name of an
+	// object; empty if the kind has no revisions.
+	revisionLabel string
+	watches       []watch
+}
+
+// A reconciler sets Ready of the objects of one kind.
+type reconciler[T client.Object, R any] struct {
+	kind[T, R]
+	client client.Client
+	now    func() time.Time
+}
+
+// Reconcilers returns the reconcilers by kind; Setup runs them. The client has the index
+// gc.UnfinishedRunsByRevision.
+func Reconcilers(c client.Client, now func() time.Time) map[string]reconcile.Reconciler {
+	return map[string]reconcile.Reconciler{
+		agents.name:    newReconciler(agents, c, now),
+		models.name:    newReconciler(models, c, now),
+		toolsets.name:  newReconciler(toolsets, c, now),
+		workflows.name: newReconciler(workflows, c, now),
+	}
+}
+
+func newReconciler[T client.Object, R any](k kind[T, R], c client.Client, now func() time.Time) *reconciler[T, R] {
+	return &reconciler[T, R]{kind: k, client: c, now: now}
+}
+
+// Setup adds the controllers of all kinds to the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun); err != nil {
+		return fmt.Errorf("indexing Runs: %w", err)
+	}
+	return errors.Join(setup(mgr, agents, now), setup(mgr, models, now), setup(mgr, toolsets, now), setup(mgr, workflows, now))
+}
+
+func setup[T client.Object, R any](mgr ctrl.Manager, k kind[T, R], now func() time.Time) error {
+	b := ctrl.NewControllerManagedBy(mgr).For(k.newObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	for _, w := range k.watches {
+		b = b.Watches(w.object, w.handler(mgr.GetClient()), builder.WithPredicates(w.changes))
+	}
+	return b.Complete(apierr.RequeueConflicts(newReconciler(k, mgr.GetClient(), now)))
+}
+
+// Reconcile sets Ready of one object and deletes its unneeded revisions. It takes a
+// request, not an object, because the revisions of a deleted object remain.
+func (r *reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing %s: %w", r.name, err)
+	}
+	next := r.decide(s)
+	if s.notDeleted = r.apply(ctx, next); s.notDeleted != nil {
+		next = r.decide(s)
+	}
+	if err := errors.Join(s.notDeleted, r.updateStatus(ctx, s, next)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: next.wake}, nil
+}
+
+// apply deletes revisions. The error is a fact for decide.
+func (r *reconciler[T, R]) apply(ctx context.Context, p plan) error {
+	return gc.DeleteRevisions(ctx, r.client, p.remove)
+}

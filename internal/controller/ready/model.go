@@ -1,0 +1,23 @@
+package ready
+
+import (
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+var models = kind[*v1alpha1.Model, map[string]*v1alpha1.Model]{
+	name:      "Model",
+	newObject: func() *v1alpha1.Model { return new(v1alpha1.Model) },
+	read:      refs.OfModel,
+	check:     checkModel,
+	status: func(m *v1alpha1.Model) statusFields {
+		return statusFields{&m.Status, &m.Status.ObservedGeneration, &m.Status.Conditions, nil}
+	},
+	watches: []watch{{&v1alpha1.Model{}, modelsUsingModel, specChanged}},
+}
+
+// checkModel checks what the schema cannot, and the fallbacks.
+func checkModel(m *v1alpha1.Model, fallbacks map[string]*v1alpha1.Model) result {
+	return result{ready: readyUnless(snapshot.CheckModel(m, fallbacks), "Valid; Runs check endpoint and Secret")}
+}

@@ -1,0 +1,40 @@
+package ready
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// A state is everything that one decision may depend on.
+type state[T client.Object, R any] struct {
+	exists     bool // false: the object was deleted, its revisions may remain
+	object     T
+	refs       R // the objects to which it refers
+	revisions  gc.Revisions
+	now        time.Time
+	notDeleted error // why the revisions could not be deleted that were to be
+}
+
+func (r *reconciler[T, R]) observe(ctx context.Context, key client.ObjectKey) (state[T, R], error) {
+	s := state[T, R]{now: r.now(), object: r.newObject()}
+	err := r.client.Get(ctx, key, s.object)
+	if client.IgnoreNotFound(err) != nil {
+		return s, err
+	}
+	if s.exists = !apierrors.IsNotFound(err); s.exists {
+		if s.refs, err = r.read(ctx, r.client, s.object); err != nil {
+			return s, err
+		}
+	}
+	if r.revisionLabel == "" {
+		return s, nil
+	}
+	s.revisions, err = gc.ListRevisions(ctx, r.client, key.Namespace, client.MatchingLabels{r.revisionLabel: snapshot.Label(key.Name)})
+	return s, err
+}

@@ -1,0 +1,70 @@
+package ready
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A plan is what to do next, as data.
+type plan struct {
+	conditions []metav1.Condition // none if the object does not exist
+	nodes      int32              // of a Workflow
+	remove     []corev1.ConfigMap
+	wake       time.Duration
+}
+
+// A result is what the check of one object found.
+type result struct {
+	ready metav1.Condition
+	more  []metav1.Condition
+	// revision is the name of the ConfigMap of the current revision, which is kept; empty
+	// if the object is not valid.
+	revision string
+	nodes    int32 // of a Workflow
+}
+
+// maxMessage is the most bytes in the message of a condition. The API server allows
+// 32 KiB.
+const maxMessage = 4 << 10
+
+func (k kind[T, R]) decide(s state[T, R]) plan {
+	var p plan
+	current := ""
+	if s.exists {
+		found := k.check(s.object, s.refs)
+		current, p.nodes = found.revision, found.nodes
+		if s.notDeleted != nil {
+			found.ready.Message = task.Cut(found.ready.Message+". "+apierr.Describe(s.notDeleted), maxMessage)
+		}
+		p.conditions = append(statuspatch.ReadyConditions(found.ready), found.more...)
+	}
+	p.remove, p.wake = s.revisions.Unneeded(current, s.now)
+	return p
+}
+
+// isReady returns the condition Ready=True.
+func isReady(message string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: task.Cut(message, maxMessage)}
+}
+
+// notReady returns the condition Ready=False.
+func notReady(reason, message string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: task.Cut(message, maxMessage)}
+}
+
+// readyUnless returns the condition Ready of an object that has a problem or, if that is
+// nil, none.
+func readyUnless(problem *snapshot.NotReadyError, message string) metav1.Condition {
+	if problem != nil {
+		return notReady(problem.Reason, problem.Message)
+	}
+	return isReady(message)
+}

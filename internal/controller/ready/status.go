@@ -1,0 +1,36 @@
+package ready
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+)
+
+// statusFields are the fields of a status that all kinds have.
+type statusFields struct {
+	status     any // a pointer to the whole
+	generation *int64
+	conditions *[]metav1.Condition
+	nodes      *int32 // of a Workflow
+}
+
+// updateStatus writes the status once, if it changed.
+func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p plan) error {
+	if !s.exists {
+		return nil
+	}
+	want, is := s.object.DeepCopyObject().(T)
+	if !is {
+		return fmt.Errorf("copying %s: it has another type", r.name) //nolint:err113 // a bug
+	}
+	fields := r.status(want)
+	*fields.generation = want.GetGeneration()
+	*fields.conditions = statuspatch.MergeConditions(*fields.conditions, metav1.NewTime(s.now), want.GetGeneration(), p.conditions...)
+	if fields.nodes != nil {
+		*fields.nodes = p.nodes
+	}
+	return statuspatch.Apply(ctx, r.client, s.object, r.status(s.object).status, fields.status)
+}

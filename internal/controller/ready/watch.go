@@ -1,0 +1,131 @@
+package ready
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// A watch reconciles the objects that depend on another.
+type watch struct {
+	object     client.Object
+	dependents dependents
+	changes    predicate.Predicate
+}
+
+// dependents returns the names of the objects that depend on one that changed. It reads
+// from the cache, so that an error means that the operator stops.
+type dependents func(ctx context.Context, c client.Reader, changed client.Object) ([]string, error)
+
+// specChanged lets changes of the spec through.
+var specChanged = predicate.GenerationChangedPredicate{}
+
+func (w watch) handler(c client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		names, err := w.dependents(ctx, c, changed)
+		if err != nil {
+			return nil // the cache is closing
+		}
+		var out []reconcile.Request
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: changed.GetNamespace(), Name: name}})
+		}
+		return out
+	})
+}
+
+func modelsUsingModel(ctx context.Context, c client.Reader, m client.Object) ([]string, error) {
+	models, _, err := refs.UsersOfModel(ctx, c, m.GetNamespace(), m.GetName())
+	return models, err
+}
+
+func agentsUsingModel(ctx context.Context, c client.Reader, m client.Object) ([]string, error) {
+	_, agents, err := refs.UsersOfModel(ctx, c, m.GetNamespace(), m.GetName())
+	return agents, err
+}
+
+func agentsUsingAgent(ctx context.Context, c client.Reader, a client.Object) ([]string, error) {
+	return refs.AgentsUsingAgent(ctx, c, a.GetNamespace(), a.GetName())
+}
+
+func agentsUsingToolset(ctx context.Context, c client.Reader, t client.Object) ([]string, error) {
+	return refs.AgentsUsingToolset(ctx, c, t.GetNamespace(), t.GetName())
+}
+
+func workflowsUsingWorkflow(ctx context.Context, c client.Reader, w client.Object) ([]string, error) {
+	return refs.WorkflowsUsingWorkflow(ctx, c, w.GetNamespace(), w.GetName())
+}
+
+// workflowsUsing returns the Workflows that use one of the Agents that depend on an object.
+func workflowsUsing(agents dependents) dependents {
+	return func(ctx context.Context, c client.Reader, changed client.Object) ([]string, error) {
+		names, err := agents(ctx, c, changed)
+		if err != nil {
+			return nil, err
+		}
+		return refs.WorkflowsUsingAgents(ctx, c, changed.GetNamespace(), names)
+	}
+}
+
+func agentOfRun(_ context.Context, _ client.Reader, o client.Object) ([]string, error) {
+	if run, is := o.(*v1alpha1.Run); is && run.Spec.Agent != "" {
+		return []string{run.Spec.Agent}, nil
+	}
+	return nil, nil
+}
+
+func workflowOfRun(_ context.Context, _ client.Reader, o client.Object) ([]string, error) {
+	if run, is := o.(*v1alpha1.Run); is && run.Spec.Workflow != "" {
+		return []string{run.Spec.Workflow}, nil
+	}
+	return nil, nil
+}
+
+// agentsRequiredBy returns the Agents whose revisions a deleted revision of a Workflow
+// required.
+func agentsRequiredBy(ctx context.Context, c client.Reader, deleted client.Object) ([]string, error) {
+	return requiredBy(ctx, c, deleted, func(cm *corev1.ConfigMap, hash string) string {
+		v, err := snapshot.Read(cm, hash)
+		if err != nil {
+			return ""
+		}
+		return v.Agent.Name
+	})
+}
+
+// workflowsRequiredBy returns the Workflows whose revisions a deleted revision of a
+// Workflow required.
+func workflowsRequiredBy(ctx context.Context, c client.Reader, deleted client.Object) ([]string, error) {
+	return requiredBy(ctx, c, deleted, func(cm *corev1.ConfigMap, _ string) string { return workflow.NameOf(cm) })
+}
+
+// requiredBy returns the names of the objects whose revisions a deleted revision of a
+// Workflow required; nameOf returns "" for a revision of another kind.
+func requiredBy(ctx context.Context, c client.Reader, deleted client.Object, nameOf func(cm *corev1.ConfigMap, hash string) string) ([]string, error) {
+	revision, is := deleted.(*corev1.ConfigMap)
+	if !is {
+		return nil, nil
+	}
+	var names []string
+	for _, hash := range workflow.Needs(revision) {
+		var required corev1.ConfigMap
+		err := c.Get(ctx, client.ObjectKey{Namespace: revision.Namespace, Name: snapshot.Name(hash)}, &required)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if name := nameOf(&required, hash); err == nil && name != "" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

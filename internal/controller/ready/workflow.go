@@ -1,0 +1,82 @@
+package ready
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
+	name:      "Workflow",
+	newObject: func() *v1alpha1.Workflow { return new(v1alpha1.Workflow) },
+	read:      workflow.From,
+	check:     checkWorkflow,
+	status: func(w *v1alpha1.Workflow) statusFields {
+		return statusFields{&w.Status, &w.Status.ObservedGeneration, &w.Status.Conditions, &w.Status.Nodes}
+	},
+	revisionLabel: v1alpha1.LabelWorkflow,
+	watches: []watch{
+		{&v1alpha1.Workflow{}, workflowsUsingWorkflow, specChanged},
+		{&v1alpha1.Agent{}, workflowsUsing(agentsUsingAgent), specChanged},
+		{&v1alpha1.Model{}, workflowsUsing(agentsUsingModel), specChanged},
+		{&v1alpha1.Toolset{}, workflowsUsing(agentsUsingToolset), specChanged},
+		{&v1alpha1.Run{}, workflowOfRun, gc.RunReleasedRevision},
+		{&corev1.ConfigMap{}, workflowsRequiredBy, gc.WorkflowRevisionDeleted},
+	},
+}
+
+// checkWorkflow checks the graph, the expressions and everything that the nodes refer to.
+func checkWorkflow(w *v1alpha1.Workflow, objects workflow.Objects) result {
+	var found result
+	v, err := workflow.Of(w, objects)
+	if v != nil {
+		found.revision = workflow.Name(v.Hash)
+	}
+	found.nodes = int32(len(w.Spec.Nodes) + len(w.Spec.Finally)) //nolint:gosec // the schema allows 64
+	found.ready = workflowReady(found.nodes, v, err)
+	return found
+}
+
+func workflowReady(nodes int32, v *workflow.Version, err error) metav1.Condition {
+	problem, is := errors.AsType[*snapshot.NotReadyError](err)
+	switch {
+	case is:
+		return notReady(problem.Reason, problem.Message)
+	case err != nil:
+		return notReady(v1alpha1.ReasonNodeInvalid, err.Error())
+	case nodes == 1:
+		return isReady("1 node" + unawaitedApprovals(v) + foreignReferences(v))
+	default:
+		return isReady(fmt.Sprintf("%d nodes", nodes) + unawaitedApprovals(v) + foreignReferences(v))
+	}
+}
+
+// foreignReferences warns of references in the syntax of another tool.
+func foreignReferences(v *workflow.Version) string {
+	var b strings.Builder
+	for _, warning := range workflow.Foreign(v.Spec) {
+		b.WriteString("; " + warning)
+	}
+	return b.String()
+}
+
+// unawaitedApprovals warns of approvals for which no node waits.
+func unawaitedApprovals(v *workflow.Version) string {
+	p, err := workflow.Compile(v)
+	if err != nil {
+		return ""
+	}
+	names := p.UnawaitedApprovals()
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; no node waits for the approval %s: add it to dependsOn of the nodes that must wait for it", strings.Join(names, ", "))
+}
