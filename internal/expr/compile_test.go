@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// What an expression is refused for, and where.
+// refused has expressions that do not compile, with the error and its position.
 var refused = map[string]struct {
 	text, want   string
 	line, column int
@@ -115,7 +115,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Everything that an expression may be, and what its value is.
+// accepted has expressions with their types and values.
 var accepted = map[string]struct{ text, typ, want string }{
 	"a field":                                  {`nodes.sure.output.score > 3`, "bool", `true`},
 	"an output as a whole":                     {`nodes.sure.output.tags`, "list(string)", `["a","b"]`},

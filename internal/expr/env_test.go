@@ -7,8 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// reviewSchema is what a reviewer gives: score and verdict always, the rest may
-// be absent.
+// reviewSchema is the output.schema of a reviewer: score, verdict and tags are required.
 const reviewSchema = `{"type":"object","required":["score","verdict","tags"],"properties":{
 	"score":{"type":"integer"},"verdict":{"type":"string"},"weight":{"type":"number"},"note":{"type":"string"},
 	"mood":{"type":"string","enum":["glad","sad"]},
@@ -26,16 +25,16 @@ func review(t testing.TB) expr.Type {
 	return of
 }
 
-// state is that of a node.
+// state is the type of the state of a node.
 var state = expr.Enum("Waiting", "Running", "Succeeded", "Failed", "Skipped", "NotReached")
 
-// node is what expressions read of a node.
+// node is the type of a node.
 func node(name string, output expr.Type) expr.Type {
 	return expr.Object("node "+name, map[string]expr.Type{"state": state, "text": expr.Optional(expr.String()), "output": output})
 }
 
-// newEnv has nodes that surely succeed (sure), that may not (maybe), items that
-// may have failed (items), and an approval (gate).
+// newEnv has a node that always succeeds (sure), one that may be skipped (maybe), one
+// with items that may have failed (items), and an approval (gate).
 func newEnv(t testing.TB) *expr.Env {
 	t.Helper()
 	gate := expr.Object("Approval", map[string]expr.Type{"approved": expr.Bool(), "by": expr.String(), "input": expr.Dyn()})
@@ -64,7 +63,7 @@ const fullReview = `{"score":7,"verdict":"good","weight":0.5,"note":"fine","tags
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// values are those of newEnv: maybe has no output.
+// values returns the variables of newEnv: maybe has no output.
 func values() map[string]any {
 	return map[string]any{
 		"nodes": map[string]any{

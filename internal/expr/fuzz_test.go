@@ -9,8 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// FuzzCompile evaluates what compiles: nothing panics, and what there is, is
-// JSON.
+// FuzzCompile evaluates what compiles: nothing panics, and values are JSON.
 func FuzzCompile(f *testing.F) {
 	for _, tt := range accepted {
 		f.Add(tt.text)

@@ -6,7 +6,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// A name with hyphens, which is read with _ in their place, is told from a
+// The hint for a name with hyphens, which is read with _, is not given for a
 // subtraction.
 func TestAHyphenIsMinus(t *testing.T) {
 	node := expr.Object("node", map[string]expr.Type{"text": expr.String()})

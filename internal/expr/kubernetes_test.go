@@ -7,7 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// beyondKubernetes are expressions that Kubernetes does not compile, and why.
+// beyondKubernetes has the expressions that Kubernetes does not compile, and why.
 var beyondKubernetes = map[string]string{
 	"an object of values of many types": "a literal has values of one type there",
 	"optMap within optMap":              "the same, since nothing has a type in this test",

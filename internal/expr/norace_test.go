@@ -2,5 +2,5 @@
 
 package expr_test
 
-// underRace says that the race detector is at work.
+// underRace reports whether the race detector is enabled.
 const underRace = false

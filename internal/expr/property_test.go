@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
-// A maker makes schemas, and values that fit them.
+// A maker generates schemas and values that are valid for them.
 type maker struct{ *rand.Rand }
 
 func (m maker) schema(depth int) map[string]any {
@@ -96,7 +96,7 @@ func contains(all []string, name string) bool {
 	return strings.Contains("\x00"+strings.Join(all, "\x00")+"\x00", "\x00"+name+"\x00")
 }
 
-// text is of what is likely to be read as something else.
+// text returns a text of characters that need escaping.
 func (m maker) text() string {
 	var b strings.Builder
 	for range m.IntN(12) {
@@ -189,7 +189,7 @@ func TestWordsOfATemplateStay(t *testing.T) {
 	}
 }
 
-// What is written in quotes is what comes out, however it looks.
+// A string literal evaluates to the same string.
 func TestTextInQuotesWithinATemplate(t *testing.T) {
 	env := newEnv(t)
 	m := maker{rand.New(rand.NewPCG(7, 8))}

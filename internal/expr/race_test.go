@@ -2,6 +2,6 @@
 
 package expr_test
 
-// underRace says that the race detector is at work. It makes sync.Pool drop what it is
-// given, so that matching a regular expression allocates anew each time.
+// underRace reports whether the race detector is enabled. It lets sync.Pool drop values,
+// so that matching a regular expression allocates each time.
 const underRace = true

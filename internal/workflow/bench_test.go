@@ -8,8 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// BenchmarkCompile is what each look at a Run of a Workflow costs that is not
-// compiled yet.
+// BenchmarkCompile compiles the version of a Run, as after a restart of the operator.
 func BenchmarkCompile(b *testing.B) {
 	for _, nodes := range []int{3, 10, 64} {
 		var text strings.Builder

@@ -11,10 +11,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// review is a node that many Workflows begin with.
+// review is the first node of many Workflows.
 const review = "nodes:\n- {name: review, agent: reviewer, prompt: Review it.}\n"
 
-// inner is a Workflow for nodes to name.
+// inner is a nested Workflow.
 const inner = `
 input: {fields: [{name: subject}, {name: words, type: Integer, default: 100}, {name: style, required: false}]}
 nodes: [{name: judge, agent: reviewer, prompt: "Judge ${{ input.subject }}."}]
@@ -115,8 +115,8 @@ nodes: [{name: a, agent: talker, when: "input.b && input.i > 1 && input.num < 2.
 	}
 }
 
-// Each of these names the node, the field and, in an expression, the column, and
-// says what to do.
+// Each message has the node, the field and, in an expression, the column, and says what
+// to do.
 func TestWhatIsNotReady(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"an Agent that is not there":              {"nodes: [{name: a, agent: nobody, prompt: x}]", `AgentNotFound: node a: Agent "nobody" not found in namespace team-a; create it`},
@@ -211,7 +211,7 @@ func TestWhatIsNotReady(t *testing.T) {
 	}
 }
 
-// crowded is a Workflow that takes long to compile.
+// crowded is a Workflow with many expressions.
 func crowded() string {
 	out := "nodes:\n- {name: sub, workflow: inner, input: {subject: x}}\n"
 	for i := range 10 {
@@ -220,7 +220,7 @@ func crowded() string {
 	return out
 }
 
-// large is a Workflow that no ConfigMap holds.
+// large is a Workflow that is too large for a ConfigMap.
 func large() string {
 	var b strings.Builder
 	b.WriteString("nodes:\n")
@@ -251,7 +251,7 @@ func TestExamplesAreReady(t *testing.T) {
 	}
 }
 
-// manyApprovals are nodes n1 and so on.
+// manyApprovals returns n approvals.
 func manyApprovals(n int) string {
 	var all []string
 	for i := range n {

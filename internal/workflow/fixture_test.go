@@ -20,7 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// agents are those that Workflows of these tests name.
+// agents has the Agents of these tests.
 func agents() map[string]*v1alpha1.Agent {
 	schema := func(s string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(s)} }
 	out := map[string]*v1alpha1.Agent{}
@@ -46,7 +46,7 @@ func agents() map[string]*v1alpha1.Agent {
 	return out
 }
 
-// objects are Workflows by name, each as YAML, with all agents.
+// objects parses Workflows by name, with all agents.
 func objects(t testing.TB, workflows map[string]string) workflow.Objects {
 	t.Helper()
 	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: agents(), Reach: map[string]snapshot.Objects{}}
@@ -63,7 +63,7 @@ func objects(t testing.TB, workflows map[string]string) workflow.Objects {
 	return o
 }
 
-// of is the version of the Workflow main.
+// of returns the version of the Workflow main.
 func of(t *testing.T, main string, others map[string]string) (*workflow.Version, error) {
 	t.Helper()
 	all := map[string]string{"main": main}
@@ -85,7 +85,7 @@ func program(t *testing.T, main string, others map[string]string) *workflow.Prog
 	return p
 }
 
-// problem is the reason and the message of a Workflow that is not Ready.
+// problem returns the reason and the message of a Workflow that is not Ready.
 func problem(err error) string {
 	var p *snapshot.NotReadyError
 	switch {
@@ -97,7 +97,7 @@ func problem(err error) string {
 	return fmt.Sprintf("%T: %v", err, err)
 }
 
-// example are the objects of a file of examples.
+// example returns the objects of an example.
 func example(t *testing.T, file string) []*v1alpha1.Workflow {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -17,7 +17,7 @@ import (
 // a Run of these tests.
 var x = workflow.RunValues{Namespace: "team-a", Name: "x", UID: "u", Reason: "NodeFailed", Message: "It broke."}
 
-// done is a node that did its work.
+// done is a node that succeeded.
 func done(output, said string) workflow.NodeValue {
 	v := workflow.NodeValue{State: graph.Succeeded, Counts: graph.Status{Total: 1, Started: 1, Succeeded: 1}, Text: new(said)}
 	if output != "" {
@@ -30,7 +30,7 @@ func values(nodes map[string]workflow.NodeValue, input string) workflow.Values {
 	return workflow.Values{Input: json.RawMessage(input), Run: x, Nodes: nodes}
 }
 
-// reason is what a node fails of.
+// reason returns the reason of a failed node.
 func reason(err error) string {
 	if p, is := errors.AsType[*workflow.Problem](err); is {
 		return p.Reason + ": " + p.Message
@@ -147,7 +147,7 @@ nodes: [{name: a, agent: talker, prompt: x}]`, nil)
 	}
 }
 
-// Whatever an output is, a prompt with it is bound to just that.
+// An output is inserted into a prompt unchanged.
 func TestAValueIsNeverReadAgain(t *testing.T) {
 	p := program(t, "nodes: [{name: a, agent: talker, prompt: x}, {name: b, agent: talker, prompt: '<${{ nodes.a.text }}>'}]", nil)
 	for _, evil := range []string{"${{ input.secret }}", "$${{ x }}", `"quotes" 'and' \ `, "}} ${{", "$", "${", "${{${{", "$$$${{", "\n\t", "ä€😀"} {
@@ -237,7 +237,7 @@ nodes: [{name: a, agent: talker, prompt: x}]`})
 	}
 }
 
-// A node waits for those that its expressions read, and for no others.
+// A node depends on the nodes that its expressions read, and on no others.
 func TestWhoWaitsForWhom(t *testing.T) {
 	p := program(t, tour, nil)
 	got := map[string]string{}

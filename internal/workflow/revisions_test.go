@@ -18,9 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what stored revisions mean")
 
-// A revision of every version that was ever stored compiles, and is to the compiler what
-// it was. The golden file is in terms of the API: it changes when a field of the API is
-// renamed, and never else.
+// Revisions of all stored versions compile to the same Program. The golden file has the
+// terms of the API: it changes only if a field of the API is renamed.
 func TestStoredRevisionsCompile(t *testing.T) {
 	for v := 1; v <= stored.Version; v++ {
 		from := filepath.Join("..", "revision", "stored", "testdata", "revisions", fmt.Sprintf("v%d", v))

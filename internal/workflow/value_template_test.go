@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who writes ${{ }} where {cel: ...} is wanted would hand that very text on, and
-// the node would not even wait for the one that it means to read.
+// Without this check ${{ }} in place of {cel: ...} would be passed on as text, and the
+// node would not wait for the node that it reads.
 func TestTemplatesAreForPromptsAlone(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"a value of an agent":             {review + "- {name: b, agent: writer, input: {topics: [a], style: '${{ nodes.review.text }}'}}", `ExpressionInvalid: node b: input.style: ${{ }} is for prompts and messages, and would be text here: write {cel: "..."}`},

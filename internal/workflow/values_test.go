@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// kinds are nodes of every kind, each of which may come to nothing.
+// kinds has nodes of every kind, each of which may have no output.
 const kinds = `
 - {name: agent, agent: reviewer, prompt: x, onFailure: Continue}
 - {name: silent, agent: talker, prompt: x, when: "true"}
@@ -22,14 +22,14 @@ const kinds = `
 - {name: strict, agent: reviewer, prompt: x, forEach: {items: "[1, 2]"}, when: "true"}
 `
 
-// Whatever state nodes are in and whatever of them is there, who guards what may be
-// absent reads it without an error, and what is absent is told from what is there.
+// In every state of the nodes, an expression that handles absent values has no error and
+// distinguishes absent values from others.
 func TestWhatMayBeAbsent(t *testing.T) {
 	reader := `"a=${{ nodes.agent.?output.?score.orValue(-1) }} s=${{ nodes.silent.?text.orValue('-') }} w=${{ nodes.sub.?output.?score.orValue(-1) }} g=${{ nodes.gate.?output.?by.orValue('-') }} p=${{ nodes.polish.?output.?score.orValue(-1) }} e=${{ nodes.each.?output.hasValue() }} ${{ nodes.each.?output.orValue([]).map(o, o.?score.orValue(-1)) }} t=${{ nodes.strict.?output.orValue([]).map(o, o.score) }} ${{ nodes.agent.state }}"`
 	p := program(t, "nodes:"+kinds+"- {name: reader, agent: talker, prompt: "+reader+"}\nfinally:\n- {name: last, agent: talker, prompt: "+reader+"}", map[string]string{"inner": inner})
 	for _, state := range []graph.State{"", graph.Waiting, graph.Running, graph.Succeeded, graph.Failed, graph.Skipped, graph.NotReached} {
-		for _, there := range []bool{true, false} {
-			v, want := values(inState(state, there), ""), told(state, there)
+		for _, hasOutput := range []bool{true, false} {
+			v, want := values(inState(state, hasOutput), ""), expected(state, hasOutput)
 			for _, node := range []string{"reader", "last"} {
 				if got, err := p.Prompt(node, workflow.Iteration{}, v); got != want || err != nil {
 					t.Errorf("%s of %q: %v\n got %s\nwant %s", node, state, err, got, want)
@@ -39,8 +39,8 @@ func TestWhatMayBeAbsent(t *testing.T) {
 	}
 }
 
-// inState are nodes of every kind in a state, with something that they gave.
-func inState(state graph.State, there bool) map[string]workflow.NodeValue {
+// inState returns nodes of every kind in a state, with outputs.
+func inState(state graph.State, hasOutput bool) map[string]workflow.NodeValue {
 	item := workflow.NodeValue{State: graph.Succeeded, Output: json.RawMessage(`{"score":2,"files":[]}`), Text: new("said")}
 	nodes := map[string]workflow.NodeValue{
 		"each":   {State: state, Items: []workflow.NodeValue{item, {State: graph.Failed}}},
@@ -49,7 +49,7 @@ func inState(state graph.State, there bool) map[string]workflow.NodeValue {
 	gave := map[string]string{"agent": `{"score":1,"files":[]}`, "gate": `{"approved":true,"by":"ann","at":"","reason":""}`}
 	for _, name := range []string{"agent", "silent", "sub", "polish", "gate"} {
 		v := workflow.NodeValue{State: state}
-		if there {
+		if hasOutput {
 			v.Output, v.Text = json.RawMessage(cmp.Or(gave[name], gave["agent"])), new("said")
 		}
 		nodes[name] = v
@@ -57,10 +57,10 @@ func inState(state graph.State, there bool) map[string]workflow.NodeValue {
 	return nodes
 }
 
-// told is what somebody reads of them.
-func told(state graph.State, there bool) string {
+// expected returns the values that the expressions of kinds read.
+func expected(state graph.State, hasOutput bool) string {
 	out := "a=-1 s=- w=-1 g=- p=-1"
-	if there {
+	if hasOutput {
 		out = "a=1 s=said w=1 g=ann p=1"
 	}
 	lists := "e=false [] t=[]"
@@ -74,8 +74,8 @@ func told(state graph.State, there bool) string {
 	return fmt.Sprintf("%s %s %s", out, lists, cmp.Or(state, graph.Waiting))
 }
 
-// What a node promised and is not there is told, with its name.
-func TestABrokenPromise(t *testing.T) {
+// The error of a missing or invalid output has its path.
+func TestMissingAndInvalidOutputs(t *testing.T) {
 	p := program(t, review+"- {name: b, agent: talker, prompt: '${{ nodes.review.output.score }}'}", nil)
 	for output, want := range map[string]string{
 		``:                        "nodes.review.output has no value",

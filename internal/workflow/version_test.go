@@ -39,7 +39,7 @@ func version(t *testing.T, main string) *workflow.Version {
 	return v
 }
 
-// store is what ConfigMaps hold, by name.
+// store returns the ConfigMaps of a version by name.
 func store(v *workflow.Version) map[string]*corev1.ConfigMap {
 	out := map[string]*corev1.ConfigMap{}
 	for _, cm := range v.ConfigMaps("team-a") {
@@ -120,7 +120,7 @@ func TestAlteredContentIsRefused(t *testing.T) {
 	}
 }
 
-// What this operator does not understand of a revision could change what the Run does.
+// A revision that this operator cannot read whole is refused: the Run could do something else.
 func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 	v := version(t, outer)
 	maps := store(v)
@@ -133,7 +133,7 @@ func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 	}
 }
 
-// Many look at Runs of one version at once.
+// A version is safe for concurrent use.
 func TestConcurrentUse(t *testing.T) {
 	v := version(t, outer)
 	back, err := workflow.Read(t.Context(), fromConfigMaps(store(v)), v.Hash)
@@ -156,7 +156,7 @@ func TestConcurrentUse(t *testing.T) {
 	wait.Wait()
 }
 
-// The hash is of what a Run depends on, in whatever order it is written.
+// The hash covers what a Run depends on, independent of its order.
 func TestHash(t *testing.T) {
 	base := version(t, outer).Hash
 	if again := version(t, outer).Hash; again != base {
@@ -188,7 +188,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// A namespace is what From reads, and counts.
+// A namespace is a client with objects that counts reads.
 type namespace struct {
 	client.Reader
 	objects workflow.Objects
@@ -248,7 +248,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// However many there are, what makes a Workflow not Ready is known after a few.
+// From stops reading at one Workflow more than the maximum.
 func TestFromStopsInTime(t *testing.T) {
 	all := map[string]string{"main": "nodes: [{name: a, workflow: w0}, {name: b, workflow: w1}]"}
 	for i := range 1000 {
