@@ -13,7 +13,7 @@ SHELL = hack/timed
 # Where the test cluster keeps what it has, and where verbs look for a cluster.
 export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
-e2e demo bench-cluster bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+e2e demo bench-cluster bench-failover bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
 export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
 
@@ -33,7 +33,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test test-oldest stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability check-reliability demo bench bench-cluster bench-scale check-scale performance verify words tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability check-reliability demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -156,6 +156,10 @@ bench: ## Run the Go benchmarks, for benchstat (some minutes)
 
 bench-cluster: cluster-up cluster-load deploy ## Measure Deckhand on the cluster of cluster-up
 	hack/bench cluster | tee dist/bench-cluster.txt
+
+bench-failover: cluster-up cluster-load deploy ## Measure how long there is no leader after the leader was killed, and write docs/performance.md
+	hack/bench failover | tee dist/bench-failover.txt
+	go run ./hack/performance -failover dist/bench-failover.txt docs/performance.md
 
 bench-scale: cluster-up cluster-load deploy ## Measure thousands of Runs on the cluster, and write the results to docs/performance.md
 	hack/bench scale | tee dist/bench-scale.txt

@@ -1,7 +1,7 @@
 // Command performance writes docs/performance.md from what was measured: make
-// performance, make bench-scale.
+// performance, make bench-failover, make bench-scale.
 //
-//	performance [-parts FILE] [-cluster FILE] [-scale FILE] PAGE
+//	performance [-parts FILE] [-cluster FILE] [-failover FILE] [-scale FILE] PAGE
 //
 // Each file is what hack/bench printed. Without one, or where it does not exist, the
 // page keeps what it says of that, and when that was.
@@ -77,6 +77,7 @@ type section struct {
 
 var sections = []section{
 	{"cluster", "\n## On a real cluster\n", "bench-cluster"},
+	{"failover", "\n## When the leader is killed\n", "bench-failover"},
 	{"scale", "\n## At scale\n", "bench-scale"},
 	{"parts", "\n## The runner as a program\n", "bench"},
 }

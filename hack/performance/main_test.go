@@ -56,7 +56,7 @@ func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
 func all(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
-		"parts": read(t, "testdata/bench.txt"), "cluster": read(t, "testdata/bench-cluster.txt"), "scale": read(t, "testdata/bench-scale.txt"),
+		"parts": read(t, "testdata/bench.txt"), "cluster": read(t, "testdata/bench-cluster.txt"), "failover": read(t, "testdata/bench-failover.txt"), "scale": read(t, "testdata/bench-scale.txt"),
 	}
 }
 

@@ -24,6 +24,8 @@ var memory = []beside{{"B/op", "B"}, {"allocs/op", "allocs"}}
 var (
 	p99  = []beside{{"p99-ms", "ms"}}
 	live = []beside{{"live-MiB", "MiB"}}
+	// slowest is the maximum after a median.
+	slowest = []beside{{"max-ms", "ms"}}
 )
 
 // tables are those of the page, by name.
@@ -43,6 +45,10 @@ var tables = map[string][]row{
 			of:   metric{"test/bench", "TenNodesOverTenRuns", "nodes-ms"}, as: "ms",
 			over: metric{"test/bench", "TenNodesOverTenRuns", "runs-ms"}, bar: atMost(1.15),
 		},
+	},
+	"failover": {
+		{what: "another operator was waiting, median and maximum of 10", of: metric{"test/bench", "Failover/another-pod", "median-ms"}, as: "ms", beside: slowest, bar: atMost(10_000)},
+		{what: "it is started again in the same pod, median and maximum of 10", of: metric{"test/bench", "Failover/same-pod", "median-ms"}, as: "ms", beside: slowest},
 	},
 	"scale": {
 		{

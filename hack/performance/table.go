@@ -14,7 +14,7 @@ type renderer struct {
 
 // whole are the tables whose figures are all made by one command, which the page
 // names above them.
-var whole = []string{"cluster", "scale"}
+var whole = []string{"cluster", "failover", "scale"}
 
 // table is one of the tables, in Markdown.
 func (r *renderer) table(name string, from *measurements) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -14,49 +15,67 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
-// earlyLock is a lock that is read when the process starts. client-go takes a lease over
-// from a holder that has not renewed it for the duration of the lease, which it counts
-// from when it first read the lease. A manager has client-go read it after the caches
-// have synced: so the operator would wait for one and then for the other.
+// earlyLock is a lock whose holder is known to be gone earlier than client-go finds out.
+//
+// It is read when the process starts. client-go takes a lease over from a holder that
+// has not renewed it for the duration of the lease, which it counts from when it first
+// read the lease. A manager has client-go read it after the caches have synced: so the
+// operator would wait for one and then for the other.
+//
+// A holder in the pod of this process is an earlier process of the same container, which
+// has ended: the kubelet starts another one only then.
 type earlyLock struct {
 	resourcelock.Interface
+	pod      string // whose container this process is; empty: not known
 	duration time.Duration
 	now      func() time.Time
 	first    []byte // the record when it was first read; nil: there was none
 	readAt   time.Time
 }
 
-func newEarlyLock(ctx context.Context, lock resourcelock.Interface, duration time.Duration, now func() time.Time) *earlyLock {
-	l := &earlyLock{Interface: lock, duration: duration, now: now, readAt: now()}
+func newEarlyLock(ctx context.Context, lock resourcelock.Interface, pod string, duration time.Duration, now func() time.Time) *earlyLock {
+	l := &earlyLock{Interface: lock, pod: pod, duration: duration, now: now, readAt: now()}
 	if _, raw, err := lock.Get(ctx); err == nil { // otherwise client-go's own count is enough
 		l.first = raw
 	}
 	return l
 }
 
-// Get reads the lock. A record that nobody changed for the duration of the lease has no
-// holder.
+// Get reads the lock. It has no holder if its record has not changed for the duration of
+// the lease, or if an earlier process of this container holds it.
 func (l *earlyLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && bytes.Equal(raw, l.first) && l.now().Sub(l.readAt) > l.duration {
+	if err != nil {
+		return record, raw, err
+	}
+	expired := bytes.Equal(raw, l.first) && l.now().Sub(l.readAt) > l.duration
+	ended := l.pod != "" && record.HolderIdentity != l.Identity() && strings.HasPrefix(record.HolderIdentity, l.pod+separator)
+	if expired || ended {
 		record.HolderIdentity = ""
 	}
-	return record, raw, err
+	return record, raw, nil
 }
+
+// separator ends the name of the pod or host in the identity of a holder. Names do not have it.
+const separator = "_"
 
 // leaderLock is the lock of the operator's lease; nil: the manager makes one.
 func leaderLock(ctx context.Context, cfg *rest.Config, o Options, lease Lease) (resourcelock.Interface, error) {
 	if !o.LeaderElection || o.Namespace == "" {
 		return nil, nil //nolint:nilnil // nil has a meaning of its own
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("reading the host name: %w", err)
+	where := o.Pod
+	if where == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("reading the host name: %w", err)
+		}
+		where = host
 	}
-	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	identity := resourcelock.ResourceLockConfig{Identity: where + separator + string(uuid.NewUUID())}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.Namespace, leaseName(o), identity, cfg, lease.RenewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("making the lock of lease %s: %w", leaseName(o), err)
 	}
-	return newEarlyLock(ctx, lock, lease.Duration, clock.Now), nil
+	return newEarlyLock(ctx, lock, o.Pod, lease.Duration, clock.Now), nil
 }

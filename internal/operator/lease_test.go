@@ -15,6 +15,8 @@ type fakeLock struct {
 	record resourcelock.LeaderElectionRecord
 }
 
+func (*fakeLock) Identity() string { return "deckhand-0_2" }
+
 func (f *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	raw, err := json.Marshal(f.record)
 	record := f.record
@@ -36,11 +38,30 @@ func TestEarlyLockHasNoHolderOnceTheLeaseExpired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 			f := &fakeLock{record: resourcelock.LeaderElectionRecord{HolderIdentity: "killed", LeaseDurationSeconds: 10}}
-			l := newEarlyLock(t.Context(), f, 10*time.Second, func() time.Time { return now })
+			l := newEarlyLock(t.Context(), f, "", 10*time.Second, func() time.Time { return now })
 			now = now.Add(tc.after)
 			if tc.renewed {
 				f.record.RenewTime.Time = now
 			}
+			record, _, err := l.Get(t.Context())
+			if err != nil || record.HolderIdentity != tc.want {
+				t.Errorf("the holder is %q (%v), want %q", record.HolderIdentity, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEarlyLockHasNoHolderWhenAnEarlierProcessOfThePodHeldIt(t *testing.T) {
+	cases := map[string]struct{ pod, holder, want string }{
+		"an earlier process of the pod": {"deckhand-0", "deckhand-0_1", ""},
+		"this process":                  {"deckhand-0", "deckhand-0_2", "deckhand-0_2"},
+		"another pod":                   {"deckhand-0", "deckhand-01_1", "deckhand-01_1"},
+		"a pod that is not known":       {"", "deckhand-0_1", "deckhand-0_1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeLock{record: resourcelock.LeaderElectionRecord{HolderIdentity: tc.holder, LeaseDurationSeconds: 3600}}
+			l := newEarlyLock(t.Context(), f, tc.pod, time.Hour, func() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) })
 			record, _, err := l.Get(t.Context())
 			if err != nil || record.HolderIdentity != tc.want {
 				t.Errorf("the holder is %q (%v), want %q", record.HolderIdentity, err, tc.want)

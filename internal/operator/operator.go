@@ -59,6 +59,9 @@ type Options struct {
 	LeaderElection bool
 	Namespace      string
 	Lease          Lease // the zero one: DefaultLease
+	// Pod is the name of the operator's pod. An operator that starts again in it need
+	// not wait for the lease of the process before it. Empty: it waits.
+	Pod string
 	// MetricsAddress and ProbeAddress are listened on; "0" listens on none.
 	MetricsAddress, ProbeAddress string
 	// MetricsAuthentication serves metrics over HTTPS, to whoever may get the path
@@ -73,12 +76,14 @@ type Options struct {
 // for RenewDeadline.
 type Lease struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 
-// DefaultLease is shorter than client-go's 15 s, so that a crash costs less time. What
-// a lease is there for, that no two operators work at once, is not needed for safety
-// here: an attempt is claimed by a patch that locks the resource version, pods have
-// the name of their attempt, and every other patch tests what it rests on. So a leader
-// that comes too early costs conflicts, and nothing else.
-var DefaultLease = Lease{Duration: 10 * time.Second, RenewDeadline: 7 * time.Second, RetryPeriod: 2 * time.Second}
+// DefaultLease is shorter than client-go's 15 s, so that the loss of a cluster node costs
+// less time: another operator leads after Duration and up to 4.4 times RetryPeriod, the
+// time in which it notices the last renewal and the end of the lease. A lease exists to
+// keep two operators from working at once. That is not needed for safety here: an attempt
+// is reserved by a patch that locks the resource version, pods have the name of their
+// attempt, and every other patch tests what it depends on. So two leaders cost conflicts,
+// and nothing else.
+var DefaultLease = Lease{Duration: 7 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second}
 
 // Scheme knows the kinds that the operator deals with.
 func Scheme() (*runtime.Scheme, error) {

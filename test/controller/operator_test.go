@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -286,8 +287,9 @@ const victim = "DECKHAND_TEST_VICTIM"
 
 // A victimConfig is how it reaches the API server.
 type victimConfig struct {
-	Host, Namespace string
-	TLS             rest.TLSClientConfig
+	Host, Namespace, Pod string
+	Lease                operator.Lease
+	TLS                  rest.TLSClientConfig
 }
 
 // crashLease is the shortest that client-go takes.
@@ -296,16 +298,7 @@ var crashLease = operator.Lease{Duration: 3 * time.Second, RenewDeadline: 2 * ti
 func TestAnotherOperatorTakesOverFromOneThatIsKilled(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
-	config, err := json.Marshal(victimConfig{s.Config.Host, namespace, s.Config.TLSClientConfig})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := exec.CommandContext(t.Context(), os.Args[0])
-	first.Env = append(os.Environ(), victim+"="+string(config))
-	first.Stderr = os.Stderr
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	first := startVictim(t, victimConfig{Namespace: namespace, Lease: crashLease})
 	crowd(t, namespace, 60)
 	started(t, namespace, 10) // it leads
 	second := newOperator(t, namespace, elects(namespace, crashLease))
@@ -326,6 +319,120 @@ func TestAnotherOperatorTakesOverFromOneThatIsKilled(t *testing.T) {
 	onePodEach(t, namespace)
 }
 
+// startVictim starts an operator as a process of its own.
+func startVictim(t *testing.T, c victimConfig) *exec.Cmd {
+	t.Helper()
+	s := apitest.Get(t)
+	c.Host, c.TLS = s.Config.Host, s.Config.TLSClientConfig
+	config, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), victim+"="+string(config))
+	process.Stderr = os.Stderr
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return process
+}
+
+// A container that is restarted in its pod leads at once: the lease would not expire for
+// an hour.
+func TestAnOperatorThatStartsAgainInItsPodTakesItsLeaseBack(t *testing.T) {
+	namespace := apitest.Get(t).Namespace(t)
+	lease := operator.Lease{Duration: time.Hour, RenewDeadline: time.Minute, RetryPeriod: 200 * time.Millisecond}
+	first := startVictim(t, victimConfig{Namespace: namespace, Lease: lease, Pod: "deckhand-0"})
+	crowd(t, namespace, 20)
+	started(t, namespace, 5) // it leads
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	second := newOperator(t, namespace, elects(namespace, lease), func(o *operator.Options) { o.Pod = "deckhand-0" })
+	stop := start(t, second)
+	<-second.Elected()
+	recorded(t, namespace, 20)
+	if err := stop(); err != nil {
+		t.Errorf("stopping it: %v", err)
+	}
+	onePodEach(t, namespace)
+}
+
+// Without a lease both operators work all the time. Neither makes a second pod, nor takes
+// back what the other wrote, and neither logs a conflict as an error.
+func TestTwoOperatorsThatBothLeadMakeOnePodEach(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	s.CheckInvariants(t, namespace)
+	book := &logbook{}
+	logs := func(o *operator.Options) { o.Log = book.logger() }
+	stopFirst := start(t, newOperator(t, namespace, logs))
+	stopSecond := start(t, newOperator(t, namespace, logs))
+	crowd(t, namespace, 60)
+	recorded(t, namespace, 60)
+	for n := range 60 {
+		patchStatus(t, &v1alpha1.Run{}, namespace, fmt.Sprintf("x%d", n), `{"progress":{"version":1,"attempt":1,"sequence":1,"counts":{"steps":1,"modelCalls":1,"toolCalls":0,"errors":0},"usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2,"durationSeconds":1},"result":{"committed":true,"reason":"Finished"}}}`)
+	}
+	eventually(t, 60, "Runs have finished", func() int { return finishedRuns(t, namespace) })
+	for _, stop := range []func() error{stopFirst, stopSecond} {
+		if err := stop(); err != nil {
+			t.Errorf("stopping it: %v", err)
+		}
+	}
+	onePodEach(t, namespace)
+	for _, line := range book.errors {
+		t.Errorf("one of them logged %s", line)
+	}
+}
+
+// finishedRuns counts the Runs that succeeded in their first attempt.
+func finishedRuns(t *testing.T, namespace string) int {
+	t.Helper()
+	var list v1alpha1.RunList
+	if err := apitest.Get(t).Admin.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	finished := 0
+	for i := range list.Items {
+		if r := &list.Items[i]; succeeded(r) == "True Finished" && r.Status.Attempt.Number == 1 && r.Status.Failures+r.Status.Disruptions == 0 {
+			finished++
+		}
+	}
+	return finished
+}
+
+// A leader that is stopped by the kernel for longer than its lease, for example because
+// its cluster node is out of memory, works on when it is woken, beside the next leader.
+func TestAnOperatorThatIsFrozenLongerThanItsLeaseMakesNoSecondPod(t *testing.T) {
+	namespace := apitest.Get(t).Namespace(t)
+	first := startVictim(t, victimConfig{Namespace: namespace, Lease: crashLease})
+	crowd(t, namespace, 60)
+	started(t, namespace, 10) // it leads
+	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(pods(t, namespace)); n == 60 {
+		t.Error("it was done before it was frozen")
+	}
+	second := newOperator(t, namespace, elects(namespace, crashLease))
+	stop := start(t, second)
+	<-second.Elected()
+	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err == nil {
+		t.Error("the frozen operator ended without an error, want that it lost its lease")
+	}
+	recorded(t, namespace, 60)
+	if err := stop(); err != nil {
+		t.Errorf("stopping the second: %v", err)
+	}
+	if many := onePodEach(t, namespace); many != 60 {
+		t.Errorf("%d Runs have a pod", many)
+	}
+}
+
 // beVictim runs an operator until it is killed.
 func beVictim(text string) error {
 	var c victimConfig
@@ -333,7 +440,8 @@ func beVictim(text string) error {
 		return err
 	}
 	o := operatorOptions(c.Namespace)
-	elects(c.Namespace, crashLease)(&o)
+	elects(c.Namespace, c.Lease)(&o)
+	o.Pod = c.Pod
 	ctx := context.Background()
 	mgr, err := operator.New(ctx, &rest.Config{Host: c.Host, TLSClientConfig: c.TLS, QPS: -1}, o)
 	if err != nil {

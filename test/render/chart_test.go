@@ -272,7 +272,7 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 	}
 	set := map[string]bool{
 		"imagePullPolicy":           c.ImagePullPolicy == corev1.PullAlways,
-		"extraEnv":                  c.Env[1].Name == "HTTPS_PROXY",
+		"extraEnv":                  c.Env[2].Name == "HTTPS_PROXY",
 		"resources":                 c.Resources.Limits.Memory().String() == "2Gi",
 		"imagePullSecrets":          pod.Spec.ImagePullSecrets[0].Name == "registry",
 		"podAnnotations":            pod.Annotations["example.com/scrape"] == "true",
