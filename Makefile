@@ -22,6 +22,10 @@ export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
 REGISTRY ?= deckhand.test
 TAG ?= dev
 
+# The release before this one, from which make e2e upgrades and to which it rolls back: a
+# tag, or a commit while there is no release. Its API and stored forms are supported.
+PREVIOUS ?= 18e3970c119580bb14ea8bb391c27bdfadaf220c
+
 # All builds but those with the race detector have the same flags, so that a package is
 # compiled once for lint, tests and images.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
@@ -33,7 +37,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test test-oldest stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy e2e e2e-there reliability check-reliability demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there reliability check-reliability demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -134,8 +138,12 @@ deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 		--set runner.image.repository=$(REGISTRY)/runner,runner.image.tag=$(TAG) \
 		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
 
-e2e: cluster-up cluster-load toolbox deploy bin/tools/gotestsum ## Run the end-to-end tests and the examples on the cluster of cluster-up
-	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
+previous: bin/cluster cluster-up ## Build the previous release and load its images into the cluster of cluster-up
+	hack/previous $(PREVIOUS) dist/previous $(REGISTRY)
+	bin/cluster load dist/previous/*.tar
+
+e2e: cluster-up cluster-load toolbox previous deploy bin/tools/gotestsum ## Run the end-to-end tests and the examples on the cluster of cluster-up
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e,upgrade -count=1 -parallel=6 -timeout=20m ./test/e2e/...
 
 e2e-there: bin/tools/gotestsum ## Run the end-to-end tests on the cluster of KUBECONFIG, where Deckhand is installed
 	mkdir -p dist
