@@ -9,65 +9,65 @@ import (
 // recorded and asked about again with the same children, says the same and starts
 // nothing.
 func (g *Graph) Next(s Seen, o Evaluator) Next {
-	w := g.walk(s, o)
-	w.watched()
+	w := g.newPass(s, o)
+	w.connectWatcher()
 	for _, i := range g.order { // what expressions read is known before they are asked
-		w.settle(w.pieces[i])
+		w.settleNode(w.nodes[i])
 	}
-	w.blame()
-	w.advance(w.main, w.why)
-	w.advance(w.finals, w.whyFinally)
-	return w.told()
+	w.attributeStops()
+	w.advance(w.mainNodes, w.endReason)
+	w.advance(w.finals, w.finallyEndReason)
+	return w.result()
 }
 
-// A walk is one look while it is worked out.
-type walk struct {
+// pass is one look while it is worked out.
+type pass struct {
 	seen      Seen
 	evaluator Evaluator
-	pieces    []*piece // in the order of the nodes
-	main      []*piece // those that are not final
-	finals    []*piece
-	left      int // of Seen.Room
+	nodes     []*node // in the order of the nodes
+	mainNodes []*node // those that are not final
+	finals    []*node
+	roomLeft  int // of Seen.Room
 	problems  map[string]string
 }
 
-// A piece is a node and how it stands.
-type piece struct {
+// node is a node and how it stands.
+type node struct {
 	Node
 	Status
-	was      Status   // as recorded
-	waits    []*piece // for these
-	children []*Child // by number, from the first; nil: not seen
-	active   int      // that work
-	ahead    int      // of active, that exist after a gap
-	fresh    int      // of active, that this look starts
-	ready    bool     // it may start a child, or ask
+	recorded       Status   // as recorded
+	dependencies   []*node  // for these
+	children       []*Child // by number, from the first; nil: not seen
+	active         int      // that work
+	activeAfterGap int      // of active, that exist after a gap
+	started        int      // of active, that this look starts
+	ready          bool     // it may start a child, or ask
 }
 
-// walk gathers what is known of each node.
-func (g *Graph) walk(s Seen, o Evaluator) *walk {
-	w := &walk{seen: s, evaluator: o, left: s.Room, problems: map[string]string{}}
+// newPass gathers what is known of each node.
+func (g *Graph) newPass(s Seen, o Evaluator) *pass {
+	w := &pass{seen: s, evaluator: o, roomLeft: s.Room, problems: map[string]string{}}
 	for _, n := range g.nodes {
-		p := &piece{Node: n, Status: recorded(s.Nodes[n.Name])}
-		p.was = p.Status
-		w.pieces = append(w.pieces, p)
+		p := &node{Node: n, Status: validStatus(s.Nodes[n.Name])}
+		p.recorded = p.Status
+		w.nodes = append(w.nodes, p)
 		if n.Final {
 			w.finals = append(w.finals, p)
 		} else {
-			w.main = append(w.main, p)
+			w.mainNodes = append(w.mainNodes, p)
 		}
 	}
-	for i, p := range w.pieces {
+	for i, p := range w.nodes {
 		for _, j := range g.waits[i] {
-			p.waits = append(p.waits, w.pieces[j])
+			p.dependencies = append(p.dependencies, w.nodes[j])
 		}
 	}
 	for i := range s.Children {
 		if j, there := g.index[s.Children[i].Node]; there {
-			w.pieces[j].has(&s.Children[i])
+			w.nodes[j].addChild(&s.Children[i])
 		}
 	}
-	for _, p := range w.pieces {
+	for _, p := range w.nodes {
 		p.adopt()
 	}
 	return w
@@ -76,7 +76,7 @@ func (g *Graph) walk(s Seen, o Evaluator) *walk {
 // adopt counts children that exist but are not recorded yet. Items are created in parallel: if a quota refused one of
 // them, a later one may exist. Items after such a gap are found again when their turn comes; until then it is only known
 // whether they are active. Other children are created one after the other.
-func (p *piece) adopt() {
+func (p *node) adopt() {
 	if p.Kind != Items {
 		p.Started = min(max(p.Started, len(p.children)), p.limit())
 		return
@@ -87,13 +87,13 @@ func (p *piece) adopt() {
 	p.Started = min(p.Started, p.limit())
 	for _, c := range p.children[min(p.Started, len(p.children)):] {
 		if c != nil && !c.Done {
-			p.ahead++
+			p.activeAfterGap++
 		}
 	}
 }
 
-// recorded is a status that makes sense.
-func recorded(s Status) Status {
+// validStatus is a status that makes sense.
+func validStatus(s Status) Status {
 	if s.State != Running && !s.State.Ended() {
 		s.State = Waiting
 	}
@@ -103,8 +103,8 @@ func recorded(s Status) Status {
 	return s
 }
 
-// has takes note of a child.
-func (p *piece) has(c *Child) {
+// addChild takes note of a child.
+func (p *node) addChild(c *Child) {
 	i := c.Number - p.number(0)
 	if i < 0 || i >= p.limit() || p.State.Ended() {
 		return
@@ -116,7 +116,7 @@ func (p *piece) has(c *Child) {
 }
 
 // child is the one at a place; nil: it is not there.
-func (p *piece) child(i int) *Child {
+func (p *node) child(i int) *Child {
 	if i >= len(p.children) {
 		return nil
 	}
@@ -124,16 +124,16 @@ func (p *piece) child(i int) *Child {
 }
 
 // number is that of the child at a place.
-func (p *piece) number(i int) int {
+func (p *node) number(i int) int {
 	if p.Kind == Loop {
 		return i + 1
 	}
 	return i
 }
 
-// oldest is the place of the first child that still matters: of iterations only
+// firstRelevant is the place of the first child that still matters: of iterations only
 // the last does.
-func (p *piece) oldest() int {
+func (p *node) firstRelevant() int {
 	if p.Kind == Loop {
 		return max(0, p.Started-1)
 	}
@@ -141,7 +141,7 @@ func (p *piece) oldest() int {
 }
 
 // limit is how many children it may have in all.
-func (p *piece) limit() int {
+func (p *node) limit() int {
 	switch {
 	case p.Kind == Approval:
 		return 0
@@ -156,30 +156,30 @@ func (p *piece) limit() int {
 }
 
 // parallel is how many of them may work at once.
-func (p *piece) parallel() int {
+func (p *node) parallel() int {
 	if p.Kind == Items {
 		return max(1, p.MaxParallel)
 	}
 	return 1
 }
 
-// doomed says that it starts nothing more and fails when nothing of it works.
-func (p *piece) doomed() bool { return p.State == Running && p.Reason != "" && !waits(p.Reason) }
+// willFail says that it starts nothing more and fails when nothing of it works.
+func (p *node) willFail() bool { return p.State == Running && p.Reason != "" && !isWaiting(p.Reason) }
 
-// waits says that a reason is one of those that keep a child waiting.
-func waits(reason string) bool { return reason == ReasonQueued || reason == ReasonQuotaExceeded }
+// isWaiting says that a reason is one of those that keep a child waiting.
+func isWaiting(reason string) bool { return reason == ReasonQueued || reason == ReasonQuotaExceeded }
 
 // failing says that it has failed, or will.
-func (p *piece) failing() bool { return p.State == Failed || p.doomed() }
+func (p *node) failing() bool { return p.State == Failed || p.willFail() }
 
 // fail fails a node, once nothing of it works.
-func (p *piece) fail(reason string) {
+func (p *node) fail(reason string) {
 	p.State, p.Reason, p.ready = Running, cmp.Or(reason, reasonFailed), false
 	p.conclude()
 }
 
 // conclude ends a doomed node of which nothing works.
-func (p *piece) conclude() {
+func (p *node) conclude() {
 	p.Skipped = max(0, p.Total-p.Started)
 	if p.active == 0 {
 		p.State = Failed
@@ -187,7 +187,7 @@ func (p *piece) conclude() {
 }
 
 // problem fails a node of an expression.
-func (w *walk) problem(p *piece, err error) {
+func (w *pass) problem(p *node, err error) {
 	w.problems[p.Name] = err.Error()
 	p.fail(reasonOf(err))
 }

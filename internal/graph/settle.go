@@ -2,20 +2,20 @@ package graph
 
 import "slices"
 
-// settle is what the children of a node, or a person, say of it.
-func (w *walk) settle(p *piece) {
+// settleNode is what the children of a node, or a person, say of it.
+func (w *pass) settleNode(p *node) {
 	if p.State.Ended() {
 		return
 	}
 	if p.Kind == Approval {
-		w.answered(p)
+		w.settleApproval(p)
 		return
 	}
-	if p.Started+p.ahead == 0 {
+	if p.Started+p.activeAfterGap == 0 {
 		p.State = Waiting
 		return
 	}
-	if p.State == Waiting || waits(p.Reason) {
+	if p.State == Waiting || isWaiting(p.Reason) {
 		p.State, p.Reason = Running, ""
 	}
 	switch p.Kind {
@@ -28,8 +28,8 @@ func (w *walk) settle(p *piece) {
 	}
 }
 
-// answered is what a person says to an approval that was asked.
-func (w *walk) answered(p *piece) {
+// settleApproval is what a person says to an approval that was asked.
+func (w *pass) settleApproval(p *node) {
 	if p.State != Running {
 		return
 	}
@@ -42,20 +42,20 @@ func (w *walk) answered(p *piece) {
 }
 
 // settleOne is the state of a node with one child.
-func (p *piece) settleOne() {
+func (p *node) settleOne() {
 	p.Total = 1
 	p.count(0)
 	switch {
 	case p.Succeeded == 1:
 		p.State, p.Reason = Succeeded, ""
 	case p.active == 0:
-		p.fail(p.cause())
+		p.fail(p.failureReason())
 	}
 }
 
 // settleLoop is that of a loop: only the last iteration matters, since those
 // before it succeeded.
-func (w *walk) settleLoop(p *piece) {
+func (w *pass) settleLoop(p *node) {
 	last := p.Started - 1
 	p.Total = p.Started
 	p.count(last)
@@ -64,7 +64,7 @@ func (w *walk) settleLoop(p *piece) {
 		return
 	}
 	if p.Failed > 0 {
-		p.fail(p.cause())
+		p.fail(p.failureReason())
 		return
 	}
 	met, err := w.evaluator.Until(p.Name, p.Started)
@@ -73,7 +73,7 @@ func (w *walk) settleLoop(p *piece) {
 		w.problem(p, err)
 	case met:
 		p.State, p.Reason = Succeeded, ""
-	case p.doomed():
+	case p.willFail():
 		p.conclude()
 	case p.Started >= p.limit():
 		p.fail(ReasonIterationLimit)
@@ -84,31 +84,31 @@ func (w *walk) settleLoop(p *piece) {
 
 // settleItems is that of items. Those that began before it was recorded how many
 // there are were counted then: they are counted again.
-func (w *walk) settleItems(p *piece) {
+func (w *pass) settleItems(p *node) {
 	p.count(0)
-	if p.Total == 0 && !p.doomed() && !w.recount(p) {
+	if p.Total == 0 && !p.willFail() && !w.recount(p) {
 		return
 	}
 	switch {
-	case p.active == 0 && p.Started == p.Total && p.good():
+	case p.active == 0 && p.Started == p.Total && p.itemsSucceeded():
 		p.State, p.Reason = Succeeded, ""
-	case p.doomed():
+	case p.willFail():
 		p.conclude()
 	case p.Failed > 0 && (!p.Continue || p.active == 0 && p.Started == p.Total):
-		p.fail(p.cause())
+		p.fail(p.failureReason())
 	default:
 		p.ready = true
 	}
 }
 
-// good says that the items which ended make the node succeed: all of them, or one
+// itemsSucceeded says that the items which ended make the node succeed: all of them, or one
 // at least where the Run goes on. A doomed one needs all.
-func (p *piece) good() bool {
-	return p.Failed == 0 || p.Continue && !p.doomed() && p.Succeeded > 0
+func (p *node) itemsSucceeded() bool {
+	return p.Failed == 0 || p.Continue && !p.willFail() && p.Succeeded > 0
 }
 
 // recount asks how many items there are; false: that failed the node.
-func (w *walk) recount(p *piece) bool {
+func (w *pass) recount(p *node) bool {
 	n, err := w.evaluator.Items(p.Name)
 	if err != nil {
 		w.problem(p, err)
@@ -119,8 +119,8 @@ func (w *walk) recount(p *piece) bool {
 }
 
 // count counts the children from a place on, as they are now.
-func (p *piece) count(from int) {
-	p.Succeeded, p.Failed, p.active = 0, 0, p.ahead
+func (p *node) count(from int) {
+	p.Succeeded, p.Failed, p.active = 0, 0, p.activeAfterGap
 	for i := from; i < p.Started; i++ {
 		switch c := p.child(i); {
 		case c == nil:
@@ -135,14 +135,14 @@ func (p *piece) count(from int) {
 	}
 }
 
-// cause is why the node fails: what dooms it, or the reason of the first child that
+// failureReason is why the node fails: what dooms it, or the reason of the first child that
 // failed, of itself rather than because it was stopped.
-func (p *piece) cause() string {
-	if p.doomed() {
+func (p *node) failureReason() string {
+	if p.willFail() {
 		return p.Reason
 	}
 	first := ""
-	for i := p.oldest(); i < p.Started; i++ {
+	for i := p.firstRelevant(); i < p.Started; i++ {
 		reason := ReasonRunDeleted
 		if c := p.child(i); c != nil {
 			if !c.Done || c.Succeeded {
@@ -157,15 +157,15 @@ func (p *piece) cause() string {
 	return first
 }
 
-// blame tells those that were stopped, because something else had ended the Run
+// attributeStops tells those that were stopped, because something else had ended the Run
 // before that was recorded, from what ended it.
-func (w *walk) blame() {
+func (w *pass) attributeStops() {
 	guilty := w.seen.End != ""
-	for _, p := range w.main {
-		guilty = guilty || p.fatal() && p.Reason != reasonStopped
+	for _, p := range w.mainNodes {
+		guilty = guilty || p.endsRun() && p.Reason != reasonStopped
 	}
-	for _, p := range w.main {
-		fresh := !p.was.State.Ended() && !p.remembered()
+	for _, p := range w.mainNodes {
+		fresh := !p.recorded.State.Ended() && !p.failureWasRecorded()
 		if guilty && fresh && p.stopped() {
 			p.fail(ReasonCancelled)
 		}
@@ -174,7 +174,7 @@ func (w *walk) blame() {
 
 // stopped says that it failed, or did not all of its work, because children were
 // told to stop.
-func (p *piece) stopped() bool {
+func (p *node) stopped() bool {
 	if p.State != Succeeded {
 		return p.failing() && p.Reason == reasonStopped
 	}
@@ -183,7 +183,7 @@ func (p *piece) stopped() bool {
 	})
 }
 
-// remembered says that it was recorded before now that the node would fail.
-func (p *piece) remembered() bool {
-	return p.was.State == Running && p.was.Reason != "" && !waits(p.was.Reason)
+// failureWasRecorded says that it was recorded before now that the node would fail.
+func (p *node) failureWasRecorded() bool {
+	return p.recorded.State == Running && p.recorded.Reason != "" && !isWaiting(p.recorded.Reason)
 }

@@ -7,14 +7,14 @@ type Watcher interface {
 	Watch(stands func(node string) Status)
 }
 
-// watched lets an Evaluator that wants to look on.
-func (w *walk) watched() {
+// connectWatcher lets an Evaluator that wants to look on.
+func (w *pass) connectWatcher() {
 	watcher, wants := w.evaluator.(Watcher)
 	if !wants {
 		return
 	}
-	at := map[string]*piece{}
-	for _, p := range w.pieces {
+	at := map[string]*node{}
+	for _, p := range w.nodes {
 		at[p.Name] = p
 	}
 	watcher.Watch(func(node string) Status {

@@ -171,7 +171,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Ended:            ended,
 		RunnerImage:      o.RunnerImage,
 		RunnerPullPolicy: o.RunnerPullPolicy,
-		Supply:           o.Supply,
+		PodDefaults:      o.Supply,
 		Guard:            g,
 		Identity:         identities(mgr.GetClient(), o),
 		Now:              clock.Now,

@@ -130,7 +130,7 @@ func (b *bench) reconciler() *run.Reconciler {
 	o := run.Options{
 		RunnerImage:      "deckhand.test/runner:dev",
 		RunnerPullPolicy: "IfNotPresent",
-		Supply:           b.supply,
+		PodDefaults:      b.supply,
 		Guard:            b,
 		Identity:         serviceaccount.New(c, "deckhand-runner"),
 		Now:              func() time.Time { return b.now },

@@ -26,9 +26,9 @@ const (
 
 // reserve reserves a part of the budget of a Run for a child Run: what its Agent may use, or
 // what is left if no other child is active.
-func reserve(w world, d delegation) (*children.Budget, children.Amounts, reservation) {
-	b := w.budget()
-	grant, enough := b.Reserve(wantedBy(w.wanted[d.Agent], b.Limit))
+func reserve(s state, d delegation) (*children.Budget, children.Amounts, reservation) {
+	b := s.budget()
+	grant, enough := b.Reserve(wantedBy(s.agents[d.Agent], b.Limit))
 	switch {
 	case enough:
 		return b, grant, reserved
@@ -62,15 +62,15 @@ func wantedBy(agent *v1alpha1.Agent, whole children.Amounts) children.Amounts {
 
 // budget returns what a Run may use, with its own usage and the reservations of its
 // children.
-func (w world) budget() *children.Budget {
-	l := raised(w.limits().task, w.granted)
+func (s state) budget() *children.Budget {
+	l := withGrants(s.limits().task, s.granted)
 	b := children.NewBudget(children.Amounts{children.Tokens: l.Tokens, children.Cost: l.CostMicroUSD})
-	if p := w.run.Status.Progress; p != nil {
+	if p := s.run.Status.Progress; p != nil {
 		b.Use(children.UsageOf(p))
 	}
-	waitsFor := w.delegations(w.progress())
-	for i := range w.children {
-		child := &w.children[i]
+	waitsFor := s.delegations(s.progress())
+	for i := range s.children {
+		child := &s.children[i]
 		uncharged := slices.ContainsFunc(waitsFor, func(d delegation) bool { return d.child == child })
 		if !runstatus.IsFinished(child) || uncharged { // else the runner has charged it to itself
 			b.Charge(child, children.LimitsOf(child.Spec.Limits))
@@ -80,7 +80,7 @@ func (w world) budget() *children.Budget {
 }
 
 // childLimits returns the limits of a child Run, with how deep its agents may delegate.
-func childLimits(w world, b *children.Budget, grant children.Amounts) *v1alpha1.Limits {
-	depth := int32(max(0, min(w.limits().task.Depth, maxDepth)))
+func childLimits(s state, b *children.Budget, grant children.Amounts) *v1alpha1.Limits {
+	depth := int32(max(0, min(s.limits().task.Depth, maxDepth)))
 	return b.LimitsFor(&v1alpha1.Limits{Depth: &depth}, grant)
 }

@@ -15,17 +15,17 @@ import (
 // A runner says what became of its last decisions only, so it is told no more at
 // once than it can say that of.
 func TestARunnerIsToldNoMoreThanItCanTellOf(t *testing.T) {
-	w := world{run: gen.Run(func(r *v1alpha1.Run) {
+	s := state{run: gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
 		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1}
 	}), now: gen.Noon}
 	for n := range 40 {
-		w.decisions = append(w.decisions, v1alpha1.Decision{
+		s.decisions = append(s.decisions, v1alpha1.Decision{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", n)},
-			Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Type: v1alpha1.DecisionMessage, Value: "go on", By: "ann"},
+			Spec:       v1alpha1.DecisionSpec{Run: s.run.Name, Type: v1alpha1.DecisionMessage, Value: "go on", By: "ann"},
 		})
 	}
-	if told := toSay(w, task.Signals{}); len(told) > task.MaxDecided/2 {
+	if told := pendingDecisions(s, task.Signals{}); len(told) > task.MaxDecided/2 {
 		t.Errorf("it is told %d at once and can tell of %d", len(told), task.MaxDecided)
 	}
 }
@@ -33,21 +33,21 @@ func TestARunnerIsToldNoMoreThanItCanTellOf(t *testing.T) {
 // A message is heard when the agent goes on. One that waits for a person does not
 // before that person is heard, however much others say to it.
 func TestMessagesKeepNoDecisionFromTheRunner(t *testing.T) {
-	w := world{run: gen.Run(func(r *v1alpha1.Run) {
+	s := state{run: gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
 		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Pending: []v1alpha1.PendingRequest{approval("s3c1", hour)}}
 	}), now: gen.Noon}
 	for n := range 3 {
-		w.decisions = append(w.decisions, v1alpha1.Decision{
+		s.decisions = append(s.decisions, v1alpha1.Decision{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", n), CreationTimestamp: metav1.NewTime(gen.Noon)},
-			Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Type: v1alpha1.DecisionMessage, Value: strings.Repeat("x", 4096), By: "eve"},
+			Spec:       v1alpha1.DecisionSpec{Run: s.run.Name, Type: v1alpha1.DecisionMessage, Value: strings.Repeat("x", 4096), By: "eve"},
 		})
 	}
-	w.decisions = append(w.decisions, v1alpha1.Decision{
+	s.decisions = append(s.decisions, v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: "x." + requestFor("s3c1"), CreationTimestamp: metav1.NewTime(gen.Noon.Add(second))},
-		Spec:       v1alpha1.DecisionSpec{Run: w.run.Name, Request: requestFor("s3c1"), Type: v1alpha1.DecisionApprove, By: "ann"},
+		Spec:       v1alpha1.DecisionSpec{Run: s.run.Name, Request: requestFor("s3c1"), Type: v1alpha1.DecisionApprove, By: "ann"},
 	})
-	if told := toSay(w, task.Signals{}); len(told) == 0 || told[0].Request != requestFor("s3c1") {
+	if told := pendingDecisions(s, task.Signals{}); len(told) == 0 || told[0].Request != requestFor("s3c1") {
 		t.Errorf("it is told %d decisions, and not what it waits for", len(told))
 	}
 }

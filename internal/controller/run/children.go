@@ -46,24 +46,24 @@ func requestLabel(id string) string {
 	return task.Hash([]byte(id))[:16]
 }
 
-// mark is how a Run remembers that the child Run of a request was made: six
+// childMark is how a Run remembers that the child Run of a request was made: six
 // characters, of which a status may have many, that are 36 bits of a hash, so that no
 // two of them are alike.
-func mark(label string) string {
+func childMark(label string) string {
 	sum := sha256.Sum256([]byte(label))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:6]
 }
 
-// marked are all child Runs that were made, as far as anybody knows.
-func marked(w world, p plan) []string {
-	out := slices.Clone(w.run.Status.Internal.Delegated)
+// childMarks are all child Runs that were made, as far as anybody knows.
+func childMarks(s state, p plan) []string {
+	out := slices.Clone(s.run.Status.Internal.Delegated)
 	add := func(child *v1alpha1.Run) {
-		if m := mark(child.Labels[v1alpha1.LabelRequest]); !slices.Contains(out, m) && len(out) < maxChildren {
+		if m := childMark(child.Labels[v1alpha1.LabelRequest]); !slices.Contains(out, m) && len(out) < maxChildren {
 			out = append(out, m)
 		}
 	}
-	for i := range w.children {
-		add(&w.children[i])
+	for i := range s.children {
+		add(&s.children[i])
 	}
 	if p.child != nil {
 		add(p.child)
@@ -74,27 +74,27 @@ func marked(w world, p plan) []string {
 // childOf is the Run that a request asks for. Labels of the Run go on to it, so
 // that selectors and Kueue's queues find it; those that belong to whoever manages
 // the Run's manifest do not.
-func childOf(w world, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
+func childOf(s state, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
 	labels := map[string]string{}
-	maps.Copy(labels, w.run.Labels)
+	maps.Copy(labels, s.run.Labels)
 	maps.DeleteFunc(labels, func(k, _ string) bool { return runnerpod.IsForeignLabel(k) })
-	labels[v1alpha1.LabelParentRun] = w.run.Name
+	labels[v1alpha1.LabelParentRun] = s.run.Name
 	labels[v1alpha1.LabelRequest] = requestLabel(d.ID)
-	prompt, input, _ := ordered(d, offered(w, d.Agent))
+	prompt, input, _ := childInput(d, delegationTool(s, d.Agent))
 	return &v1alpha1.Run{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       w.run.Namespace,
-			Name:            childNames(w.run, d.ID)[0],
+			Namespace:       s.run.Namespace,
+			Name:            childNames(s.run, d.ID)[0],
 			Labels:          labels,
 			Annotations:     map[string]string{v1alpha1.AnnotationDigest: d.Digest},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{
 			Agent:  d.Agent,
 			Prompt: prompt,
 			Input:  input,
-			User:   w.run.Spec.User,
+			User:   s.run.Spec.User,
 			Limits: limits,
 		},
 	}
@@ -108,60 +108,60 @@ func isChild(child, parent *v1alpha1.Run) bool {
 	return !restored && metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""
 }
 
-// lookAtChildren reads the child Runs of one that may have some, and the Agents of
+// observeChildren reads the child Runs of one that may have some, and the Agents of
 // those that it asks for.
-func (r *Reconciler) lookAtChildren(ctx context.Context, w *world) error {
-	if len(w.run.Status.Internal.Delegated) == 0 && (w.version == nil || !delegates(w.version.Snapshot)) {
+func (r *Reconciler) observeChildren(ctx context.Context, s *state) error {
+	if len(s.run.Status.Internal.Delegated) == 0 && (s.revision == nil || !delegates(s.revision.Snapshot)) {
 		return nil
 	}
 	var list v1alpha1.RunList
-	if err := r.client.List(ctx, &list, client.InNamespace(w.run.Namespace), client.MatchingLabels{v1alpha1.LabelParentRun: w.run.Name}); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(s.run.Namespace), client.MatchingLabels{v1alpha1.LabelParentRun: s.run.Name}); err != nil {
 		return fmt.Errorf("listing child Runs: %w", err)
 	}
-	w.children = slices.DeleteFunc(list.Items, func(c v1alpha1.Run) bool { return !isChild(&c, w.run) })
-	for i := range w.children {
-		w.children[i].Status.Progress = untrusted.Progress(w.children[i].Status.Progress)
+	s.children = slices.DeleteFunc(list.Items, func(c v1alpha1.Run) bool { return !isChild(&c, s.run) })
+	for i := range s.children {
+		s.children[i].Status.Progress = untrusted.Progress(s.children[i].Status.Progress)
 	}
-	slices.SortFunc(w.children, func(a, b v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) })
-	w.wanted = map[string]*v1alpha1.Agent{}
-	for _, d := range w.delegations(w.run.Status.Progress) {
-		if err := r.lookAtDelegation(ctx, w, d); err != nil {
+	slices.SortFunc(s.children, func(a, b v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) })
+	s.agents = map[string]*v1alpha1.Agent{}
+	for _, d := range s.delegations(s.run.Status.Progress) {
+		if err := r.observeDelegation(ctx, s, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lookAtDelegation makes sure that a child Run is gone, or who is to do its work.
+// observeDelegation makes sure that a child Run is gone, or who is to do its work.
 // That one is gone is believed only of the API server itself.
-func (r *Reconciler) lookAtDelegation(ctx context.Context, w *world, d delegation) error {
+func (r *Reconciler) observeDelegation(ctx context.Context, s *state, d delegation) error {
 	if d.gone {
-		for _, name := range childNames(w.run, d.ID) {
+		for _, name := range childNames(s.run, d.ID) {
 			var found v1alpha1.Run
-			err := r.live.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: name}, &found)
+			err := r.live.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: name}, &found)
 			switch {
 			case apierrors.IsNotFound(err):
 			case err != nil:
 				return fmt.Errorf("getting Run %s: %w", name, err)
-			case isChild(&found, w.run):
+			case isChild(&found, s.run):
 				found.Status.Progress = untrusted.Progress(found.Status.Progress)
-				w.children = append(w.children, found)
+				s.children = append(s.children, found)
 				return nil
 			}
 		}
 		return nil
 	}
-	if _, known := w.wanted[d.Agent]; known || d.child != nil || offered(*w, d.Agent) == nil {
+	if _, known := s.agents[d.Agent]; known || d.child != nil || delegationTool(*s, d.Agent) == nil {
 		return nil
 	}
 	var agent v1alpha1.Agent
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: w.run.Namespace, Name: d.Agent}, &agent)
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: d.Agent}, &agent)
 	if apierrors.IsNotFound(err) {
 		return nil // its Run will wait for it
 	}
 	if err != nil {
 		return fmt.Errorf("getting Agent %s: %w", d.Agent, err)
 	}
-	w.wanted[d.Agent] = &agent
+	s.agents[d.Agent] = &agent
 	return nil
 }

@@ -19,45 +19,45 @@ import (
 )
 
 // asking is what is seen of a Run whose runner asks for child Runs.
-func asking(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest) world {
+func asking(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest) state {
 	t.Helper()
 	c := newClusterOf(t, gen.Run(), gen.Agent(delegatesTo()), o)
 	c.step()
 	c.step()
 	starts(1)(c)
 	reports(1, asksFor(pending...))(c)
-	return c.world()
+	return c.observed()
 }
 
 func TestWhyNoChildRunIsMade(t *testing.T) {
-	deep := func(n int) func(*world) {
-		return func(w *world) { w.above = make([]children.Ancestor, n) }
+	deep := func(n int) func(*state) {
+		return func(s *state) { s.ancestors = make([]children.Ancestor, n) }
 	}
-	other := func(mods ...func(*v1alpha1.Run)) func(*world) {
-		return func(w *world) {
-			child := childOf(*w, w.delegations(w.progress())[0], nil)
+	other := func(mods ...func(*v1alpha1.Run)) func(*state) {
+		return func(s *state) {
+			child := childOf(*s, s.delegations(s.progress())[0], nil)
 			for _, mod := range mods {
 				mod(child)
 			}
-			w.children = append(w.children, *child)
+			s.children = append(s.children, *child)
 		}
 	}
-	depth := func(n int32) func(*world) {
-		return func(w *world) { w.run.Spec.Limits = &v1alpha1.Limits{Depth: &n} }
+	depth := func(n int32) func(*state) {
+		return func(s *state) { s.run.Spec.Limits = &v1alpha1.Limits{Depth: &n} }
 	}
 	said := func(args string) v1alpha1.PendingRequest {
 		return review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = args })
 	}
 	cases := map[string]struct {
 		ask   v1alpha1.PendingRequest
-		world []func(*world)
+		world []func(*state)
 		want  string
 	}{
 		"nothing is in the way":           {said(`{"prompt":"x"}`), nil, ""},
-		"nor as deep as it may be":        {said(`{"prompt":"x"}`), []func(*world){deep(2)}, ""},
-		"it is one deeper":                {said(`{"prompt":"x"}`), []func(*world){deep(3)}, "Delegation is limited to a depth of 3 (limits.depth), and this Run has depth 3"},
-		"not at all":                      {said(`{"prompt":"x"}`), []func(*world){depth(0)}, "a depth of 0 (limits.depth)"},
-		"deeper than anything may be":     {said(`{"prompt":"x"}`), []func(*world){deep(5)}, "and this Run has depth 5"},
+		"nor as deep as it may be":        {said(`{"prompt":"x"}`), []func(*state){deep(2)}, ""},
+		"it is one deeper":                {said(`{"prompt":"x"}`), []func(*state){deep(3)}, "Delegation is limited to a depth of 3 (limits.depth), and this Run has depth 3"},
+		"not at all":                      {said(`{"prompt":"x"}`), []func(*state){depth(0)}, "a depth of 0 (limits.depth)"},
+		"deeper than anything may be":     {said(`{"prompt":"x"}`), []func(*state){deep(5)}, "and this Run has depth 5"},
 		"an agent that is not listed":     {review("s2c1", func(p *v1alpha1.PendingRequest) { p.Agent = "fixer" }), nil, "Agent fixer is not listed in spec.tools"},
 		"no JSON":                         {said(`{`), nil, "is no JSON object"},
 		"no object":                       {said(`null`), nil, "is no JSON object"},
@@ -65,22 +65,22 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 		"a prompt that is no text":        {said(`{"prompt":7}`), nil, "Say in prompt"},
 		"a prompt that says nothing":      {said(`{"prompt":" \n\t"}`), nil, "Say in prompt"},
 		"arguments that were cut":         {review("s2c1", func(p *v1alpha1.PendingRequest) { p.ArgsTruncated = true }), nil, "more than 4096 bytes"},
-		"more than there may be":          {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Internal.Delegated = make([]string, 100) }}, "asked for 100 Runs already"},
-		"nothing is left":                 {said(`{"prompt":"x"}`), []func(*world){func(w *world) { w.run.Status.Progress.Usage.TotalTokens = 2_000_000 }}, "Nothing is left"},
-		"one is there":                    {said(`{"prompt":"x"}`), []func(*world){other()}, ""},
-		"one is there for something else": {said(`{"prompt":"x"}`), []func(*world){other(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationDigest] = "b" })}, "An earlier attempt asked for something else under the id of this call, and Run x-s2c1 is doing that"},
+		"more than there may be":          {said(`{"prompt":"x"}`), []func(*state){func(s *state) { s.run.Status.Internal.Delegated = make([]string, 100) }}, "asked for 100 Runs already"},
+		"nothing is left":                 {said(`{"prompt":"x"}`), []func(*state){func(s *state) { s.run.Status.Progress.Usage.TotalTokens = 2_000_000 }}, "Nothing is left"},
+		"one is there":                    {said(`{"prompt":"x"}`), []func(*state){other()}, ""},
+		"one is there for something else": {said(`{"prompt":"x"}`), []func(*state){other(func(r *v1alpha1.Run) { r.Annotations[v1alpha1.AnnotationDigest] = "b" })}, "An earlier attempt asked for something else under the id of this call, and Run x-s2c1 is doing that"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := asking(t, withReviewer(gen.Objects()), tc.ask)
+			s := asking(t, withReviewer(gen.Objects()), tc.ask)
 			for _, mod := range tc.world {
-				mod(&w)
+				mod(&s)
 			}
-			got := refusal(w, w.delegations(w.progress())[0])
+			got := delegationProblem(s, s.delegations(s.progress())[0])
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("refusal() = %q, want %q", got, tc.want)
 			}
-			if _, makes := delegating(w); makes != (got == "" && len(w.children) == 0) {
+			if _, makes := delegating(s); makes != (got == "" && len(s.children) == 0) {
 				t.Errorf("a child Run is made: %v", makes)
 			}
 		})
@@ -89,15 +89,15 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 
 func TestTheRunThatARequestAsksFor(t *testing.T) {
 	o := withReviewer(gen.Objects())
-	w := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) {
+	s := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) {
 		p.Args = `{"prompt":"Review ${{ input.secret }} and $${{ x }}."}`
 	}))
-	w.run.Labels = map[string]string{
+	s.run.Labels = map[string]string{
 		"team": "harbor", "kueue.x-k8s.io/queue-name": "cheap", "kueue.x-k8s.io/priority-class": "low",
 		"app.kubernetes.io/instance": "apps", "argocd.argoproj.io/instance": "apps", "deckhand.dev/workflow-node": "lint", "kustomize.toolkit.fluxcd.io/name": "apps", "velero.io/restore-name": "x",
 	}
-	w.run.Spec.User = "ann"
-	p, makes := delegating(w)
+	s.run.Spec.User = "ann"
+	p, makes := delegating(s)
 	if !makes {
 		t.Fatal("none is made")
 	}
@@ -108,7 +108,7 @@ func TestTheRunThatARequestAsksFor(t *testing.T) {
 	if diff := cmp.Diff(labels, p.child.Labels); diff != "" {
 		t.Errorf("labels: -want +got:\n%s", diff)
 	}
-	if !isChild(p.child, w.run) || p.child.Annotations[v1alpha1.AnnotationDigest] != strings.Repeat("a", 64) || p.child.Name != "x-s2c1" {
+	if !isChild(p.child, s.run) || p.child.Annotations[v1alpha1.AnnotationDigest] != strings.Repeat("a", 64) || p.child.Name != "x-s2c1" {
 		t.Errorf("it is %+v", p.child.ObjectMeta)
 	}
 	depth, tokens := int32(3), v1alpha1.Tokens("500000")
@@ -125,8 +125,8 @@ func TestTheRunThatARequestAsksFor(t *testing.T) {
 func TestAChildRunIsGivenInput(t *testing.T) {
 	o := withReviewer(gen.Objects())
 	o.Agents["reviewer"].Spec.Input = &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "file"}}}
-	w := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = `{"file":"a.go"}` }))
-	p, _ := delegating(w)
+	s := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = `{"file":"a.go"}` }))
+	p, _ := delegating(s)
 	if p.child == nil || p.child.Spec.Prompt != "" || !bytes.Equal(p.child.Spec.Input.Raw, []byte(`{"file":"a.go"}`)) {
 		t.Errorf("it is given %+v", p.child)
 	}
@@ -163,14 +163,14 @@ func TestNamesOfChildRuns(t *testing.T) {
 // their hashes begin alike.
 func TestARequestIsNotTakenForAnother(t *testing.T) {
 	const one, other = "s8c25", "s288c14"
-	w := asking(t, withReviewer(gen.Objects()), review(one), review(other))
-	w.children = []v1alpha1.Run{*childOf(w, w.delegations(w.progress())[0], nil)}
-	w.run.Status.Internal.Delegated = marked(w, plan{})
-	if d := w.delegations(w.progress())[1]; d.gone {
+	s := asking(t, withReviewer(gen.Objects()), review(one), review(other))
+	s.children = []v1alpha1.Run{*childOf(s, s.delegations(s.progress())[0], nil)}
+	s.run.Status.Internal.Delegated = childMarks(s, plan{})
+	if d := s.delegations(s.progress())[1]; d.gone {
 		t.Errorf("the Run of %s passes for deleted, because there is one of %s", other, one)
 	}
-	w.children = nil
-	if d := w.delegations(w.progress())[0]; !d.gone {
+	s.children = nil
+	if d := s.delegations(s.progress())[0]; !d.gone {
 		t.Errorf("nobody knows that there was a Run of %s", one)
 	}
 }
@@ -215,14 +215,14 @@ func TestWhoWaitsForABudget(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := asking(t, withReviewer(gen.Objects()), review("s2c1"))
-			w.run.Status.Progress.Usage.TotalTokens = tc.used
+			s := asking(t, withReviewer(gen.Objects()), review("s2c1"))
+			s.run.Status.Progress.Usage.TotalTokens = tc.used
 			if tc.others {
-				w.children = append(w.children, *gen.Run(func(r *v1alpha1.Run) {
-					r.Name, r.Spec.Limits = "another", childLimits(w, w.budget(), children.Amounts{children.Tokens: 1000})
+				s.children = append(s.children, *gen.Run(func(r *v1alpha1.Run) {
+					r.Name, r.Spec.Limits = "another", childLimits(s, s.budget(), children.Amounts{children.Tokens: 1000})
 				}))
 			}
-			if _, _, got := reserve(w, w.delegations(w.progress())[0]); got != tc.want {
+			if _, _, got := reserve(s, s.delegations(s.progress())[0]); got != tc.want {
 				t.Errorf("reserve() = %d, want %d", got, tc.want)
 			}
 		})
@@ -235,9 +235,9 @@ func TestAShareIsWrittenAsLimits(t *testing.T) {
 	o := withReviewer(gen.Objects())
 	cost, tokens, whole := v1alpha1.Money("0.25USD"), v1alpha1.Tokens("10k"), v1alpha1.Money("1USD")
 	o.Agents["reviewer"].Spec.Limits = v1alpha1.Limits{Cost: &cost, Tokens: &tokens}
-	w := asking(t, o, review("s2c1"))
-	w.run.Spec.Limits = &v1alpha1.Limits{Cost: &whole}
-	p, _ := delegating(w)
+	s := asking(t, o, review("s2c1"))
+	s.run.Spec.Limits = &v1alpha1.Limits{Cost: &whole}
+	p, _ := delegating(s)
 	if l := p.child.Spec.Limits; *l.Cost != "0.25USD" || *l.Tokens != "10000" || *l.Depth != 3 {
 		t.Errorf("limits are %s, %s, %d", *l.Cost, *l.Tokens, *l.Depth)
 	}
@@ -245,35 +245,35 @@ func TestAShareIsWrittenAsLimits(t *testing.T) {
 
 // As many results are told as fit, one always, whatever is in them.
 func TestResultsFitTheSignals(t *testing.T) {
-	w := asking(t, withReviewer(gen.Objects()), review("s2c1"), review("s2c2"), review("s2c3"), review("s2c4"))
+	s := asking(t, withReviewer(gen.Objects()), review("s2c1"), review("s2c2"), review("s2c3"), review("s2c4"))
 	now := metav1.NewTime(gen.Noon)
 	add := func(text string) {
-		d := w.delegations(w.progress())[len(w.children)]
-		child := childOf(w, d, nil)
+		d := s.delegations(s.progress())[len(s.children)]
+		child := childOf(s, d, nil)
 		child.Status.CompletionTime = &now
 		child.Status.Progress = &v1alpha1.RunProgress{Result: &v1alpha1.Result{Text: text[:len(text)/3], Output: text}}
-		w.children = append(w.children, *child)
+		s.children = append(s.children, *child)
 	}
 	add(strings.Repeat("\x01", task.MaxOutput))
-	if got := toTell(w, w.progress(), nil); len(got) != 1 {
+	if got := pendingChildResults(s, s.progress(), nil); len(got) != 1 {
 		t.Errorf("%d are told of the one that is too large", len(got))
 	}
-	w.children = nil
+	s.children = nil
 	for range 4 {
 		add(strings.Repeat("x", task.MaxOutput))
 	}
-	got := toTell(w, w.progress(), nil)
+	got := pendingChildResults(s, s.progress(), nil)
 	if size := len(encode(got)); len(got) != 2 || size > task.MaxChildSignals+len(got)+2 {
 		t.Errorf("%d are told, %d bytes", len(got), size)
 	}
 	// A person is heard all the same.
-	w.decisions = []v1alpha1.Decision{{ObjectMeta: metav1.ObjectMeta{Name: "m", CreationTimestamp: now}, Spec: v1alpha1.DecisionSpec{Run: "x", Type: v1alpha1.DecisionMessage, Value: strings.Repeat("x", 1000), By: "ann"}}}
+	s.decisions = []v1alpha1.Decision{{ObjectMeta: metav1.ObjectMeta{Name: "m", CreationTimestamp: now}, Spec: v1alpha1.DecisionSpec{Run: "x", Type: v1alpha1.DecisionMessage, Value: strings.Repeat("x", 1000), By: "ann"}}}
 	for n := range 3 {
-		d := w.decisions[0]
+		d := s.decisions[0]
 		d.Name = fmt.Sprint("n", n)
-		w.decisions = append(w.decisions, d)
+		s.decisions = append(s.decisions, d)
 	}
-	if said := toSay(w, task.Signals{Children: got}); len(said) != 4 {
+	if said := pendingDecisions(s, task.Signals{Children: got}); len(said) != 4 {
 		t.Errorf("%d of 4 messages are told beside them", len(said))
 	}
 }
@@ -281,7 +281,7 @@ func TestResultsFitTheSignals(t *testing.T) {
 // Only a Run that the operator made for another is believed to be for a version.
 func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 	run := gen.Run(func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationRevisionHash: "hash"} })
-	if pinned(run) != "" {
+	if fixedRevision(run) != "" {
 		t.Error("a Run of its own is pinned")
 	}
 	owner := *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
@@ -293,12 +293,12 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 		bent := owner
 		bend(&bent)
 		run.OwnerReferences = []metav1.OwnerReference{bent}
-		if pinned(run) != "" {
+		if fixedRevision(run) != "" {
 			t.Errorf("one of %+v is pinned", bent)
 		}
 	}
 	run.OwnerReferences = []metav1.OwnerReference{owner}
-	if pinned(run) != "hash" {
+	if fixedRevision(run) != "hash" {
 		t.Error("a part of a Run is not")
 	}
 	c := newCluster(t, run, nil)
@@ -308,13 +308,13 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 }
 
 func TestRestoredRunIsNoChild(t *testing.T) {
-	w := asking(t, withReviewer(gen.Objects()), review("s2c1"))
-	child := childOf(w, w.delegations(w.progress())[0], nil)
-	if !isChild(child, w.run) {
+	s := asking(t, withReviewer(gen.Objects()), review("s2c1"))
+	child := childOf(s, s.delegations(s.progress())[0], nil)
+	if !isChild(child, s.run) {
 		t.Fatal("what is made for a request is no child")
 	}
 	child.Labels["velero.io/restore-name"] = "nightly" // whoever may create Runs may write such a one
-	if isChild(child, w.run) {
+	if isChild(child, s.run) {
 		t.Error("a Run that a backup restored is the answer to a request")
 	}
 }

@@ -74,19 +74,19 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 	c.version, c.missing = v, ""
 }
 
-func (c *cluster) world() world {
-	w := world{run: cachedRun(c.run), version: c.version, obstacle: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
-	w.claim, w.trouble, w.supply, w.fenced = c.claim, c.trouble, c.supply, c.fenced
-	w.decisions, w.granted = sorted(c.run, c.decided)
-	w.taken = decisions.FinalNames(c.decided)
-	w.unproven = decisions.FirstMissing(c.run, c.decided)
-	c.show(&w, c.objects.Agents)
+func (c *cluster) observed() state {
+	s := state{run: cachedRun(c.run), revision: c.version, notReadyMessage: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
+	s.volume, s.startupWarning, s.podDefaults, s.networkPolicies = c.claim, c.trouble, c.supply, c.fenced
+	s.decisions, s.granted = classifyDecisions(c.run, c.decided)
+	s.finalDecisions = decisions.FinalNames(c.decided)
+	s.missingDecision = decisions.FirstMissing(c.run, c.decided)
+	c.show(&s, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && runnerpod.BelongsTo(pod, c.run) {
-			w.pods = append(w.pods, *c.shown(pod))
+			s.pods = append(s.pods, *c.shown(pod))
 		}
 	}
-	return w
+	return s
 }
 
 // step decides once and does it; it returns what was done.
@@ -94,8 +94,8 @@ func (c *cluster) step() plan {
 	if c.claim != nil && c.claim.DeletionTimestamp != nil && len(c.pods) == 0 {
 		c.claim = nil // no pod uses it any more
 	}
-	w := c.world()
-	p := decide(w)
+	s := c.observed()
+	p := decide(s)
 	c.setStates(p.setStates)
 	for _, to := range p.restore {
 		pod := c.pods[to.pod.Name]
@@ -105,32 +105,32 @@ func (c *cluster) step() plan {
 	for _, pod := range p.remove {
 		delete(c.pods, pod.Name)
 	}
-	if w.facts = c.apply(w, p); w.facts.failure != nil {
+	if s.facts = c.apply(s, p); s.facts.failure != nil {
 		return plan{wake: time.Second}
 	}
-	if w.facts.needDecision() {
-		p = decide(w)
-		w.facts = c.apply(w, p)
+	if s.facts.needDecision() {
+		p = decide(s)
+		s.facts = c.apply(s, p)
 	}
-	if p.forget {
+	if p.deleteRun {
 		c.gone = true
 		return p
 	}
-	patch(&c.run.Status, w.run.Status, statusOf(w, p))
+	patch(&c.run.Status, s.run.Status, statusOf(s, p))
 	return p
 }
 
 // apply does what the Reconciler does for the step of a plan.
-func (c *cluster) apply(w world, p plan) facts {
+func (c *cluster) apply(s state, p plan) facts {
 	f := facts{}
 	switch {
 	case p.child != nil:
-		f = c.make(w, p)
+		f = c.make(s, p)
 	case p.create != nil:
-		f = c.create(w, p)
+		f = c.create(s, p)
 	case p.signal != nil:
-		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.say))
-	case p.free != nil:
+		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.signals))
+	case p.deleteVolume != nil:
 		c.claim = nil
 	}
 	f.applied = true
@@ -172,8 +172,8 @@ func patch(status *v1alpha1.RunStatus, had, want v1alpha1.RunStatus) {
 	}
 }
 
-func (c *cluster) create(w world, p plan) facts {
-	c.created = max(c.created, int(w.attempt()))
+func (c *cluster) create(s state, p plan) facts {
+	c.created = max(c.created, int(s.attempt()))
 	switch {
 	case c.refuse != nil && !isAnswer(c.refuse):
 		return failed(p, c.refuse)
@@ -186,8 +186,8 @@ func (c *cluster) create(w world, p plan) facts {
 		}
 		return facts{podNameTaken: true}
 	}
-	if w.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
-		c.claim = runnerpod.NewVolumeClaim(w.run, w.version)
+	if s.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
+		c.claim = runnerpod.NewVolumeClaim(s.run, s.revision)
 	}
 	pod := p.create.DeepCopy()
 	pod.UID = types.UID("uid-" + pod.Name)

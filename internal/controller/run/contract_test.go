@@ -105,7 +105,7 @@ func TestAWarningIsAddedToTheMessage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := verdictOf(tc.result).message; got != tc.want || len(got) > task.MaxMessage {
+			if got := outcomeOfResult(tc.result).message; got != tc.want || len(got) > task.MaxMessage {
 				t.Errorf("the message is %q, want %q", got, tc.want)
 			}
 		})
@@ -125,8 +125,8 @@ func TestRunnerReasonsAreReasonsOfARun(t *testing.T) {
 // A runner of another release may give a reason that this operator does not
 // know: the Run ends all the same.
 func TestUnknownReasonIsAFailureOfTheRunner(t *testing.T) {
-	v := verdictOf(v1alpha1.Result{Reason: "Bored", Message: "why not"})
-	want := verdict{charge: chargeFailure, final: true, reason: v1alpha1.ReasonRunnerFailed, message: `the runner ended with the unknown reason "Bored": why not`}
+	v := outcomeOfResult(v1alpha1.Result{Reason: "Bored", Message: "why not"})
+	want := attemptOutcome{budget: budgetRetries, final: true, reason: v1alpha1.ReasonRunnerFailed, message: `the runner ended with the unknown reason "Bored": why not`}
 	if v != want {
 		t.Errorf("verdictOf() = %+v, want %+v", v, want)
 	}
@@ -134,7 +134,7 @@ func TestUnknownReasonIsAFailureOfTheRunner(t *testing.T) {
 
 // The schema knows the reasons of this release only.
 func TestUnknownReasonOfADeadRunnerIsStoredAsAFailure(t *testing.T) {
-	p := progressOf(world{run: gen.Run()}, task.Termination{Result: task.Result{Reason: "Bored"}})
+	p := progressOf(state{run: gen.Run()}, task.Termination{Result: task.Result{Reason: "Bored"}})
 	if p.Result.Reason != v1alpha1.ReasonRunnerFailed {
 		t.Errorf("status would have the reason %q", p.Result.Reason)
 	}

@@ -44,24 +44,24 @@ import (
 
 // A Reconciler moves Runs.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader // the API server itself, not the cache
-	ended    client.Reader // metadata of ended pods; nil: client has all pods
-	events   events.EventRecorder
-	guard    guardian
-	identity ensurer
-	fencer   fencer // nil: no NetworkPolicies are made
-	runner   runnerpod.Image
-	supply   runnerpod.Defaults
-	now      func() time.Time
-	queue    *queue.Queue
+	client          client.Client
+	live            client.Reader // the API server itself, not the cache
+	ended           client.Reader // metadata of ended pods; nil: client has all pods
+	events          events.EventRecorder
+	policies        policyChecker
+	serviceAccounts serviceAccounts
+	networkPolicies networkPolicies // nil: no NetworkPolicies are made
+	runner          runnerpod.Image
+	podDefaults     runnerpod.Defaults
+	now             func() time.Time
+	queue           *queue.Queue
 }
 
-// A guardian knows what keeps runners from being safe; empty: nothing.
-type guardian interface{ Missing() string }
+// policyChecker knows what keeps runners from being safe; empty: nothing.
+type policyChecker interface{ Missing() string }
 
-// An ensurer makes what the runners of a namespace need to be somebody.
-type ensurer interface {
+// serviceAccounts makes what the runners of a namespace need to be somebody.
+type serviceAccounts interface {
 	Ensure(ctx context.Context, namespace string) error
 }
 
@@ -69,10 +69,10 @@ type ensurer interface {
 type Options struct {
 	RunnerImage      string
 	RunnerPullPolicy string
-	Supply           runnerpod.Defaults
-	Guard            guardian
-	Identity         ensurer
-	Fence            fencer // nil: no NetworkPolicies are made
+	PodDefaults      runnerpod.Defaults
+	Guard            policyChecker
+	Identity         serviceAccounts
+	Fence            networkPolicies // nil: no NetworkPolicies are made
 	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
 	Ended cache.Cache
 	Now   func() time.Time
@@ -81,16 +81,16 @@ type Options struct {
 // New is a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
 	r := &Reconciler{
-		client:   c,
-		live:     live,
-		events:   recorder,
-		guard:    o.Guard,
-		identity: o.Identity,
-		fencer:   o.Fence,
-		supply:   o.Supply,
-		runner:   runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
-		now:      o.Now,
-		queue:    queue.New(c),
+		client:          c,
+		live:            live,
+		events:          recorder,
+		policies:        o.Guard,
+		serviceAccounts: o.Identity,
+		networkPolicies: o.Fence,
+		podDefaults:     o.PodDefaults,
+		runner:          runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
+		now:             o.Now,
+		queue:           queue.New(c),
 	}
 	if o.Ended != nil {
 		r.ended = o.Ended
@@ -119,7 +119,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofAgents)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
 		WatchesRawSource(source.Kind(o.Ended, client.Object(PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
-		Owns(&v1alpha1.Run{}, builder.WithPredicates(asked, childChanged)).
+		Owns(&v1alpha1.Run{}, builder.WithPredicates(isAgentChild, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.queue.Next), builder.WithPredicates(ofAgents, queue.ReleasesPlace)).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -136,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	if run.Spec.Workflow != "" {
 		return ctrl.Result{}, nil // another controller reconciles it
 	}
-	seen, err := r.look(ctx, run)
+	seen, err := r.observe(ctx, run)
 	if err != nil {
 		err = fmt.Errorf("observing Run: %w", err)
 		if !apierr.IsRefusal(err) {

@@ -20,24 +20,24 @@ import (
 // quotaInterval is how soon a child Run that a quota refused is tried again.
 const quotaInterval = 15 * time.Second
 
-// delegate creates a child Run. What is reserved for the others follows from what the cache
+// createChild creates a child Run. What is reserved for the others follows from what the cache
 // shows, so nothing is created from an old view: an operator that created a child Run
 // recorded it, and one that reads the record reads the Run too.
-func (r *Reconciler) delegate(ctx context.Context, w world, p plan) (facts, error) {
+func (r *Reconciler) createChild(ctx context.Context, s state, p plan) (facts, error) {
 	var is v1alpha1.Run
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is); client.IgnoreNotFound(err) != nil {
-		return facts{}, fmt.Errorf("getting Run %s: %w", w.run.Name, err)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s.run), &is); client.IgnoreNotFound(err) != nil {
+		return facts{}, fmt.Errorf("getting Run %s: %w", s.run.Name, err)
 	}
-	if is.UID != w.run.UID || !slices.Equal(is.Status.Internal.Delegated, w.run.Status.Internal.Delegated) {
+	if is.UID != s.run.UID || !slices.Equal(is.Status.Internal.Delegated, s.run.Status.Internal.Delegated) {
 		return facts{outdated: true}, nil
 	}
-	_, err := children.Create(ctx, r.client, r.live, children.Child{Run: p.child, Names: childNames(w.run, p.asked.ID), Is: isChildFor(w.run, p.child)})
+	_, err := children.Create(ctx, r.client, r.live, children.Child{Run: p.child, Names: childNames(s.run, p.request.ID), Is: isChildFor(s.run, p.child)})
 	_, taken := errors.AsType[*children.NamesTakenError](err)
 	switch {
 	case err == nil:
 		return facts{}, nil
 	case taken || isAnswer(err):
-		return facts{childRefused: err, childRequest: p.asked.ID}, nil
+		return facts{childRefused: err, childRequest: p.request.ID}, nil
 	}
 	return facts{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
 }
@@ -49,11 +49,11 @@ func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
 	}
 }
 
-// refusedChild says what follows when the cluster refuses a child Run. What is
+// childRefusal says what follows when the cluster refuses a child Run. What is
 // wrong with the Run is for the agent to know; what passes is waited for. A runner
 // that left is roused to hear of it, though not as soon as it left: it asks again.
-func refusedChild(w world) plan {
-	err := w.facts.childRefused
+func childRefusal(s state) plan {
+	err := s.facts.childRefused
 	text := apierr.Text(err)
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
 		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait)
@@ -65,15 +65,15 @@ func refusedChild(w world) plan {
 		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval)
 	}
 	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)
-	pod := w.pod()
+	pod := s.pod()
 	if !runnerpod.IsAlive(pod) {
-		if age := w.now.Sub(reportedAt(w)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead
+		if age := s.now.Sub(reportedAt(s)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead
 			return waiting(v1alpha1.ReasonAwaitingChild, message, maxRefusedWait-age)
 		}
-		return goingOn(w)
+		return resume(s)
 	}
 	told := runnerpod.SignalsIn(pod)
-	told.Children = append(told.Children, task.Child{Request: w.facts.childRequest, Message: message})
-	told.Said = w.now.Unix()
-	return plan{signal: pod, say: told, wake: retell}
+	told.Children = append(told.Children, task.Child{Request: s.facts.childRequest, Message: message})
+	told.Said = s.now.Unix()
+	return plan{signal: pod, signals: told, wake: signalCheckInterval}
 }

@@ -29,7 +29,7 @@ type delegation struct {
 }
 
 // delegations are what a report asks child Runs for, in its order.
-func (w world) delegations(p *v1alpha1.RunProgress) []delegation {
+func (s state) delegations(p *v1alpha1.RunProgress) []delegation {
 	if p == nil {
 		return nil
 	}
@@ -39,21 +39,21 @@ func (w world) delegations(p *v1alpha1.RunProgress) []delegation {
 			continue
 		}
 		d := delegation{PendingRequest: q}
-		if i := slices.IndexFunc(w.children, func(c v1alpha1.Run) bool { return c.Labels[v1alpha1.LabelRequest] == requestLabel(q.ID) }); i >= 0 {
-			d.child = &w.children[i]
+		if i := slices.IndexFunc(s.children, func(c v1alpha1.Run) bool { return c.Labels[v1alpha1.LabelRequest] == requestLabel(q.ID) }); i >= 0 {
+			d.child = &s.children[i]
 		}
-		d.gone = d.child == nil && slices.Contains(w.run.Status.Internal.Delegated, mark(requestLabel(q.ID)))
+		d.gone = d.child == nil && slices.Contains(s.run.Status.Internal.Delegated, childMark(requestLabel(q.ID)))
 		out = append(out, d)
 	}
 	return out
 }
 
-// refusal says, to the agent that asked, why no child Run is made; empty: nothing
+// delegationProblem says, to the agent that asked, why no child Run is made; empty: nothing
 // is in the way. It follows from what there is, so it is the same each time.
-func refusal(w world, d delegation) string {
+func delegationProblem(s state, d delegation) string {
 	name := untrusted.Line(d.Agent, task.MaxAsker)
-	offer := offered(w, d.Agent)
-	depth := min(w.limits().task.Depth, maxDepth)
+	offer := delegationTool(s, d.Agent)
+	depth := min(s.limits().task.Depth, maxDepth)
 	switch {
 	case d.child != nil && d.child.Annotations[v1alpha1.AnnotationDigest] != d.Digest:
 		return fmt.Sprintf("An earlier attempt asked for something else under the id of this call, and Run %s is doing that. Do not ask for it again; do the work yourself, or say that it could not be done", d.child.Name)
@@ -61,28 +61,28 @@ func refusal(w world, d delegation) string {
 		return ""
 	case offer == nil:
 		return fmt.Sprintf("Agent %s is not listed in spec.tools with delegation: {mode: Run}", name)
-	case int64(len(w.above))+1 > depth:
-		return fmt.Sprintf("Delegation is limited to a depth of %d (limits.depth), and this Run has depth %d: do the work yourself", depth, len(w.above))
-	case len(w.run.Status.Internal.Delegated) >= maxChildren:
+	case int64(len(s.ancestors))+1 > depth:
+		return fmt.Sprintf("Delegation is limited to a depth of %d (limits.depth), and this Run has depth %d: do the work yourself", depth, len(s.ancestors))
+	case len(s.run.Status.Internal.Delegated) >= maxChildren:
 		return fmt.Sprintf("This Run has asked for %d Runs already, which is the most: do the rest yourself", maxChildren)
 	}
-	if _, _, problem := ordered(d, offer); problem != "" {
+	if _, _, problem := childInput(d, offer); problem != "" {
 		return problem
 	}
-	if _, _, is := reserve(w, d); is == limitExhausted {
+	if _, _, is := reserve(s, d); is == limitExhausted {
 		return "Nothing is left of limits.tokens or limits.cost of this Run for another one: do without it"
 	}
 	return ""
 }
 
-// offered is the tool by which an agent of a Run gives work to another in a Run of
+// delegationTool is the tool by which an agent of a Run gives work to another in a Run of
 // its own; nil: none does.
-func offered(w world, agent string) *task.Tool {
-	if w.version == nil {
+func delegationTool(s state, agent string) *task.Tool {
+	if s.revision == nil {
 		return nil
 	}
-	s := w.version.Snapshot
-	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
+	snap := s.revision.Snapshot
+	for _, a := range append([]task.Agent{snap.Agent}, snap.Agents...) {
 		for i := range a.Tools {
 			if t := &a.Tools[i]; t.Mode == task.ModeRun && t.Agent == agent {
 				return t
@@ -93,15 +93,15 @@ func offered(w world, agent string) *task.Tool {
 }
 
 // delegates says whether any agent of a snapshot may ask for a child Run.
-func delegates(s task.Snapshot) bool {
-	return slices.ContainsFunc(append([]task.Agent{s.Agent}, s.Agents...), func(a task.Agent) bool {
+func delegates(snap task.Snapshot) bool {
+	return slices.ContainsFunc(append([]task.Agent{snap.Agent}, snap.Agents...), func(a task.Agent) bool {
 		return slices.ContainsFunc(a.Tools, func(t task.Tool) bool { return t.Mode == task.ModeRun })
 	})
 }
 
-// ordered is what a child Run is given, of what its caller said. A text is given as
+// childInput is what a child Run is given, of what its caller said. A text is given as
 // it is: what looks like a place for a value in it is none.
-func ordered(d delegation, offer *task.Tool) (prompt string, input *runtime.RawExtension, problem string) {
+func childInput(d delegation, offer *task.Tool) (prompt string, input *runtime.RawExtension, problem string) {
 	if d.ArgsTruncated || len(d.Args) > task.MaxDelegated {
 		return "", nil, fmt.Sprintf("What it is given has more than %d bytes: shorten it", task.MaxDelegated)
 	}
@@ -119,26 +119,26 @@ func ordered(d delegation, offer *task.Tool) (prompt string, input *runtime.RawE
 }
 
 // delegating makes the first child Run that is asked for and not there yet.
-func delegating(w world) (plan, bool) {
-	if wantsPause(w) || w.version == nil {
+func delegating(s state) (plan, bool) {
+	if wantsPause(s) || s.revision == nil {
 		return plan{}, false
 	}
-	if w.facts.childRefused != nil {
-		return refusedChild(w), true
+	if s.facts.childRefused != nil {
+		return childRefusal(s), true
 	}
-	for _, d := range w.delegations(w.progress()) {
-		if d.child != nil || d.gone || refusal(w, d) != "" || turnedAway(w, d) {
+	for _, d := range s.delegations(s.progress()) {
+		if d.child != nil || d.gone || delegationProblem(s, d) != "" || childWasRefused(s, d) {
 			continue
 		}
-		if b, grant, is := reserve(w, d); is == reserved {
-			return plan{child: childOf(w, d, childLimits(w, b, grant)), asked: d.PendingRequest, wake: retell}, true
+		if b, grant, is := reserve(s, d); is == reserved {
+			return plan{child: childOf(s, d, childLimits(s, b, grant)), request: d.PendingRequest, wake: signalCheckInterval}, true
 		}
 	}
 	return plan{}, false
 }
 
-// turnedAway says whether the runner was told that the cluster takes no such Run.
-func turnedAway(w world, d delegation) bool {
-	pod := w.pod()
+// childWasRefused says whether the runner was told that the cluster takes no such Run.
+func childWasRefused(s state, d delegation) bool {
+	pod := s.pod()
 	return pod != nil && slices.ContainsFunc(runnerpod.SignalsIn(pod).Children, func(c task.Child) bool { return c.Request == d.ID && c.Run == "" })
 }

@@ -137,7 +137,7 @@ func (c *caller) grows() {
 		case runstatus.IsFinished(child):
 		case child.Spec.DesiredState == v1alpha1.DesiredStopped:
 			does(child.Name, v1alpha1.ReasonStopped, "", 0)(c.cluster)
-		case c.r.IntN(40) == 0 && slices.Contains(c.run.Status.Internal.Delegated, mark(child.Labels[v1alpha1.LabelRequest])):
+		case c.r.IntN(40) == 0 && slices.Contains(c.run.Status.Internal.Delegated, childMark(child.Labels[v1alpha1.LabelRequest])):
 			loses(child.Name)(c.cluster)
 			c.died = append(c.died, child.Labels[v1alpha1.LabelRequest])
 		case c.r.IntN(4) == 0 && child.Spec.DesiredState == v1alpha1.DesiredRunning:

@@ -39,7 +39,7 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 	s.report()
 	s.reconcileAll(2)
 	run := s.get()
-	run.Status.Internal.Delegated = []string{mark("a")} // it may have child Runs
+	run.Status.Internal.Delegated = []string{childMark("a")} // it may have child Runs
 	run.Status.CompletionTime = &metav1.Time{Time: s.Now}
 	if err := s.Status().Update(t.Context(), run); err != nil {
 		t.Fatal(err)

@@ -14,23 +14,23 @@ import (
 // cannot bound what it does not know the shape of.
 const maxInput = 16 << 10
 
-// unfit settles a Run whose input its Agent does not take, before a pod exists.
-func unfit(w world) (plan, bool) {
-	if w.attempt() > 0 {
+// inputInvalid settles a Run whose input its Agent does not take, before a pod exists.
+func inputInvalid(s state) (plan, bool) {
+	if s.attempt() > 0 {
 		return plan{}, false
 	}
-	spec, takes := w.run.Spec, snapshot.InputSchemaOf(w.version.Snapshot.Agent)
+	spec, takes := s.run.Spec, snapshot.InputSchemaOf(s.revision.Snapshot.Agent)
 	if size := len(inputOf(spec)); size > maxInput {
 		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)), true
 	}
-	err := schema.Validate(takes, given(spec, w.version.Snapshot.Agent))
-	if err != nil && spec.Input != nil && len(w.version.Snapshot.Agent.InputSchema) == 0 {
+	err := schema.Validate(takes, wholeInput(spec, s.revision.Snapshot.Agent))
+	if err != nil && spec.Input != nil && len(s.revision.Snapshot.Agent.InputSchema) == 0 {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input: %s, or write spec.prompt; create another Run", snapshot.NoInput(spec.Agent))), true
 	}
 	if err != nil {
-		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", w.run.Spec.Agent, err)), true
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Agent %s: %v; create another Run", s.run.Spec.Agent, err)), true
 	}
-	if err := snapshot.CheckTemplate(spec.Prompt, spec.Agent, w.version.Snapshot.Agent.InputSchema); err != nil {
+	if err := snapshot.CheckTemplate(spec.Prompt, spec.Agent, s.revision.Snapshot.Agent.InputSchema); err != nil {
 		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.prompt: %v; create another Run", err)), true
 	}
 	return plan{}, false
@@ -44,9 +44,9 @@ func inputOf(spec v1alpha1.RunSpec) json.RawMessage {
 	return spec.Input.Raw
 }
 
-// given returns the whole input of a Run, with the defaults of its Agent. An Agent
+// wholeInput returns the whole input of a Run, with the defaults of its Agent. An Agent
 // that declares no input takes a prompt, and the Run's prompt is one.
-func given(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
+func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
 	values := map[string]json.RawMessage{}
 	if raw := inputOf(run); len(raw) > 0 {
 		if json.Unmarshal(raw, &values) != nil || values == nil {

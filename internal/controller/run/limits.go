@@ -45,14 +45,14 @@ func effective(agent limits, run *v1alpha1.Limits) limits {
 	}
 	return limits{
 		task:     snapshot.Lower(agent.task, *run),
-		pending:  lower(agent.pending, seconds(run.Pending), defaultPending),
-		deadline: lower(agent.deadline, seconds(run.Deadline), 0),
+		pending:  lowerOf(agent.pending, seconds(run.Pending), defaultPending),
+		deadline: lowerOf(agent.deadline, seconds(run.Deadline), 0),
 	}
 }
 
-// lower is the agent's value, or the default where it has none, and the run's
+// lowerOf is the agent's value, or the default where it has none, and the run's
 // where that is lower still.
-func lower(agent, run, standard time.Duration) time.Duration {
+func lowerOf(agent, run, standard time.Duration) time.Duration {
 	if agent == 0 {
 		agent = standard
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
-// A fencer makes the NetworkPolicy of a class, and keeps it until it is released.
-type fencer interface {
+// networkPolicies makes the NetworkPolicy of a class, and keeps it until it is released.
+type networkPolicies interface {
 	Hold(ctx context.Context, namespace string, c egress.Class) (release func(), err error)
 }
 
-// fence makes the NetworkPolicy of a pod before the pod, and keeps it until it is
+// holdNetworkPolicy makes the NetworkPolicy of a pod before the pod, and keeps it until it is
 // released.
-func (r *Reconciler) fence(ctx context.Context, w world) (release func(), err error) {
-	if r.fencer == nil {
+func (r *Reconciler) holdNetworkPolicy(ctx context.Context, s state) (release func(), err error) {
+	if r.networkPolicies == nil {
 		return func() {}, nil
 	}
-	return r.fencer.Hold(ctx, w.run.Namespace, runnerpod.EgressClass(podInputOf(w, w.attempt())))
+	return r.networkPolicies.Hold(ctx, s.run.Namespace, runnerpod.EgressClass(podInputOf(s, s.attempt())))
 }

@@ -29,14 +29,14 @@ type restoration struct {
 // is deleted; without the labels the operator would not be told of its end, and no
 // NetworkPolicy would select it. The garbage collector takes references away on purpose when a Run is deleted and its
 // pods are to stay, so nothing is restored then.
-func restorations(w world) []restoration {
-	if !w.run.DeletionTimestamp.IsZero() {
+func restorations(s state) []restoration {
+	if !s.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	var out []restoration
-	for i := range w.pods {
-		pod := &w.pods[i]
-		want := map[string]string{v1alpha1.LabelRun: w.run.Name}
+	for i := range s.pods {
+		pod := &s.pods[i]
+		want := map[string]string{v1alpha1.LabelRun: s.run.Name}
 		if n := runnerpod.AttemptOf(pod); n > 0 {
 			want[v1alpha1.LabelAttempt] = strconv.Itoa(n)
 		}
@@ -44,13 +44,13 @@ func restorations(w world) []restoration {
 			want[v1alpha1.LabelEgress] = label
 		}
 		maps.DeleteFunc(want, func(k, v string) bool { return pod.Labels[k] == v })
-		if pod.DeletionTimestamp != nil || metav1.IsControlledBy(pod, w.run) && len(want) == 0 {
+		if pod.DeletionTimestamp != nil || metav1.IsControlledBy(pod, s.run) && len(want) == 0 {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(o metav1.OwnerReference) bool {
-			return o.UID == w.run.UID || o.Controller != nil && *o.Controller
+			return o.UID == s.run.UID || o.Controller != nil && *o.Controller
 		})
-		owner := *metav1.NewControllerRef(w.run, v1alpha1.GroupVersion.WithKind("Run"))
+		owner := *metav1.NewControllerRef(s.run, v1alpha1.GroupVersion.WithKind("Run"))
 		out = append(out, restoration{pod: pod, owners: append([]metav1.OwnerReference{owner}, others...), labels: want})
 	}
 	return out
@@ -58,20 +58,20 @@ func restorations(w world) []restoration {
 
 // restore gives pods their owner and labels back, unless the Run is about to go:
 // the cache may not show that yet.
-func (r *Reconciler) restore(ctx context.Context, w world, all []restoration) error {
+func (r *Reconciler) restore(ctx context.Context, s state, all []restoration) error {
 	if len(all) == 0 {
 		return nil
 	}
 	var is v1alpha1.Run
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(w.run), &is)
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(s.run), &is)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("getting Run %s: %w", w.run.Name, err)
+		return fmt.Errorf("getting Run %s: %w", s.run.Name, err)
 	}
-	if is.UID != w.run.UID || !is.DeletionTimestamp.IsZero() { // also of a Run that is not found
+	if is.UID != s.run.UID || !is.DeletionTimestamp.IsZero() { // also of a Run that is not found
 		return nil
 	}
 	for _, to := range all {
-		if err := r.restorePod(ctx, w, to); err != nil {
+		if err := r.restorePod(ctx, s, to); err != nil {
 			return err
 		}
 	}
@@ -80,9 +80,9 @@ func (r *Reconciler) restore(ctx context.Context, w world, all []restoration) er
 
 // restorePod gives a pod its owner and labels back. The NetworkPolicy of its egress
 // label may have been swept while no pod had that label, so it is made first.
-func (r *Reconciler) restorePod(ctx context.Context, w world, to restoration) error {
-	if label := to.labels[v1alpha1.LabelEgress]; label != "" && w.version != nil && runnerpod.EgressClass(podInputOf(w, w.attempt())).Label() == label {
-		release, err := r.fence(ctx, w)
+func (r *Reconciler) restorePod(ctx context.Context, s state, to restoration) error {
+	if label := to.labels[v1alpha1.LabelEgress]; label != "" && s.revision != nil && runnerpod.EgressClass(podInputOf(s, s.attempt())).Label() == label {
+		release, err := r.holdNetworkPolicy(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -17,26 +17,26 @@ const (
 	tryAgain  = ". The operator tries again"
 )
 
-// patiently waits for something outside the Run, limits.pending at most, and as
+// waitingBounded waits for something outside the Run, limits.pending at most, and as
 // long as it takes while it is paused.
-func patiently(w world, reason, message string) plan {
-	if wantsPause(w) {
-		return waiting(v1alpha1.ReasonPaused, sentence(toldPaused, message), 0)
+func waitingBounded(s state, reason, message string) plan {
+	if wantsPause(s) {
+		return waiting(v1alpha1.ReasonPaused, sentence(pausedMessage, message), 0)
 	}
-	limit := w.limits().pending
-	left := limit - w.now.Sub(w.pendingSince())
+	limit := s.limits().pending
+	left := limit - s.now.Sub(s.pendingSince())
 	if left <= 0 {
 		message, _, _ = strings.Cut(runstatus.TrimDeadline(message), continues)
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, strings.TrimSuffix(message, tryAgain)))
 	}
-	return waiting(reason, untilPending(w, message), left)
+	return waiting(reason, untilPending(s, message), left)
 }
 
 // untilPending adds to a message until when limits.pending lets the Run wait.
-func untilPending(w world, message string) string {
-	limit := w.limits().pending
-	until := w.pendingSince().Add(limit)
-	if !until.After(w.now) {
+func untilPending(s state, message string) string {
+	limit := s.limits().pending
+	until := s.pendingSince().Add(limit)
+	if !until.After(s.now) {
 		return message
 	}
 	return runstatus.WithDeadline(message, until, limit, "limits.pending")

@@ -20,38 +20,38 @@ type plan struct {
 	problem string                 // what could not be done about a finished Run
 	outcome metav1.ConditionStatus // empty: unknown, the Run is active
 
-	claim  *attemptClaim                 // take the next attempt
-	charge charge                        // what the attempt before it is charged to
-	create *corev1.Pod                   // make the attempt's pod, and record it
-	adopt  *corev1.Pod                   // record a pod that was made but not recorded
-	signal *corev1.Pod                   // tell this pod's runner
-	say    task.Signals                  // this
-	remove []corev1.Pod                  // delete these pods, before anything is created
-	child  *v1alpha1.Run                 // make this child Run
-	asked  v1alpha1.PendingRequest       // for this request
-	free   *corev1.PersistentVolumeClaim // delete the Run's claim
-	forget bool                          // delete the Run
+	nextAttempt  *attemptReservation           // take the next attempt
+	charged      budget                        // what the attempt before it is charged to
+	create       *corev1.Pod                   // make the attempt's pod, and record it
+	recordPod    *corev1.Pod                   // record a pod that was made but not recorded
+	signal       *corev1.Pod                   // tell this pod's runner
+	signals      task.Signals                  // this
+	remove       []corev1.Pod                  // delete these pods, before anything is created
+	child        *v1alpha1.Run                 // make this child Run
+	request      v1alpha1.PendingRequest       // for this request
+	deleteVolume *corev1.PersistentVolumeClaim // delete the Run's claim
+	deleteRun    bool                          // delete the Run
 
 	// setStates stops, pauses or resumes child Runs, beside the step.
 	setStates []children.StateChange
 	// restore are pods of the Run that lost their owner or labels, beside the step.
 	restore []restoration
-	// lastWord is a termination message that knows more than status; it is kept
+	// termination is a termination message that knows more than status; it is kept
 	// where the runner's report would stand.
-	lastWord *task.Termination
-	wake     time.Duration // look again after this; 0: when something changes
+	termination *task.Termination
+	wake        time.Duration // look again after this; 0: when something changes
 }
 
 // settles says whether the plan makes the Run final.
 func (p plan) settles() bool { return p.outcome != "" && p.outcome != metav1.ConditionUnknown }
 
-// A charge is which budget an ended attempt is charged to.
-type charge int
+// budget is which budget an ended attempt is charged to.
+type budget int
 
 const (
-	chargeNone    charge = iota // it waited for something outside
-	chargeFailure               // the work failed: spec.maxRetries
-	chargeGround                // the ground failed: spec.maxDisruptions
+	budgetNone        budget = iota // it waited for something outside
+	budgetRetries                   // the work failed: spec.maxRetries
+	budgetDisruptions               // the ground failed: spec.maxDisruptions
 )
 
 // waiting is a plan that does nothing but say why.
@@ -64,33 +64,33 @@ func failure(reason, message string) plan {
 	return plan{reason: reason, message: task.Cut(message, task.MaxMessage), outcome: metav1.ConditionFalse}
 }
 
-// An attemptClaim is the attempt to be claimed, and since when the Run is pending.
-type attemptClaim struct {
+// attemptReservation is the attempt to be claimed, and since when the Run is pending.
+type attemptReservation struct {
 	*v1alpha1.Attempt
 	pendingSince metav1.Time
 }
 
 // nextAttempt is the attempt after the current one.
-func nextAttempt(w world, c charge) *attemptClaim {
-	n := w.attempt() + 1
-	now := metav1.NewTime(w.now)
-	next := &attemptClaim{
-		Attempt:      &v1alpha1.Attempt{Number: n, Pod: runnerpod.Name(w.run.Name, n), StartedAt: now},
+func nextAttempt(s state, c budget) *attemptReservation {
+	n := s.attempt() + 1
+	now := metav1.NewTime(s.now)
+	next := &attemptReservation{
+		Attempt:      &v1alpha1.Attempt{Number: n, Pod: runnerpod.Name(s.run.Name, n), StartedAt: now},
 		pendingSince: now,
 	}
-	if w.version != nil {
-		next.AgentRevision = w.version.Hash
+	if s.revision != nil {
+		next.AgentRevision = s.revision.Hash
 	}
-	if w.durable() {
-		next.VolumeClaim = runnerpod.VolumeClaimName(w.run)
+	if s.durable() {
+		next.VolumeClaim = runnerpod.VolumeClaimName(s.run)
 	}
-	if last := w.run.Status.Attempt; last != nil {
+	if last := s.run.Status.Attempt; last != nil {
 		next.AgentRevision, next.VolumeClaim = last.AgentRevision, last.VolumeClaim
-		since := w.run.Status.Internal.PendingSince
+		since := s.run.Status.Internal.PendingSince
 		switch {
-		case c == chargeNone && worked(w):
-			next.pendingSince = metav1.NewTime(endedAt(w))
-		case c == chargeNone && since != nil:
+		case c == budgetNone && hasWorked(s):
+			next.pendingSince = metav1.NewTime(endedAt(s))
+		case c == budgetNone && since != nil:
 			next.pendingSince = *since
 		}
 	}

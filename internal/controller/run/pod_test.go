@@ -63,10 +63,10 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 		p.Usage = v1alpha1.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110, CostMicroUSD: &micro, DurationSeconds: 60}
 	})(c)
 	exits(1, 69)(c)
-	c.now = c.now.Add(backoff(c.run, chargeFailure))
+	c.now = c.now.Add(backoff(c.run, budgetRetries))
 	c.step()
-	w := c.world()
-	got := runnerpod.TaskOf(podInputOf(w, w.attempt()))
+	s := c.observed()
+	got := runnerpod.TaskOf(podInputOf(s, s.attempt()))
 	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 {
 		t.Errorf("the task is %+v", got)
 	}
@@ -76,7 +76,7 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	if got.Retry != "ModelUnavailable: HTTP 503" {
 		t.Errorf("retry is %q", got.Retry)
 	}
-	if left := remaining(w).Seconds(); left != 3540 {
+	if left := remainingDuration(s).Seconds(); left != 3540 {
 		t.Errorf("%v seconds are left, want 3540", left)
 	}
 }
@@ -103,37 +103,37 @@ func TestVerdicts(t *testing.T) {
 	}
 	cases := map[string]struct {
 		pod    *corev1.Pod
-		charge charge
+		charge budget
 		reason string
 		final  bool
 	}{
-		"a drain is the ground's, whatever the exit code": {ended(exit(1, ""), disrupted), chargeGround, v1alpha1.ReasonPodLost, false},
-		"a drain is the ground's, even with exit code 0":  {ended(exit(0, ""), disrupted), chargeGround, v1alpha1.ReasonPodLost, false},
-		"an eviction is the ground's":                     {ended(func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), chargeGround, v1alpha1.ReasonPodLost, false},
+		"a drain is the ground's, whatever the exit code": {ended(exit(1, ""), disrupted), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a drain is the ground's, even with exit code 0":  {ended(exit(0, ""), disrupted), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"an eviction is the ground's":                     {ended(func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), budgetDisruptions, v1alpha1.ReasonPodLost, false},
 		"an eviction for its own files is the work's": {ended(func(p *corev1.Pod) {
 			p.Status.Reason, p.Status.Message = "Evicted", `Usage of EmptyDir volume "workspace" exceeds the limit "1Gi". `
-		}), chargeNone, v1alpha1.ReasonStorageFull, true},
-		"a preemption by the kubelet is the ground's":    {ended(failsAs("Preempting")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"a node that is lost is the ground's":            {ended(failsAs("NodeLost")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"a shutdown of the node is the ground's":         {ended(exit(0, "Completed"), failsAs("NodeShutdown")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"the same, as newer kubelets name it":            {ended(exit(0, "Completed"), failsAs("Terminated")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"a pod that never ran is the ground's":           {ended(), chargeGround, v1alpha1.ReasonPodLost, false},
-		"the pod's deadline is the Run's limit":          {ended(func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), chargeNone, v1alpha1.ReasonDurationLimit, true},
-		"out of memory is the work's":                    {ended(exit(137, "OOMKilled")), chargeFailure, v1alpha1.ReasonOutOfMemory, false},
-		"killed is the ground's":                         {ended(exit(137, "Error")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"terminated is the ground's":                     {ended(exit(143, "Error")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"exit code 0 without a result is the ground's":   {ended(exit(0, "Completed")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"a fenced runner of the current attempt is lost": {ended(exit(task.ExitFenced, "")), chargeGround, v1alpha1.ReasonPodLost, false},
-		"a task that makes no sense is final":            {ended(exit(task.ExitBadTask, "")), chargeNone, v1alpha1.ReasonMisconfigured, true},
-		"a configuration that makes no sense is final":   {ended(exit(task.ExitConfig, "")), chargeNone, v1alpha1.ReasonMisconfigured, true},
-		"an upstream that is down is the work's":         {ended(exit(task.ExitUnavailable, "")), chargeFailure, v1alpha1.ReasonModelUnavailable, false},
-		"any code not listed is a failure of the work":   {ended(exit(42, "")), chargeFailure, v1alpha1.ReasonRunnerFailed, false},
-		"a Go panic is a failure of the work":            {ended(exit(2, "Error")), chargeFailure, v1alpha1.ReasonRunnerFailed, false},
+		}), budgetNone, v1alpha1.ReasonStorageFull, true},
+		"a preemption by the kubelet is the ground's":    {ended(failsAs("Preempting")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a node that is lost is the ground's":            {ended(failsAs("NodeLost")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a shutdown of the node is the ground's":         {ended(exit(0, "Completed"), failsAs("NodeShutdown")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"the same, as newer kubelets name it":            {ended(exit(0, "Completed"), failsAs("Terminated")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a pod that never ran is the ground's":           {ended(), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"the pod's deadline is the Run's limit":          {ended(func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), budgetNone, v1alpha1.ReasonDurationLimit, true},
+		"out of memory is the work's":                    {ended(exit(137, "OOMKilled")), budgetRetries, v1alpha1.ReasonOutOfMemory, false},
+		"killed is the ground's":                         {ended(exit(137, "Error")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"terminated is the ground's":                     {ended(exit(143, "Error")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"exit code 0 without a result is the ground's":   {ended(exit(0, "Completed")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a fenced runner of the current attempt is lost": {ended(exit(task.ExitFenced, "")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a task that makes no sense is final":            {ended(exit(task.ExitBadTask, "")), budgetNone, v1alpha1.ReasonMisconfigured, true},
+		"a configuration that makes no sense is final":   {ended(exit(task.ExitConfig, "")), budgetNone, v1alpha1.ReasonMisconfigured, true},
+		"an upstream that is down is the work's":         {ended(exit(task.ExitUnavailable, "")), budgetRetries, v1alpha1.ReasonModelUnavailable, false},
+		"any code not listed is a failure of the work":   {ended(exit(42, "")), budgetRetries, v1alpha1.ReasonRunnerFailed, false},
+		"a Go panic is a failure of the work":            {ended(exit(2, "Error")), budgetRetries, v1alpha1.ReasonRunnerFailed, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := verdictOfPod(tc.pod)
-			if got.charge != tc.charge || got.reason != tc.reason || got.final != tc.final {
+			got := outcomeOfPod(tc.pod)
+			if got.budget != tc.charge || got.reason != tc.reason || got.final != tc.final {
 				t.Errorf("verdictOfPod() = %+v, want charge %d, reason %s, final %t", got, tc.charge, tc.reason, tc.final)
 			}
 		})
@@ -143,14 +143,14 @@ func TestVerdicts(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failures, disruptions int32
-		charge                charge
+		charge                budget
 		seconds               float64
 	}{
-		"the first failure":             {0, 0, chargeFailure, 10},
-		"the second":                    {1, 0, chargeFailure, 20},
-		"the first disruption is free":  {0, 0, chargeGround, 0},
-		"the second is not":             {0, 1, chargeGround, 10},
-		"it stops growing at 5 minutes": {9, 9, chargeFailure, 300},
+		"the first failure":             {0, 0, budgetRetries, 10},
+		"the second":                    {1, 0, budgetRetries, 20},
+		"the first disruption is free":  {0, 0, budgetDisruptions, 0},
+		"the second is not":             {0, 1, budgetDisruptions, 10},
+		"it stops growing at 5 minutes": {9, 9, budgetRetries, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := gen.Run(func(r *v1alpha1.Run) { r.Status.Failures, r.Status.Disruptions = tc.failures, tc.disruptions })

@@ -10,32 +10,32 @@ import (
 // itself, should nobody else: time to pull an image and to report.
 const backstop = 10 * time.Minute
 
-// patience is how much longer a pod may live because it may wait for people:
+// waitAllowance is how much longer a pod may live because it may wait for people:
 // where the journal dies with it, a paused Run holds in its pod.
-func patience(w world) time.Duration {
-	if w.durable() && !mayAsk(w.version.Snapshot) {
+func waitAllowance(s state) time.Duration {
+	if s.durable() && !mayAsk(s.revision.Snapshot) {
 		return 0
 	}
-	return time.Duration(w.limits().task.WaitSeconds) * time.Second
+	return time.Duration(s.limits().task.WaitSeconds) * time.Second
 }
 
 // podInputOf returns what the pod of an attempt is built from.
-func podInputOf(w world, attempt int32) runnerpod.Input {
+func podInputOf(s state, attempt int32) runnerpod.Input {
 	in := runnerpod.Input{
-		Run:             w.run,
-		Revision:        w.version,
+		Run:             s.run,
+		Revision:        s.revision,
 		Attempt:         attempt,
-		Limits:          w.limits().task,
-		Durable:         w.durable(),
-		VolumeClaim:     w.claim,
-		ActiveDeadline:  remaining(w) + patience(w) + backstop,
-		Signals:         opening(w),
-		Image:           w.runner,
-		Defaults:        w.supply,
-		NetworkPolicies: w.fenced,
+		Limits:          s.limits().task,
+		Durable:         s.durable(),
+		VolumeClaim:     s.volume,
+		ActiveDeadline:  remainingDuration(s) + waitAllowance(s) + backstop,
+		Signals:         initialSignals(s),
+		Image:           s.runner,
+		Defaults:        s.podDefaults,
+		NetworkPolicies: s.networkPolicies,
 	}
 	if !in.Durable {
-		in.Limits = raised(in.Limits, w.granted) // a durable journal remembers
+		in.Limits = withGrants(in.Limits, s.granted) // a durable journal remembers
 	}
 	return in
 }

@@ -131,7 +131,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 		t.Fatalf("seed %d: %d live pods", seed, live)
 	}
 	is := runstatus.OutcomeOf(c.run.Status)
-	if is.Status == metav1.ConditionTrue && c.world().committed() == nil {
+	if is.Status == metav1.ConditionTrue && c.observed().committed() == nil {
 		t.Fatalf("seed %d: success without a committed result", seed)
 	}
 	if (is.Status == metav1.ConditionUnknown) != (c.run.Status.CompletionTime == nil) {
@@ -184,7 +184,7 @@ func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
 					break
 				}
 			}
-			again := decide(c.world())
+			again := decide(c.observed())
 			if did := deed(again); did != "" && c.refuse == nil {
 				t.Fatalf("seed %d: at rest, and still %s", seed, did)
 			}
@@ -203,10 +203,10 @@ func TestOrderOfPodsDoesNotMatter(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	c.step()
 	c.step()
-	w := c.world()
-	want := decide(w)
-	w.pods = []corev1.Pod{w.pods[1], w.pods[0]}
-	if diff := gocmp.Diff(want, decide(w), gocmp.AllowUnexported(plan{})); diff != "" {
+	s := c.observed()
+	want := decide(s)
+	s.pods = []corev1.Pod{s.pods[1], s.pods[0]}
+	if diff := gocmp.Diff(want, decide(s), gocmp.AllowUnexported(plan{})); diff != "" {
 		t.Errorf("decide() depends on the order of pods:\n%s", diff)
 	}
 }

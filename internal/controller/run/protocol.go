@@ -10,26 +10,26 @@ import (
 
 // protocolVersion is the version of the protocol that the runner of the current
 // attempt speaks, by whichever channel it spoke; 0: it has not said.
-func (w world) protocolVersion() int {
+func (s state) protocolVersion() int {
 	version := 0
-	if p := w.progress(); p != nil {
+	if p := s.progress(); p != nil {
 		version = int(p.Version)
 	}
-	if t := runnerpod.Termination(w.pod()); t != nil && t.Attempt == int(w.attempt()) {
+	if t := runnerpod.Termination(s.pod()); t != nil && t.Attempt == int(s.attempt()) {
 		version = max(version, t.Version)
 	}
 	return version
 }
 
-// tooNew fails a Run whose runner speaks a newer protocol than this operator
+// protocolUnsupported fails a Run whose runner speaks a newer protocol than this operator
 // knows: what such a runner reports may mean something else. Older versions are
 // known, and fields that a version does not have are ignored.
-func tooNew(w world) (plan, bool) {
-	version := w.protocolVersion()
+func protocolUnsupported(s state) (plan, bool) {
+	version := s.protocolVersion()
 	if version <= task.Version {
 		return plan{}, false
 	}
 	return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf(
 		"The runner of attempt %d speaks version %d of the protocol between runner and operator; this operator knows versions up to %d. Upgrade the operator, or use the runner image of its release, and create a new Run",
-		w.attempt(), version, task.Version)), true
+		s.attempt(), version, task.Version)), true
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // queued holds a Run back until its turn has come.
-func queued(w world) (plan, bool) {
-	t := w.position
-	if w.facts.queued != nil {
-		t = *w.facts.queued // another Run has taken the place since
+func queued(s state) (plan, bool) {
+	t := s.position
+	if s.facts.queued != nil {
+		t = *s.facts.queued // another Run has taken the place since
 	}
-	if w.attempt() > 0 || t.Number == 0 {
+	if s.attempt() > 0 || t.Number == 0 {
 		return plan{}, false
 	}
-	return inLine(w.run.Spec.Agent, t), true
+	return queueMessage(s.run.Spec.Agent, t), true
 }
 
 // A Run in the queue is looked at when something before it ends. What it says of
@@ -27,7 +27,7 @@ const (
 	farWait  = 5 * time.Minute
 )
 
-func inLine(agent string, t queue.Position) plan {
+func queueMessage(agent string, t queue.Position) plan {
 	are := "are"
 	if t.Limit == 1 {
 		are = "is"

@@ -12,7 +12,7 @@ func TestAPlaceInTheQueueIsSaidForPeople(t *testing.T) {
 			t.Errorf("ordinal(%d) = %s", n, got)
 		}
 	}
-	p := inLine("reviewer", queue.Position{Limit: 2, Active: 2, Number: 3})
+	p := queueMessage("reviewer", queue.Position{Limit: 2, Active: 2, Number: 3})
 	if p.message != "3rd in the queue of Agent reviewer: 2 of 2 Runs are active" || p.wake != 30*second {
 		t.Errorf("%q, again in %s", p.message, p.wake)
 	}

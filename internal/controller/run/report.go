@@ -25,18 +25,18 @@ import (
 // updateStatus writes the status, and returns when to look again. What the API server refused
 // is requested again after a while. A failure that may pass is an error, so that the queue
 // backs off. After a conflict nothing is written: what was observed is old.
-func (r *Reconciler) updateStatus(ctx context.Context, w world, p plan) (ctrl.Result, error) {
+func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Result, error) {
 	var failure error
-	if f := w.facts.failure; f != nil {
+	if f := s.facts.failure; f != nil {
 		failure = f.err
 	}
 	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
 		return ctrl.Result{}, failure
 	}
-	if apierr.IsRefusal(failure) && !strings.Contains(messageOf(w.run), p.message+p.problem) {
+	if apierr.IsRefusal(failure) && !strings.Contains(messageOf(s.run), p.message+p.problem) {
 		log.FromContext(ctx).Info("The API server refused a request", "error", failure.Error())
 	}
-	err := r.report(ctx, w, p, statusOf(w, p))
+	err := r.writeStatus(ctx, s, p, statusOf(s, p))
 	switch {
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, err)
@@ -46,38 +46,38 @@ func (r *Reconciler) updateStatus(ctx context.Context, w world, p plan) (ctrl.Re
 	return ctrl.Result{RequeueAfter: p.wake}, nil
 }
 
-// report writes the status once, only if it changed, then tells the user. It
+// writeStatus writes the status once, only if it changed, then tells the user. It
 // is the only writer of status and events. With the first attempt it warns of a reference
 // in the syntax of another tool; the prompt of a child Run is data, in which none is meant.
-func (r *Reconciler) report(ctx context.Context, w world, p plan, want v1alpha1.RunStatus) error {
-	if p.forget || !w.run.DeletionTimestamp.IsZero() {
+func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1alpha1.RunStatus) error {
+	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := (runstatus.Updater{Client: r.client, Events: r.events}).Report(ctx, w.run, want, demands(w, p)...); err != nil {
+	if err := (runstatus.Updater{Client: r.client, Events: r.events}).Report(ctx, s.run, want, preconditionsOf(s, p)...); err != nil {
 		return err
 	}
-	if f, found := template.FindForeign(w.run.Spec.Prompt); found && p.claim != nil && w.attempt() == 0 && children.ParentOf(w.run) == nil {
-		r.events.Eventf(w.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Line(f.Warning("spec.prompt"), task.MaxWarning))
+	if f, found := template.FindForeign(s.run.Spec.Prompt); found && p.nextAttempt != nil && s.attempt() == 0 && children.ParentOf(s.run) == nil {
+		r.events.Eventf(s.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Line(f.Warning("spec.prompt"), task.MaxWarning))
 	}
 	return nil
 }
 
-// demands are what must still be as it was seen. A claim, and giving a Run up,
+// preconditionsOf are what must still be as it was seen. A claim, and giving a Run up,
 // rest on all that was seen, a report of the runner that just came in
 // included; the runner cannot starve these writes, for it is not there. All
 // others rest on what the operator itself last wrote: the attempt, and the status
 // and reason of Succeeded. So each transition is written, and announced, once, even
 // if a stale copy of the Run is reconciled right after it.
-func demands(w world, p plan) []statuspatch.Op {
-	givesUp := p.settles() && w.committed() == nil
-	at := slices.IndexFunc(w.run.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSucceeded })
-	if p.claim != nil || givesUp || w.run.Status.Attempt == nil || at < 0 {
-		return []statuspatch.Op{statuspatch.SameObject(w.run), statuspatch.SameVersion(w.run)}
+func preconditionsOf(s state, p plan) []statuspatch.Op {
+	givesUp := p.settles() && s.committed() == nil
+	at := slices.IndexFunc(s.run.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSucceeded })
+	if p.nextAttempt != nil || givesUp || s.run.Status.Attempt == nil || at < 0 {
+		return []statuspatch.Op{statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run)}
 	}
-	succeeded, path := w.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
+	succeeded, path := s.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
 	return []statuspatch.Op{
-		statuspatch.SameObject(w.run),
-		statuspatch.Same("/status/attempt/number", w.attempt()),
+		statuspatch.SameObject(s.run),
+		statuspatch.Same("/status/attempt/number", s.attempt()),
 		statuspatch.Same(path+"type", succeeded.Type),
 		statuspatch.Same(path+"status", succeeded.Status),
 		statuspatch.Same(path+"reason", succeeded.Reason),

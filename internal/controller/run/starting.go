@@ -18,58 +18,58 @@ import (
 const pullGrace = 5 * time.Minute
 
 // starting says what keeps a pod from running its runner, and gives up in time.
-func starting(w world) (plan, bool) {
-	pod := w.pod()
-	s := runnerpod.RunnerStatus(pod)
-	reason, begins := beginning(w)
+func starting(s state) (plan, bool) {
+	pod := s.pod()
+	container := runnerpod.RunnerStatus(pod)
+	reason, begins := startMessage(s)
 	switch {
-	case w.progress() != nil:
+	case s.progress() != nil:
 		return plan{}, false // it works, whatever the kubelet has got round to saying
-	case s != nil && s.State.Running != nil:
-		return waiting(reason, begins, overrunIn(w)), true
+	case container != nil && container.State.Running != nil:
+		return waiting(reason, begins, overrunIn(s)), true
 	case gated(pod):
 		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates; the controller that set them decides when it starts", 0), true
 	}
-	if p, lost := volumeLostBeforeStart(w); lost {
+	if p, lost := volumeLostBeforeStart(s); lost {
 		return p, true
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
-		p := patiently(w, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, beyond(w.trouble)), ".")+". "+toPlace(unplaced))
+		p := waitingBounded(s, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, otherWarning(s.startupWarning)), ".")+". "+schedulingAdvice(unplaced))
 		if forVolume(unplaced) {
-			p = askingAgain(p) // the scheduler may know of a deleted claim before the cache
+			p = withWarningCheck(p) // the scheduler may know of a deleted claim before the cache
 		}
 		return p, true
 	}
-	if s := stuckContainer(pod); s != nil {
-		return stuck(w, s), true
+	if container := stuckContainer(pod); container != nil {
+		return containerStuck(s, container), true
 	}
-	if w.trouble != "" {
-		return askingAgain(patiently(w, v1alpha1.ReasonPending, "The pod does not start: "+w.trouble)), true
+	if s.startupWarning != "" {
+		return withWarningCheck(waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning)), true
 	}
-	p := patiently(w, reason, begins)
+	p := waitingBounded(s, reason, begins)
 	if p.reason == reason {
 		p.message = begins // nothing is in its way
 	}
-	return askingAgain(p), true
+	return withWarningCheck(p), true
 }
 
-// askingAgain looks soon for what keeps a pod from starting: no event wakes the
+// withWarningCheck looks soon for what keeps a pod from starting: no event wakes the
 // controller.
-func askingAgain(p plan) plan {
+func withWarningCheck(p plan) plan {
 	if !p.settles() {
-		p.wake = sooner(p.wake, patient)
+		p.wake = earlier(p.wake, eventDelay)
 	}
 	return p
 }
 
-// beginning is what is said of an attempt that has not reported yet. One that
+// startMessage is what is said of an attempt that has not reported yet. One that
 // follows an attempt which only waited goes on saying what for: whether it is
 // there now only the runner can tell.
-func beginning(w world) (reason, message string) {
-	a := w.run.Status.Attempt
-	since := w.run.Status.Internal.PendingSince
-	if reasonOf(w.run) == v1alpha1.ReasonSecretMissing && since != nil && since.Time.Before(a.StartedAt.Time) {
-		return v1alpha1.ReasonSecretMissing, messageOf(w.run)
+func startMessage(s state) (reason, message string) {
+	a := s.run.Status.Attempt
+	since := s.run.Status.Internal.PendingSince
+	if reasonOf(s.run) == v1alpha1.ReasonSecretMissing && since != nil && since.Time.Before(a.StartedAt.Time) {
+		return v1alpha1.ReasonSecretMissing, messageOf(s.run)
 	}
 	return v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", a.Number)
 }
@@ -94,17 +94,17 @@ func unschedulable(pod *corev1.Pod) string {
 	return ""
 }
 
-// beyond is what an event tells of a pod that no node takes beyond what the
+// otherWarning is what an event tells of a pod that no node takes beyond what the
 // scheduler says of it already.
-func beyond(trouble string) string {
+func otherWarning(trouble string) string {
 	if strings.HasPrefix(trouble, "FailedScheduling: ") {
 		return ""
 	}
 	return trouble
 }
 
-// toPlace is what to do for a pod that no node takes, by the scheduler's message.
-func toPlace(unplaced string) string {
+// schedulingAdvice is what to do for a pod that no node takes, by the scheduler's message.
+func schedulingAdvice(unplaced string) string {
 	if forVolume(unplaced) {
 		return "Correct spec.workspace.storageClassName of the Agent, or the StorageClass"
 	}
@@ -119,9 +119,9 @@ func forVolume(unplaced string) bool {
 
 // Waiting reasons of a kubelet that need a person.
 var (
-	noPull  = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
-	noStart = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
-	noHope  = []string{"InvalidImageName", "ErrImageNeverPull"}
+	pullReasons      = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
+	startReasons     = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+	finalPullReasons = []string{"InvalidImageName", "ErrImageNeverPull"}
 )
 
 // stuckContainer is the first container that waits for a person, in the order in
@@ -130,7 +130,7 @@ func stuckContainer(pod *corev1.Pod) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
 			w := list[i].State.Waiting
-			if w != nil && slices.Contains(slices.Concat(noPull, noStart, noHope), w.Reason) {
+			if w != nil && slices.Contains(slices.Concat(pullReasons, startReasons, finalPullReasons), w.Reason) {
 				return &list[i]
 			}
 		}
@@ -138,20 +138,20 @@ func stuckContainer(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// stuck is what follows for a container that waits for a person.
-func stuck(w world, s *corev1.ContainerStatus) plan {
-	why := sentence(s.State.Waiting.Reason, s.State.Waiting.Message)
-	switch reason := s.State.Waiting.Reason; {
+// containerStuck is what follows for a container that waits for a person.
+func containerStuck(s state, container *corev1.ContainerStatus) plan {
+	why := sentence(container.State.Waiting.Reason, container.State.Waiting.Message)
+	switch reason := container.State.Waiting.Reason; {
 	case reason == "InvalidImageName":
-		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is not an image name. Correct %s", s.Image, imageField(s.Name)))
+		return failure(v1alpha1.ReasonInvalidImage, fmt.Sprintf("%q is not an image name. Correct %s", container.Image, imageField(container.Name)))
 	case reason == "ErrImageNeverPull":
 		return failure(v1alpha1.ReasonImagePullFailed, why+". Load the image onto the cluster node, or allow to pull it")
-	case slices.Contains(noPull, reason):
-		return pulling(w, s, why)
-	case reason == "CreateContainerConfigError" && strings.HasPrefix(s.Name, runnerpod.ServerPrefix):
-		return patiently(w, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s)", s.Name, s.State.Waiting.Message)+byItself)
+	case slices.Contains(pullReasons, reason):
+		return pulling(s, container, why)
+	case reason == "CreateContainerConfigError" && strings.HasPrefix(container.Name, runnerpod.ServerPrefix):
+		return waitingBounded(s, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s)", container.Name, container.State.Waiting.Message)+byItself)
 	}
-	return patiently(w, v1alpha1.ReasonStarting, sentence("container "+s.Name, why))
+	return waitingBounded(s, v1alpha1.ReasonStarting, sentence("container "+container.Name, why))
 }
 
 // imageField is where the image of a container comes from.
@@ -167,8 +167,8 @@ func imageField(container string) string {
 	return "spec.podTemplate.runnerImage of the Agent"
 }
 
-// placed is when a pod got its node: before that no image was asked for.
-func placed(pod *corev1.Pod) time.Time {
+// scheduledAt is when a pod got its node: before that no image was asked for.
+func scheduledAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 			return c.LastTransitionTime.Time
@@ -177,16 +177,16 @@ func placed(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-func pulling(w world, s *corev1.ContainerStatus, why string) plan {
-	grace := min(pullGrace, w.limits().pending)
-	left := placed(w.pod()).Add(grace).Sub(w.now)
+func pulling(s state, container *corev1.ContainerStatus, why string) plan {
+	grace := min(pullGrace, s.limits().pending)
+	left := scheduledAt(s.pod()).Add(grace).Sub(s.now)
 	if left <= 0 {
-		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", s.Image, grace, why, imageField(s.Name)))
+		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, grace, why, imageField(container.Name)))
 	}
 	limit := "limits.pending"
 	if grace == pullGrace {
 		limit = fmt.Sprintf("%s for pulling an image", grace)
 	}
-	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", s.Image, why)
-	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, w.now.Add(left), grace, limit), left)
+	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", container.Image, why)
+	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, s.now.Add(left), grace, limit), left)
 }

@@ -15,67 +15,67 @@ import (
 // statusOf is a pure account of what was seen, decided and done. Of the old
 // status it keeps only what nothing else remembers: attempts, budgets, times
 // and the runner's own subtree.
-func statusOf(w world, p plan) v1alpha1.RunStatus {
-	s := *w.run.Status.DeepCopy()
+func statusOf(s state, p plan) v1alpha1.RunStatus {
+	status := *s.run.Status.DeepCopy()
 	if p.reason == "" {
-		p = unchanged(w.run, p)
+		p = unchanged(s.run, p)
 	}
-	attempted(&s, w, p)
-	if p.lastWord != nil {
-		s.Progress = progressOf(w, *p.lastWord)
+	recordAttempt(&status, s, p)
+	if p.termination != nil {
+		status.Progress = progressOf(s, *p.termination)
 	}
-	if delegated := marked(w, p); len(delegated) > 0 {
-		s.Internal.Delegated = delegated
+	if delegated := childMarks(s, p); len(delegated) > 0 {
+		status.Internal.Delegated = delegated
 	}
-	p.said().Put(&s, w.run, w.now)
-	return s
+	p.outcomeOf().Put(&status, s.run, s.now)
+	return status
 }
 
 // unchanged is a plan with the reason, message and outcome that stand already.
 func unchanged(run *v1alpha1.Run, p plan) plan {
-	return p.saying(runstatus.OutcomeOf(run.Status))
+	return p.withOutcome(runstatus.OutcomeOf(run.Status))
 }
 
-// said is what a plan says of the Run.
-func (p plan) said() runstatus.Outcome {
+// outcomeOf is what a plan says of the Run.
+func (p plan) outcomeOf() runstatus.Outcome {
 	return runstatus.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message, Problem: p.problem}
 }
 
-// saying is a plan that says something else of the Run.
-func (p plan) saying(o runstatus.Outcome) plan {
+// withOutcome is a plan that says something else of the Run.
+func (p plan) withOutcome(o runstatus.Outcome) plan {
 	p.outcome, p.reason, p.message = o.Status, o.Reason, o.Message
 	return p
 }
 
-// attempted records a claim, and the pod that was made for one.
-func attempted(s *v1alpha1.RunStatus, w world, p plan) {
-	now := metav1.NewTime(w.now)
-	if p.claim != nil {
-		s.Attempt, s.Internal.PendingSince = p.claim.Attempt, &p.claim.pendingSince
-		if s.StartTime == nil {
-			s.StartTime = &now
+// recordAttempt records a claim, and the pod that was made for one.
+func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
+	now := metav1.NewTime(s.now)
+	if p.nextAttempt != nil {
+		status.Attempt, status.Internal.PendingSince = p.nextAttempt.Attempt, &p.nextAttempt.pendingSince
+		if status.StartTime == nil {
+			status.StartTime = &now
 		}
-		switch p.charge {
-		case chargeFailure:
-			s.Failures++
-		case chargeGround:
-			s.Disruptions++
-		case chargeNone:
+		switch p.charged {
+		case budgetRetries:
+			status.Failures++
+		case budgetDisruptions:
+			status.Disruptions++
+		case budgetNone:
 		}
 	}
-	if pod := cmp.Or(p.adopt, w.facts.created); pod != nil && s.Attempt != nil {
-		s.Attempt.PodUID = string(pod.UID)
+	if pod := cmp.Or(p.recordPod, s.facts.created); pod != nil && status.Attempt != nil {
+		status.Attempt.PodUID = string(pod.UID)
 	}
 }
 
 // progressOf is what a dead runner could not report any more: its last word,
 // in the place where its report would stand.
-func progressOf(w world, t task.Termination) *v1alpha1.RunProgress {
+func progressOf(s state, t task.Termination) *v1alpha1.RunProgress {
 	p := &v1alpha1.RunProgress{Version: task.Version}
-	if had := w.run.Status.Progress; had != nil {
+	if had := s.run.Status.Progress; had != nil {
 		p = had.DeepCopy()
 	}
-	p.Attempt = w.attempt()
+	p.Attempt = s.attempt()
 	p.Sequence++
 	p.Step = nil
 	if t.Effects != "" {
@@ -102,11 +102,11 @@ func reasonOf(run *v1alpha1.Run) string { return runstatus.OutcomeOf(run.Status)
 
 func messageOf(run *v1alpha1.Run) string { return runstatus.OutcomeOf(run.Status).Message }
 
-// warned is the message of a result with its warning, which is kept whole.
-func warned(r v1alpha1.Result) string {
+// messageWithWarning is the message of a result with its warning, which is kept whole.
+func messageWithWarning(r v1alpha1.Result) string {
 	message := r.Message
 	if r.Reason == v1alpha1.ReasonFinished {
-		message = cmp.Or(message, workDone)
+		message = cmp.Or(message, defaultResultMessage)
 	}
 	warning := task.Cut(r.Warning, task.MaxWarning)
 	if message == "" {
@@ -115,5 +115,5 @@ func warned(r v1alpha1.Result) string {
 	return strings.TrimSuffix(task.Cut(message, task.MaxMessage-len(warning)-len(". ")), ".") + ". " + warning
 }
 
-// workDone is the message of a Run whose runner says nothing of its own.
-const workDone = "The work is done"
+// defaultResultMessage is the message of a Run whose runner says nothing of its own.
+const defaultResultMessage = "The work is done"

@@ -28,7 +28,7 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := gen.Run()
 			if tc.plan.reason != "" {
-				run.Status = statusOf(world{run: run, now: gen.Noon}, tc.plan)
+				run.Status = statusOf(state{run: run, now: gen.Noon}, tc.plan)
 			}
 			if got := runstatus.OutcomeOf(run.Status).Status; got != tc.succeeded {
 				t.Errorf("Succeeded is %s, want %s", got, tc.succeeded)

@@ -94,18 +94,18 @@ func TestAStartingRunDoesNotSayUntilWhen(t *testing.T) {
 func TestARepeatedFailureKeepsItsMessage(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
 	c.step()
-	w := c.world()
-	w.facts = failed(plan{reason: v1alpha1.ReasonStarting}, errDown)
-	first := decide(w)
+	s := c.observed()
+	s.facts = failed(plan{reason: v1alpha1.ReasonStarting}, errDown)
+	first := decide(s)
 	if !strings.HasSuffix(first.message, "Waits until 12:10:00 UTC (limits.pending)") {
 		t.Errorf("the message is %q", first.message)
 	}
-	w.run.Status = statusOf(w, first)
-	if second := decide(w); second.message != first.message {
+	s.run.Status = statusOf(s, first)
+	if second := decide(s); second.message != first.message {
 		t.Errorf("the message changed from %q to %q", first.message, second.message)
 	}
-	w.now = w.now.Add(time.Hour)
-	end := decide(w)
+	s.now = s.now.Add(time.Hour)
+	end := decide(s)
 	if end.reason != v1alpha1.ReasonPendingTimeout || strings.Contains(end.message, "tries again") || strings.Contains(end.message, "Waits until") {
 		t.Errorf("in the end: %s: %s", end.reason, end.message)
 	}

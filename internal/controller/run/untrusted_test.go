@@ -84,7 +84,7 @@ func TestReportsAreCleanedWhenTheyAreRead(t *testing.T) {
 	raw := &v1alpha1.RunProgress{Attempt: 1, Result: &v1alpha1.Result{Message: untrustedtest.RawText}}
 	run := gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "x-1"}
-		r.Status.Internal.Delegated, r.Status.Progress = []string{mark("a")}, raw
+		r.Status.Internal.Delegated, r.Status.Progress = []string{childMark("a")}, raw
 	})
 	s := newRefuser(t, run, gen.Agent())
 	child := gen.Run(func(r *v1alpha1.Run) {
@@ -99,11 +99,11 @@ func TestReportsAreCleanedWhenTheyAreRead(t *testing.T) {
 	if err := s.Status().Update(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.reconciler.look(t.Context(), s.get())
-	if err != nil || len(w.children) != 1 {
-		t.Fatalf("%d children: %v", len(w.children), err)
+	observed, err := s.reconciler.observe(t.Context(), s.get())
+	if err != nil || len(observed.children) != 1 {
+		t.Fatalf("%d children: %v", len(observed.children), err)
 	}
-	for what, p := range map[string]*v1alpha1.RunProgress{"the Run": w.run.Status.Progress, "its child": w.children[0].Status.Progress} {
+	for what, p := range map[string]*v1alpha1.RunProgress{"the Run": observed.run.Status.Progress, "its child": observed.children[0].Status.Progress} {
 		if p.Result.Message == "" || untrustedtest.IsRaw(p.Result.Message) {
 			t.Errorf("%s says %+q", what, p.Result.Message)
 		}

@@ -66,7 +66,7 @@ func mishap(c *cluster, r *rand.Rand) {
 // frees checks that no living pod loses its volume.
 func frees(t *testing.T, seed uint64, c *cluster) {
 	t.Helper()
-	if decide(c.world()).free == nil {
+	if decide(c.observed()).deleteVolume == nil {
 		return
 	}
 	for _, pod := range c.pods {

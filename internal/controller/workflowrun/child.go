@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// nameOf is the name of a child: pure, so that it is made once.
-func nameOf(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
+// childName is the name of a child: pure, so that it is made once.
+func childName(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	name := parent.Name + "-" + n.Name
 	if n.ForEach != nil || n.Loop != nil {
 		name += "-" + strconv.Itoa(number)
@@ -26,25 +26,25 @@ func nameOf(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	return children.HashedName(name, name, 8)
 }
 
-// spareOf is its name where somebody else has the first.
-func spareOf(parent *v1alpha1.Run, at place) string {
-	return children.HashedName(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.number), 8)
+// spareChildName is its name where somebody else has the first.
+func spareChildName(parent *v1alpha1.Run, at childKey) string {
+	return children.HashedName(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.index), 8)
 }
 
-// placeOf is where a child is.
-func placeOf(c *v1alpha1.Run) place {
-	at := place{node: c.Labels[v1alpha1.LabelWorkflowNode]}
+// keyOf is where a child is.
+func keyOf(c *v1alpha1.Run) childKey {
+	at := childKey{node: c.Labels[v1alpha1.LabelWorkflowNode]}
 	for _, label := range []string{v1alpha1.LabelItemIndex, v1alpha1.LabelIteration} {
 		if n, err := strconv.Atoi(c.Labels[label]); err == nil {
-			at.number = n
+			at.index = n
 		}
 	}
 	return at
 }
 
-// ours says whether a Run is a child of another. One that a backup brought back
+// isChildOf says whether a Run is a child of another. One that a backup brought back
 // is not: its work may have been done.
-func ours(c metav1.Object, parent *v1alpha1.Run) bool {
+func isChildOf(c metav1.Object, parent *v1alpha1.Run) bool {
 	labels := c.GetLabels()
 	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && runstatus.RestoreMark(c) == ""
 }
@@ -56,23 +56,23 @@ func succeeded(c *v1alpha1.Run) bool {
 
 // childOf is the Run of a place. A purse says what it may use of what was set
 // aside for it.
-func (t *turn) childOf(at place, p *children.Budget) child {
-	n, in := t.program.Node(at.node), t.mind.inputs[at]
+func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
+	n, in := t.program.Node(at.node), t.evaluator.inputs[at]
 	labels := runstatus.InheritedLabels(t.run.Labels)
 	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = t.run.Name, at.node
 	switch {
 	case n.ForEach != nil:
-		labels[v1alpha1.LabelItemIndex] = strconv.Itoa(at.number)
+		labels[v1alpha1.LabelItemIndex] = strconv.Itoa(at.index)
 	case n.Loop != nil:
-		labels[v1alpha1.LabelIteration] = strconv.Itoa(at.number)
+		labels[v1alpha1.LabelIteration] = strconv.Itoa(at.index)
 	}
 	c := &v1alpha1.Run{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       t.run.Namespace,
-			Name:            nameOf(t.run, n, at.number),
+			Name:            childName(t.run, n, at.index),
 			Labels:          labels,
-			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: t.hash(n)},
+			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: t.revisionOf(n)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(t.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{
@@ -88,25 +88,25 @@ func (t *turn) childOf(at place, p *children.Budget) child {
 	if len(in.input) > 0 {
 		c.Spec.Input = &runtime.RawExtension{Raw: in.input}
 	}
-	if root := shareRoot(t.world, n.Name); root != "" {
+	if root := volumeRoot(t.state, n.Name); root != "" {
 		c.Annotations[v1alpha1.AnnotationVolumeClaim] = runnerpod.SharedVolumeClaimName(t.run, root)
 	}
-	return child{place: at, Child: children.Child{Run: c, Names: []string{c.Name, spareOf(t.run, at)}, Is: isChildAt(t.run, at)}}
+	return newChild{childKey: at, Child: children.Child{Run: c, Names: []string{c.Name, spareChildName(t.run, at)}, Is: isChildAt(t.run, at)}}
 }
 
-// hash is the version that the children of a node run.
-func (t *turn) hash(n v1alpha1.Node) string {
+// revisionOf is the version that the children of a node run.
+func (t *evaluation) revisionOf(n v1alpha1.Node) string {
 	if n.Agent != "" {
-		return t.version.Agents[string(n.Agent)].Hash
+		return t.revision.Agents[string(n.Agent)].Hash
 	}
-	return t.version.Workflows[string(n.Workflow)].Hash
+	return t.revision.Workflows[string(n.Workflow)].Hash
 }
 
-// shareRoot is the node with which the files that a node works on begin; empty:
+// volumeRoot is the node with which the files that a node works on begin; empty:
 // it shares them with none.
-func shareRoot(w world, node string) string {
+func volumeRoot(s state, node string) string {
 	from, shared := map[string]string{}, false
-	for _, n := range w.nodes() {
+	for _, n := range s.nodes() {
 		if n.Workspace != nil {
 			from[n.Name] = n.Workspace.From
 			shared = shared || n.Name == node || n.Workspace.From == node

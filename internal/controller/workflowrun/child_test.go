@@ -36,12 +36,12 @@ func TestNamesOfChildren(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			parent := gen.Run(func(r *v1alpha1.Run) { r.Name = tc.run })
-			got := nameOf(parent, tc.node, tc.number)
+			got := childName(parent, tc.node, tc.number)
 			if tc.want != "" && got != tc.want || len(got) > children.MaxName || seen[got] {
 				t.Errorf("nameOf() = %q (%d characters), want %q", got, len(got), tc.want)
 			}
 			seen[got] = true
-			if spare := spareOf(parent, place{tc.node.Name, tc.number}); spare == got || len(spare) > children.MaxName {
+			if spare := spareChildName(parent, childKey{tc.node.Name, tc.number}); spare == got || len(spare) > children.MaxName {
 				t.Errorf("spareOf() = %q", spare)
 			}
 		})
@@ -89,11 +89,11 @@ func TestRefusals(t *testing.T) {
 		"our own rights are not":       {forbids("cannot create resource \"runs\""), ""},
 		"nor is a server that is down": {context.DeadlineExceeded, ""},
 		"nor one that is busy":         {apierrors.NewTooManyRequests("later", 1), ""},
-		"nor a conflict":               {apierrors.NewConflict(runs, "x", errMoved), ""},
+		"nor a conflict":               {apierrors.NewConflict(runs, "x", errChanged), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got, known := refused(tc.err); got.reason != tc.reason || known != (tc.reason != "") {
+			if got, known := refusalOf(tc.err); got.reason != tc.reason || known != (tc.reason != "") {
 				t.Errorf("refused() = %+v, %t, want %q", got, known, tc.reason)
 			}
 		})
@@ -140,10 +140,10 @@ nodes:
 		}
 	}
 	c.step()
-	w := c.world()
+	s := c.observed()
 	b.ResetTimer()
 	for b.Loop() {
-		decide(w)
+		decide(s)
 	}
 }
 
@@ -177,12 +177,12 @@ nodes:
 // allocated is how many bytes one look takes.
 func allocated(c *cluster) uint64 {
 	const looks = 5
-	w := c.world()
-	decide(w)
+	s := c.observed()
+	decide(s)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range looks {
-		decide(w)
+		decide(s)
 	}
 	runtime.ReadMemStats(&after)
 	return (after.TotalAlloc - before.TotalAlloc) / looks

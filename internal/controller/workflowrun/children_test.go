@@ -12,17 +12,17 @@ import (
 
 // What a child reports is cleaned, and one that a backup restored is no child.
 func TestWhichChildrenAreRead(t *testing.T) {
-	s := newRefuser(t)
-	s.reconcileAll(2)
+	server := newRefuser(t)
+	server.reconcileAll(2)
 	var child v1alpha1.Run
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-a"}, &child); err != nil {
+	if err := server.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-a"}, &child); err != nil {
 		t.Fatal(err)
 	}
 	child.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Result: &v1alpha1.Result{Message: untrustedtest.RawText}}
-	if err := s.Status().Update(t.Context(), &child); err != nil {
+	if err := server.Status().Update(t.Context(), &child); err != nil {
 		t.Fatal(err)
 	}
-	children, err := s.reconciler.children(t.Context(), s.get())
+	children, err := server.reconciler.observeChildren(t.Context(), server.get())
 	if err != nil || len(children) != 1 {
 		t.Fatalf("%d children: %v", len(children), err)
 	}
@@ -30,10 +30,10 @@ func TestWhichChildrenAreRead(t *testing.T) {
 		t.Errorf("the child says %+q", text)
 	}
 	child.Labels["velero.io/restore-name"] = "nightly"
-	if err := s.Update(t.Context(), &child); err != nil {
+	if err := server.Update(t.Context(), &child); err != nil {
 		t.Fatal(err)
 	}
-	if children, err = s.reconciler.children(t.Context(), s.get()); err != nil || len(children) != 0 {
+	if children, err = server.reconciler.observeChildren(t.Context(), server.get()); err != nil || len(children) != 0 {
 		t.Errorf("%d children: %v", len(children), err)
 	}
 }

@@ -33,7 +33,7 @@ type cluster struct {
 	// unsupported is why the operator cannot read the version.
 	unsupported *stored.UnsupportedError
 	children    map[string]*v1alpha1.Run
-	made        map[place]int // how often
+	made        map[childKey]int // how often
 	hidden      map[string]bool
 	decided     []v1alpha1.Decision
 	refuse      func(*v1alpha1.Run) error // what the API server says to a child
@@ -87,48 +87,48 @@ func newCluster(v *workflow.Version, mods ...func(*v1alpha1.Run)) *cluster {
 		run:      gen.Run(append([]func(*v1alpha1.Run){ofWorkflow}, mods...)...),
 		version:  v,
 		children: map[string]*v1alpha1.Run{},
-		made:     map[place]int{},
+		made:     map[childKey]int{},
 		hidden:   map[string]bool{},
 		now:      gen.Noon,
 	}
 }
 
-func (c *cluster) world() world {
-	w := world{run: c.run.DeepCopy(), version: c.version, obstacle: c.missing, unsupported: c.unsupported, decisions: c.decided, now: c.now}
+func (c *cluster) observed() state {
+	s := state{run: c.run.DeepCopy(), revision: c.version, notReadyMessage: c.missing, unsupported: c.unsupported, decisions: c.decided, now: c.now}
 	if c.version == nil {
-		return w
+		return s
 	}
-	w.program, _ = workflow.Compile(c.version)
+	s.program, _ = workflow.Compile(c.version)
 	shown := 0
 	for _, child := range c.children {
-		if ours(child, c.run) && !c.hidden[child.Name] {
+		if isChildOf(child, c.run) && !c.hidden[child.Name] {
 			kept, _ := run.CachedRun(child)
-			w.children = append(w.children, kept.(*v1alpha1.Run))
+			s.children = append(s.children, kept.(*v1alpha1.Run))
 			shown++
 		}
 	}
-	slices.SortFunc(w.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
-	missing, late := absent(w)
-	w.late = late || len(missing) > 0 && len(c.hidden) > 0
-	w.unproven = decisions.FirstMissing(c.run, c.decided)
-	return w
+	slices.SortFunc(s.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
+	missing, late := missingChildren(s)
+	s.cacheBehind = late || len(missing) > 0 && len(c.hidden) > 0
+	s.missingDecision = decisions.FirstMissing(c.run, c.decided)
+	return s
 }
 
 // step decides once and does it; it returns what was done.
 func (c *cluster) step() plan {
-	w, p := c.acted()
-	if p.forget {
+	s, p := c.acted()
+	if p.deleteRun {
 		c.gone = true
 		return p
 	}
-	c.report(w, p)
+	c.report(s, p)
 	return p
 }
 
 // acted is a step up to its report: an operator may die before that.
-func (c *cluster) acted() (world, plan) {
-	w := c.world()
-	p := decide(w)
+func (c *cluster) acted() (state, plan) {
+	s := c.observed()
+	p := decide(s)
 	for _, o := range p.setStates {
 		told := c.children[o.Child.Name].DeepCopy()
 		told.Spec.DesiredState = o.To
@@ -138,31 +138,31 @@ func (c *cluster) acted() (world, plan) {
 		}
 		c.children[o.Child.Name] = told
 	}
-	if len(p.make) == 0 {
-		return w, p
+	if len(p.create) == 0 {
+		return s, p
 	}
-	w, err := makeAll(w, p.make, func(batch []child) (out []creation) {
+	s, err := createAll(s, p.create, func(batch []newChild) (out []created) {
 		for _, one := range batch {
 			run, err := c.make(one)
-			out = append(out, creation{run, err})
+			out = append(out, created{run, err})
 		}
 		return out
 	})
 	if err != nil {
 		panic(err)
 	}
-	again := onceMore(w)
-	again.make, again.setStates = nil, p.setStates // for those who tell
-	for _, one := range p.make {
-		if _, no := w.refused[one.place]; !no {
-			again.make = append(again.make, one)
+	again := decideAgain(s)
+	again.create, again.setStates = nil, p.setStates // for those who tell
+	for _, one := range p.create {
+		if _, no := s.refused[one.childKey]; !no {
+			again.create = append(again.create, one)
 		}
 	}
-	return w, again
+	return s, again
 }
 
-func (c *cluster) report(w world, p plan) {
-	want := statusOf(w, p)
+func (c *cluster) report(s state, p plan) {
+	want := statusOf(s, p)
 	if !equal(c.run.Status, want) {
 		c.writes++
 	}
@@ -181,7 +181,7 @@ func equal(a, b v1alpha1.RunStatus) bool {
 }
 
 // make makes a child, or finds it, as the reconciler does.
-func (c *cluster) make(one child) (*v1alpha1.Run, error) {
+func (c *cluster) make(one newChild) (*v1alpha1.Run, error) {
 	fresh := one.Run.DeepCopy()
 	if c.refuse != nil {
 		if err := c.refuse(fresh); err != nil {
@@ -192,8 +192,8 @@ func (c *cluster) make(one child) (*v1alpha1.Run, error) {
 		fresh.Name = name
 		other := c.children[name]
 		if other == nil {
-			c.made[one.place]++
-			fresh.UID = types.UID(fmt.Sprintf("uid-%s-%d", name, c.made[one.place]))
+			c.made[one.childKey]++
+			fresh.UID = types.UID(fmt.Sprintf("uid-%s-%d", name, c.made[one.childKey]))
 			fresh.CreationTimestamp = metav1.NewTime(c.now)
 			c.children[name] = fresh
 			return fresh, nil
@@ -291,7 +291,7 @@ func wants(state v1alpha1.DesiredState) func(*cluster) {
 // decides is a person's Decision on what a node asks.
 func decides(node string, kind v1alpha1.DecisionType, mods ...func(*v1alpha1.DecisionSpec)) func(*cluster) {
 	return func(c *cluster) {
-		asked := request(c.world().pending(), requestOf(node))
+		asked := request(c.observed().pending(), requestOf(node))
 		if asked == nil {
 			panic("the script decides on " + node + ", which asks nothing")
 		}

@@ -34,32 +34,32 @@ import (
 
 // A Reconciler moves the Runs of workflows.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader // the API server itself, not the cache
-	reporter runstatus.Updater
-	guard    guardian
-	versions *versions
-	now      func() time.Time
+	client    client.Client
+	live      client.Reader // the API server itself, not the cache
+	reporter  runstatus.Updater
+	policies  policyChecker
+	revisions *revisionCache
+	now       func() time.Time
 }
 
-// A guardian knows what keeps Runs from being safe; empty: nothing.
-type guardian interface{ Missing() string }
+// policyChecker knows what keeps Runs from being safe; empty: nothing.
+type policyChecker interface{ Missing() string }
 
 // Options are what a Reconciler needs to know of its installation.
 type Options struct {
-	Guard guardian
+	Guard policyChecker
 	Now   func() time.Time
 }
 
 // New is a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
 	return &Reconciler{
-		client:   c,
-		live:     live,
-		reporter: runstatus.Updater{Client: c, Events: recorder},
-		guard:    o.Guard,
-		versions: &versions{},
-		now:      o.Now,
+		client:    c,
+		live:      live,
+		reporter:  runstatus.Updater{Client: c, Events: recorder},
+		policies:  o.Guard,
+		revisions: &revisionCache{},
+		now:       o.Now,
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	if run.Spec.Workflow == "" {
 		return ctrl.Result{}, nil // another controller reconciles it
 	}
-	seen, err := r.look(ctx, run)
+	seen, err := r.observe(ctx, run)
 	if err != nil {
 		err = fmt.Errorf("observing Run: %w", err)
 		if !apierr.IsRefusal(err) {
@@ -107,19 +107,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		if err != nil {
 			seen.failure = &requestFailure{plan: next, err: err}
 		}
-		if len(next.make) > 0 || err != nil {
-			next = onceMore(seen)
+		if len(next.create) > 0 || err != nil {
+			next = decideAgain(seen)
 		}
 	}
 	return r.updateStatus(ctx, seen, next)
 }
 
-// onceMore decides on what came of a plan, to report it. The desired states that follow from
+// decideAgain decides on what came of a plan, to report it. The desired states that follow from
 // that are set by the next Reconcile.
-func onceMore(after world) plan {
+func decideAgain(after state) plan {
 	p := decide(after)
 	if len(p.setStates) > 0 {
-		p.wake = sooner(p.wake, soon)
+		p.wake = earlier(p.wake, nextBatchDelay)
 	}
 	return p
 }
@@ -127,15 +127,15 @@ func onceMore(after world) plan {
 // updateStatus writes the status, and returns when to look again. What the API server refused
 // is requested again after a while. A failure that may pass is an error, so that the queue
 // backs off. After a conflict nothing is written: what was observed is old.
-func (r *Reconciler) updateStatus(ctx context.Context, w world, p plan) (ctrl.Result, error) {
+func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Result, error) {
 	var failure error
-	if w.failure != nil {
-		failure = w.failure.err
+	if s.failure != nil {
+		failure = s.failure.err
 	}
 	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
 		return ctrl.Result{}, failure
 	}
-	err := r.report(ctx, w, p)
+	err := r.writeStatus(ctx, s, p)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, err)
@@ -145,13 +145,13 @@ func (r *Reconciler) updateStatus(ctx context.Context, w world, p plan) (ctrl.Re
 	return ctrl.Result{RequeueAfter: p.wake}, nil
 }
 
-// report writes the status once, only if it changed, then tells the user. It rests
+// writeStatus writes the status once, only if it changed, then tells the user. It rests
 // on all that was seen of the Run: nobody else writes it.
-func (r *Reconciler) report(ctx context.Context, w world, p plan) error {
-	if p.forget || !w.run.DeletionTimestamp.IsZero() {
+func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan) error {
+	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return r.reporter.Report(ctx, w.run, statusOf(w, p), statuspatch.SameObject(w.run), statuspatch.SameVersion(w.run))
+	return r.reporter.Report(ctx, s.run, statusOf(s, p), statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run))
 }
 
 // unbegunByWorkflow is the index of Runs that wait for their Workflow.

@@ -7,19 +7,19 @@ import (
 
 // deletedChildren are the places of the children that the status records and that do
 // not exist. If the cache does not show all children yet, these are among them.
-func deletedChildren(w world) []place {
-	exist := map[place]bool{}
-	for _, c := range w.children {
-		exist[placeOf(c)] = true
+func deletedChildren(s state) []childKey {
+	exist := map[childKey]bool{}
+	for _, c := range s.children {
+		exist[keyOf(c)] = true
 	}
-	var out []place
-	for _, n := range w.nodes() {
+	var out []childKey
+	for _, n := range s.nodes() {
 		first := 0
 		if n.Loop != nil {
 			first = 1
 		}
-		for i := range min(stands(w, n.Name).Started, graph.MaxItems) {
-			if at := (place{n.Name, first + i}); !exist[at] {
+		for i := range min(recordedState(s, n.Name).Started, graph.MaxItems) {
+			if at := (childKey{n.Name, first + i}); !exist[at] {
 				out = append(out, at)
 			}
 		}
@@ -30,11 +30,11 @@ func deletedChildren(w world) []place {
 // reservationsOfDeleted are the amounts that deleted children are charged: what was
 // reserved for each. What one used after its last report nobody knows. A child without
 // a limit of its own may have used all of a limit of the Workflow.
-func reservationsOfDeleted(w world) map[place]children.Amounts {
-	out := map[place]children.Amounts{}
-	main, finally := unusedBudgets(w)
-	for _, at := range deletedChildren(w) {
-		p, want := budgetOf(w, main, finally, at.node), wantedBy(w, main, w.program.Node(at.node))
+func reservationsOfDeleted(s state) map[childKey]children.Amounts {
+	out := map[childKey]children.Amounts{}
+	main, finally := unusedBudgets(s)
+	for _, at := range deletedChildren(s) {
+		p, want := budgetOf(s, main, finally, at.node), wantedBy(s, main, s.program.Node(at.node))
 		for d := range children.Resources {
 			switch whole := max(p.Limit[d], 0); {
 			case !p.Bounded[d]:

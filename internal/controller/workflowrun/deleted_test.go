@@ -177,7 +177,7 @@ nodes:
 				t.Errorf("told is %+v %+v, want %d of each", p.Counts, p.Usage, tc.want)
 			}
 			if tc.want > 1000 {
-				if is := runstatus.OutcomeOf(c.run.Status); is.Reason != v1alpha1.ReasonTokenLimit || c.made[place{"c", 0}] > 0 {
+				if is := runstatus.OutcomeOf(c.run.Status); is.Reason != v1alpha1.ReasonTokenLimit || c.made[childKey{"c", 0}] > 0 {
 					t.Errorf("and the Run is %+v", is)
 				}
 			} else if l := c.child("x-c").Spec.Limits; string(*l.Tokens) != fmt.Sprint(1000-tc.want) {

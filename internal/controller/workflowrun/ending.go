@@ -13,57 +13,57 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// over says whether nothing is left that could be ended: all nodes have ended but
+// isEnding says whether nothing is left that could be ended: all nodes have ended but
 // those of finally, or one failed and the Run ends by that.
-func (t *turn) over(next graph.Next) bool {
-	for _, n := range t.version.Spec.Nodes {
+func (t *evaluation) isEnding(next graph.Next) bool {
+	for _, n := range t.revision.Spec.Nodes {
 		if !next.Nodes[n.Name].State.Ended() {
-			return t.mind.culprit() != ""
+			return t.evaluator.firstFailure() != ""
 		}
 	}
 	return true
 }
 
-// ending is what ends the Run from outside its nodes; empty: nothing.
-func (t *turn) ending() (reason, message string) {
-	at := deadline(t.world)
+// endFromOutside is what ends the Run from outside its nodes; empty: nothing.
+func (t *evaluation) endFromOutside() (reason, message string) {
+	at := deadline(t.state)
 	switch {
 	case t.run.Spec.DesiredState == v1alpha1.DesiredStopped:
-		return v1alpha1.ReasonStopped, toldStopped
+		return v1alpha1.ReasonStopped, stoppedMessage
 	case !at.IsZero() && !t.now.Before(at):
-		return v1alpha1.ReasonDeadlineExceeded, toldDeadline(t.world)
+		return v1alpha1.ReasonDeadlineExceeded, deadlineMessage(t.state)
 	}
 	if d, empty := t.main.Exhausted(); empty {
-		return d.Reason(), t.spent(d)
+		return d.Reason(), t.usedUpMessage(d)
 	}
 	return "", ""
 }
 
-// spent says that a limit is used up.
-func (t *turn) spent(d children.Resource) string {
+// usedUpMessage says that a limit is used up.
+func (t *evaluation) usedUpMessage(d children.Resource) string {
 	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", d.Format(t.main.Used[d]), d.Field(), d.Format(max(t.main.Limit[d], 0)))
-	if t.finally.Bounded[d] && len(t.version.Spec.Finally) > 0 {
+	if t.finally.Bounded[d] && len(t.revision.Spec.Finally) > 0 {
 		text += fmt.Sprintf(", besides %s for finally", d.Format(t.finally.Limit[d]))
 	}
 	return text + ". Raise it and create a new Run"
 }
 
-// foreseen is how the Run is going to end, as far as that is known: it stays so.
-func (t *turn) foreseen() *v1alpha1.Result {
-	if had := t.recorded(); had != nil {
+// plannedEnd is how the Run is going to end, as far as that is known: it stays so.
+func (t *evaluation) plannedEnd() *v1alpha1.Result {
+	if had := t.recordedEnd(); had != nil {
 		return had
 	}
-	if t.end != "" {
-		return &v1alpha1.Result{Reason: t.end, Message: task.Cut(t.told, task.MaxMessage)}
+	if t.endReason != "" {
+		return &v1alpha1.Result{Reason: t.endReason, Message: task.Cut(t.endMessage, task.MaxMessage)}
 	}
-	if node := t.mind.culprit(); node != "" {
-		return &v1alpha1.Result{Reason: v1alpha1.ReasonNodeFailed, Message: task.Cut(t.mind.explain(node), task.MaxMessage)}
+	if node := t.evaluator.firstFailure(); node != "" {
+		return &v1alpha1.Result{Reason: v1alpha1.ReasonNodeFailed, Message: task.Cut(t.evaluator.explain(node), task.MaxMessage)}
 	}
 	return nil
 }
 
 // result is how the Run ended.
-func (t *turn) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
+func (t *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 	r := v1alpha1.Result{Committed: true, Reason: next.Reason, Message: next.Message}
 	if next.Failed != "" {
 		r.Message = strings.TrimPrefix(r.Message, fmt.Sprintf("Node %s failed: %s. ", next.Failed, next.Nodes[next.Failed].Reason))
@@ -71,9 +71,9 @@ func (t *turn) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 	if next.Reason == "" {
 		return t.finished(r)
 	}
-	if f := t.foreseen(); f != nil {
-		room := task.MaxMessage - len(r.Message) - len(between)
-		r.Message = strings.TrimRight(task.Cut(f.Message, room), ". ") + between + r.Message
+	if f := t.plannedEnd(); f != nil {
+		room := task.MaxMessage - len(r.Message) - len(messageSeparator)
+		r.Message = strings.TrimRight(task.Cut(f.Message, room), ". ") + messageSeparator + r.Message
 	}
 	r.Message = task.Cut(r.Message, task.MaxMessage)
 	return runstatus.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
@@ -81,16 +81,16 @@ func (t *turn) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 
 // finished is how a Run ended whose nodes are all done: with its output, which may
 // still fail.
-func (t *turn) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.Result) {
-	output, err := t.program.Output(t.mind.known())
+func (t *evaluation) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.Result) {
+	output, err := t.program.Output(t.evaluator.current())
 	if err != nil {
 		r.Reason = v1alpha1.ReasonInvalidOutput
-		r.Message = task.Cut(fmt.Sprintf("The output cannot be computed: %v%s%s", err, between, r.Message), task.MaxMessage)
+		r.Message = task.Cut(fmt.Sprintf("The output cannot be computed: %v%s%s", err, messageSeparator, r.Message), task.MaxMessage)
 		return runstatus.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
 	}
 	r.Reason, r.Output = v1alpha1.ReasonFinished, string(output)
 	return runstatus.Outcome{Status: metav1.ConditionTrue, Reason: r.Reason, Message: r.Message}, &r
 }
 
-// between is what stands between why a Run ended and its numbers.
-const between = ". "
+// messageSeparator is what stands between why a Run ended and its numbers.
+const messageSeparator = ". "

@@ -11,8 +11,8 @@ import (
 // the whole, each node of it.
 const finallyDuration = int64(10 * time.Minute / time.Second)
 
-// share is the part of what is limited that finally has, unless it is said.
-const share = 10
+// finallyShare is the part of what is limited that finally has, unless it is said.
+const finallyShare = 10
 
 // forFinally is what finally has: what is said, else 10 minutes, half of the whole
 // at most or, without one, for each node, and a tenth of the rest. It is never more than the whole, which a Run
@@ -29,7 +29,7 @@ func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amo
 		case d == children.Duration:
 			out[d] = finallyDuration * int64(max(1, len(spec.Finally)))
 		case whole[d] > 0:
-			out[d] = max(1, whole[d]/share)
+			out[d] = max(1, whole[d]/finallyShare)
 		}
 	}
 	return out
@@ -37,9 +37,9 @@ func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amo
 
 // wantedBy is what a node may use of a purse at most: where nobody says how long
 // finally has, each node of it has its own part, and takes none of another's.
-func wantedBy(w world, main *children.Budget, n v1alpha1.Node) children.Amounts {
-	want := children.Lowest(ofTarget(w, string(n.Agent), string(n.Workflow)), children.LimitsOf(n.Limits))
-	if w.final(n.Name) && !main.Bounded[children.Duration] && children.WorkflowLimits(w.version.Spec.FinallyLimits)[children.Duration] == 0 {
+func wantedBy(s state, main *children.Budget, n v1alpha1.Node) children.Amounts {
+	want := children.Lowest(targetLimits(s, string(n.Agent), string(n.Workflow)), children.LimitsOf(n.Limits))
+	if s.isFinally(n.Name) && !main.Bounded[children.Duration] && children.WorkflowLimits(s.revision.Spec.FinallyLimits)[children.Duration] == 0 {
 		return children.Lowest(want, children.Amounts{children.Duration: finallyDuration})
 	}
 	return want

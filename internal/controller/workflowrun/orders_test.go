@@ -60,7 +60,7 @@ nodes:
 	if n := nodeStatus(c.run.Status.Nodes, "b"); n.State != v1alpha1.NodeFailed {
 		t.Fatalf("node b is %s", n.State)
 	}
-	if p.wake == 0 || p.wake > soon {
+	if p.wake == 0 || p.wake > nextBatchDelay {
 		t.Errorf("it is looked at again after %s, and nothing else wakes it", p.wake)
 	}
 	c.step()

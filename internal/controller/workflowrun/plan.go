@@ -18,19 +18,19 @@ import (
 type plan struct {
 	runstatus.Outcome
 
-	freeze    *workflow.Version             // store this version, and begin with it
-	setStates []children.StateChange        // stop, pause or resume these children
-	make      []child                       // make these children
-	free      *corev1.PersistentVolumeClaim // delete this claim
-	forget    bool                          // delete the Run
+	storeRevision *workflow.Version             // store this version, and begin with it
+	setStates     []children.StateChange        // stop, pause or resume these children
+	create        []newChild                    // make these children
+	deleteVolume  *corev1.PersistentVolumeClaim // delete this claim
+	deleteRun     bool                          // delete the Run
 
 	progress *progress     // how far the nodes came; nil: as they were
 	wake     time.Duration // look again after this; 0: when something changes
 }
 
-// A child is one to be made.
-type child struct {
-	place
+// newChild is one to be made.
+type newChild struct {
+	childKey
 	children.Child
 }
 

@@ -61,10 +61,10 @@ type trial struct {
 	t       *testing.T
 	r       *rand.Rand
 	seed    uint64
-	old     *v1alpha1.Run   // as a late cache shows it
-	removed bool            // somebody deleted a child
-	excused map[place]int   // children that were deleted before anybody could record them
-	unseen  map[string]bool // nodes whose children were hidden before that
+	old     *v1alpha1.Run    // as a late cache shows it
+	removed bool             // somebody deleted a child
+	excused map[childKey]int // children that were deleted before anybody could record them
+	unseen  map[string]bool  // nodes whose children were hidden before that
 }
 
 // befall lets something happen to one of the children, or to the Run.
@@ -73,8 +73,8 @@ func (c *trial) befall() {
 	if len(names) > 0 {
 		c.befallChild(names[c.r.IntN(len(names))])
 	}
-	for _, p := range c.world().pending() {
-		if node := strings.TrimPrefix(p.ID, "approval-"); c.r.IntN(4) == 0 && on(c.run.Status.Progress.Decided, p.ID) == nil && heard(c.world(), p.ID) == nil {
+	for _, p := range c.observed().pending() {
+		if node := strings.TrimPrefix(p.ID, "approval-"); c.r.IntN(4) == 0 && decidedFor(c.run.Status.Progress.Decided, p.ID) == nil && decisionFor(c.observed(), p.ID) == nil {
 			decides(node, []v1alpha1.DecisionType{v1alpha1.DecisionApprove, v1alpha1.DecisionDeny}[c.r.IntN(2)])(c.cluster)
 		}
 	}
@@ -126,8 +126,8 @@ func (c *trial) befallChild(name string) {
 
 // remove deletes a child, as a person may.
 func (c *trial) remove(name string) {
-	at := placeOf(c.children[name])
-	if s := stands(c.world(), at.node); !s.State.Ended() && !reached(c.program(), at, s) {
+	at := keyOf(c.children[name])
+	if status := recordedState(c.observed(), at.node); !status.State.Ended() && !reached(c.program(), at, status) {
 		c.excused[at]++
 	}
 	c.removed = true
@@ -144,15 +144,15 @@ func (c *trial) program() *workflow.Program {
 }
 
 // reached says whether it is recorded that a place has begun.
-func reached(p *workflow.Program, at place, s graph.Status) bool {
+func reached(p *workflow.Program, at childKey, status graph.Status) bool {
 	if p.Node(at.node).Loop != nil {
-		return at.number <= s.Started
+		return at.index <= status.Started
 	}
-	return at.number < s.Started
+	return at.index < status.Started
 }
 
 func allowance(v *workflow.Version, c *v1alpha1.Run) int64 {
-	return children.Lowest(ofTarget(world{version: v}, c.Spec.Agent, ""), children.LimitsOf(c.Spec.Limits))[children.Tokens]
+	return children.Lowest(targetLimits(state{revision: v}, c.Spec.Agent, ""), children.LimitsOf(c.Spec.Limits))[children.Tokens]
 }
 
 // live lets the controller take one step: whole, or up to a crash, or with an old
@@ -163,8 +163,8 @@ func (c *trial) live() time.Duration {
 		for name, child := range c.children {
 			if !runstatus.IsFinished(child) && c.r.IntN(2) == 0 {
 				c.hidden[name] = true
-				at := placeOf(child)
-				c.unseen[at.node] = c.unseen[at.node] || !reached(c.program(), at, stands(c.world(), at.node))
+				at := keyOf(child)
+				c.unseen[at.node] = c.unseen[at.node] || !reached(c.program(), at, recordedState(c.observed(), at.node))
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func (c *trial) live() time.Duration {
 	case 1: // it has an old copy, and is refused for it
 		now := c.run
 		c.run = c.old
-		p := decide(c.world())
+		p := decide(c.observed())
 		c.run = now
 		for _, o := range p.setStates {
 			c.children[o.Child.Name].Spec.DesiredState = o.To
@@ -196,12 +196,12 @@ func (c *trial) holds() {
 			c.t.Fatalf("seed %d: %v was made %d times", c.seed, at, n)
 		}
 	}
-	w := c.world()
-	w.children = nil
+	s := c.observed()
+	s.children = nil
 	for _, child := range c.children {
-		w.children = append(w.children, child)
+		s.children = append(s.children, child)
 	}
-	main, finally := budgets(w)
+	main, finally := budgets(s)
 	for _, p := range []*children.Budget{main, finally} {
 		if p.Bounded[children.Tokens] && !c.removed && p.Used[children.Tokens]+p.Reserved[children.Tokens] > p.Limit[children.Tokens] {
 			c.t.Fatalf("seed %d: %d used and %d set aside of %d", c.seed, p.Used[children.Tokens], p.Reserved[children.Tokens], p.Limit[children.Tokens])
@@ -217,7 +217,7 @@ func (c *trial) adds() {
 	c.t.Helper()
 	var sum v1alpha1.RunProgress
 	all := slices.Collect(maps.Values(c.children))
-	sums(all, &sum)
+	addUsage(all, &sum)
 	if got := c.run.Status.Progress.Usage.TotalTokens; !c.removed && got != sum.Usage.TotalTokens || got < sum.Usage.TotalTokens {
 		c.t.Fatalf("seed %d: %d tokens are told, the children used %d", c.seed, got, sum.Usage.TotalTokens)
 	}
@@ -254,7 +254,7 @@ func TestEveryRunEnds(t *testing.T) {
 
 func live(t *testing.T, v *workflow.Version, seed uint64) {
 	t.Helper()
-	c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), excused: map[place]int{}, unseen: map[string]bool{}}
+	c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), excused: map[childKey]int{}, unseen: map[string]bool{}}
 	c.old = c.run.DeepCopy()
 	for i := 0; c.run.Status.CompletionTime == nil; i++ {
 		if i == 5000 {
@@ -287,7 +287,7 @@ func live(t *testing.T, v *workflow.Version, seed uint64) {
 func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
 	for seed := range uint64(24) {
 		v := invented(t, rand.New(rand.NewPCG(seed, 3)))
-		c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 4)), excused: map[place]int{}, unseen: map[string]bool{}}
+		c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 4)), excused: map[childKey]int{}, unseen: map[string]bool{}}
 		for range 60 {
 			c.befall()
 			c.refuse = nil
@@ -295,7 +295,7 @@ func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
 				c.step()
 			}
 			writes := c.writes
-			if p := c.step(); len(p.make) > 0 || len(p.setStates) > 0 || c.writes != writes {
+			if p := c.step(); len(p.create) > 0 || len(p.setStates) > 0 || c.writes != writes {
 				t.Fatalf("seed %d: at rest, and still %s (%d writes)", seed, deed(p), c.writes-writes)
 			}
 			c.now = c.now.Add(time.Minute)

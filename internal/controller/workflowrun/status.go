@@ -14,36 +14,36 @@ import (
 )
 
 // statusOf is a pure account of what was seen, decided and done.
-func statusOf(w world, p plan) v1alpha1.RunStatus {
-	s := *w.run.Status.DeepCopy()
+func statusOf(s state, p plan) v1alpha1.RunStatus {
+	status := *s.run.Status.DeepCopy()
 	if p.Reason == "" {
-		p.Outcome = runstatus.OutcomeOf(w.run.Status)
+		p.Outcome = runstatus.OutcomeOf(s.run.Status)
 	}
-	if p.freeze != nil {
-		now := metav1.NewTime(w.now)
-		s.WorkflowRevision, s.StartTime = p.freeze.Hash, &now
-		s.Nodes = nil
-		for _, n := range w.nodes() {
-			s.Nodes = append(s.Nodes, v1alpha1.NodeStatus{Name: n.Name, State: v1alpha1.NodeWaiting})
+	if p.storeRevision != nil {
+		now := metav1.NewTime(s.now)
+		status.WorkflowRevision, status.StartTime = p.storeRevision.Hash, &now
+		status.Nodes = nil
+		for _, n := range s.nodes() {
+			status.Nodes = append(status.Nodes, v1alpha1.NodeStatus{Name: n.Name, State: v1alpha1.NodeWaiting})
 		}
 	}
 	if p.progress != nil {
-		s.Nodes = p.progress.nodes
-		s.Progress = progressOf(w, p.progress)
+		status.Nodes = p.progress.nodes
+		status.Progress = progressOf(s, p.progress)
 	}
-	if p.Settles() && s.Progress != nil {
-		s.Progress.State, s.Progress.Pending = "", nil
+	if p.Settles() && status.Progress != nil {
+		status.Progress.State, status.Progress.Pending = "", nil
 	}
-	if p.Settles() && p.progress == nil && s.CompletionTime == nil {
-		concluded(s.Nodes, metav1.NewTime(w.now))
+	if p.Settles() && p.progress == nil && status.CompletionTime == nil {
+		endNodes(status.Nodes, metav1.NewTime(s.now))
 	}
-	p.Put(&s, w.run, w.now)
-	return thrifty(w.run.Status, s)
+	p.Put(&status, s.run, s.now)
+	return withoutUsageChurn(s.run.Status, status)
 }
 
-// concluded are the nodes of a Run that ends without a look at its graph: what
+// endNodes are the nodes of a Run that ends without a look at its graph: what
 // worked is stopped, and nothing else begins.
-func concluded(nodes []v1alpha1.NodeStatus, now metav1.Time) {
+func endNodes(nodes []v1alpha1.NodeStatus, now metav1.Time) {
 	for i := range nodes {
 		n := &nodes[i]
 		if n.State == v1alpha1.NodeRunning {
@@ -55,9 +55,9 @@ func concluded(nodes []v1alpha1.NodeStatus, now metav1.Time) {
 	}
 }
 
-// thrifty is a status to be written. Numbers of children that work change all the
+// withoutUsageChurn is a status to be written. Numbers of children that work change all the
 // time: they are written when something else is.
-func thrifty(had, want v1alpha1.RunStatus) v1alpha1.RunStatus {
+func withoutUsageChurn(had, want v1alpha1.RunStatus) v1alpha1.RunStatus {
 	if had.Progress == nil || want.Progress == nil {
 		return want
 	}
@@ -70,26 +70,26 @@ func thrifty(had, want v1alpha1.RunStatus) v1alpha1.RunStatus {
 }
 
 // progressOf is how far the Run came, with the sums of its children.
-func progressOf(w world, p *progress) *v1alpha1.RunProgress {
+func progressOf(s state, p *progress) *v1alpha1.RunProgress {
 	had := v1alpha1.RunProgress{}
-	if w.run.Status.Progress != nil {
-		had = *w.run.Status.Progress
+	if s.run.Status.Progress != nil {
+		had = *s.run.Status.Progress
 	}
 	out := &v1alpha1.RunProgress{Version: task.Version, Pending: p.pending, Decided: p.decided, Result: p.result, Effects: had.Effects}
 	if len(p.pending) > 0 {
 		out.State = v1alpha1.ReasonAwaitingApproval
 	}
-	sums(w.children, out)
-	for _, reserved := range reservationsOfDeleted(w) {
+	addUsage(s.children, out)
+	for _, reserved := range reservationsOfDeleted(s) {
 		reserved.AddTo(out)
 	}
-	floor(out, had)
+	keepFromFalling(out, had)
 	return out
 }
 
-// numbers are those of a progress that add up. What something cost is not among
+// counters are those of a progress that add up. What something cost is not among
 // them: that may be unknown.
-func numbers(p *v1alpha1.RunProgress) []*int64 {
+func counters(p *v1alpha1.RunProgress) []*int64 {
 	return []*int64{
 		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.Errors,
 		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
@@ -98,11 +98,11 @@ func numbers(p *v1alpha1.RunProgress) []*int64 {
 	}
 }
 
-// sums adds up what all children did, whatever they say of it. What something cost
+// addUsage adds up what all children did, whatever they say of it. What something cost
 // is known when it is of each that used anything.
-func sums(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
+func addUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	cost, priced := int64(0), true
-	to := numbers(out)
+	to := counters(out)
 	for _, c := range all {
 		p := c.Status.Progress
 		if p == nil {
@@ -111,7 +111,7 @@ func sums(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 		if p.Effects != "" {
 			out.Effects = p.Effects
 		}
-		for i, n := range numbers(p) {
+		for i, n := range counters(p) {
 			*to[i] = children.Charged(*to[i] + children.Charged(*n))
 		}
 		switch {
@@ -126,10 +126,10 @@ func sums(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	}
 }
 
-// floor keeps numbers from falling, and writes duration and cost for people.
-func floor(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
-	least := numbers(&had)
-	for i, n := range numbers(p) {
+// keepFromFalling keeps numbers from falling, and writes duration and cost for people.
+func keepFromFalling(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
+	least := counters(&had)
+	for i, n := range counters(p) {
 		*n = max(*n, children.Charged(*least[i]))
 	}
 	u := &p.Usage
@@ -153,25 +153,25 @@ func nodeStatus(nodes []v1alpha1.NodeStatus, name string) *v1alpha1.NodeStatus {
 	return &nodes[i]
 }
 
-// stands is how a node stands, as it is recorded.
-func stands(w world, node string) graph.Status {
-	n := nodeStatus(w.run.Status.Nodes, node)
+// recordedState is how a node stands, as it is recorded.
+func recordedState(s state, node string) graph.Status {
+	n := nodeStatus(s.run.Status.Nodes, node)
 	if n == nil {
 		return graph.Status{State: graph.Waiting}
 	}
-	s := graph.Status{State: graph.State(n.State), Reason: n.Reason}
-	if s.State == graph.Running && s.Reason == v1alpha1.ReasonAwaitingApproval {
-		s.Reason = "" // for users: in the graph, the reason of a running node is why it fails
+	status := graph.Status{State: graph.State(n.State), Reason: n.Reason}
+	if status.State == graph.Running && status.Reason == v1alpha1.ReasonAwaitingApproval {
+		status.Reason = "" // for users: in the graph, the reason of a running node is why it fails
 	}
 	if c := n.Counts; c != nil {
-		s.Total, s.Started = int(c.Total), int(c.Started)
-		s.Succeeded, s.Failed, s.Skipped = int(c.Succeeded), int(c.Failed), int(c.Skipped)
+		status.Total, status.Started = int(c.Total), int(c.Started)
+		status.Succeeded, status.Failed, status.Skipped = int(c.Succeeded), int(c.Failed), int(c.Skipped)
 	}
-	return s
+	return status
 }
 
 // nodeStatuses are how the nodes stand, to be recorded.
-func (t *turn) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
+func (t *evaluation) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
 	var out []v1alpha1.NodeStatus
 	for _, n := range t.nodes() {
 		out = append(out, t.nodeStatus(n.Name, next.Nodes[n.Name]))
@@ -179,28 +179,28 @@ func (t *turn) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
 	return out
 }
 
-func (t *turn) nodeStatus(name string, s graph.Status) v1alpha1.NodeStatus {
+func (t *evaluation) nodeStatus(name string, status graph.Status) v1alpha1.NodeStatus {
 	had := nodeStatus(t.run.Status.Nodes, name)
-	out := v1alpha1.NodeStatus{Name: name, State: v1alpha1.NodeState(s.State), Reason: s.Reason}
+	out := v1alpha1.NodeStatus{Name: name, State: v1alpha1.NodeState(status.State), Reason: status.Reason}
 	if had != nil {
 		out.StartedAt, out.FinishedAt = had.StartedAt, had.FinishedAt
 	}
 	isApproval := t.program.Node(name).Approval != nil
-	if isApproval && s.State == graph.Running && s.Reason == "" {
+	if isApproval && status.State == graph.Running && status.Reason == "" {
 		out.Reason = v1alpha1.ReasonAwaitingApproval
 	}
 	now := metav1.NewTime(t.now)
-	worked := s.State == graph.Running || s.State == graph.Succeeded || s.State == graph.Failed
+	worked := status.State == graph.Running || status.State == graph.Succeeded || status.State == graph.Failed
 	if worked && out.StartedAt == nil {
 		out.StartedAt = &now
 	}
-	if worked && s.State != graph.Running && out.FinishedAt == nil {
+	if worked && status.State != graph.Running && out.FinishedAt == nil {
 		out.FinishedAt = &now
 	}
-	if isApproval || s.Total+s.Started+s.Succeeded+s.Failed+s.Skipped == 0 {
+	if isApproval || status.Total+status.Started+status.Succeeded+status.Failed+status.Skipped == 0 {
 		return out
 	}
 	count := func(n int) int32 { return int32(min(max(n, 0), graph.MaxItems)) }
-	out.Counts = &v1alpha1.NodeCounts{Total: count(s.Total), Started: count(s.Started), Succeeded: count(s.Succeeded), Failed: count(s.Failed), Skipped: count(s.Skipped)}
+	out.Counts = &v1alpha1.NodeCounts{Total: count(status.Total), Started: count(status.Started), Succeeded: count(status.Succeeded), Failed: count(status.Failed), Skipped: count(status.Skipped)}
 	return out
 }

@@ -425,7 +425,7 @@ output: {total: {cel: nodes.deep.output.total}}
 				c.children["x-a"] = &v1alpha1.Run{}
 				c.children["x-a"].Name = "x-a"
 			}),
-			at(1*second, "the child ends", func(c *cluster) { ends(spareOf(c.run, place{"a", 0}), 1)(c) }),
+			at(1*second, "the child ends", func(c *cluster) { ends(spareChildName(c.run, childKey{"a", 0}), 1)(c) }),
 			at(2*second, "x-b ends", ends("x-b", 1)),
 		},
 	},

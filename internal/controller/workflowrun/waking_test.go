@@ -33,7 +33,7 @@ func (c *cluster) childrenStir(was glance) bool {
 	for name, child := range c.children {
 		had := was.children[name]
 		switch {
-		case !ours(child, c.run):
+		case !isChildOf(child, c.run):
 		case had == nil && childChanged.Create(event.CreateEvent{Object: child}):
 			return true
 		case had != nil && childChanged.Update(event.UpdateEvent{ObjectOld: had, ObjectNew: child}):

@@ -1,0 +1,181 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/revision"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// apply does what the plan says and decides nothing. It returns what came of it.
+func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
+	if err := r.applyBeside(ctx, s, p); err != nil {
+		return failed(p, err)
+	}
+	f, err := r.applyStep(ctx, s, p)
+	if err != nil {
+		return failed(p, err)
+	}
+	f.applied = true
+	return f
+}
+
+// applyBeside sends what a plan has beside its step, once for each Reconcile.
+func (r *Reconciler) applyBeside(ctx context.Context, s state, p plan) error {
+	if s.facts.applied {
+		return nil
+	}
+	for _, err := range []error{children.SetStates(ctx, r.client, p.setStates), r.restore(ctx, s, p.restore), r.deletePods(ctx, p.remove)} {
+		if err != nil {
+			return err
+		}
+	}
+	if !startsFromVersion(s, p) {
+		return nil
+	}
+	return revision.Ensure(ctx, r.client, r.live, s.revision.ConfigMap(s.run.Namespace))
+}
+
+func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, error) {
+	switch {
+	case p.nextAttempt != nil:
+		return r.prepareAttempt(ctx, s)
+	case p.child != nil:
+		return r.createChild(ctx, s, p)
+	case p.create != nil:
+		return r.createPod(ctx, s, p)
+	case p.signal != nil:
+		return facts{}, r.sendSignals(ctx, p.signal, p.signals)
+	case p.deleteVolume != nil:
+		return facts{}, r.delete(ctx, p.deleteVolume, "PersistentVolumeClaim")
+	case p.deleteRun:
+		return facts{}, r.delete(ctx, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
+	return facts{}, nil
+}
+
+// startsFromVersion says whether the pod of the current attempt is yet to be created,
+// or to mount the ConfigMap of its version: somebody may have deleted or replaced that
+// since the attempt was claimed.
+func startsFromVersion(s state, p plan) bool {
+	a := s.run.Status.Attempt
+	return a != nil && s.revision != nil && s.revision.Hash == a.AgentRevision && s.progress() == nil && s.run.Status.CompletionTime == nil && !p.settles()
+}
+
+// prepareAttempt makes what has to be there before an attempt is claimed: for the first its place
+// in the queue, and what its pod needs.
+func (r *Reconciler) prepareAttempt(ctx context.Context, s state) (facts, error) {
+	if s.position.Limit > 0 && s.attempt() == 0 {
+		t, err := r.queue.Take(ctx, s.run)
+		if err != nil {
+			return facts{}, err
+		}
+		if t.Number > 0 {
+			return facts{queued: &t}, nil
+		}
+	}
+	return facts{}, r.prepare(ctx, s)
+}
+
+// prepare makes what every pod of this Agent's version and namespace shares,
+// before the attempt is claimed: so a claim is enough to go on from.
+func (r *Reconciler) prepare(ctx context.Context, s state) error {
+	if err := r.serviceAccounts.Ensure(ctx, s.run.Namespace); err != nil {
+		return fmt.Errorf("preparing namespace %s: %w", s.run.Namespace, err)
+	}
+	if s.revision == nil {
+		return nil
+	}
+	return revision.Ensure(ctx, r.client, r.live, s.revision.ConfigMap(s.run.Namespace))
+}
+
+// createPod creates the pod of the attempt, and before it its volume and its NetworkPolicy.
+func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, error) {
+	if f, err := r.createVolume(ctx, s); f.needDecision() || err != nil {
+		return f, err
+	}
+	release, err := r.holdNetworkPolicy(ctx, s)
+	if err != nil {
+		return facts{}, err
+	}
+	defer release()
+	pod := p.create.DeepCopy()
+	err = r.client.Create(ctx, pod)
+	switch {
+	case err == nil:
+		return r.checkPod(ctx, s, p.create, pod)
+	case apierrors.IsAlreadyExists(err):
+		return r.findPod(ctx, s, p.create)
+	case isAnswer(err):
+		return facts{podRefused: err}, nil
+	}
+	return facts{}, fmt.Errorf("creating Pod %s: %w", pod.Name, err)
+}
+
+// checkPod deletes a pod whose sandbox is not what was asked for.
+func (r *Reconciler) checkPod(ctx context.Context, s state, asked, stored *corev1.Pod) (facts, error) {
+	changes := runnerpod.Changes(asked, stored, allowedInjections(s))
+	if changes == "" {
+		return facts{created: stored}, nil
+	}
+	return facts{podChanges: changes}, r.delete(ctx, stored, "Pod", client.GracePeriodSeconds(0))
+}
+
+// findPod reads the pod that has the name of the attempt's, which may be another's.
+func (r *Reconciler) findPod(ctx context.Context, s state, asked *corev1.Pod) (facts, error) {
+	var pod corev1.Pod
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(asked), &pod); err != nil {
+		return facts{}, fmt.Errorf("getting Pod %s: %w", asked.Name, err)
+	}
+	if runnerpod.BelongsTo(&pod, s.run) && runnerpod.AttemptOf(&pod) == int(s.attempt()) {
+		return r.checkPod(ctx, s, asked, &pod)
+	}
+	return facts{podNameTaken: true}, nil
+}
+
+func (r *Reconciler) sendSignals(ctx context.Context, pod *corev1.Pod, say task.Signals) error {
+	value := string(encode(say))
+	patch := encode(map[string]any{"metadata": map[string]any{
+		"uid":         pod.UID,
+		"annotations": map[string]string{v1alpha1.AnnotationSignals: value},
+	}})
+	err := r.client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patching Pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) deletePods(ctx context.Context, pods []corev1.Pod) error {
+	for i := range pods {
+		if err := r.delete(ctx, &pods[i], "Pod"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delete deletes exactly this object. That it is gone already is success.
+func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
+	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
+	}
+	return nil
+}
+
+// preconditions keep a delete from hitting a namesake.
+func preconditions(o client.Object) client.Preconditions {
+	uid := o.GetUID()
+	return client.Preconditions{UID: &uid}
+}

@@ -1,0 +1,279 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// attemptOutcome is what an ended attempt amounts to.
+type attemptOutcome struct {
+	budget  budget
+	reason  string // of Succeeded, should the Run end with it
+	message string
+	// final: trying again would change nothing.
+	final bool
+	// success: the work is done.
+	success bool
+}
+
+// retried are the reasons of a failed work that are worth another attempt.
+var retried = []string{
+	v1alpha1.ReasonModelUnavailable,
+	v1alpha1.ReasonToolUnavailable,
+	v1alpha1.ReasonRunnerFailed,
+	v1alpha1.ReasonOutOfMemory,
+	v1alpha1.ReasonInvalidOutput,
+}
+
+// outcomeOfResult judges a committed result: it is taken at its word.
+func outcomeOfResult(r v1alpha1.Result) attemptOutcome {
+	v := attemptOutcome{budget: budgetRetries, reason: r.Reason, message: r.Message}
+	v.success = r.Reason == v1alpha1.ReasonFinished
+	if r.Warning != "" {
+		v.message = messageWithWarning(r)
+	}
+	v.final = v.success || !slices.Contains(retried, r.Reason)
+	if v.final && !v.success && !slices.Contains(v1alpha1.FailureReasons, r.Reason) {
+		v.reason, v.message = v1alpha1.ReasonRunnerFailed, sentence(fmt.Sprintf("the runner ended with the unknown reason %q", r.Reason), r.Message)
+	}
+	return v
+}
+
+// outcomeOfPod judges a runner that ended without a result, in this order: what
+// happened to the pod, what happened to the container, its exit code.
+func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
+	ground := func(message string) attemptOutcome {
+		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: message}
+	}
+	if exceededStorage(pod) {
+		return attemptOutcome{final: true, reason: v1alpha1.ReasonStorageFull, message: sentence("raise workspace.size of the Agent", pod.Status.Message)}
+	}
+	if why := disruption(pod); why != "" {
+		return ground(why)
+	}
+	if pod.Status.Reason == "DeadlineExceeded" {
+		return attemptOutcome{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod exceeded its deadline, which is limits.duration plus, if the agent may ask users, limits.wait"}
+	}
+	if v, is := outcomeOfInitContainers(pod); is {
+		return v
+	}
+	end := runnerpod.Terminated(pod)
+	if end == nil {
+		return ground(sentence(fmt.Sprintf("pod %s ended without running", pod.Name), pod.Status.Message))
+	}
+	if end.Reason == "OOMKilled" {
+		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonOutOfMemory, message: "the runner used more memory than its limit; raise podTemplate.resources of the Agent"}
+	}
+	return outcomeOfExit(end, runnerpod.Termination(pod))
+}
+
+// killed is the exit code of a container that SIGKILL ended.
+const killed = 137
+
+// outcomeOfExit judges by the contract's exit codes and, where the code alone
+// does not say it, the runner's last word.
+func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) attemptOutcome {
+	said := task.Result{}
+	if t != nil {
+		said = t.Result
+	}
+	if end.ExitCode == killed && said.Reason == task.ReasonRunnerFailed { // its liveness probe says why it was ended
+		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: said.Message}
+	}
+	switch end.ExitCode {
+	// One that waits and could not say so is taken up again. A fenced runner has
+	// been replaced; that it is the current one's means that
+	// its pod was not recorded in time, which is the ground's fault.
+	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, killed:
+		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
+	case task.ExitConfig:
+		if said.Reason == task.ReasonSecretMissing {
+			return attemptOutcome{budget: budgetNone, reason: v1alpha1.ReasonSecretMissing, message: said.Message}
+		}
+		return attemptOutcome{final: true, reason: v1alpha1.ReasonMisconfigured, message: cmp.Or(said.Message, "the runner refused its configuration; its log says more: kubectl logs of the pod")}
+	case task.ExitLimit:
+		return attemptOutcome{final: true, reason: v1alpha1.ReasonRunnerFailed, message: "the runner reached a limit and could not say which"}
+	case task.ExitBadTask:
+		return attemptOutcome{final: true, reason: v1alpha1.ReasonMisconfigured, message: sentence("the runner refused its task", said.Message)}
+	case task.ExitUnavailable:
+		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonModelUnavailable, message: said.Message}
+	}
+	message := said.Message
+	if message == "" {
+		message = fmt.Sprintf("the runner ended with code %d; its log says more: kubectl logs of the pod", end.ExitCode)
+	}
+	return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: message}
+}
+
+// exceededStorage says whether a pod was evicted for what it stored itself, rather
+// than for a node under pressure. Only the kubelet's message tells.
+func exceededStorage(pod *corev1.Pod) bool {
+	return pod.Status.Reason == "Evicted" && strings.Contains(pod.Status.Message, "exceeds the") && strings.Contains(pod.Status.Message, "limit")
+}
+
+// disruption says what the cluster did to a pod; empty: nothing.
+func disruption(pod *corev1.Pod) string {
+	switch pod.Status.Reason {
+	case "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "NodeAffinity", "UnexpectedAdmissionError":
+		return sentence(fmt.Sprintf("pod %s was lost (%s)", pod.Name, pod.Status.Reason), pod.Status.Message)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return sentence(fmt.Sprintf("pod %s was disrupted (%s)", pod.Name, c.Reason), c.Message)
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		return fmt.Sprintf("pod %s was deleted", pod.Name)
+	}
+	return ""
+}
+
+// endAttempt turns a verdict into what to do: settle, or take the next attempt when
+// its budget and its time allow.
+func endAttempt(s state, v attemptOutcome) plan {
+	switch {
+	case v.success:
+		return plan{reason: v1alpha1.ReasonFinished, message: cmp.Or(v.message, defaultResultMessage), outcome: metav1.ConditionTrue}
+	case v.final:
+		return failure(v.reason, v.message)
+	case s.run.Spec.DesiredState == v1alpha1.DesiredStopped:
+		return failure(v1alpha1.ReasonStopped, sentence("Stopped by spec.desiredState", v.message))
+	case s.hasSideEffects() && !s.durable():
+		return effectsLost(v)
+	}
+	if p, late := expired(s); late {
+		return p
+	}
+	if p, spent := exhausted(s, v); spent {
+		return p
+	}
+	return retry(s, v)
+}
+
+// effectsLost settles work that may have changed something: what it did died
+// with the pod's journal, so another attempt might do it again.
+func effectsLost(v attemptOutcome) plan {
+	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
+	switch v.budget {
+	case budgetRetries:
+		return failure(v.reason, sentence(why, v.message))
+	case budgetNone:
+		return failure(v1alpha1.ReasonMisconfigured, sentence(why, v.message))
+	case budgetDisruptions:
+	}
+	return failure(v1alpha1.ReasonPodLost, sentence(why, v.message))
+}
+
+// exhausted settles when the budget that an attempt is charged to is spent.
+func exhausted(s state, v attemptOutcome) (plan, bool) {
+	failures, disruptions := s.run.Status.Failures, s.run.Status.Disruptions
+	switch budget := budgetLimit(s.run, v.budget); {
+	case v.budget == budgetNone:
+		p := waitingBounded(s, v.reason, v.message)
+		return p, p.settles()
+	case budget == 0:
+		return failure(v.reason, v.message), true
+	case v.budget == budgetRetries && failures >= budget:
+		return failure(v1alpha1.ReasonAttemptsExhausted, fmt.Sprintf("%d attempts failed, the last with %s: %s", failures+1, v.reason, v.message)), true
+	case v.budget == budgetDisruptions && disruptions >= budget:
+		return failure(v1alpha1.ReasonDisruptionsExhausted, fmt.Sprintf("%d attempts were lost to infrastructure, the last because %s", disruptions+1, v.message)), true
+	}
+	return plan{}, false
+}
+
+// budgetLimit is how often a Run may be charged; the schema sets the defaults.
+func budgetLimit(run *v1alpha1.Run, c budget) int32 {
+	of := run.Spec.MaxRetries
+	if c == budgetDisruptions {
+		of = run.Spec.MaxDisruptions
+	}
+	if of == nil {
+		return 0
+	}
+	return *of
+}
+
+// retry takes the next attempt once the pod of this one has ended and its
+// back-off has passed.
+func retry(s state, v attemptOutcome) plan {
+	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d follows, because %s", s.attempt()+1, v.message)
+	if v.budget == budgetNone {
+		reason, message = v.reason, untilPending(s, v.message)
+	}
+	message = task.Cut(message, task.MaxMessage)
+	if pod := s.pod(); runnerpod.IsAlive(pod) {
+		p := waiting(reason, message, leaveGrace)
+		if !s.now.Before(reportedAt(s).Add(leaveGrace)) {
+			p.remove = []corev1.Pod{*pod} // it committed and does not leave
+		}
+		return p
+	}
+	if runnerpod.IsStopping(s.pod()) {
+		return waiting(reason, message, leaveGrace) // its sandbox may still have the files
+	}
+	if wantsPause(s) {
+		return waiting(v1alpha1.ReasonPaused, pausedMessage, 0)
+	}
+	if left := endedAt(s).Add(retryDelay(s, v.budget)).Sub(s.now); left > 0 {
+		return waiting(reason, message, left)
+	}
+	p := waiting(reason, message, 0)
+	p.nextAttempt, p.charged = nextAttempt(s, v.budget), v.budget
+	if t := runnerpod.Termination(s.pod()); t != nil && t.Attempt == int(s.attempt()) && !waitedForSecret(s.pod()) {
+		p.termination = t // it used more than it could report
+	}
+	return p
+}
+
+// reportedAt is when the current attempt last reported.
+func reportedAt(s state) time.Time {
+	if p := s.progress(); p != nil {
+		return time.UnixMilli(p.Sequence)
+	}
+	return s.now
+}
+
+// endedAt is when the current attempt ended, or began where nothing tells.
+func endedAt(s state) time.Time {
+	if end := runnerpod.Terminated(s.pod()); end != nil && !end.FinishedAt.IsZero() {
+		return end.FinishedAt.Time
+	}
+	return s.run.Status.Attempt.StartedAt.Time
+}
+
+// Back-off between attempts: 10 s, doubled up to 5 min. The first disruption
+// costs no wait: the work did nothing wrong.
+const (
+	firstBackoff = 10 * time.Second
+	maxBackoff   = 5 * time.Minute
+)
+
+// retryDelay is how long after an attempt the next may begin. One that only waited
+// is tried ever less often, as long as it has waited already.
+func retryDelay(s state, c budget) time.Duration {
+	if c == budgetNone {
+		return max(firstBackoff, min(endedAt(s).Sub(s.pendingSince()), maxRefusedWait))
+	}
+	return backoff(s.run, c)
+}
+
+func backoff(run *v1alpha1.Run, c budget) time.Duration {
+	n := run.Status.Failures + run.Status.Disruptions
+	if c == budgetDisruptions {
+		n--
+	}
+	if n < 0 {
+		return 0
+	}
+	return min(firstBackoff<<min(n, 10), maxBackoff)
+}

@@ -1,0 +1,40 @@
+package run
+
+import (
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// childStateChanges are the child Runs that are to do something else: they stop when their
+// parent ends or is stopped, and hold when it does. One that a person paused by
+// itself stays so.
+func childStateChanges(s state, p plan) []children.StateChange {
+	if !s.run.DeletionTimestamp.IsZero() || p.deleteRun {
+		return nil // owner references do the rest
+	}
+	stop := p.settles() || runstatus.IsFinished(s.run) || s.run.Spec.DesiredState == v1alpha1.DesiredStopped
+	var out []children.StateChange
+	for i := range s.children {
+		child := &s.children[i]
+		change, needed := children.Pause(child, wantsPause(s))
+		if stop || isSuperseded(s, child) {
+			change, needed = children.Stop(child)
+		}
+		if needed {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+// isSuperseded says whether a child Run does what an earlier attempt asked for, and
+// this one asks for something else under the same id: nobody reads its result.
+func isSuperseded(s state, child *v1alpha1.Run) bool {
+	for _, d := range s.delegations(s.progress()) {
+		if d.child == child {
+			return child.Annotations[v1alpha1.AnnotationDigest] != d.Digest
+		}
+	}
+	return false
+}

@@ -1,0 +1,88 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// leaveGrace is how long a runner may take to exit by itself once its result
+// is committed.
+const leaveGrace = time.Minute
+
+// defaultRetention is how long pods stay that do not say.
+const defaultRetention = time.Hour
+
+// finished tidies up after a finished Run: pods that still live and should not,
+// ended pods after their retention, in the end the Run itself.
+func finished(s state) (plan, bool) {
+	if s.run.Status.CompletionTime == nil {
+		return plan{}, false
+	}
+	age := runstatus.SinceCompletion(s.run, s.now)
+	var p plan
+	if age < leaveGrace {
+		p.wake = leaveGrace - age // for a pod that the cache shows late
+	}
+	for _, pod := range s.pods {
+		if left := retentionOf(s, &pod) - age; left > 0 {
+			p.wake = earlier(p.wake, left)
+		} else if pod.DeletionTimestamp == nil {
+			p.remove = append(p.remove, pod)
+		}
+	}
+	p = deleteExpiredVolume(s, p)
+	if kept := runstatus.OutcomeWithTTLNote(s.run); kept != runstatus.OutcomeOf(s.run.Status) {
+		p = p.withOutcome(kept)
+	}
+	if left, goes := expiresAfter(s); goes && left > 0 {
+		p.wake = earlier(p.wake, left)
+	} else if goes {
+		p.deleteRun = true
+	}
+	return p, true
+}
+
+// deleteExpiredVolume deletes the claim of a finished Run once it has stayed as long as it was to and
+// no pod has it. Kubernetes keeps a claim that a pod names, also one that has ended:
+// deleted before its pods it would be Terminating until they are gone.
+func deleteExpiredVolume(s state, p plan) plan {
+	done, left := volumeExpired(s)
+	switch {
+	case !done:
+		p.wake = earlier(p.wake, left)
+	case len(p.remove) > 0 || slices.ContainsFunc(s.pods, isLeaving):
+		p.wake = earlier(p.wake, time.Second)
+	case len(s.pods) > 0: // they stay for their logs: p.wake is when the first goes
+	default:
+		p.deleteVolume = s.volume
+	}
+	return p
+}
+
+// isLeaving reports whether a pod is about to go: it is being deleted, or still runs.
+func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || runnerpod.IsAlive(&pod) }
+
+// retentionOf is how long after the end a pod may stay.
+func retentionOf(s state, pod *corev1.Pod) time.Duration {
+	switch {
+	case !runnerpod.IsAlive(pod):
+		return runnerpod.Retention(pod, defaultRetention)
+	case s.committed() != nil:
+		return leaveGrace // it is about to end by itself
+	default:
+		return 0
+	}
+}
+
+// earlier is the lesser of two wakes, where 0 means never.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

@@ -1,0 +1,75 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Waits after a refused create: doubling with the time already waited.
+const (
+	minRefusedWait = time.Second
+	maxRefusedWait = time.Minute
+)
+
+// podNotCreated is what follows if the pod of the attempt could not be created.
+func podNotCreated(s state) (plan, bool) {
+	switch f := s.facts; {
+	case f.podRefused != nil:
+		return podRefusal(s, f.podRefused), true
+	case f.podNameTaken:
+		return nextPodName(s), true
+	case f.podChanges != "":
+		return sandboxAltered(s, f.podChanges), true
+	}
+	return plan{}, false
+}
+
+// podRefusal is what follows if the API server refuses a pod.
+func podRefusal(s state, err error) plan {
+	text := apierr.Text(err)
+	switch apierr.Classify(err) { //nolint:exhaustive // see isAnswer
+	case apierr.Terminating:
+		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
+	case apierr.Quota:
+		return retriedCreate(s, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text)
+	case apierr.ServiceAccount:
+		return retriedCreate(s, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text)
+	case apierr.Admission:
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text)
+	case apierr.Invalid:
+		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid. Correct spec.podTemplate of the Agent: "+text)
+	default:
+		return retriedCreate(s, v1alpha1.ReasonPending, "The API server refused the pod: "+text)
+	}
+}
+
+// retriedCreate waits for room, limits.pending at most, asking again ever less
+// often.
+func retriedCreate(s state, reason, message string) plan {
+	p := waitingBounded(s, reason, task.Cut(message, task.MaxMessage))
+	if p.settles() {
+		return p
+	}
+	waited := s.now.Sub(s.run.Status.Attempt.StartedAt.Time)
+	p.wake = min(p.wake, max(minRefusedWait, min(waited, maxRefusedWait)))
+	return p
+}
+
+// maxConflicts is how many names held by others are skipped.
+const maxConflicts = 10
+
+// nextPodName skips a pod name that another object holds.
+func nextPodName(s state) plan {
+	name := s.run.Status.Attempt.Pod
+	skipped := s.attempt() - s.run.Status.Failures - s.run.Status.Disruptions
+	if skipped > maxConflicts {
+		return failure(v1alpha1.ReasonPodNameConflict, fmt.Sprintf("Pod %s and the pods before it belong to other owners. Delete them, or create the Run with another name", name))
+	}
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s belongs to another owner; the next attempt uses another name", name), 0)
+	p.nextAttempt = nextAttempt(s, budgetNone)
+	return p
+}

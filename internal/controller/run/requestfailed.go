@@ -1,0 +1,81 @@
+package run
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// requestFailed reports a request that failed, or an observation. None of what its plan was
+// to record is recorded, unless that ends the Run: it is decided again.
+func requestFailed(s state) (plan, bool) {
+	if s.facts.failure == nil {
+		return plan{}, false
+	}
+	p, err := s.facts.failure.plan, s.facts.failure.err
+	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
+	var next plan
+	switch {
+	case runstatus.IsFinished(s.run):
+		next = unchanged(s.run, plan{problem: text})
+	case p.settles():
+		next = plan{reason: p.reason, message: p.message, outcome: p.outcome, termination: p.termination, problem: text}
+	case startsAttempt(s):
+		next = cannotStart(s, p, text, err)
+	default:
+		next = plan{reason: reasonWhile(s, p), message: text}
+	}
+	next.wake = earlier(earlier(next.wake, p.wake), retryIn(s))
+	return next, true
+}
+
+// outdated waits until the cache shows what changed since the Run was read.
+func outdated(s state) (plan, bool) { return plan{wake: signalCheckInterval}, s.facts.outdated }
+
+// startsAttempt reports whether a Run waits for a pod of its current attempt, or for
+// its first attempt.
+func startsAttempt(s state) bool {
+	return s.run.Status.Attempt == nil || s.run.Status.Attempt.PodUID == ""
+}
+
+// cannotStart waits until an attempt can start, limits.pending at most. A failure
+// that may pass does not end a Run the first time that it is seen: the Run may have
+// waited for something else until then.
+func cannotStart(s state, p plan, text string, err error) plan {
+	if apierr.IsRefusal(err) {
+		return waitingBounded(s, v1alpha1.ReasonPending, text)
+	}
+	reason := reasonWhile(s, p)
+	if runstatus.TrimDeadline(messageOf(s.run)) == text {
+		return waitingBounded(s, reason, text)
+	}
+	return waiting(reason, untilPending(s, text), 0)
+}
+
+// reasonWhile is the reason of a Run while a step of it fails. The message of one
+// that misses a Secret is repeated until its runner starts (beginning), which another
+// message must not be.
+func reasonWhile(s state, p plan) string {
+	switch reason := cmp.Or(p.reason, reasonOf(s.run)); reason {
+	case v1alpha1.ReasonSecretMissing:
+		return v1alpha1.ReasonStarting
+	default:
+		return reason
+	}
+}
+
+// retryIn is how soon a refused request is sent again: ever less often.
+func retryIn(s state) time.Duration {
+	since := s.run.CreationTimestamp.Time
+	if a := s.run.Status.Attempt; a != nil {
+		since = a.StartedAt.Time
+	}
+	if runstatus.IsFinished(s.run) {
+		since = s.run.Status.CompletionTime.Time
+	}
+	return max(minRefusedWait, min(s.now.Sub(since), maxRefusedWait))
+}

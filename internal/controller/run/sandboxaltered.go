@@ -1,0 +1,35 @@
+package run
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// sandboxAltered settles a Run whose sandbox somebody changed.
+func sandboxAltered(s state, what string) plan {
+	message := fmt.Sprintf("Another webhook of the cluster changed pod %s, and commands of the agent would have had the use of it: %s. Keep that webhook from pods with the label app.kubernetes.io/name: deckhand-runner, or list paths of mounts and names of variables or volumes in sandbox.allowInjected of the Agent", s.run.Status.Attempt.Pod, task.Cut(what, task.MaxMessage/2))
+	return failure(v1alpha1.ReasonSandboxAltered, message)
+}
+
+// recordPod records a pod that was made and not recorded, unless somebody changed
+// it on its way.
+func recordPod(s state, p plan, pod *corev1.Pod) plan {
+	if what := runnerpod.Changes(runnerpod.New(podInputOf(s, s.attempt())), pod, allowedInjections(s)); what != "" {
+		return sandboxAltered(s, what)
+	}
+	p.recordPod = pod
+	return p
+}
+
+// allowedInjections are what an Agent lets others add.
+func allowedInjections(s state) []string {
+	if sandbox := s.revision.Agent.Sandbox; sandbox != nil {
+		return sandbox.AllowInjected
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+)
+
+// Runs of a workflow may have one workspace along a branch of it. The claim then
+// belongs to the workflow's Run, which is their parent: whichever of them is first
+// makes it, and it goes when the parent has finished.
+
+// sharesVolume says whether the claim of a Run is not its own alone.
+func (s state) sharesVolume() bool {
+	claim, _ := runnerpod.SharedVolumeClaim(s.run)
+	return claim != ""
+}
+
+// observeVolume reads the claim of a Run and, where it was deleted and others share it, what
+// they did with it. That a claim is gone is believed only of the API server: the cache
+// may not show yet that it was created.
+func (r *Reconciler) observeVolume(ctx context.Context, s *state) error {
+	var err error
+	s.volume, err = ownVolume(ctx, r.client, s.run)
+	if err != nil || s.run.Status.CompletionTime != nil || !s.volumeDeleted() {
+		return err
+	}
+	if s.sharesVolume() {
+		if s.sharedFilesLost, err = r.othersChangedFiles(ctx, s.run); err != nil {
+			return err
+		}
+	}
+	a := s.run.Status.Attempt
+	if created := a.Number > 1 || a.PodUID != "" || s.sharedFilesLost; s.volume != nil || !created {
+		return nil
+	}
+	s.volume, err = ownVolume(ctx, r.live, s.run)
+	s.sharedFilesLost = s.sharedFilesLost && s.volumeDeleted()
+	return err
+}
+
+// othersChangedFiles says whether another Run has begun to change what is on the claim that it
+// shares with this one.
+func (r *Reconciler) othersChangedFiles(ctx context.Context, run *v1alpha1.Run) (bool, error) {
+	claim, parent := runnerpod.SharedVolumeClaim(run)
+	var list v1alpha1.RunList
+	err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing Runs: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(other v1alpha1.Run) bool {
+		at, of := runnerpod.SharedVolumeClaim(&other)
+		return at == claim && of.UID == parent.UID && other.UID != run.UID && changedFiles(other.Status)
+	}), nil
+}
+
+func changedFiles(status v1alpha1.RunStatus) bool {
+	return status.Attempt != nil && status.Attempt.VolumeClaim != "" && status.Progress != nil && status.Progress.Effects == v1alpha1.EffectsBegun
+}

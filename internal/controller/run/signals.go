@@ -1,0 +1,202 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// isWaiting says whether the runner waits for a person or a child Run, or is
+// paused, as it last reported.
+func isWaiting(s state) bool {
+	p := s.progress()
+	if p == nil {
+		return false
+	}
+	switch p.State {
+	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused:
+		return true
+	}
+	return false
+}
+
+// waitsFor is what a runner that reports waits for, as reason and message of
+// Succeeded; empty while it works.
+func waitsFor(s state) (reason, message string) {
+	switch p := s.progress(); p.State {
+	case v1alpha1.ReasonRateLimited:
+		return p.State, "The provider of the model asks to wait; the Run continues automatically"
+	case v1alpha1.ReasonPaused:
+		return p.State, pausedMessage
+	case v1alpha1.ReasonAwaitingChild:
+		return p.State, childrenMessage(s)
+	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:
+		return p.State, decisions.PendingMessage(s.run.Name, p.Pending, s.finalDecisions)
+	}
+	return "", ""
+}
+
+// maxSignals is the most bytes of what a runner is told.
+const maxSignals = 8 << 10
+
+// signalCheckInterval is how soon it is looked at what became of what was said.
+const signalCheckInterval = time.Second
+
+// signalsPending tells a runner what people decided, and what came of its child Runs.
+func signalsPending(s state) (plan, bool) {
+	pod := s.pod()
+	if s.progress() == nil || !runnerpod.IsAlive(pod) {
+		return plan{}, false
+	}
+	told := runnerpod.SignalsIn(pod)
+	decided, ended := pendingDecisions(s, told), pendingChildResults(s, s.progress(), told.Children)
+	if slices.Equal(told.Decisions, decided) && equalChildren(told.Children, ended) && signalRetryIn(s, told) != signalRetryInterval {
+		return plan{}, false
+	}
+	told.Decisions, told.Children, told.Said = decided, ended, 0
+	if len(decided)+len(ended) > 0 {
+		told.Said = s.now.Unix()
+	}
+	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
+}
+
+// signalRetryInterval is how long the runner may take to hear what it is told before it is
+// told again. A kubelet brings an annotation that changes within a second, as a
+// rule; one that missed the change brings it with the next.
+const signalRetryInterval = 20 * time.Second
+
+// signalRetryIn is when the runner is to be told again what it has not acted on: 0
+// where there is nothing, resay when it is time.
+func signalRetryIn(s state, told task.Signals) time.Duration {
+	if len(told.Decisions)+len(told.Children) == 0 {
+		return 0
+	}
+	if left := signalRetryInterval - s.now.Sub(time.Unix(told.Said, 0)); left > 0 {
+		return min(left, signalRetryInterval-1)
+	}
+	return signalRetryInterval
+}
+
+// maxDelivered is how many Decisions a runner is told at once. It says what became of
+// its last ones only: so none goes by unseen.
+const maxDelivered = task.MaxDecided / 2
+
+// pendingDecisions are the Decisions that the runner waits for and has not acted on, as many
+// as fit: the oldest first, and messages last. Those are heard when the agent goes
+// on, which it may not before somebody hears the others. One fits always.
+func pendingDecisions(s state, told task.Signals) []task.Decision {
+	before := told.Decisions
+	told.Decisions, told.Children = nil, nil
+	for _, d := range deliveryOrder(s.decisions) {
+		v := decisions.Evaluate(s.run, d)
+		was := slices.IndexFunc(before, func(sent task.Decision) bool { return sent.Name == d.Name })
+		switch {
+		case v.Deliver:
+		case was >= 0 && v.Applied == metav1.ConditionUnknown:
+			v.Request = before[was].Request // it has been told, and has yet to hear it
+		default:
+			continue
+		}
+		had := told.Decisions
+		told.Decisions = append(had, decisionForRunner(d, v.Request))
+		if len(had) == maxDelivered || len(had) > 0 && len(encode(told)) > maxSignals {
+			return had
+		}
+	}
+	return told.Decisions
+}
+
+// deliveryOrder are Decisions in the order in which a runner is told them.
+func deliveryOrder(all []v1alpha1.Decision) []*v1alpha1.Decision {
+	var pressing, messages []*v1alpha1.Decision
+	for i := range all {
+		if all[i].Spec.Type == v1alpha1.DecisionMessage {
+			messages = append(messages, &all[i])
+			continue
+		}
+		pressing = append(pressing, &all[i])
+	}
+	return append(pressing, messages...)
+}
+
+// classifyDecisions returns the Decisions that can be acted on, and the sum of what was granted by
+// Decisions that a runner of this Run acted on. Decisions of an earlier Run of the same
+// name may still exist; those that the operator has not made the Run the owner of yet
+// could be deleted after they were acted on.
+func classifyDecisions(run *v1alpha1.Run, all []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
+	for i := range all {
+		d := &all[i]
+		if !decisions.IsProtected(run, d) {
+			continue
+		}
+		if !decisions.IsFinal(d) {
+			open = append(open, *d)
+			continue
+		}
+		if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
+			g := decisionForRunner(d, "")
+			granted.Steps += g.Steps
+			granted.Tokens += g.Tokens
+			granted.CostMicroUSD += g.CostMicroUSD
+		}
+	}
+	return open, granted
+}
+
+func decisionMissing(s state) (plan, bool) {
+	if s.missingDecision == "" {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The runner acted on Decision %s, which does not exist, or was refused, or decides something else: it was deleted although an admission policy protects it, or the runner was not told by the operator. Do not trust what the Run did: read the log of its pod and the audit log of the cluster", s.missingDecision)), true
+}
+
+// withGrants are limits with what was granted to the attempts before: a journal that
+// died with its pod does not remember it, and the meter goes on. No limit stays
+// none.
+func withGrants(l, granted task.Limits) task.Limits {
+	l.Steps += granted.Steps
+	if l.Tokens > 0 {
+		l.Tokens += granted.Tokens
+	}
+	if l.CostMicroUSD > 0 {
+		l.CostMicroUSD += granted.CostMicroUSD
+	}
+	return l
+}
+
+// decisionForRunner is a Decision as a runner hears it. Values that the schema
+// should have refused count as not said.
+func decisionForRunner(d *v1alpha1.Decision, request string) task.Decision {
+	out := task.Decision{
+		Name:    d.Name,
+		By:      d.Spec.By,
+		Request: request,
+		Type:    string(d.Spec.Type),
+		Value:   d.Spec.Value,
+		Digest:  d.Spec.Digest,
+		Scope:   string(d.Spec.Scope),
+		Reason:  d.Spec.Reason,
+	}
+	g := d.Spec.Grant
+	if g == nil {
+		return out
+	}
+	if g.Steps != nil {
+		out.Steps = int64(*g.Steps)
+	}
+	if g.Tokens != nil {
+		out.Tokens, _ = g.Tokens.Count()
+	}
+	if g.Cost != nil {
+		out.CostMicroUSD, _ = g.Cost.MicroUSD()
+	}
+	return out
+}

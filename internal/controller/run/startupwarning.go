@@ -1,0 +1,85 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// eventDelay is how long a pod may start without anybody asking why it does not.
+	eventDelay = 20 * time.Second
+	// maxWarning bounds what is repeated of an event.
+	maxWarning = 512
+	// maxEvents is how many events are read.
+	maxEvents = 50
+)
+
+// needsEvents says whether a pod that does not start says nothing of why: its volumes may
+// not be there, and of those only events tell.
+func needsEvents(s state) bool {
+	pod := s.pod()
+	if !runnerpod.IsAlive(pod) || s.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
+		return false
+	}
+	started := slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container corev1.ContainerStatus) bool {
+		return container.State.Running != nil || container.State.Terminated != nil
+	})
+	return !started && stuckContainer(pod) == nil && s.now.Sub(pod.CreationTimestamp.Time) >= eventDelay
+}
+
+// observeStartupWarning are what the cluster says of a pod that does not start, or of its
+// claim; empty: nothing. A claim that cannot be had is why its pod is not placed:
+// what is said of it comes first.
+func (r *Reconciler) observeStartupWarning(ctx context.Context, s state) (string, error) {
+	if !needsEvents(s) {
+		return "", nil
+	}
+	pod := s.pod()
+	if s.volume != nil && s.volume.Status.Phase != corev1.ClaimBound {
+		if text, err := r.lastWarning(ctx, pod.Namespace, s.volume.UID); text != "" || err != nil {
+			return text, err
+		}
+	}
+	return r.lastWarning(ctx, pod.Namespace, pod.UID)
+}
+
+// lastWarning is the last warning about an object.
+func (r *Reconciler) lastWarning(ctx context.Context, namespace string, uid types.UID) (string, error) {
+	var list corev1.EventList
+	about := client.MatchingFields{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}
+	if err := r.live.List(ctx, &list, client.InNamespace(namespace), about, client.Limit(maxEvents)); err != nil {
+		return "", fmt.Errorf("listing Events: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	text := strings.Join(strings.Fields(sentence(last.Reason, last.Message)), " ")
+	return task.Cut(text, maxWarning), nil
+}
+
+// lastSeen is when an event was last seen, whoever wrote it. The clock of the API
+// server, which says when it was created, counts only where its writer gave no time.
+func lastSeen(e corev1.Event) time.Time {
+	at := e.LastTimestamp.Time
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	if at.IsZero() {
+		at = e.CreationTimestamp.Time
+	}
+	return at
+}

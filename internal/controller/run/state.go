@@ -1,0 +1,166 @@
+package run
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/queue"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// state is everything that one decision may depend on, read once, the time
+// included.
+type state struct {
+	run *v1alpha1.Run
+	// revision is the Agent's version that the next pod runs; nil: there is none,
+	// and obstacle says why.
+	revision        *snapshot.Version
+	notReadyMessage string
+	// unsupported is why this operator does not understand the version; nil: it does.
+	unsupported *stored.UnsupportedError
+	// pods are the Run's own, oldest attempt first.
+	pods []corev1.Pod
+	// volume is the Run's own, or the one that it shares; nil: it has none, or it is
+	// not there. filesLost: it was deleted after others had begun to change its files.
+	volume          *corev1.PersistentVolumeClaim
+	sharedFilesLost bool
+	// startupWarning is what the cluster says of a pod that does not start; empty: nothing.
+	startupWarning string
+	// decisions are what people decided and nothing is known of yet, oldest first;
+	// granted is what they have raised limits by.
+	decisions []v1alpha1.Decision
+	granted   task.Limits
+	// finalDecisions are the names of Decisions that have been applied or refused.
+	finalDecisions []string
+	// missingDecision is a Decision that the runner says it acted on and that is not there,
+	// or says something else.
+	missingDecision string
+	// ancestors are the Runs that it is a part of, the nearest first; children those that
+	// its agents asked for.
+	ancestors []children.Ancestor
+	children  []v1alpha1.Run
+	// agents are the Agents that it asks for, as they are now, by name.
+	agents map[string]*v1alpha1.Agent
+	// position is where it stands among the Runs of its Agent before it has begun.
+	position queue.Position
+	// missingPolicies names the admission policies that are missing.
+	missingPolicies string
+	// runner is the image of runners, unless the Agent has its own.
+	runner      runnerpod.Image
+	podDefaults runnerpod.Defaults
+	// networkPolicies: NetworkPolicies are made.
+	networkPolicies bool
+	now             time.Time
+	// facts are what applying the first plan came to.
+	facts facts
+}
+
+// limits are the effective limits; before there is a version the Run's own,
+// with defaults.
+func (s state) limits() limits {
+	if s.revision == nil {
+		return effective(limits{task: snapshot.LimitsOf(v1alpha1.Limits{})}, s.run.Spec.Limits)
+	}
+	return effective(limitsOf(s.revision), s.run.Spec.Limits)
+}
+
+// attempt is the number of the current attempt, 0 before the first.
+func (s state) attempt() int32 {
+	if s.run.Status.Attempt == nil {
+		return 0
+	}
+	return s.run.Status.Attempt.Number
+}
+
+// pod is the pod of the current attempt; nil: it is not there.
+func (s state) pod() *corev1.Pod {
+	a := s.run.Status.Attempt
+	if a == nil {
+		return nil
+	}
+	for i := range s.pods {
+		if s.pods[i].Name == a.Pod && (a.PodUID == "" || string(s.pods[i].UID) == a.PodUID) {
+			return &s.pods[i]
+		}
+	}
+	return nil
+}
+
+// progress is what the current attempt reported; nil: nothing yet.
+func (s state) progress() *v1alpha1.RunProgress {
+	p := s.run.Status.Progress
+	if p == nil || p.Attempt != s.attempt() || p.Attempt == 0 {
+		return nil
+	}
+	return p
+}
+
+// committed is the result that the current attempt stands by, by whichever
+// channel it came; nil: none.
+func (s state) committed() *v1alpha1.Result {
+	if p := s.progress(); p != nil && p.Result != nil && p.Result.Committed {
+		return p.Result
+	}
+	if t := runnerpod.Termination(s.pod()); t != nil && t.Result.Committed && t.Attempt == int(s.attempt()) {
+		r := resultOf(t.Result)
+		return &r
+	}
+	return nil
+}
+
+// hasSideEffects says whether anything may have been changed, by this attempt or one
+// before it.
+func (s state) hasSideEffects() bool {
+	if p := s.run.Status.Progress; p != nil && p.Effects == v1alpha1.EffectsBegun {
+		return true
+	}
+	t := runnerpod.Termination(s.pod())
+	return t != nil && t.Effects == task.EffectsBegun
+}
+
+// pendingSince is since when the Run waits without an attempt at work. What it
+// waited while it was paused, or queued, does not count.
+func (s state) pendingSince() time.Time {
+	since := s.run.CreationTimestamp.Time
+	if pending := s.run.Status.Internal.PendingSince; pending != nil {
+		since = pending.Time
+	}
+	if hasWorked(s) {
+		since = endedAt(s)
+	}
+	resumed := s.run.Status.Internal.ResumedAt
+	switch {
+	case reasonOf(s.run) == v1alpha1.ReasonPaused && !wantsPause(s), reasonOf(s.run) == v1alpha1.ReasonQueued, reasonOf(s.run) == v1alpha1.ReasonRevisionUnsupported:
+		return s.now // it goes on with this step
+	case resumed != nil && resumed.After(since):
+		return resumed.Time
+	}
+	return since
+}
+
+// resultOf is a last word as status keeps it. A runner that is not ours may say
+// anything, so every field is cut to what the schema takes.
+func resultOf(r task.Result) v1alpha1.Result {
+	out := v1alpha1.Result{
+		Committed: r.Committed,
+		Reason:    task.Cut(string(r.Reason), task.MaxReason),
+		Message:   task.Cut(r.Message, task.MaxMessage),
+		Warning:   task.Cut(r.Warning, task.MaxWarning),
+		Text:      task.Cut(r.Text, task.MaxText),
+	}
+	if len(r.Output) <= task.MaxOutput {
+		out.Output = r.Output
+	}
+	for _, f := range r.Files {
+		if len(f.Path) <= task.MaxPath && len(out.Files) < task.MaxFiles {
+			out.Files = append(out.Files, v1alpha1.File{Path: f.Path, Size: f.Size})
+		}
+	}
+	return out
+}

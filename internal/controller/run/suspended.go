@@ -1,0 +1,182 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	pausedMessage  = "Paused by spec.desiredState. Set it to Running to resume"
+	pausingMessage = "Waiting for the runner to reach a safe point to pause"
+)
+
+func wantsPause(s state) bool { return s.run.Spec.DesiredState == v1alpha1.DesiredPaused }
+
+// durable reports whether the journal of a Run outlives its pods. After the first
+// attempt its status says so, even if the version that it started with is gone.
+func (s state) durable() bool {
+	if a := s.run.Status.Attempt; a != nil {
+		return a.VolumeClaim != ""
+	}
+	return s.revision != nil && (s.revision.Agent.Workspace.Durable || s.sharesVolume())
+}
+
+// suspendedFor is why the runner of the current attempt left on purpose, as it reported
+// itself: Waiting or Paused; empty: it did not.
+func (s state) suspendedFor() task.Reason {
+	p := s.progress()
+	if p == nil || p.Result == nil || p.Result.Committed || !s.durable() {
+		return ""
+	}
+	switch r := task.Reason(p.Result.Reason); r {
+	case task.ReasonWaiting, task.ReasonPaused:
+		return r
+	default:
+		return ""
+	}
+}
+
+// pausedBeforeStart keeps a Run that was paused before it began from beginning.
+func pausedBeforeStart(s state) (plan, bool) {
+	if !wantsPause(s) || s.attempt() > 0 {
+		return plan{}, false
+	}
+	return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
+}
+
+// suspended is a Run whose runner left on purpose. It needs no pod, and nothing is
+// charged for one that goes, until there is something to go on with.
+func suspended(s state) (plan, bool) {
+	left := s.suspendedFor()
+	if left == "" {
+		return plan{}, false
+	}
+	reason, message := v1alpha1.ReasonPaused, pausedMessage
+	if left == task.ReasonWaiting && !wantsPause(s) {
+		reason, message = waitsFor(s)
+	}
+	if pod := s.pod(); runnerpod.IsAlive(pod) {
+		p := waiting(reason, message, leaveGrace)
+		if !s.now.Before(reportedAt(s).Add(leaveGrace)) {
+			p.remove = []corev1.Pod{*pod} // it said that it leaves, and does not
+		}
+		return p, true
+	}
+	if runnerpod.IsStopping(s.pod()) {
+		return waiting(reason, message, leaveGrace), true // its sandbox may still have the files
+	}
+	if wantsPause(s) {
+		return waiting(reason, message, 0), true
+	}
+	if wait, waits := expiresIn(s); left == task.ReasonWaiting && waits && !hasWakeup(s) {
+		if p, asks := delegating(s); asks {
+			return p, true
+		}
+		return waiting(reason, message, wait), true
+	}
+	return resume(s), true
+}
+
+// resume takes the next attempt of a Run whose runner left on purpose.
+func resume(s state) plan {
+	p := waiting(v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d: the Run resumes", s.attempt()+1), 0)
+	p.nextAttempt = nextAttempt(s, budgetNone)
+	p.nextAttempt.pendingSince = metav1.NewTime(s.now)
+	return p
+}
+
+// hasWakeup says whether a child Run ended, or somebody decided something that a
+// runner which left to wait would go on with. A message is that only to a Run that asks a question, and
+// once: an attempt that began after it was said has heard it.
+func hasWakeup(s state) bool {
+	if len(pendingChildResults(s, s.progress(), nil)) > 0 {
+		return true
+	}
+	asks := slices.ContainsFunc(s.progress().Pending, func(p v1alpha1.PendingRequest) bool { return p.Kind == task.PendingQuestion })
+	said := pendingDecisions(s, task.Signals{})
+	return slices.ContainsFunc(s.decisions, func(d v1alpha1.Decision) bool {
+		if !slices.ContainsFunc(said, func(sent task.Decision) bool { return sent.Name == d.Name }) {
+			return false
+		}
+		return d.Spec.Type != v1alpha1.DecisionMessage || asks && !d.CreationTimestamp.Before(&s.run.Status.Attempt.StartedAt)
+	})
+}
+
+// expiresIn is how long the first of the open requests still waits; false: it does
+// not any more. One for a child Run waits for as long as that takes.
+func expiresIn(s state) (first time.Duration, waits bool) {
+	for _, p := range s.progress().Pending {
+		if p.ExpiresAt == nil {
+			waits = waits || p.Kind == task.PendingDelegation
+			continue
+		}
+		left := p.ExpiresAt.Sub(s.now)
+		if left <= 0 {
+			return 0, false
+		}
+		first, waits = earlier(first, left), true
+	}
+	return first, waits
+}
+
+// paused has the runner hold at a safe point, or go on.
+func paused(s state) (plan, bool) {
+	pod := s.pod()
+	if s.progress() == nil || !runnerpod.IsAlive(pod) {
+		return plan{}, false
+	}
+	told := runnerpod.SignalsIn(pod)
+	if told.Pause == wantsPause(s) && pauseRetryIn(s, told) != signalRetryInterval {
+		return plan{}, false
+	}
+	told.Pause, told.At = wantsPause(s), s.now.Unix()
+	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
+}
+
+// pauseRetryIn is when the runner is to be told again to hold, or to go on, which it
+// does not yet: 0 where it does, resay when it is time. A kubelet may have missed
+// that the annotation changed.
+func pauseRetryIn(s state, told task.Signals) time.Duration {
+	holds := s.progress().State == v1alpha1.ReasonPaused
+	if told.At == 0 || holds == told.Pause {
+		return 0
+	}
+	if left := signalRetryInterval - s.now.Sub(time.Unix(told.At, 0)); left > 0 {
+		return min(left, signalRetryInterval-1)
+	}
+	return signalRetryInterval
+}
+
+// initialSignals is what the runner of a new attempt is told at once; nil: nothing.
+func initialSignals(s state) *task.Signals {
+	said := task.Signals{Decisions: pendingDecisions(s, task.Signals{})}
+	if s.durable() { // else it knows of nothing that was asked for
+		said.Children = pendingChildResults(s, s.run.Status.Progress, nil)
+	}
+	if len(said.Decisions)+len(said.Children) == 0 {
+		return nil
+	}
+	said.Said = s.now.Unix()
+	return &said
+}
+
+// mayAsk says whether any agent of a snapshot may wait for people, or for child
+// Runs.
+func mayAsk(snap task.Snapshot) bool {
+	return delegates(snap) || slices.ContainsFunc(append([]task.Agent{snap.Agent}, snap.Agents...), func(a task.Agent) bool {
+		return a.Limits.Ask || slices.ContainsFunc(a.Tools, asksUsers) ||
+			slices.ContainsFunc(a.Policy, func(r task.Rule) bool { return r.Answer == string(v1alpha1.PolicyAsk) })
+	})
+}
+
+func asksUsers(t task.Tool) bool {
+	return t.Builtin == string(v1alpha1.BuiltinAsk) || t.Approval != nil
+}

@@ -1,0 +1,160 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+)
+
+// ownVolume reads the claim of a Run; nil: it has none, or somebody else's has the
+// name.
+func ownVolume(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
+	if run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "" {
+		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
+	}
+	var claim corev1.PersistentVolumeClaim
+	err := from.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
+	if apierrors.IsNotFound(err) || err == nil && !runnerpod.OwnsVolume(run, &claim) {
+		return nil, nil //nolint:nilnil // the same
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", run.Status.Attempt.VolumeClaim, err)
+	}
+	return &claim, nil
+}
+
+// createVolume creates the volume of a Run before its first pod.
+func (r *Reconciler) createVolume(ctx context.Context, s state) (facts, error) {
+	if s.run.Status.Attempt.VolumeClaim == "" || s.volume != nil {
+		return facts{}, nil
+	}
+	volume := runnerpod.NewVolumeClaim(s.run, s.revision)
+	err := r.client.Create(ctx, volume)
+	switch {
+	case err == nil:
+		return facts{}, nil
+	case apierrors.IsAlreadyExists(err):
+		return r.findVolume(ctx, s, volume)
+	case isAnswer(err):
+		return facts{volumeRefused: err}, nil
+	}
+	return facts{}, fmt.Errorf("creating PersistentVolumeClaim %s: %w", volume.Name, err)
+}
+
+// findVolume reads the volume that has the name of a Run's: its own, which the cache does
+// not show yet, or another.
+func (r *Reconciler) findVolume(ctx context.Context, s state, volume *corev1.PersistentVolumeClaim) (facts, error) {
+	var found corev1.PersistentVolumeClaim
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(volume), &found); err != nil {
+		return facts{}, fmt.Errorf("getting PersistentVolumeClaim %s: %w", volume.Name, err)
+	}
+	return facts{
+		volumeTaken:   !runnerpod.OwnsVolume(s.run, &found),
+		volumeDiffers: !slices.Equal(found.Spec.AccessModes, volume.Spec.AccessModes),
+	}, nil
+}
+
+// volumeNotCreated is what follows if the volume of the attempt could not be created.
+func volumeNotCreated(s state) (plan, bool) {
+	name := s.run.Status.Attempt.VolumeClaim
+	switch f := s.facts; {
+	case f.volumeRefused != nil:
+		return volumeRefusal(s, f.volumeRefused), true
+	case f.volumeTaken: // what is on it is not to be trusted
+		return retriedCreate(s, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s exists, but this Run did not create it. Delete it; the Run then continues", name)), true
+	case f.volumeDiffers: // the pod is built again once the cache shows the volume
+		return waiting(v1alpha1.ReasonStarting, "Another Run has made PersistentVolumeClaim "+name, time.Second), true
+	}
+	return plan{}, false
+}
+
+// volumeRefusal says what follows when the cluster refuses a claim.
+func volumeRefusal(s state, err error) plan {
+	text := apierr.Text(err)
+	switch apierr.Classify(err) { //nolint:exhaustive // see isAnswer
+	case apierr.Terminating:
+		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
+	case apierr.Quota:
+		return retriedCreate(s, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the volume of the Run. Raise it, or delete other PersistentVolumeClaims: "+text)
+	case apierr.Admission:
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the volume of the Run. Change spec.workspace of the Agent, or the policy: "+text)
+	case apierr.Invalid:
+		return failure(v1alpha1.ReasonMisconfigured, "The volume of the Run is invalid. Correct spec.workspace of the Agent: "+text)
+	default:
+		return retriedCreate(s, v1alpha1.ReasonPending, "The API server refused the volume of the Run: "+text)
+	}
+}
+
+// volumeDeleted reports whether the claim of the current attempt is not there, or is
+// being deleted. Kubernetes keeps it as long as a pod uses it, but starts no other pod
+// on it.
+func (s state) volumeDeleted() bool {
+	a := s.run.Status.Attempt
+	return a != nil && a.VolumeClaim != "" && (s.volume == nil || s.volume.DeletionTimestamp != nil)
+}
+
+// volumeLost fails a Run whose claim was deleted after it, or another that shares it,
+// had begun to change things: the journal is gone, so another attempt could repeat them.
+func volumeLost(s state) (plan, bool) {
+	a := s.run.Status.Attempt
+	switch {
+	case !s.volumeDeleted():
+		return plan{}, false
+	case s.sharedFilesLost:
+		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with files that other Runs of the workflow had changed, so the Run does not start with an empty one", a.VolumeClaim)), true
+	case a.Number == 1 || !s.hasSideEffects():
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with the files and the journal. The agent had already changed something, so the Run is not started again", a.VolumeClaim)), true
+}
+
+// volumeTerminating waits until a claim that is being deleted is gone, because the next one
+// has the same name. Pods that ended would keep it.
+func volumeTerminating(s state) (plan, bool) {
+	if s.volume == nil || s.volume.DeletionTimestamp == nil {
+		return plan{}, false
+	}
+	p := retriedCreate(s, v1alpha1.ReasonPending, fmt.Sprintf("PersistentVolumeClaim %s is being deleted. The Run then continues with a new one", s.volume.Name))
+	if !p.settles() {
+		p.remove = notTerminating(s.pods)
+	}
+	return p, true
+}
+
+// volumeLostBeforeStart is what follows for a pod that does not start because its
+// claim was deleted: it never will. Another one replaces it, unless the Run is over.
+func volumeLostBeforeStart(s state) (plan, bool) {
+	if !s.volumeDeleted() || unschedulable(s.pod()) == "" && s.startupWarning == "" {
+		return plan{}, false
+	}
+	if p, lost := volumeLost(s); lost {
+		return p, true
+	}
+	a := s.run.Status.Attempt
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Deleting pod %s, which cannot start: PersistentVolumeClaim %s was deleted", a.Pod, a.VolumeClaim), 0)
+	p.remove = notTerminating(s.pods)
+	return p, true
+}
+
+// notTerminating are the pods that are not being deleted.
+func notTerminating(pods []corev1.Pod) []corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// volumeExpired says whether the claim of a finished Run has stayed long enough, or
+// else how long it stays yet. One that is shared is not this Run's to free.
+func volumeExpired(s state) (done bool, left time.Duration) {
+	if s.volume == nil || s.sharesVolume() {
+		return false, 0
+	}
+	return runnerpod.RetentionExpired(s.run, s.volume, s.now)
+}

@@ -1,0 +1,149 @@
+package run
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// runChanged lets a Run through when something changed that a decision may
+// depend on. Progress alone does not: a runner reports often.
+var runChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && reconcileKeyOf(was) != reconcileKeyOf(is)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// ofAgents lets the Runs of agents through: those of workflows have a controller
+// of their own.
+var ofAgents = predicate.NewPredicateFuncs(func(o client.Object) bool {
+	run, is := o.(*v1alpha1.Run)
+	return is && run.Spec.Workflow == ""
+})
+
+// isAgentChild lets the Runs through that an agent asked for.
+var isAgentChild = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelParentRun] != "" })
+
+// childChanged lets a child Run through when its parent has to say something else
+// of it, or to do something about it.
+var childChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && (reasonOf(was) != reasonOf(is) || runstatus.IsFinished(was) != runstatus.IsFinished(is) || was.Spec.DesiredState != is.Spec.DesiredState)
+	},
+}
+
+// runFinished lets a Run through that has become final: the TTL of what is a part
+// of it begins.
+var runFinished = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && !runstatus.IsFinished(was) && runstatus.IsFinished(is)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// reconcileKey is the part of a Run that decisions depend on.
+type reconcileKey struct {
+	generation                int64
+	deleted, completed        bool
+	attempt                   int32
+	podUID                    string
+	reported                  int32
+	result                    string // how, as it says itself
+	effects                   v1alpha1.Effects
+	state                     string
+	pendingIDs, decisionNames string // names, one a line
+	delegated                 int
+}
+
+func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
+	m := reconcileKey{
+		generation: r.Generation,
+		deleted:    r.DeletionTimestamp != nil,
+		completed:  r.Status.CompletionTime != nil,
+		delegated:  len(r.Status.Internal.Delegated),
+	}
+	if a := r.Status.Attempt; a != nil {
+		m.attempt, m.podUID = a.Number, a.PodUID
+	}
+	if p := r.Status.Progress; p != nil {
+		m.reported, m.effects = p.Attempt, p.Effects
+		if p.Result != nil {
+			m.result = p.Result.Reason
+		}
+		m.state = p.State
+		for _, a := range p.Pending {
+			m.pendingIDs += a.ID + "\n"
+		}
+		for _, d := range p.Decided {
+			m.decisionNames += d.Name + "\n"
+		}
+	}
+	return m
+}
+
+// podChanged lets a pod through when the runner ended, cannot start, the pod
+// is going away, or its owner or labels changed. That a runner started is told by
+// the runner itself.
+var podChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return podKey(e.Object) != "" },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return podKey(e.ObjectOld) != podKey(e.ObjectNew) || ownerAndLabels(e.ObjectOld) != ownerAndLabels(e.ObjectNew)
+	},
+}
+
+// endedPodChanged lets the metadata of an ended pod through when the pod has ended, is
+// gone, or its owner or labels changed. Those that there are at the start are not
+// needed: all Runs are reconciled then.
+var endedPodChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool { return ownerAndLabels(e.ObjectOld) != ownerAndLabels(e.ObjectNew) },
+}
+
+// ownerAndLabels is what the operator restores of a pod.
+func ownerAndLabels(o client.Object) string {
+	owner := ""
+	if c := metav1.GetControllerOf(o); c != nil {
+		owner = string(c.UID)
+	}
+	labels := o.GetLabels()
+	return owner + " " + labels[v1alpha1.LabelRun] + " " + labels[v1alpha1.LabelAttempt] + " " + labels[v1alpha1.LabelEgress]
+}
+
+// podKey is what became of a pod, as far as decisions depend on it; empty while
+// all is well.
+func podKey(o client.Object) string {
+	pod, is := o.(*corev1.Pod)
+	if !is {
+		return ""
+	}
+	text := unschedulable(pod)
+	if pod.DeletionTimestamp != nil {
+		text += " deleted"
+	}
+	if !runnerpod.IsAlive(pod) {
+		text += " ended"
+	}
+	if runnerpod.IsStopping(pod) {
+		text += " but for its sidecars"
+	}
+	if container := stuckContainer(pod); container != nil {
+		text += fmt.Sprintf(" %s: %s: %s", container.Name, container.State.Waiting.Reason, container.State.Waiting.Message)
+	}
+	return text
+}

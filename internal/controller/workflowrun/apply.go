@@ -1,0 +1,171 @@
+package workflowrun
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/revision"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// apply does what the plan says and decides nothing. It returns the world as it is then:
+// with the children that were created, and those that were refused.
+func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) {
+	if p.storeRevision != nil {
+		return s, r.storeRevision(ctx, s.run.Namespace, p.storeRevision)
+	}
+	if err := children.SetStates(ctx, r.client, p.setStates); err != nil {
+		return s, err
+	}
+	switch {
+	case len(p.create) > 0:
+		if err := r.storeRevision(ctx, s.run.Namespace, s.revision); err != nil { // somebody may have deleted or replaced it
+			return s, err
+		}
+		return r.createChildren(ctx, s, p.create)
+	case p.deleteVolume != nil:
+		return s, r.delete(ctx, p.deleteVolume, "PersistentVolumeClaim")
+	case p.deleteRun:
+		return s, r.delete(ctx, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
+	return s, nil
+}
+
+// delete deletes exactly this object. That it is gone already is success.
+func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
+	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
+	}
+	return nil
+}
+
+func preconditions(o client.Object) client.Preconditions {
+	uid := o.GetUID()
+	return client.Preconditions{UID: &uid}
+}
+
+// storeRevision stores a version, before the Run begins with it.
+func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *workflow.Version) error {
+	for _, cm := range v.ConfigMaps(namespace) {
+		if err := revision.Ensure(ctx, r.client, r.live, cm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createChildren makes children, as long as the Run is what was seen: one that is recorded
+// since, and gone, is not made again.
+func (r *Reconciler) createChildren(ctx context.Context, s state, all []newChild) (state, error) {
+	if err := r.checkUnchanged(ctx, s.run); err != nil {
+		return s, err
+	}
+	return createAll(s, all, func(batch []newChild) []created { return r.createBatch(ctx, batch) })
+}
+
+// maxBatch is the most children that are created at the same time.
+const maxBatch = 16
+
+// createAll creates children in batches that double as long as none is refused, as the
+// ReplicaSet controller creates pods: a cluster that refuses one is not asked for all.
+func createAll(s state, all []newChild, create func([]newChild) []created) (state, error) {
+	s.refused, s.children = map[childKey]refusal{}, slices.Clip(s.children)
+	known := refusalLog{byPlace: s.refused, byNode: map[string]refusal{}}
+	for size := 1; len(all) > 0; size = min(2*size, maxBatch) {
+		var batch []newChild
+		batch, all = known.skip(all, size)
+		var failed error
+		for i, made := range create(batch) {
+			switch no, is := refusalOf(made.err); {
+			case made.err == nil:
+				s.children = append(s.children, made.run)
+			case is:
+				known.add(batch[i], no)
+				size = 1
+			default:
+				failed = cmp.Or(failed, fmt.Errorf("creating Run %s: %w", batch[i].Run.Name, made.err))
+			}
+		}
+		if failed != nil {
+			return s, failed
+		}
+	}
+	return s, nil
+}
+
+// refusalLog are what the cluster said of children. Where one was refused those after
+// it of the same node are not tried, and where there is no room none is.
+type refusalLog struct {
+	byPlace map[childKey]refusal
+	byNode  map[string]refusal
+	full    refusal
+}
+
+func (r *refusalLog) add(c newChild, no refusal) {
+	r.byPlace[c.childKey], r.byNode[c.node] = no, no
+	if no.reason == v1alpha1.ReasonQuotaExceeded {
+		r.full = no
+	}
+}
+
+// skip returns the next children that are to be tried, and those after them.
+func (r *refusalLog) skip(all []newChild, most int) (batch, rest []newChild) {
+	for ; len(all) > 0 && len(batch) < most; all = all[1:] {
+		no, is := r.byNode[all[0].node]
+		if r.full.reason != "" {
+			no, is = r.full, true
+		}
+		if is {
+			r.byPlace[all[0].childKey] = no
+			continue
+		}
+		batch = append(batch, all[0])
+	}
+	return batch, all
+}
+
+// created is what became of a child: created, or an error.
+type created struct {
+	run *v1alpha1.Run
+	err error
+}
+
+// createBatch creates children at the same time; the results are in their order.
+func (r *Reconciler) createBatch(ctx context.Context, batch []newChild) []created {
+	out := make([]created, len(batch))
+	var all sync.WaitGroup
+	for i, c := range batch {
+		all.Go(func() { out[i].run, out[i].err = children.Create(ctx, r.client, r.live, c.Child) })
+	}
+	all.Wait()
+	return out
+}
+
+// checkUnchanged says that the Run is still what was seen: the cache may be late.
+func (r *Reconciler) checkUnchanged(ctx context.Context, parent *v1alpha1.Run) error {
+	now := metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(parent), &now); err != nil {
+		return fmt.Errorf("getting Run %s: %w", parent.Name, err)
+	}
+	if now.UID != parent.UID || now.ResourceVersion != parent.ResourceVersion {
+		return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "runs"}, parent.Name, errChanged)
+	}
+	return nil
+}
+
+// isChildAt returns whether a Run is the child of another at a place.
+func isChildAt(parent *v1alpha1.Run, at childKey) func(*v1alpha1.Run) bool {
+	return func(existing *v1alpha1.Run) bool { return isChildOf(existing, parent) && keyOf(existing) == at }
+}

@@ -1,0 +1,224 @@
+package workflowrun
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// requestOf is the id of what an approval asks.
+func requestOf(node string) string { return "approval-" + node }
+
+// defaultExpiry is how long an approval waits, unless it is said.
+const defaultExpiry = 168 * time.Hour
+
+// approvalStates are what became of the approvals that were asked, with what is decided
+// by now.
+func approvalStates(s state) (map[string]graph.ApprovalState, []v1alpha1.DecidedRequest) {
+	out, decided := map[string]graph.ApprovalState{}, s.decided()
+	for _, n := range s.nodes() {
+		if n.Approval == nil {
+			continue
+		}
+		done := decidedFor(decided, requestOf(n.Name))
+		if done == nil {
+			if done = decisionFor(s, requestOf(n.Name)); done != nil {
+				decided = append(slices.Clip(decided), *done)
+			}
+		}
+		switch asked := request(s.pending(), requestOf(n.Name)); {
+		case done != nil && done.Type == v1alpha1.DecisionApprove:
+			out[n.Name] = graph.Approved
+		case done != nil:
+			out[n.Name] = graph.Denied
+		case asked == nil:
+		case asked.ExpiresAt != nil && !s.now.Before(asked.ExpiresAt.Time):
+			out[n.Name] = graph.Expired
+		default:
+			out[n.Name] = graph.Open
+		}
+	}
+	return out, decided
+}
+
+// decisionFor is the first Decision that answers a request; nil: there is none. A Decision
+// that was made after the request expired is none, nor is one that the operator has not
+// made the Run the owner of yet: it could be deleted.
+func decisionFor(s state, id string) *v1alpha1.DecidedRequest {
+	asked := request(s.pending(), id)
+	if asked == nil {
+		return nil
+	}
+	for i := range s.decisions {
+		d := &s.decisions[i]
+		if decisions.IsFinal(d) || !decisions.IsProtected(s.run, d) || asked.ExpiresAt != nil && !d.CreationTimestamp.Before(asked.ExpiresAt) {
+			continue
+		}
+		if v := decisions.Evaluate(s.run, d); v.Deliver && v.Request == id {
+			return &v1alpha1.DecidedRequest{Name: d.Name, Request: id, Type: d.Spec.Type, Digest: asked.Digest}
+		}
+	}
+	return nil
+}
+
+func decidedFor(decided []v1alpha1.DecidedRequest, id string) *v1alpha1.DecidedRequest {
+	for i := range decided {
+		if decided[i].Request == id && decided[i].Refused == "" {
+			return &decided[i]
+		}
+	}
+	return nil
+}
+
+func request(pending []v1alpha1.PendingRequest, id string) *v1alpha1.PendingRequest {
+	for i := range pending {
+		if pending[i].ID == id {
+			return &pending[i]
+		}
+	}
+	return nil
+}
+
+// pendingRequests is what people are asked from now on: what was asked before as it was, and
+// as much more as there is room for.
+func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
+	var all, out []v1alpha1.PendingRequest
+	for _, p := range m.pending() {
+		if slices.ContainsFunc(nodes, func(node string) bool { return requestOf(node) == p.ID }) {
+			all = append(all, p)
+		}
+	}
+	for _, node := range nodes {
+		if len(all) < task.MaxPending && request(all, requestOf(node)) == nil {
+			all = append(all, m.newRequest(node))
+		}
+	}
+	room := task.MaxAsked
+	for _, p := range all {
+		size := len(p.Question) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
+		if len(out) < task.MaxPending && size <= room {
+			out, room = append(out, p), room-size
+		}
+	}
+	return out
+}
+
+// newRequest is a new request. A message that cannot be worked out does not keep people
+// from deciding.
+func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
+	n := m.program.Node(node).Approval
+	text, err := m.program.Message(node, m.current())
+	if err != nil {
+		text = fmt.Sprintf("Its message cannot be computed (%v). %s", err, n.Message)
+	}
+	wait := durationOf(&n.ExpiresAfter)
+	if wait == 0 {
+		wait = defaultExpiry
+	}
+	at, until := metav1.NewTime(m.now), metav1.NewTime(m.now.Add(wait))
+	p := v1alpha1.PendingRequest{
+		ID:        requestOf(node),
+		Kind:      task.PendingApproval,
+		Tool:      "approval",
+		Question:  task.Cut(text, task.MaxMessage),
+		Approvers: n.Approvers,
+		AskedAt:   &at,
+		ExpiresAt: &until,
+	}
+	if n.Input != nil {
+		p.Schema = string(inputs.Schema(n.Input))
+	}
+	p.Digest = m.digest(node, text, p)
+	return p
+}
+
+// digest is what a Decision repeats: that of all that is asked, here and nowhere
+// else.
+func (m *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string {
+	all, err := json.Marshal([]any{"approval", m.run.UID, node, text, p.Approvers.Names(), p.Schema})
+	if err != nil {
+		return "" // strings always encode
+	}
+	return task.Hash(all)
+}
+
+// approvalOutput is the output of an approval that is over.
+func (m *evaluator) approvalOutput(node string) json.RawMessage {
+	type output struct {
+		Approved bool            `json:"approved"`
+		By       string          `json:"by"`
+		At       string          `json:"at"`
+		Reason   string          `json:"reason"`
+		Input    json.RawMessage `json:"input,omitempty"`
+	}
+	out := output{At: m.now.UTC().Format(time.RFC3339), Reason: "no Decision was made in time"}
+	if ended := nodeStatus(m.run.Status.Nodes, node); ended != nil && ended.FinishedAt != nil {
+		out.At = ended.FinishedAt.UTC().Format(time.RFC3339)
+	}
+	if d := m.decision(node); d != nil {
+		out = output{
+			Approved: d.Spec.Type == v1alpha1.DecisionApprove,
+			By:       d.Spec.By,
+			At:       d.CreationTimestamp.UTC().Format(time.RFC3339),
+			Reason:   d.Spec.Reason,
+		}
+		if in := m.program.Node(node).Approval.Input; in != nil && json.Valid([]byte(d.Spec.Value)) {
+			out.Input = schema.Fill(inputs.Schema(in), json.RawMessage(d.Spec.Value))
+		}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil // what is valid encodes
+	}
+	return data
+}
+
+// decision is the one that an approval went by; nil: there was none.
+func (m *evaluator) decision(node string) *v1alpha1.Decision {
+	_, decided := approvalStates(m.state)
+	done := decidedFor(decided, requestOf(node))
+	if done == nil {
+		return nil
+	}
+	for i := range m.decisions {
+		if m.decisions[i].Name == done.Name {
+			return &m.decisions[i]
+		}
+	}
+	return nil
+}
+
+// denialReason says who did not approve, and why.
+func (m *evaluator) denialReason(node string) string {
+	d := m.decision(node)
+	switch {
+	case d == nil:
+		return "no Decision was made in time"
+	case d.Spec.Reason == "":
+		return "denied by " + d.Spec.By
+	}
+	return fmt.Sprintf("denied by %s: %s", d.Spec.By, d.Spec.Reason)
+}
+
+// expiresIn is how long the first of the open requests still waits; 0: there is
+// none.
+func expiresIn(s state, pending []v1alpha1.PendingRequest) time.Duration {
+	first := time.Duration(0)
+	for _, p := range pending {
+		if p.ExpiresAt != nil {
+			first = earlier(first, max(p.ExpiresAt.Sub(s.now), time.Second))
+		}
+	}
+	return first
+}

@@ -1,0 +1,61 @@
+package workflowrun
+
+import (
+	"slices"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// finished tidies up after a finished Run: it stops children that still work, gives
+// back the claims that they shared, and in the end the Run itself.
+func finished(s state) (plan, bool) {
+	if s.run.Status.CompletionTime == nil {
+		return plan{}, false
+	}
+	var p plan
+	if kept := runstatus.OutcomeWithTTLNote(s.run); kept != runstatus.OutcomeOf(s.run.Status) {
+		p.Outcome = kept
+	}
+	for _, c := range s.children {
+		if change, needed := children.Stop(c); needed {
+			p.setStates = append(p.setStates, change)
+		}
+	}
+	p = deleteExpiredVolumes(s, p)
+	left, goes := runstatus.TTLRemaining(s.run, s.now)
+	switch {
+	case !goes:
+	case s.parentIsActive:
+		p.wake = earlier(p.wake, parentInterval) // its TTL does not run
+	case left > 0:
+		p.wake = earlier(p.wake, left)
+	default:
+		p.deleteRun = true
+	}
+	return p, true
+}
+
+// deleteExpiredVolumes gives back one claim that has stayed as long as it was to, once no child
+// may make another pod and none has it.
+func deleteExpiredVolumes(s state, p plan) plan {
+	working := slices.ContainsFunc(s.children, func(c *v1alpha1.Run) bool { return !runstatus.IsFinished(c) })
+	for i := range s.volumes {
+		claim := &s.volumes[i]
+		done, left := runnerpod.RetentionExpired(s.run, claim, s.now)
+		switch {
+		case !done:
+			p.wake = earlier(p.wake, left)
+		case s.volumesInUse[claim.Name] || working:
+			p.wake = earlier(p.wake, time.Second)
+		case p.deleteVolume == nil:
+			p.deleteVolume = claim
+		default:
+			p.wake = earlier(p.wake, time.Second) // one after the other
+		}
+	}
+	return p
+}

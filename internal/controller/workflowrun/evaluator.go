@@ -1,0 +1,294 @@
+package workflowrun
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// evaluator answers what the graph asks of expressions, by what the children said.
+// It is asked about a node when all that it reads has ended.
+type evaluator struct {
+	state
+
+	nodeState func(node string) graph.Status // by now
+	values    workflow.Values
+	evaluated map[string]graph.Status // of the nodes among values
+	byKey     map[childKey]*v1alpha1.Run
+	items     map[string][]json.RawMessage
+	inputs    map[childKey]input
+	problems  map[string]problem // of nodes, the last one
+}
+
+// A problem is why a node fails, or would, before it has a child that says so.
+type problem struct{ reason, text string }
+
+// An input is what a child is given.
+type input struct {
+	prompt string
+	input  json.RawMessage
+}
+
+// newEvaluator knows what the status remembers. Why the Run ends, finally reads.
+func newEvaluator(s state, end, told string) *evaluator {
+	m := &evaluator{
+		state:     s,
+		evaluated: map[string]graph.Status{},
+		byKey:     map[childKey]*v1alpha1.Run{},
+		items:     map[string][]json.RawMessage{},
+		inputs:    map[childKey]input{},
+		problems:  map[string]problem{},
+	}
+	m.nodeState = func(node string) graph.Status { return recordedState(s, node) }
+	if had := s.recordedEnd(); had != nil {
+		end, told = had.Reason, had.Message
+	}
+	m.values = workflow.Values{
+		Run:   workflow.RunValues{Namespace: s.run.Namespace, Name: s.run.Name, UID: string(s.run.UID), Reason: end, Message: told},
+		Nodes: map[string]workflow.NodeValue{},
+	}
+	m.values.Input, _ = s.program.Input(inputOf(s.run)) // it fitted when the Run began
+	for _, c := range s.children {
+		m.byKey[keyOf(c)] = c
+	}
+	return m
+}
+
+// Watch is how the graph shows how nodes stand.
+func (m *evaluator) Watch(stands func(node string) graph.Status) { m.nodeState = stands }
+
+// current is all that expressions read, as it is by now.
+func (m *evaluator) current() workflow.Values {
+	for _, n := range m.nodes() {
+		status := m.nodeState(n.Name)
+		if had, known := m.evaluated[n.Name]; known && had == status {
+			continue
+		}
+		m.evaluated[n.Name], m.values.Nodes[n.Name] = status, m.valueOf(n, status)
+	}
+	v := m.values
+	if v.Run.Reason != "" {
+		return v
+	}
+	v.Run.Reason = v1alpha1.ReasonFinished // to finally, which begins when all has ended
+	if node := m.firstFailure(); node != "" {
+		v.Run.Reason, v.Run.Message = v1alpha1.ReasonNodeFailed, m.explain(node)
+	}
+	return v
+}
+
+// firstFailure is the first node whose failure ends the Run; empty: none does. One that
+// fails because its Runs were stopped, with the Run, is none.
+func (m *evaluator) firstFailure() string {
+	for _, n := range m.revision.Spec.Nodes {
+		status := m.nodeState(n.Name)
+		failing := status.State == graph.Failed || status.State == graph.Running && status.Reason != "" && status.Reason != graph.ReasonQueued && status.Reason != graph.ReasonQuotaExceeded
+		if failing && status.Reason != graph.ReasonCancelled && n.OnFailure != v1alpha1.OnFailureContinue {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// valueOf is a node as expressions read it.
+func (m *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeValue {
+	node := n.Name
+	v := workflow.NodeValue{State: status.State, Counts: status}
+	switch {
+	case n.Approval != nil:
+		if status.State == graph.Succeeded || status.State == graph.Failed {
+			v.Output = m.approvalOutput(node)
+		}
+		return v
+	case !status.State.Ended(): // what reads it waits for it
+		return v
+	case n.ForEach != nil:
+		v.Items = make([]workflow.NodeValue, status.Total)
+		for i := range v.Items {
+			v.Items[i] = iterationValue(m.child(childKey{node, i}))
+			if v.Deleted == "" && i < status.Started {
+				v.Deleted = m.deleted(n, i)
+			}
+		}
+		return v
+	}
+	number := 0
+	if n.Loop != nil {
+		number = status.Started
+	}
+	last := iterationValue(m.child(childKey{node, number}))
+	v.Output, v.Text = last.Output, last.Text
+	if status.Started > 0 {
+		v.Deleted = m.deleted(n, number)
+	}
+	return v
+}
+
+// deleted is the name of a child that has started and was deleted; empty: it exists.
+func (m *evaluator) deleted(n v1alpha1.Node, number int) string {
+	if m.child(childKey{n.Name, number}) != nil {
+		return ""
+	}
+	return childName(m.run, n, number)
+}
+
+// iterationValue is one child as expressions read it: an item or an iteration. What did
+// not succeed has said nothing.
+func iterationValue(c *v1alpha1.Run) workflow.NodeValue {
+	switch {
+	case c == nil:
+		return workflow.NodeValue{State: graph.Failed}
+	case !runstatus.IsFinished(c):
+		return workflow.NodeValue{State: graph.Running}
+	case !succeeded(c):
+		return workflow.NodeValue{State: graph.Failed}
+	}
+	v := workflow.NodeValue{State: graph.Succeeded}
+	said := v1alpha1.Result{}
+	if p := c.Status.Progress; p != nil && p.Result != nil {
+		said = *p.Result
+	}
+	if said.Output != "" {
+		v.Output = json.RawMessage(said.Output)
+	}
+	if c.Spec.Workflow == "" {
+		v.Text = &said.Text
+	}
+	return v
+}
+
+// child is the child in a place; nil: there is none.
+func (m *evaluator) child(at childKey) *v1alpha1.Run { return m.byKey[at] }
+
+// When says whether a node is to be done.
+func (m *evaluator) When(node string) (bool, error) {
+	yes, err := m.program.When(node, m.current())
+	return yes, m.recordProblem(node, err)
+}
+
+// Items says how many items a node has.
+func (m *evaluator) Items(node string) (int, error) {
+	list, err := m.itemsOf(node)
+	return len(list), m.recordProblem(node, err)
+}
+
+func (m *evaluator) itemsOf(node string) ([]json.RawMessage, error) {
+	if list, known := m.items[node]; known {
+		return list, nil
+	}
+	list, err := m.program.Items(node, m.current())
+	if err == nil {
+		m.items[node] = list
+	}
+	return list, err
+}
+
+// Until says whether a loop has reached its end.
+func (m *evaluator) Until(node string, iteration int) (bool, error) {
+	self := iterationValue(m.child(childKey{node, iteration}))
+	yes, err := m.program.Until(node, iteration, self, m.current())
+	return yes, m.recordProblem(node, err)
+}
+
+// Input works out what a child is given. An approval asks even where its message
+// cannot be worked out.
+func (m *evaluator) Input(node string, number int) error {
+	if m.program.Node(node).Approval != nil {
+		return nil
+	}
+	in, err := m.input(childKey{node, number})
+	if err == nil {
+		m.inputs[childKey{node, number}] = in
+		return nil
+	}
+	if p, is := errors.AsType[*workflow.Problem](err); is {
+		err = &graph.ReasonError{Reason: p.Reason, Err: err}
+	}
+	return m.recordProblem(node, err)
+}
+
+func (m *evaluator) input(at childKey) (in input, err error) {
+	turn, err := m.iteration(at)
+	if err != nil {
+		return in, err
+	}
+	if m.program.Node(at.node).Prompt != "" {
+		if in.prompt, err = m.program.Prompt(at.node, turn, m.current()); err != nil {
+			return in, err
+		}
+	}
+	in.input, err = m.program.NodeInput(at.node, turn, m.current())
+	return in, err
+}
+
+// iteration is what an item, or an iteration, knows of its place.
+func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
+	t := workflow.Iteration{Number: at.index}
+	switch n := m.program.Node(at.node); {
+	case n.ForEach != nil:
+		list, err := m.itemsOf(at.node)
+		if err != nil {
+			return t, err
+		}
+		if at.index >= len(list) {
+			return t, fmt.Errorf("forEach.items has %d items now, and item %d was to begin: what it reads has been deleted", len(list), at.index)
+		}
+		t.Item = list[at.index]
+	case n.Loop != nil && at.index > 1:
+		before := iterationValue(m.child(childKey{at.node, at.index - 1}))
+		t.Previous = &before
+	}
+	return t, nil
+}
+
+// recordProblem remembers why an expression failed. The graph asks also about what is not
+// to be done any more, so it counts only where the node fails with that reason.
+func (m *evaluator) recordProblem(node string, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := v1alpha1.NodeReasonExpression
+	if known, is := errors.AsType[*graph.ReasonError](err); is {
+		reason = known.Reason
+	}
+	m.problems[node] = problem{reason, err.Error()}
+	return err
+}
+
+// explain says why a node failed, in a sentence.
+func (m *evaluator) explain(node string) string {
+	status := m.nodeState(node)
+	return fmt.Sprintf("Node %s failed, reason %s: %s", node, status.Reason, m.cause(node, status))
+}
+
+func (m *evaluator) cause(node string, status graph.Status) string {
+	if p := m.problems[node]; p.text != "" && p.reason == status.Reason {
+		return p.text
+	}
+	for at, r := range m.refused {
+		if at.node == node {
+			return r.text
+		}
+	}
+	for _, c := range m.children {
+		if o := runstatus.OutcomeOf(c.Status); keyOf(c).node == node && runstatus.IsFinished(c) && !succeeded(c) && nodeReason(c) == status.Reason {
+			return fmt.Sprintf("Run %s: %s", c.Name, o.Message)
+		}
+	}
+	switch status.Reason {
+	case v1alpha1.NodeReasonLost:
+		return "one of its Runs was deleted before it finished"
+	case v1alpha1.NodeReasonTooManyItems:
+		return "forEach.items has more items than a node, or a Run, may have (500)"
+	case v1alpha1.ReasonIterationLimit:
+		return fmt.Sprintf("loop.until was not true after %d iterations; raise loop.maxIterations, or ask for less", status.Started)
+	case v1alpha1.ReasonDenied:
+		return m.denialReason(node)
+	}
+	return "it did not start"
+}

@@ -1,0 +1,116 @@
+package workflowrun
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// describe says how it stands with a Run that is active.
+func (t *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
+	say := func(reason, message string) runstatus.Outcome {
+		return runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
+	}
+	at := t.nodesMessage(next)
+	switch {
+	case t.endReason == v1alpha1.ReasonStopped:
+		return say(v1alpha1.ReasonStopping, "Stopping: "+at)
+	case t.wantsPause() && t.endReason == "":
+		return say(v1alpha1.ReasonPaused, pausedMessage)
+	case len(p.pending) > 0:
+		return say(v1alpha1.ReasonAwaitingApproval, decisions.PendingMessage(t.run.Name, p.pending, decisions.FinalNames(t.decisions)))
+	case p.result != nil:
+		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Ending with reason %s: %s", p.result.Reason, at))
+	}
+	if reason, message := t.waitMessage(next); reason != "" {
+		return say(reason, message)
+	}
+	return say(v1alpha1.ReasonRunning, at)
+}
+
+// nodesMessage counts the nodes that are done, and names those that work.
+func (t *evaluation) nodesMessage(next graph.Next) string {
+	done, all := 0, t.nodes()
+	var work []string
+	for _, n := range all {
+		switch status := next.Nodes[n.Name]; {
+		case status.State.Ended():
+			done++
+		case status.State == graph.Running && n.ForEach != nil:
+			work = append(work, fmt.Sprintf("%s (%d of %d)", n.Name, status.Succeeded+status.Failed, status.Total))
+		case status.State == graph.Running && n.Loop != nil:
+			work = append(work, fmt.Sprintf("%s (iteration %d)", n.Name, status.Started))
+		case status.State == graph.Running:
+			work = append(work, n.Name)
+		}
+	}
+	text := fmt.Sprintf("%d of %d nodes done", done, len(all))
+	switch len(work) {
+	case 0:
+		return text
+	case 1:
+		return text + "; " + work[0] + " is running"
+	}
+	return text + "; " + listed(work) + " are running"
+}
+
+// maxListed is how many nodes a message names.
+const maxListed = 5
+
+// listed joins names as people do.
+func listed(names []string) string {
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed:maxListed], fmt.Sprintf("%d more", more))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// waitMessage is what a Run waits for when all of it waits; empty: something works.
+func (t *evaluation) waitMessage(next graph.Next) (reason, message string) {
+	if len(next.Start) > 0 {
+		return "", ""
+	}
+	works := false
+	for _, c := range t.children {
+		if runstatus.IsFinished(c) {
+			continue
+		}
+		works = true
+		o := runstatus.OutcomeOf(c.Status)
+		switch o.Reason {
+		case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonQueued:
+		default:
+			return "", ""
+		}
+		if reason == "" || reason == v1alpha1.ReasonQueued {
+			reason, message = o.Reason, fmt.Sprintf("Run %s of node %s: %s", c.Name, keyOf(c).node, o.Message)
+		}
+	}
+	if works {
+		return reason, message
+	}
+	return t.shortageMessage(next)
+}
+
+// shortageMessage is what nodes wait for of which none works.
+func (t *evaluation) shortageMessage(next graph.Next) (reason, message string) {
+	for _, r := range t.refused {
+		if r.reason == v1alpha1.ReasonQuotaExceeded {
+			return r.reason, r.text
+		}
+	}
+	for _, n := range t.nodes() {
+		if status := next.Nodes[n.Name]; status.Reason == graph.ReasonQueued && !status.State.Ended() && !t.more {
+			return v1alpha1.ReasonQueued, "Waiting for its turn: node " + n.Name
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,239 @@
+package workflowrun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// observe reads everything that a decision may depend on. Absent is nil; unreadable
+// is an error, never nil.
+func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, error) {
+	s := state{run: parent, now: r.now(), missingPolicies: r.policies.Missing()}
+	var err error
+	if s.children, err = r.observeChildren(ctx, parent); err != nil {
+		return s, err
+	}
+	if parent.Status.CompletionTime != nil {
+		if s.parentIsActive, err = r.isParentActive(ctx, parent); err != nil {
+			return s, err
+		}
+		s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, parent)
+		return s, err
+	}
+	s.revision, s.notReadyMessage, err = r.observeRevision(ctx, parent)
+	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); is {
+		s.unsupported = unsupported
+		return s, nil
+	}
+	if s.revision == nil || err != nil {
+		return s, err
+	}
+	if s.program, err = workflow.Compile(s.revision); err != nil {
+		s.revision, s.notReadyMessage = nil, fmt.Sprintf("Workflow %q cannot be run any more: %v", parent.Spec.Workflow, err)
+		return s, nil // the Run is told
+	}
+	if !s.hasStarted() {
+		return s, nil
+	}
+	if s.cacheBehind, err = r.isCacheBehind(ctx, s); err != nil {
+		return s, err
+	}
+	if s.decisions, err = decisions.List(ctx, r.client, parent); err != nil {
+		return s, err
+	}
+	s.missingDecision, err = decisions.FindMissing(ctx, r.live, s.run, s.decisions)
+	return s, err
+}
+
+// observeChildren are a Run's own, as the cache has them. They are not copied: nobody may
+// change them.
+func (r *Reconciler) observeChildren(ctx context.Context, parent *v1alpha1.Run) ([]*v1alpha1.Run, error) {
+	var list v1alpha1.RunList
+	err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing child Runs: %w", err)
+	}
+	var out []*v1alpha1.Run
+	for i := range list.Items {
+		if child := &list.Items[i]; isChildOf(child, parent) {
+			child.Status.Progress = untrusted.Progress(child.Status.Progress) // a copy: the cache keeps its own
+			out = append(out, child)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.Run) int {
+		at, other := keyOf(a), keyOf(b)
+		return cmp.Or(cmp.Compare(at.node, other.node), cmp.Compare(at.index, other.index), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// isCacheBehind says whether the cache shows less than there is. That a child is gone is
+// believed only of the API server itself; that one which had succeeded has not is
+// never believed.
+func (r *Reconciler) isCacheBehind(ctx context.Context, s state) (bool, error) {
+	missing, late := missingChildren(s)
+	if late || len(missing) == 0 {
+		return late, nil
+	}
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RunList"))
+	if err := r.live.List(ctx, &list, client.InNamespace(s.run.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: s.run.Name}); err != nil {
+		return false, fmt.Errorf("listing child Runs: %w", err)
+	}
+	shown := map[string]bool{}
+	for _, c := range s.children {
+		shown[string(c.UID)] = true
+	}
+	return slices.ContainsFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
+		return isChildOf(&c, s.run) && !shown[string(c.UID)]
+	}), nil
+}
+
+// missingChildren says which children are missing that are recorded, and whether what is
+// there is older than what is recorded.
+func missingChildren(s state) (missing []childKey, late bool) {
+	gone, good := map[string]int{}, map[string]int{}
+	for _, c := range s.children {
+		if runstatus.IsFinished(c) && succeeded(c) {
+			good[keyOf(c).node]++
+		}
+	}
+	missing = deletedChildren(s)
+	for _, at := range missing {
+		gone[at.node]++
+	}
+	for _, n := range s.nodes() {
+		late = late || good[n.Name] < recordedState(s, n.Name).Succeeded-gone[n.Name]
+	}
+	return missing, late
+}
+
+// observeRevision is what the Run began with or, before that, what it is to run: the one
+// that its parent says, or the current one. Where there is none the text says why.
+func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
+	hash := cmp.Or(parent.Status.WorkflowRevision, fixedRevision(parent))
+	if hash == "" {
+		return r.currentRevision(ctx, parent)
+	}
+	v, err := r.storedRevision(ctx, parent.Namespace, hash)
+	if v != nil || err != nil {
+		return v, "", err
+	}
+	if v, _, err = r.currentRevision(ctx, parent); err != nil || v != nil && v.Hash == hash {
+		return v, "", err // stored again before the next child is made
+	}
+	return nil, fmt.Sprintf("The revision of Workflow %s that this Run uses was deleted or changed (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
+}
+
+// fixedRevision is the version that a Run is made for by another; empty: none. The
+// annotation is believed of what a Run controls: an admission policy keeps
+// everybody but the operator from making that.
+func fixedRevision(r *v1alpha1.Run) string {
+	owner := metav1.GetControllerOf(r)
+	if owner == nil || owner.Kind != "Run" || owner.APIVersion != v1alpha1.GroupVersion.String() {
+		return ""
+	}
+	return r.Annotations[v1alpha1.AnnotationRevisionHash]
+}
+
+// storedRevision is a version kept in its ConfigMaps; nil: it is not there, or not what the
+// hash promises. One that this operator does not understand is a
+// *[stored.UnsupportedError]. One that was read stays in memory: it never changes.
+func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*workflow.Version, error) {
+	if v := r.revisions.get(hash); v != nil {
+		return v, nil
+	}
+	var failed error
+	v, err := workflow.Read(ctx, func(name string) (*corev1.ConfigMap, error) {
+		cm, err := r.configMap(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+		failed = cmp.Or(failed, err)
+		return cm, err
+	}, hash)
+	if failed != nil {
+		return nil, failed
+	}
+	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); is {
+		return nil, unsupported
+	}
+	if v == nil || err != nil {
+		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none
+	}
+	r.revisions.put(hash, v)
+	return v, nil
+}
+
+// configMap is one that may be there; nil: it is not, as the API server itself
+// says.
+func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*corev1.ConfigMap, error) {
+	var cm corev1.ConfigMap
+	err := r.client.Get(ctx, key, &cm)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, &cm)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // absent is a fact, not a fault
+	case err != nil:
+		return nil, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
+	}
+	return &cm, nil
+}
+
+// currentRevision is the version that the Workflow has now.
+func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
+	var w v1alpha1.Workflow
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: parent.Spec.Workflow}, &w)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Sprintf("Workflow %q not found in namespace %s; create it, or delete this Run and name another", parent.Spec.Workflow, parent.Namespace), nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("getting Workflow %s: %w", parent.Spec.Workflow, err)
+	}
+	objects, err := workflow.From(ctx, r.client, &w)
+	if err != nil {
+		return nil, "", err
+	}
+	v, err := workflow.Of(&w, objects)
+	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
+		return nil, fmt.Sprintf("Workflow %q is not ready: %s", w.Name, problem.Message), nil
+	}
+	return v, "", err
+}
+
+// observeVolumes are those that the children of a Run share, and which of them a pod may
+// still write to.
+func (r *Reconciler) observeVolumes(ctx context.Context, parent *v1alpha1.Run) ([]corev1.PersistentVolumeClaim, map[string]bool, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelRun: parent.Name}); err != nil {
+		return nil, nil, fmt.Errorf("listing PersistentVolumeClaims: %w", err)
+	}
+	own := slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool {
+		return !metav1.IsControlledBy(&c, parent) || c.DeletionTimestamp != nil
+	})
+	busy := map[string]bool{}
+	for i := range own {
+		var pods corev1.PodList
+		if err := r.client.List(ctx, &pods, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelVolumeClaim: own[i].Name}); err != nil {
+			return nil, nil, fmt.Errorf("listing Pods: %w", err)
+		}
+		busy[own[i].Name] = runnerpod.InUse(own[i].Name, pods.Items)
+	}
+	return own, busy, nil
+}

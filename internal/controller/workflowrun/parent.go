@@ -1,0 +1,34 @@
+package workflowrun
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// parentInterval is how soon it is looked again whether the Run above has ended.
+const parentInterval = time.Minute
+
+// isParentActive says whether the Run that a finished one with a TTL is a part of is
+// active: what it said may yet be read.
+func (r *Reconciler) isParentActive(ctx context.Context, of *v1alpha1.Run) (bool, error) {
+	owner := metav1.GetControllerOf(of)
+	if of.Spec.TTLSecondsAfterFinished == nil || owner == nil || owner.Kind != "Run" {
+		return false, nil
+	}
+	var above v1alpha1.Run
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: owner.Name}, &above)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("getting Run %s: %w", owner.Name, err)
+	}
+	return above.UID == owner.UID && above.Status.CompletionTime == nil, nil
+}

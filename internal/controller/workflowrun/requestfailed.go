@@ -1,0 +1,54 @@
+package workflowrun
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// refusedInterval is how soon a refused request is sent again.
+const refusedInterval = 15 * time.Second
+
+// requestFailure is a request that failed, or an observation, with the plan that needed it.
+type requestFailure struct {
+	plan plan
+	err  error
+}
+
+// requestFailed reports a request that failed. None of what its plan was to record is
+// recorded, unless it ends the Run: it is decided again.
+func requestFailed(s state) (plan, bool) {
+	if s.failure == nil {
+		return plan{}, false
+	}
+	p, err := s.failure.plan, s.failure.err
+	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
+	next := plan{Outcome: runstatus.OutcomeOf(s.run.Status), wake: earlier(p.wake, refusedInterval)}
+	switch {
+	case !active(s):
+		next.Problem = text
+	case p.Settles():
+		next.Outcome, next.progress = p.Outcome, p.progress
+		next.Problem = text
+	case !s.hasStarted() && apierr.IsRefusal(err):
+		next = cannotStart(s, next, text)
+	default:
+		next.Message = text
+	}
+	return next, true
+}
+
+// cannotStart waits until a Run can begin, limits.pending at most.
+func cannotStart(s state, p plan, text string) plan {
+	limit := pendingLimit(s)
+	until := pendingSince(s).Add(limit)
+	if !until.After(s.now) {
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending): %s. Then create a new Run", limit, text))
+	}
+	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, runstatus.WithDeadline(text, until, limit, "limits.pending"), earlier(p.wake, until.Sub(s.now))
+	return p
+}

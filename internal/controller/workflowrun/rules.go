@@ -1,0 +1,238 @@
+package workflowrun
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// rules are the whole policy of a workflow's Run, most pressing first. The first
+// that applies decides; to learn what the controller does, read this list.
+var rules = []func(state) (plan, bool){
+	requestFailed,       // a request failed: say so, and try again
+	beingDeleted,        // it is being deleted: owner references do the rest
+	finished,            // a finished Run never moves again; what it leaves behind is tidied up
+	restoredFromBackup,  // a backup brought it back without its status: not done twice
+	decisionMissing,     // it acted on a decision that nobody made
+	expiredBeforeStart,  // its deadline passed before it began
+	stoppedBeforeStart,  // a person asked it to stop before it began
+	policiesMissing,     // the admission policies are missing: no child is safe
+	pausedBeforeStart,   // it was paused before it began
+	revisionUnsupported, // its revision is of a format that this operator does not read
+	workflowNotReady,    // its Workflow is not there, or not ready: wait
+	inputInvalid,        // what it is given is not what its Workflow takes
+	notStarted,          // nothing in the way: begin, with this version
+	cacheBehind,         // the cache does not show all children yet
+	running,             // the graph says what comes next
+}
+
+// decide is arithmetic: from what was seen to what to do. Whatever an active Run
+// waits for, it looks up when its deadline passes.
+func decide(s state) plan {
+	for _, rule := range rules {
+		p, applies := rule(s)
+		if !applies {
+			continue
+		}
+		if at := deadline(s); !at.IsZero() && active(s) && !p.Settles() && at.After(s.now) {
+			p.wake = earlier(p.wake, max(at.Sub(s.now), time.Second))
+		}
+		return p
+	}
+	return plan{}
+}
+
+// active says whether a Run may still move.
+func active(s state) bool {
+	return s.run.Status.CompletionTime == nil && s.run.DeletionTimestamp.IsZero()
+}
+
+func beingDeleted(s state) (plan, bool) {
+	return plan{}, !s.run.DeletionTimestamp.IsZero()
+}
+
+func restoredFromBackup(s state) (plan, bool) {
+	if s.hasStarted() {
+		return plan{}, false
+	}
+	o, is := runstatus.Restored(s.run)
+	return plan{Outcome: o}, is
+}
+
+func decisionMissing(s state) (plan, bool) {
+	if s.missingDecision == "" {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The Run acted on Decision %s, which no longer exists or decides something else: it was deleted although an admission policy protects it. Read the audit log of the cluster, and create another Run", s.missingDecision)), true
+}
+
+// deadline is when limits.deadline has passed; zero: never.
+func deadline(s state) time.Time {
+	var whole *v1alpha1.WorkflowLimits
+	if s.revision != nil {
+		whole = s.revision.Spec.Limits
+	}
+	said := time.Duration(0)
+	if whole != nil {
+		said = durationOf(whole.Deadline)
+	}
+	if own := s.run.Spec.Limits; own != nil {
+		said = earlier(said, durationOf(own.Deadline))
+	}
+	if said == 0 {
+		return time.Time{}
+	}
+	return s.run.CreationTimestamp.Add(said)
+}
+
+func expiredBeforeStart(s state) (plan, bool) {
+	at := deadline(s)
+	if s.hasStarted() || at.IsZero() || s.now.Before(at) {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonDeadlineExceeded, deadlineMessage(s)), true
+}
+
+func deadlineMessage(s state) string {
+	return fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", deadline(s).Sub(s.run.CreationTimestamp.Time))
+}
+
+const (
+	stoppedMessage = "Stopped by spec.desiredState"
+	pausedMessage  = "Paused by spec.desiredState. Set it to Running to resume"
+)
+
+func stoppedBeforeStart(s state) (plan, bool) {
+	if s.hasStarted() || s.run.Spec.DesiredState != v1alpha1.DesiredStopped {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonStopped, stoppedMessage), true
+}
+
+// guardInterval is how soon missing policies are looked for again.
+const guardInterval = 15 * time.Second
+
+func policiesMissing(s state) (plan, bool) {
+	if s.missingPolicies == "" || s.hasStarted() {
+		return plan{}, false // children wait for them themselves
+	}
+	return waiting(v1alpha1.ReasonPending, "No child Run is created while the cluster does not have "+s.missingPolicies+". Install the chart of Deckhand again, or apply config/default", guardInterval), true
+}
+
+func pausedBeforeStart(s state) (plan, bool) {
+	if !s.wantsPause() || s.hasStarted() {
+		return plan{}, false
+	}
+	return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
+}
+
+// defaultPending is the default of limits.pending.
+const defaultPending = 10 * time.Minute
+
+// pendingLimit is limits.pending of a Run that has not begun.
+func pendingLimit(s state) time.Duration {
+	if own := s.run.Spec.Limits; own != nil && durationOf(own.Pending) > 0 {
+		return min(defaultPending, durationOf(own.Pending))
+	}
+	return defaultPending
+}
+
+// revisionUnsupported waits for an operator that can read the revision of the Run, or fails the
+// Run if only an operator of the past could.
+func revisionUnsupported(s state) (plan, bool) {
+	if s.unsupported == nil {
+		return plan{}, false
+	}
+	if s.run.Spec.DesiredState == v1alpha1.DesiredStopped {
+		return failure(v1alpha1.ReasonStopped, stoppedMessage), true
+	}
+	message := runstatus.UnreadableRevision("Workflow", s.run.Spec.Workflow, s.unsupported)
+	if !s.unsupported.IsNewer() {
+		return failure(v1alpha1.ReasonRevisionUnsupported, message), true
+	}
+	return waiting(v1alpha1.ReasonRevisionUnsupported, message, 0), true
+}
+
+// workflowNotReady waits for what a Run is to run, limits.pending at most.
+func workflowNotReady(s state) (plan, bool) {
+	if s.revision != nil {
+		return plan{}, false
+	}
+	if s.hasStarted() || fixedRevision(s.run) != "" {
+		return failure(v1alpha1.ReasonMisconfigured, s.notReadyMessage), true
+	}
+	limit := pendingLimit(s)
+	until := pendingSince(s).Add(limit)
+	if !until.After(s.now) {
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, s.notReadyMessage)), true
+	}
+	return waiting(v1alpha1.ReasonPending, runstatus.WithDeadline(s.notReadyMessage, until, limit, "limits.pending"), until.Sub(s.now)), true
+}
+
+// pendingSince is since when the Run waits. What it waited while it was paused
+// does not count.
+func pendingSince(s state) time.Time {
+	resumed := s.run.Status.Internal.ResumedAt
+	switch {
+	case runstatus.OutcomeOf(s.run.Status).Reason == v1alpha1.ReasonPaused:
+		return s.now // it goes on with this step
+	case resumed != nil && resumed.After(s.run.CreationTimestamp.Time):
+		return resumed.Time
+	}
+	return s.run.CreationTimestamp.Time
+}
+
+// maxInput is the most bytes of a Run's input.
+const maxInput = 16 << 10
+
+// inputInvalid settles a Run whose values its Workflow does not take.
+func inputInvalid(s state) (plan, bool) {
+	if s.hasStarted() {
+		return plan{}, false
+	}
+	if size := len(inputOf(s.run)); size > maxInput {
+		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)), true
+	}
+	if _, err := s.program.Input(inputOf(s.run)); err != nil {
+		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Workflow %s: %v; create another Run", s.run.Spec.Workflow, err)), true
+	}
+	return plan{}, false
+}
+
+// inputOf returns the input of a Run; nil: it has none.
+func inputOf(run *v1alpha1.Run) []byte {
+	if run.Spec.Input == nil {
+		return nil
+	}
+	return run.Spec.Input.Raw
+}
+
+func notStarted(s state) (plan, bool) {
+	if s.hasStarted() {
+		return plan{}, false
+	}
+	p := waiting(v1alpha1.ReasonRunning, "Beginning", 0)
+	p.storeRevision = s.revision
+	return p, true
+}
+
+// cacheDelay is how long the cache gets to show what the API server has.
+const cacheDelay = time.Second
+
+func cacheBehind(s state) (plan, bool) {
+	return plan{wake: cacheDelay}, s.cacheBehind
+}
+
+// durationOf is a duration of the API; 0 where none is said, or what is said is none.
+func durationOf(d *v1alpha1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	v, err := d.Value()
+	if err != nil {
+		return 0
+	}
+	return v
+}

@@ -1,0 +1,248 @@
+package workflowrun
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// evaluation is one look at the graph.
+type evaluation struct {
+	state
+	evaluator     *evaluator
+	main, finally *children.Budget
+	grants        map[childKey]children.Amounts
+
+	endReason, endMessage string // why nodes do not start any more, and the same for people
+	more                  bool   // there is more to make than one turn makes
+}
+
+// maxCreated is how many children one turn makes: those are recorded before the next.
+const maxCreated = 64
+
+// nextBatchDelay is when a turn that left something to make is followed by the next.
+const nextBatchDelay = 100 * time.Millisecond
+
+// running does what the graph says.
+func running(s state) (plan, bool) {
+	t := &evaluation{state: s}
+	verdicts, decided := approvalStates(s)
+	next := t.evaluate(verdicts)
+	p := plan{progress: &progress{decided: decided, nodes: t.nodeStatuses(next)}}
+	if next.Ended {
+		p.Outcome, p.progress.result = t.result(next)
+		return p, true
+	}
+	p.progress.pending = t.evaluator.pendingRequests(next.Ask)
+	p.progress.result = t.plannedEnd()
+	p.setStates = t.stateChanges(next)
+	for _, start := range next.Start {
+		at := childKey{start.Node, start.Number}
+		p.create = append(p.create, t.childOf(at, t.budgetOf(start.Node)))
+	}
+	p.Outcome = t.describe(next, p.progress)
+	p.wake = expiresIn(s, p.progress.pending)
+	if t.more {
+		p.wake = earlier(p.wake, nextBatchDelay)
+	}
+	if again := t.retryIn(); again > 0 {
+		p.wake = earlier(p.wake, again)
+	}
+	return p, true
+}
+
+// evaluate asks the graph: once, and where something ends the Run that is still to be
+// ended, once more.
+func (t *evaluation) evaluate(verdicts map[string]graph.ApprovalState) graph.Next {
+	if r := t.recordedEnd(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
+		t.endReason, t.endMessage = r.Reason, r.Message
+		return t.callGraph(verdicts)
+	}
+	next := t.callGraph(verdicts)
+	if t.isEnding(next) {
+		return next
+	}
+	if t.endReason, t.endMessage = t.endFromOutside(); t.endReason != "" {
+		return t.callGraph(verdicts)
+	}
+	return next
+}
+
+// callGraph is one question to the graph, with all that is used and set aside counted
+// anew.
+func (t *evaluation) callGraph(verdicts map[string]graph.ApprovalState) graph.Next {
+	t.evaluator = newEvaluator(t.state, t.endReason, t.endMessage)
+	t.grants, t.more = map[childKey]children.Amounts{}, false
+	t.main, t.finally = budgets(t.state)
+	seen := graph.Seen{
+		Nodes:     map[string]graph.Status{},
+		Approvals: verdicts,
+		End:       t.endReason,
+		Paused:    t.wantsPause() && t.endReason == "",
+		Room:      graph.MaxChildren - childrenCreated(t.state),
+		Admit:     t.admit,
+	}
+	if d, empty := t.finally.Exhausted(); empty {
+		seen.FinallyEnd = d.Reason()
+	}
+	for _, n := range t.nodes() {
+		seen.Nodes[n.Name] = recordedState(t.state, n.Name)
+	}
+	for _, c := range t.children {
+		at := keyOf(c)
+		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.index, Done: runstatus.IsFinished(c), Succeeded: succeeded(c), Reason: nodeReason(c)})
+	}
+	next := t.program.Graph.Next(seen, t.evaluator)
+	for node, text := range next.Problems {
+		t.evaluator.problems[node] = problem{next.Nodes[node].Reason, text}
+	}
+	return next
+}
+
+// nodeReason returns the reason of a node whose child Run failed. The schema refuses
+// reasons that are not in the list.
+func nodeReason(c *v1alpha1.Run) string {
+	reason := runstatus.OutcomeOf(c.Status).Reason
+	if slices.Contains(v1alpha1.NodeReasons, reason) {
+		return reason
+	}
+	return v1alpha1.NodeReasonFailed
+}
+
+// childrenCreated is how many children began.
+func childrenCreated(s state) int {
+	exist, n := map[string]int{}, 0
+	for _, c := range s.children {
+		exist[keyOf(c).node]++
+	}
+	for _, node := range s.nodes() {
+		n += max(exist[node.Name], recordedState(s, node.Name).Started)
+	}
+	return n
+}
+
+// budgets are what nodes may use, and what those of finally may: all that is used
+// and set aside counted.
+func budgets(s state) (main, finally *children.Budget) {
+	main, finally = unusedBudgets(s)
+	for _, c := range s.children {
+		budgetOf(s, main, finally, keyOf(c).node).Charge(c, children.Lowest(targetLimits(s, c.Spec.Agent, c.Spec.Workflow), children.LimitsOf(c.Spec.Limits)))
+	}
+	for at, reserved := range reservationsOfDeleted(s) {
+		p := budgetOf(s, main, finally, at.node)
+		for d := range children.Resources {
+			p.Used[d] += reserved[d]
+		}
+	}
+	return main, finally
+}
+
+// unusedBudgets are the purses of nodes and of finally before anything is used.
+func unusedBudgets(s state) (main, finally *children.Budget) {
+	whole := children.Lowest(children.WorkflowLimits(s.revision.Spec.Limits), children.LimitsOf(s.run.Spec.Limits))
+	main, finally = &children.Budget{Limit: whole}, &children.Budget{Limit: forFinally(whole, s.revision.Spec)}
+	for d := range children.Resources {
+		main.Bounded[d], finally.Bounded[d] = whole[d] > 0, finally.Limit[d] > 0
+		if main.Bounded[d] && len(s.revision.Spec.Finally) > 0 {
+			main.Limit[d] -= finally.Limit[d]
+		}
+	}
+	return main, finally
+}
+
+// budgetOf is the purse of a node.
+func budgetOf(s state, main, finally *children.Budget, node string) *children.Budget {
+	if s.isFinally(node) {
+		return finally
+	}
+	return main
+}
+
+func (t *evaluation) budgetOf(node string) *children.Budget {
+	return budgetOf(t.state, t.main, t.finally, node)
+}
+
+// targetLimits are the limits of an Agent, or of a Workflow.
+func targetLimits(s state, agent, workflow string) children.Amounts {
+	if agent != "" {
+		l := s.revision.Agents[agent].Limits
+		return children.Amounts{l.Steps, l.Tokens, l.CostMicroUSD, l.DurationSeconds}
+	}
+	if v := s.revision.Workflows[workflow]; v != nil {
+		return children.WorkflowLimits(v.Spec.Limits)
+	}
+	return children.Amounts{}
+}
+
+// admit sets aside what a child may use. What the cluster refused a moment ago it
+// is not asked again, and while that is being told nothing else begins.
+func (t *evaluation) admit(node string, number int) (ok bool, reason string) {
+	at := childKey{node, number}
+	if r, refused := t.refused[at]; refused {
+		return false, r.reason
+	}
+	if t.refused != nil || len(t.grants) == maxCreated {
+		t.more = t.retryIn() == 0
+		return false, graph.ReasonQueued
+	}
+	n := t.program.Node(node)
+	grant, enough := t.budgetOf(node).Reserve(wantedBy(t.state, t.main, n))
+	if !enough {
+		return false, graph.ReasonQueued // one that is used up ends the Run
+	}
+	t.grants[at] = grant
+	return true, ""
+}
+
+// stateChanges stops the children of nodes that are cancelled or have ended without them,
+// and pauses and resumes the others with the Run.
+func (t *evaluation) stateChanges(next graph.Next) []children.StateChange {
+	var out []children.StateChange
+	for _, c := range t.children {
+		node := keyOf(c).node
+		change, needed := children.Pause(c, t.wantsPause() && t.endReason == "")
+		if slices.Contains(next.Cancel, node) || next.Nodes[node].State.Ended() {
+			change, needed = children.Stop(c)
+		}
+		if needed {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+// Waits before the cluster is asked again for what it had no room for: as long as
+// nothing has moved.
+const (
+	minAgain = time.Second
+	maxAgain = time.Minute
+)
+
+// retryIn is when the cluster is asked again; 0: there is nothing to ask.
+func (t *evaluation) retryIn() time.Duration {
+	for _, r := range t.refused {
+		if r.reason == v1alpha1.ReasonQuotaExceeded {
+			return max(minAgain, min(t.now.Sub(lastProgress(t.state)), maxAgain))
+		}
+	}
+	return 0
+}
+
+// lastProgress is when a node last began, or ended.
+func lastProgress(s state) time.Time {
+	last := s.run.CreationTimestamp.Time
+	for _, at := range s.run.Status.Nodes {
+		for _, moment := range []*metav1.Time{at.StartedAt, at.FinishedAt} {
+			if moment != nil && moment.After(last) {
+				last = moment.Time
+			}
+		}
+	}
+	return last
+}

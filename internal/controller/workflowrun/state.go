@@ -1,0 +1,105 @@
+package workflowrun
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// state is everything that one decision may depend on, read once, the time
+// included.
+type state struct {
+	run *v1alpha1.Run
+	// revision is what the Run runs, program the same to be asked; nil: there is
+	// none, and obstacle says why.
+	revision        *workflow.Version
+	program         *workflow.Program
+	notReadyMessage string
+	// unsupported is why this operator does not understand the version; nil: it does.
+	unsupported *stored.UnsupportedError
+	// children are the Run's own. They are the cache's: nobody may change them.
+	children []*v1alpha1.Run
+	// cacheBehind: the cache does not show all children yet.
+	cacheBehind bool
+	// decisions are what people decided on this Run, oldest first; unproven is one
+	// that was acted on and is not there, or says something else.
+	decisions       []v1alpha1.Decision
+	missingDecision string
+	// volumes are what children share, and busy those that a pod still works on.
+	volumes      []corev1.PersistentVolumeClaim
+	volumesInUse map[string]bool
+	// refused is what the cluster said of children that it did not take.
+	refused map[childKey]refusal
+	// failure is a request that failed; nil: none did.
+	failure *requestFailure
+	// parentIsActive: the Run that this one, finished, is a part of is active.
+	parentIsActive bool
+	// missingPolicies names the admission policies that are missing.
+	missingPolicies string
+	now             time.Time
+}
+
+// childKey is where a child is in a Workflow: a node and, of items and iterations,
+// which one.
+type childKey struct {
+	node  string
+	index int
+}
+
+// hasStarted says whether the Run has a version to run.
+func (s state) hasStarted() bool { return s.run.Status.WorkflowRevision != "" }
+
+// wantsPause says whether a person holds the Run.
+func (s state) wantsPause() bool { return s.run.Spec.DesiredState == v1alpha1.DesiredPaused }
+
+// nodes are those of the Workflow, finally's last.
+func (s state) nodes() []v1alpha1.Node {
+	return slices.Concat(s.revision.Spec.Nodes, s.revision.Spec.Finally)
+}
+
+// isFinally says whether a node is one of finally.
+func (s state) isFinally(node string) bool {
+	for i := range s.revision.Spec.Finally {
+		if s.revision.Spec.Finally[i].Name == node {
+			return true
+		}
+	}
+	return false
+}
+
+// recordedEnd is what the status remembers of how it is going to end; nil: nothing.
+func (s state) recordedEnd() *v1alpha1.Result {
+	if p := s.run.Status.Progress; p != nil {
+		return p.Result
+	}
+	return nil
+}
+
+// pending is what people are asked, as it is recorded.
+func (s state) pending() []v1alpha1.PendingRequest {
+	if p := s.run.Status.Progress; p != nil {
+		return p.Pending
+	}
+	return nil
+}
+
+// decided is what was acted on, as it is recorded.
+func (s state) decided() []v1alpha1.DecidedRequest {
+	if p := s.run.Status.Progress; p != nil {
+		return p.Decided
+	}
+	return nil
+}
+
+// earlier is the lesser of two wakes, where 0 means never.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

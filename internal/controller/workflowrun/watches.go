@@ -1,0 +1,75 @@
+package workflowrun
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// ofWorkflows lets the Runs of workflows through: those of agents have a
+// controller of their own.
+var ofWorkflows = predicate.NewPredicateFuncs(func(o client.Object) bool {
+	run, is := o.(*v1alpha1.Run)
+	return is && run.Spec.Workflow != ""
+})
+
+// runChanged lets a Run through when somebody wants something else of it, or it
+// took a step that another follows upon. The rest of its status is the
+// controller's own.
+var runChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && reconcileKeyOf(was) != reconcileKeyOf(is)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// reconcileKey is the part of a Run that decisions depend on.
+type reconcileKey struct {
+	generation       int64
+	deleted, settled bool
+	version, tracker string
+}
+
+func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
+	return reconcileKey{
+		generation: r.Generation,
+		deleted:    r.DeletionTimestamp != nil,
+		settled:    runstatus.IsFinished(r),
+		version:    r.Status.WorkflowRevision,
+		tracker:    runstatus.TrackingKey(r),
+	}
+}
+
+// childChanged lets a child through when its parent has something to say, or to
+// do, that it had not before. That it works, and how far it came, is not that.
+var childChanged = predicate.And(isChild, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && childFieldsOf(was) != childFieldsOf(is)
+	},
+})
+
+var isChild = predicate.NewPredicateFuncs(func(o client.Object) bool {
+	return o.GetLabels()[v1alpha1.LabelWorkflowRun] != ""
+})
+
+// childKeyFields is the part of a child that its parent depends on.
+type childKeyFields struct {
+	finished     bool
+	waits, asked string // for people, or its turn
+}
+
+func childFieldsOf(c *v1alpha1.Run) childKeyFields {
+	m := childKeyFields{finished: runstatus.IsFinished(c)}
+	switch o := runstatus.OutcomeOf(c.Status); o.Reason {
+	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonQueued:
+		m.waits, m.asked = o.Reason, o.Message
+	}
+	return m
+}
