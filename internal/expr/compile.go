@@ -40,7 +40,8 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 	if err != nil {
 		return nil, s.wrong(1, 1, err.Error())
 	}
-	return &Program{source: s, typ: typ, want: want, paths: paths, planned: planned}, nil
+	s.Env = nil // a Program lives long, and does not need the declarations of types
+	return &Program{source: s, vars: e.vars, typ: typ, want: want, paths: paths, planned: planned}, nil
 }
 
 // A source is an expression with its text and its syntax tree.
@@ -49,7 +50,6 @@ type source struct {
 	text    string
 	want    Type
 	checked *ast.AST
-	nodes   map[int64]ast.Expr
 }
 
 func (s *source) wrong(line, column int, message string) *Error {
@@ -95,7 +95,6 @@ func (s *source) check() *Error {
 	typedKeys(parsed.NativeRep())
 	var errs *celcommon.Errors
 	s.checked, errs = checker.Check(parsed.NativeRep(), parsed.Source(), s.checker)
-	s.index()
 	absent := s.uncheckedSelection()
 	if all := errs.GetErrors(); len(all) > 0 {
 		wrong := s.explain(all[0])
@@ -106,10 +105,15 @@ func (s *source) check() *Error {
 	return absent
 }
 
-// index sets nodes.
-func (s *source) index() {
-	s.nodes = map[int64]ast.Expr{}
-	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) { s.nodes[e.ID()] = e }))
+// node returns the node with an id; nil: there is none.
+func (s *source) node(id int64) ast.Expr {
+	var found ast.Expr
+	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.ID() == id {
+			found = e
+		}
+	}))
+	return found
 }
 
 func (s *source) typ(e ast.Expr) *cel.Type { return s.checked.GetType(e.ID()) }

@@ -49,7 +49,7 @@ var quoted = regexp.MustCompile(`'([^']*)'`)
 // explain converts an error of CEL's checker.
 func (s *source) explain(e *celcommon.Error) *Error {
 	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
-	node := s.nodes[e.ExprID]
+	node := s.node(e.ExprID)
 	name := ""
 	if found := quoted.FindStringSubmatch(e.Message); found != nil {
 		name = found[1]

@@ -16,6 +16,7 @@ import (
 // A Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	source  *source
+	vars    map[string]Type
 	typ     Type
 	want    Type
 	paths   []path
@@ -83,7 +84,7 @@ func (p *Program) read(vars map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, one := range p.paths {
 		name := one[0]
-		t, ok := p.source.vars[name]
+		t, ok := p.vars[name]
 		if _, done := out[name]; done || !ok {
 			continue
 		}
@@ -113,8 +114,10 @@ func (p *Program) evalError(err error) error {
 		message = tooCostly
 	}
 	var at *types.Err
-	if errors.As(err, &at) && p.source.nodes[at.NodeID()] != nil {
-		return p.source.at(p.source.nodes[at.NodeID()], "%s", message)
+	if errors.As(err, &at) {
+		if node := p.source.node(at.NodeID()); node != nil {
+			return p.source.at(node, "%s", message)
+		}
 	}
 	return p.source.wrong(1, 1, message)
 }

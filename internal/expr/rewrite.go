@@ -81,7 +81,6 @@ func (s *source) insertCalls() {
 			s.insertCall(e.AsComprehension().IterRange(), next, rangeFunction, rangeOverload)
 		}
 	}))
-	s.index()
 }
 
 // insertCall wraps a checked node in a call of a function that returns its type.
