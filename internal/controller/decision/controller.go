@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/tools/events"
@@ -19,17 +18,16 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Some clusters let only who may delete an object say who owns it; nothing here
-// deletes a Decision.
+// With the admission plugin OwnerReferencesPermissionEnforcement only a user who may delete an
+// object may set its owner. The operator deletes no Decision.
 // +kubebuilder:rbac:groups=deckhand.dev,resources=decisions,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=deckhand.dev,resources=decisions/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A Reconciler says what became of Decisions.
+// A Reconciler writes what became of Decisions.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader // the API server itself, not the cache
@@ -37,12 +35,12 @@ type Reconciler struct {
 	now    func() time.Time
 }
 
-// New is a Reconciler; Setup runs it.
+// New returns a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, now func() time.Time) *Reconciler {
 	return &Reconciler{client: c, live: live, events: recorder, now: now}
 }
 
-// Setup has the manager run the Reconciler.
+// Setup adds a Reconciler to the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), now)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Decision{}, v1alpha1.DecisionsByRun, byRun); err != nil {
@@ -50,11 +48,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Decision{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.ofRun), builder.WithPredicates(runSpoke)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.ofRun), builder.WithPredicates(runChanged)).
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// byRun is the index of Decisions by their Run.
+// byRun returns the value of a Decision in the index DecisionsByRun.
 func byRun(o client.Object) []string {
 	d, is := o.(*v1alpha1.Decision)
 	if !is {
@@ -63,27 +61,27 @@ func byRun(o client.Object) []string {
 	return []string{d.Spec.Run}
 }
 
-// Reconcile reports on one Decision: look, decide, act, report.
+// Reconcile writes what became of one Decision. If its owner could not be set, decide runs
+// again on that.
 func (r *Reconciler) Reconcile(ctx context.Context, d *v1alpha1.Decision) (ctrl.Result, error) {
 	if decisions.IsFinal(d) || !d.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	seen, err := r.look(ctx, d)
+	o, err := r.observe(ctx, d)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Decision: %w", err)
 	}
-	acted := r.act(ctx, seen)
-	if apierr.IsConflict(acted) {
-		return ctrl.Result{}, acted // what was seen is old
+	next := decide(o)
+	if o.notOwned = r.apply(ctx, o, next); apierr.IsConflict(o.notOwned) {
+		return ctrl.Result{}, o.notOwned // the cache is old
 	}
-	applied := decide(seen)
-	if acted != nil {
-		applied.Message = task.Cut(strings.TrimSpace(applied.Message+". "+apierr.Describe(acted)), task.MaxMessage)
+	if o.notOwned != nil {
+		next = decide(o)
 	}
-	return ctrl.Result{}, errors.Join(acted, r.report(ctx, seen, statusOf(seen, applied)))
+	return ctrl.Result{}, errors.Join(o.notOwned, r.updateStatus(ctx, o, next))
 }
 
-// ofRun are the Decisions on a Run of which it is not known what became.
+// ofRun returns the Decisions on a Run that are neither applied nor refused.
 func (r *Reconciler) ofRun(ctx context.Context, run client.Object) []reconcile.Request {
 	var list v1alpha1.DecisionList
 	if r.client.List(ctx, &list, client.InNamespace(run.GetNamespace()), client.MatchingFields{v1alpha1.DecisionsByRun: run.GetName()}) != nil {
@@ -98,27 +96,27 @@ func (r *Reconciler) ofRun(ctx context.Context, run client.Object) []reconcile.R
 	return out
 }
 
-// runSpoke lets a Run through when what it asks changed, or what it says that
-// it did, or when it ends.
-var runSpoke = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false }, // each Decision is looked at itself
+// runChanged lets a Run through when its requests change, or the Decisions that it applied, or
+// when it ends.
+var runChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false }, // each Decision is reconciled when it is created
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
 		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
-		return isRun && alsoRun && spokenBy(was) != spokenBy(is)
+		return isRun && alsoRun && relevantPart(was) != relevantPart(is)
 	},
 }
 
-// spoken is the part of a Run that matters to Decisions.
-type spoken struct {
+// part is the part of a Run on which Decisions depend.
+type part struct {
 	completed, deleted bool
-	left               bool // its runner did
+	left               bool // the runner has ended
 	attempt, reported  int32
 	asked, decided     string
 }
 
-func spokenBy(r *v1alpha1.Run) spoken {
-	s := spoken{completed: r.Status.CompletionTime != nil, deleted: r.DeletionTimestamp != nil}
+func relevantPart(r *v1alpha1.Run) part {
+	s := part{completed: r.Status.CompletionTime != nil, deleted: r.DeletionTimestamp != nil}
 	if a := r.Status.Attempt; a != nil {
 		s.attempt = a.Number
 	}

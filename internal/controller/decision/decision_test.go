@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := decide(world{decision: answering("s3c1"), run: tc.run, now: gen.Noon})
+			c := decide(observed{decision: answering("s3c1"), run: tc.run, now: gen.Noon}).applied
 			if got := string(c.Status) + " " + c.Reason + " " + c.Message; c.Type != v1alpha1.ConditionApplied || !strings.HasPrefix(got, tc.want) || len(c.Message) > task.MaxMessage {
 				t.Errorf("decide() = %s: %s, want %s", c.Type, got, tc.want)
 			}
@@ -67,10 +67,10 @@ func many(n int) []v1alpha1.PendingRequest {
 
 // What is reported once is not reported again, and a time is that of a change.
 func TestEveryDecisionSettles(t *testing.T) {
-	w := world{decision: answering("s3c1"), run: asking(), now: gen.Noon}
-	w.decision.Status = statusOf(w, decide(w))
-	w.now = w.now.AddDate(1, 0, 0)
-	if diff := cmp.Diff(w.decision.Status, statusOf(w, decide(w))); diff != "" {
+	o := observed{decision: answering("s3c1"), run: asking(), now: gen.Noon}
+	o.decision.Status = statusOf(o, decide(o).applied)
+	o.now = o.now.AddDate(1, 0, 0)
+	if diff := cmp.Diff(o.decision.Status, statusOf(o, decide(o).applied)); diff != "" {
 		t.Errorf("a settled Decision moves:\n%s", diff)
 	}
 }
@@ -90,7 +90,7 @@ func TestWhichChangesOfARunMatter(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := runSpoke.Update(event.UpdateEvent{ObjectOld: asking(), ObjectNew: asking(tc.change)}); got != tc.want {
+			if got := runChanged.Update(event.UpdateEvent{ObjectOld: asking(), ObjectNew: asking(tc.change)}); got != tc.want {
 				t.Errorf("it matters: %t", got)
 			}
 		})
@@ -108,11 +108,11 @@ func TestWhatAWorkflowAsksMatters(t *testing.T) {
 		"that it asks":    {ObjectOld: of(nil), ObjectNew: asks},
 		"that it goes on": {ObjectOld: asks, ObjectNew: goesOn},
 	} {
-		if !runSpoke.Update(e) {
+		if !runChanged.Update(e) {
 			t.Errorf("%s does not matter", what)
 		}
 	}
-	if runSpoke.Update(event.UpdateEvent{ObjectOld: of(nil), ObjectNew: of(&v1alpha1.RunProgress{State: "Running"})}) {
+	if runChanged.Update(event.UpdateEvent{ObjectOld: of(nil), ObjectNew: of(&v1alpha1.RunProgress{State: "Running"})}) {
 		t.Error("that it works matters")
 	}
 }

@@ -1,12 +1,11 @@
-// Package decision is the controller of Decisions: it says what became of each,
-// and makes its Run its owner.
+// Package decision is the controller of Decisions: it writes what became of each, and makes
+// its Run the owner.
 //
 //	           the runner acted on it
 //	Unknown ─────────────────────────────▶ True  Applied
 //	Waiting ─────────────────────────────▶ False Refused
-//	           nobody asked, or nobody is there to hear it
+//	           the Run has no such request, or has finished
 //
-// It does not deliver: the controller of Runs hands the runner what it waits
-// for. What became of a Decision is said once and for good, so a refusal rests
-// on the API server's own word, not on a cache that may be late.
+// It does not deliver Decisions: the controller of Runs sends them to the runner. What became
+// of a Decision is final, so a refusal depends on what the API server has, not on the cache.
 package decision

@@ -44,11 +44,11 @@ func TestTheReportOfTheRunIsCleaned(t *testing.T) {
 	run, d := asking(), answering("s3c1")
 	run.Status.Progress.Result = &v1alpha1.Result{Message: untrustedtest.RawText}
 	c := apierrtest.NewServer(t, []client.Object{run, d})
-	w, err := New(c, c, events.NewFakeRecorder(10), func() time.Time { return gen.Noon }).look(t.Context(), d)
+	o, err := New(c, c, events.NewFakeRecorder(10), func() time.Time { return gen.Noon }).observe(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := w.run.Status.Progress.Result.Message; text == "" || untrustedtest.IsRaw(text) {
+	if text := o.run.Status.Progress.Result.Message; text == "" || untrustedtest.IsRaw(text) {
 		t.Errorf("the Run says %+q", text)
 	}
 }

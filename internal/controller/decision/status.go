@@ -12,18 +12,19 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
-func statusOf(w world, applied metav1.Condition) v1alpha1.DecisionStatus {
-	d := w.decision
+func statusOf(o observed, applied metav1.Condition) v1alpha1.DecisionStatus {
+	d := o.decision
 	return v1alpha1.DecisionStatus{
 		ObservedGeneration: d.Generation,
-		Conditions:         statuspatch.MergeConditions(d.Status.Conditions, metav1.NewTime(w.now), d.Generation, statuspatch.WithProgress(applied, applied.Status == metav1.ConditionUnknown)...),
+		Conditions:         statuspatch.MergeConditions(d.Status.Conditions, metav1.NewTime(o.now), d.Generation, statuspatch.WithProgress(applied, applied.Status == metav1.ConditionUnknown)...),
 	}
 }
 
-// report writes the status once, only if it changed. A refusal is an event too: it is
+// updateStatus writes the status once, only if it changed. A refusal is an event too: it is
 // final, so it is reported once.
-func (r *Reconciler) report(ctx context.Context, w world, want v1alpha1.DecisionStatus) error {
-	if err := statuspatch.Apply(ctx, r.client, w.decision, w.decision.Status, want); err != nil {
+func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error {
+	want := statusOf(o, p.applied)
+	if err := statuspatch.Apply(ctx, r.client, o.decision, o.decision.Status, want); err != nil {
 		return err
 	}
 	c := meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionApplied)
@@ -31,9 +32,9 @@ func (r *Reconciler) report(ctx context.Context, w world, want v1alpha1.Decision
 		return nil
 	}
 	var related runtime.Object
-	if w.run != nil {
-		related = w.run
+	if o.run != nil {
+		related = o.run
 	}
-	r.events.Eventf(w.decision, related, corev1.EventTypeWarning, c.Reason, "Refuse", "%s", c.Message)
+	r.events.Eventf(o.decision, related, corev1.EventTypeWarning, c.Reason, "Refuse", "%s", c.Message)
 	return nil
 }

@@ -18,7 +18,7 @@ type calendar struct {
 	zone *time.Location
 }
 
-// horizon is within which a calendar needs to have a time, in years.
+// horizon is the number of years in which a calendar must have a time.
 const horizon = 5
 
 const (
@@ -33,8 +33,7 @@ var (
 	errLocal     = errors.New("a Schedule cannot use Local, the time zone of the operator")
 )
 
-// read makes a calendar of what a Schedule says. An error says what is wrong and
-// what is right.
+// read returns the calendar of a Schedule. An error says what is wrong and what to write.
 func read(times, zone string) (*calendar, error) {
 	if zone == "" {
 		zone = "UTC"
@@ -53,8 +52,8 @@ func read(times, zone string) (*calendar, error) {
 	return &calendar{wall: wall, zone: location}, nil
 }
 
-// parse reads cron's form. What the schema refuses is refused again: the parser
-// takes a zone in the text, and some of it makes the parser panic.
+// parse reads a cron expression. It refuses what the schema refuses too: the parser accepts a
+// time zone in the text, and panics on some of them.
 func parse(times string) (*cron.SpecSchedule, error) {
 	if strings.Contains(times, "TZ=") {
 		return nil, errOtherZone
@@ -74,10 +73,10 @@ func parse(times string) (*cron.SpecSchedule, error) {
 	return wall, nil
 }
 
-// next is the first time after one; zero: there is none within the horizon.
+// next returns the first time after another; zero if there is none within the horizon.
 func (c *calendar) next(after time.Time) time.Time {
 	local := after.In(c.zone)
-	shown := face(local)
+	shown := wallClock(local)
 	for end := local.Year() + horizon; shown.Year() <= end; {
 		if shown = c.wall.Next(shown); shown.IsZero() {
 			return shown
@@ -89,15 +88,15 @@ func (c *calendar) next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// face is what a clock shows.
-func face(t time.Time) time.Time {
+// wallClock returns what a clock shows, written as UTC.
+func wallClock(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 }
 
-// first is when a clock first shows a time; false: never, it is skipped.
+// first returns when a clock first shows a time; false if it skips the time.
 func (c *calendar) first(shown time.Time) (time.Time, bool) {
 	t := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), 0, 0, c.zone)
-	if !face(t).Equal(shown) {
+	if !wallClock(t).Equal(shown) {
 		return time.Time{}, false
 	}
 	began, _ := t.ZoneBounds()
@@ -112,8 +111,8 @@ func (c *calendar) first(shown time.Time) (time.Time, bool) {
 	return t, true
 }
 
-// last is the last time in (after, until]; zero: there is none. It takes a few
-// steps, however many there are: times are a minute apart at least.
+// last returns the last time in (after, until]; zero if there is none. It is a binary search,
+// because there may be very many: times are at least a minute apart.
 func (c *calendar) last(after, until time.Time) time.Time {
 	comes := func(since time.Time) bool {
 		t := c.next(since)
@@ -132,7 +131,7 @@ func (c *calendar) last(after, until time.Time) time.Time {
 	return c.next(after)
 }
 
-// count is how many times there are in (after, until], limit at most.
+// count returns how many times there are in (after, until], at most limit.
 func (c *calendar) count(after, until time.Time, limit int) int {
 	n := 0
 	for t := c.next(after); n < limit && !t.IsZero() && !t.After(until); t = c.next(t) {

@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A Reconciler makes Runs by the clock.
+// A Reconciler creates Runs at the times of Schedules.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader // the API server itself, not the cache
@@ -33,15 +33,15 @@ type Reconciler struct {
 	now    func() time.Time
 }
 
-// New is a Reconciler; Setup runs it.
+// New returns a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, now func() time.Time) *Reconciler {
 	return &Reconciler{client: c, live: live, events: recorder, now: now}
 }
 
-// concurrency is how many Schedules move at once: many have the same hour.
+// concurrency is how many Schedules are reconciled at once: many have the same hour.
 const concurrency = 4
 
-// Setup has the manager run the Reconciler.
+// Setup adds a Reconciler to the manager.
 func Setup(mgr ctrl.Manager, now func() time.Time) error {
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), now)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -51,29 +51,30 @@ func Setup(mgr ctrl.Manager, now func() time.Time) error {
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile moves one Schedule a single step: look, decide, act, report.
+// Reconcile moves one Schedule a single step. decide runs twice: on what was observed, and
+// on what applying the plan showed.
 func (r *Reconciler) Reconcile(ctx context.Context, s *v1alpha1.Schedule) (ctrl.Result, error) {
 	if !s.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // owner references do the rest
+		return ctrl.Result{}, nil // its Runs are deleted by their owner references
 	}
-	seen, err := r.look(ctx, s)
+	o, err := r.observe(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Schedule: %w", err)
 	}
-	next, acted := r.act(ctx, seen, decide(seen))
-	if apierr.IsConflict(acted) {
-		return ctrl.Result{}, acted // what was seen is old
+	if o.facts = r.apply(ctx, o, decide(o)); apierr.IsConflict(o.failed) {
+		return ctrl.Result{}, o.failed // the cache is old
 	}
-	if err := r.report(ctx, seen, next); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(errors.Join(err, acted))
+	next := decide(o)
+	if err := r.updateStatus(ctx, o, next); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(errors.Join(err, o.failed))
 	}
-	if acted != nil && !apierr.IsRefusal(acted) {
-		return ctrl.Result{}, acted
+	if o.failed != nil && !apierr.IsRefusal(o.failed) {
+		return ctrl.Result{}, o.failed
 	}
-	return ctrl.Result{RequeueAfter: wakes(seen, next)}, nil
+	return ctrl.Result{RequeueAfter: wakeAfter(o, next)}, nil
 }
 
-// runEnded lets Runs through that begin or stop to count.
+// runEnded lets Runs through that finish.
 var runEnded = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool { return finished(e.ObjectOld) != finished(e.ObjectNew) },
 }

@@ -14,31 +14,31 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// A plan is what is to be done about a Schedule, and what is to be said of it.
+// A plan is what to do for a Schedule and what to report, as data.
 type plan struct {
-	// create is the Run to make for the time due; empty: none.
+	// create is the Run for the time that is due; nil: none.
 	create *v1alpha1.Run
 	due    time.Time
-	// stop and prune are Runs.
+	// stop are Runs to stop, prune Runs to delete.
 	stop, prune []*v1alpha1.Run
 
-	// handled is until when all times were seen to, made the one that a Run was
-	// made for, missed how many times there was none, missedLast the last of them.
+	// handled is the last time that needs nothing more, made the one for which there is a
+	// Run, missed how many have none, missedLast the last of these.
 	handled    time.Time
 	made       time.Time
 	missed     int64
 	missedLast time.Time
 
-	ready metav1.Condition
-	told  []telling
-	wake  time.Duration
+	ready   metav1.Condition
+	notices []notice
+	wake    time.Duration
 }
 
-// A telling is something that people are told.
-type telling struct{ kind, reason, action, note string }
+// A notice is an Event to record.
+type notice struct{ kind, reason, action, note string }
 
-func missed(format string, args ...any) telling {
-	return telling{corev1.EventTypeWarning, eventMissed, "Miss", fmt.Sprintf(format, args...)}
+func missed(format string, args ...any) notice {
+	return notice{corev1.EventTypeWarning, eventMissed, "Miss", fmt.Sprintf(format, args...)}
 }
 
 // Reasons of the events of a Schedule.
@@ -48,46 +48,45 @@ const (
 	eventRefused = "RunRefused"
 )
 
-// telling has people told of something.
-func (p plan) telling(t telling) plan {
-	p.told = append(slices.Clip(p.told), t)
+// withNotice records an Event.
+func (p plan) withNotice(n notice) plan {
+	p.notices = append(slices.Clip(p.notices), n)
 	return p
 }
 
-// making has the Run for the time that is due made, or found.
-func (p plan) making(w world, due time.Time) plan {
-	p.create, p.due = runOf(w.schedule, due), due
-	return p.makes(due)
+// withCreate creates the Run for the time that is due.
+func (p plan) withCreate(o observed, due time.Time) plan {
+	p.create, p.due = runOf(o.schedule, due), due
+	return p.withRun(due)
 }
 
-// makes records that there is a Run for a time.
-func (p plan) makes(due time.Time) plan {
+// withRun reports that there is a Run for a time.
+func (p plan) withRun(due time.Time) plan {
 	p.handled, p.made = due, due
 	return p
 }
 
-// missing records that there is no Run for a time, and never will be.
-func (p plan) missing(due time.Time, why string) plan {
+// withMissed reports that there is and will be no Run for a time.
+func (p plan) withMissed(due time.Time, why string) plan {
 	p.create, p.stop = nil, nil
 	p.handled, p.made = due, time.Time{}
 	p.missed++
 	p.missedLast = due
-	return p.telling(missed("No Run for %s: %s", clockTime(due), why))
+	return p.withNotice(missed("No Run for %s: %s", clockTime(due), why))
 }
 
-// waiting says what holds up a Run that is due, and leaves its time open.
-func (p plan) waiting(message string, wake time.Duration) plan {
+// withWait reports why the Run that is due does not exist yet.
+func (p plan) withWait(message string, wake time.Duration) plan {
 	p.ready.Message = message
 	p.wake = wake
 	return p
 }
 
-// clockTime is a time as people and machines read it.
+// clockTime formats a time for messages and annotations.
 func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// runOf is the Run for a time. It carries nothing of the Schedule's own labels
-// and annotations: a tool that tracks the Schedule by them would take the Run for
-// its own.
+// runOf returns the Run for a time. It has none of the labels and annotations of the
+// Schedule itself: a GitOps tool that tracks the Schedule by them would delete the Run.
 func runOf(s *v1alpha1.Schedule, t time.Time) *v1alpha1.Run {
 	labels := maps.Clone(s.Spec.RunTemplate.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool {

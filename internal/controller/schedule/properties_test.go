@@ -42,7 +42,7 @@ func disturb(c *cluster, r *rand.Rand) {
 	case 2:
 		fails(c)
 	case 3: // the operator dies between what it does and what it says
-		c.act(decide(c.world()))
+		c.apply(decide(c.observe()))
 	case 4:
 		c.away = !c.away
 	case 5:
@@ -100,9 +100,9 @@ func wrong(c *cluster) string {
 // unaccounted says which times were neither made nor counted as missed, and what
 // is kept that should not be.
 func unaccounted(c *cluster) string {
-	w := c.world()
+	o := c.observe()
 	s := c.schedule.Status
-	times := int64(w.calendar.count(c.schedule.CreationTimestamp.Time, s.Internal.HandledTime.Time, 1<<20))
+	times := int64(o.calendar.count(c.schedule.CreationTimestamp.Time, s.Internal.HandledTime.Time, 1<<20))
 	made := int64(0)
 	for name := range c.made {
 		if name <= nameOf(c.schedule.Name, s.Internal.HandledTime.Time) {
@@ -112,7 +112,7 @@ func unaccounted(c *cluster) string {
 	if made+s.Missed != times && s.Missed < maxCounted {
 		return fmt.Sprintf("of %d times %d were made and %d missed", times, made, s.Missed)
 	}
-	if left := surplus(w); len(left) > 0 {
+	if left := surplusRuns(o); len(left) > 0 {
 		return fmt.Sprintf("%d finished Runs are left over", len(left))
 	}
 	return ""
@@ -128,12 +128,12 @@ func TestEveryScheduleSettles(t *testing.T) {
 			c.until(c.now.Add(time.Duration(r.IntN(7200)) * time.Second))
 			c.step()
 			c.step()
-			w := c.world()
-			p := decide(w)
-			if p.create != nil || len(p.prune)+len(p.told)+len(p.stop) > 0 {
+			o := c.observe()
+			p := decide(o)
+			if p.create != nil || len(p.prune)+len(p.notices)+len(p.stop) > 0 {
 				t.Fatalf("seed %d: it does %+v", seed, p)
 			}
-			if diff := cmp.Diff(w.schedule.Status, statusOf(w, p)); diff != "" {
+			if diff := cmp.Diff(o.schedule.Status, statusOf(o, p)); diff != "" {
 				t.Fatalf("seed %d: it moves:\n%s", seed, diff)
 			}
 		}
@@ -155,8 +155,8 @@ func TestItWakesToTheMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nightly(every("0 13 * * *")))
 			c.now = tc.now
-			w := c.world()
-			if got := wakes(w, decide(w)); got != tc.want {
+			o := c.observe()
+			if got := wakeAfter(o, decide(o)); got != tc.want {
 				t.Errorf("it wakes after %s, want %s", got, tc.want)
 			}
 		})
@@ -168,13 +168,13 @@ func TestJitter(t *testing.T) {
 	hour := v1alpha1.Duration("1h")
 	minutes := map[int]bool{}
 	for i := range 600 {
-		w := world{schedule: nightly(func(s *v1alpha1.Schedule) {
+		o := observed{schedule: nightly(func(s *v1alpha1.Schedule) {
 			s.UID, s.Spec.Jitter = types.UID(fmt.Sprint("schedule-", i)), &hour
 		})}
-		if w.offset() < 0 || w.offset() > time.Hour || w.offset()%time.Second != 0 {
-			t.Fatalf("it is put off by %s", w.offset())
+		if o.offset() < 0 || o.offset() > time.Hour || o.offset()%time.Second != 0 {
+			t.Fatalf("it is put off by %s", o.offset())
 		}
-		minutes[int(w.offset()/time.Minute)] = true
+		minutes[int(o.offset()/time.Minute)] = true
 	}
 	if len(minutes) < 58 {
 		t.Errorf("600 Schedules are spread over %d minutes of 60", len(minutes))
@@ -185,9 +185,9 @@ func TestJitter(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	c := newCluster(nightly(every("* * * * *")))
 	c.now = gen.Noon.AddDate(10, 0, 0)
-	w := c.world()
+	o := c.observe()
 	for b.Loop() {
-		decide(w)
+		decide(o)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestWhoseRunsAreItsOwn(t *testing.T) {
 	} {
 		run := runOf(s, gen.Noon)
 		tc.mod(run)
-		if got := isOf(s, run); got != tc.want {
+		if got := isOwned(s, run); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

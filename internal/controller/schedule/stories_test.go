@@ -59,37 +59,39 @@ func (c *cluster) note(format string, args ...any) {
 	c.log = append(c.log, c.now.Format("Mon 15:04:05  ")+fmt.Sprintf(format, args...))
 }
 
-func (c *cluster) world() world {
-	w := world{schedule: c.schedule.DeepCopy(), now: c.now}
+func (c *cluster) observe() observed {
+	o := observed{schedule: c.schedule.DeepCopy(), now: c.now}
 	var err error
-	if w.calendar, err = read(c.schedule.Spec.Schedule, c.schedule.Spec.TimeZone); err != nil {
-		w.problem = err.Error()
+	if o.calendar, err = read(c.schedule.Spec.Schedule, c.schedule.Spec.TimeZone); err != nil {
+		o.problem = err.Error()
 	}
 	for i := range c.runs {
-		w.runs = append(w.runs, *c.runs[i].DeepCopy())
+		o.runs = append(o.runs, *c.runs[i].DeepCopy())
 	}
-	inOrder(w.runs)
-	return w
+	sortByTime(o.runs)
+	return o
 }
 
 // step lets the operator look once.
 func (c *cluster) step() {
-	w := c.world()
-	p := decide(w)
-	p = c.act(p)
+	o := c.observe()
+	o.facts = c.apply(decide(o))
+	p := decide(o)
 	had := c.schedule.Status
-	c.schedule.Status = statusOf(w, p)
-	for _, t := range p.told {
-		c.note("  %s: %s", t.reason, t.note)
+	c.schedule.Status = statusOf(o, p)
+	for _, n := range p.notices {
+		if n.reason != eventCreated { // apply notes it
+			c.note("  %s: %s", n.reason, n.note)
+		}
 	}
 	c.tell(had)
 	c.wake = time.Time{}
-	if d := wakes(w, p); d > 0 {
+	if d := wakeAfter(o, p); d > 0 {
 		c.wake = c.now.Add(d)
 	}
 }
 
-func (c *cluster) act(p plan) plan {
+func (c *cluster) apply(p plan) facts {
 	for _, run := range p.stop {
 		c.note("  stops %s", run.Name)
 		c.of(run.Name).Spec.DesiredState = v1alpha1.DesiredStopped
@@ -101,13 +103,14 @@ func (c *cluster) act(p plan) plan {
 	switch {
 	case p.create == nil:
 	case p.create.Name == c.taken:
-		return p.missing(p.due, "the name "+c.taken+" is taken")
+		return facts{nameTaken: true}
 	default:
 		c.note("  makes %s for %s", p.create.Name, p.create.Annotations[v1alpha1.AnnotationScheduledAt])
 		c.made[p.create.Name]++
 		c.runs = append(c.runs, *p.create)
+		return facts{created: true}
 	}
-	return p
+	return facts{}
 }
 
 // tell notes what changed for those who look.

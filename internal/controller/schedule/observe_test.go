@@ -30,7 +30,7 @@ func TestWhichRunsAreOfASchedule(t *testing.T) {
 			s := nightly()
 			run := runOf(s, gen.Noon)
 			tc.mod(run)
-			if got := isOf(s, run); got != tc.want {
+			if got := isOwned(s, run); got != tc.want {
 				t.Errorf("it is the Schedule's: %v, want %v", got, tc.want)
 			}
 		})

@@ -1,0 +1,54 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+// observed is everything that one decision may depend on.
+type observed struct {
+	decision *v1alpha1.Decision
+	run      *v1alpha1.Run // nil: it does not exist
+	taken    []string      // the names of the Decisions on the Run, if this one is refused
+	notOwned error         // why the Run could not be made the owner
+	now      time.Time
+}
+
+// observe reads the Run. If the Decision would be refused by what the cache has, it reads the
+// Run from the API server: users answer what they see, which the cache may not have yet.
+func (r *Reconciler) observe(ctx context.Context, d *v1alpha1.Decision) (observed, error) {
+	o := observed{decision: d, now: r.now()}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		var run v1alpha1.Run
+		err := reader.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}, &run)
+		switch {
+		case err == nil:
+			run.Status.Progress = untrusted.Progress(run.Status.Progress)
+			o.run = &run
+		case apierrors.IsNotFound(err):
+			o.run = nil
+		default:
+			return o, fmt.Errorf("getting Run %s: %w", d.Spec.Run, err)
+		}
+		if decisions.Evaluate(o.run, d).Applied != metav1.ConditionFalse {
+			return o, nil
+		}
+	}
+	if o.run == nil {
+		return o, nil
+	}
+	others, err := decisions.List(ctx, r.client, o.run)
+	for i := range others {
+		o.taken = append(o.taken, others[i].Name)
+	}
+	return o, err
+}

@@ -1,0 +1,47 @@
+package decision
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A plan is what to do and to report, as data.
+type plan struct {
+	// own makes the Run the owner of the Decision.
+	own     bool
+	applied metav1.Condition
+}
+
+// reasons are those of the condition Applied.
+var reasons = map[metav1.ConditionStatus]string{
+	metav1.ConditionTrue:    v1alpha1.ReasonApplied,
+	metav1.ConditionFalse:   v1alpha1.ReasonRefused,
+	metav1.ConditionUnknown: v1alpha1.ReasonWaiting,
+}
+
+// decide returns the plan for a Decision. The rules that validate one are in the package
+// decisions, because the controllers of Runs follow them too.
+func decide(o observed) plan {
+	v := decisions.Evaluate(o.run, o.decision)
+	more := ""
+	if v.Applied == metav1.ConditionFalse {
+		more = decisions.NextStep(o.run, o.decision, o.taken)
+	}
+	if o.notOwned != nil {
+		more += ". " + apierr.Describe(o.notOwned)
+	}
+	return plan{
+		// A Decision of another owner is for an earlier Run of that name, and is deleted with it.
+		own: o.run != nil && decisions.OwnerUID(o.decision) == "",
+		applied: metav1.Condition{
+			Type:    v1alpha1.ConditionApplied,
+			Status:  v.Applied,
+			Reason:  reasons[v.Applied],
+			Message: task.Cut(task.Cut(v.Message, max(0, task.MaxMessage-len(more)))+more, task.MaxMessage),
+		},
+	}
+}

@@ -1,0 +1,107 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// facts are what applying a plan showed. decide runs again on them.
+type facts struct {
+	created    bool  // the Run that is due
+	nameTaken  bool  // a Run that is not of the Schedule has the name of the one that is due
+	notCreated error // why the Run that is due could not be created
+	failed     error // why other requests failed, or the creation did without being refused
+}
+
+// apply does what a plan says and returns what it showed.
+func (r *Reconciler) apply(ctx context.Context, o observed, p plan) facts {
+	var f facts
+	var failed []error
+	for _, run := range p.stop {
+		failed = append(failed, r.stop(ctx, run))
+	}
+	for _, run := range p.prune {
+		failed = append(failed, r.prune(ctx, run))
+	}
+	if p.create != nil {
+		f.nameTaken, f.notCreated = r.create(ctx, o, p)
+		if f.created = f.notCreated == nil && !f.nameTaken; !apierr.IsRefusal(f.notCreated) {
+			failed = append(failed, f.notCreated)
+		}
+	}
+	f.failed = errors.Join(failed...)
+	return f
+}
+
+func (r *Reconciler) stop(ctx context.Context, run *v1alpha1.Run) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": run.UID}, // not another Run of the same name
+		"spec":     map[string]any{"desiredState": v1alpha1.DesiredStopped},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	if err := r.client.Patch(ctx, run.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return runstatus.IgnoreFinished(fmt.Errorf("stopping Run %s: %w", run.Name, err))
+	}
+	return nil
+}
+
+func (r *Reconciler) prune(ctx context.Context, run *v1alpha1.Run) error {
+	uid := run.UID
+	err := r.client.Delete(ctx, run, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Run %s: %w", run.Name, err)
+	}
+	return nil
+}
+
+// create creates the Run that is due. If it exists, it was created before a restart of the
+// operator, unless it is not the Schedule's: then its name is taken.
+func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool, err error) {
+	if err := r.checkCurrent(ctx, o.schedule); err != nil {
+		return false, err
+	}
+	err = r.client.Create(ctx, p.create)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return r.isTaken(ctx, o.schedule, p)
+	case err != nil:
+		return false, fmt.Errorf("creating Run %s: %w", p.create.Name, err)
+	}
+	return false, nil
+}
+
+// checkCurrent returns a conflict if the Schedule has changed since it was read: by an old
+// status, a Run that was created and deleted would be created again.
+func (r *Reconciler) checkCurrent(ctx context.Context, s *v1alpha1.Schedule) error {
+	var now v1alpha1.Schedule
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s), &now); err != nil {
+		return fmt.Errorf("getting Schedule %s: %w", s.Name, err)
+	}
+	if now.UID != s.UID || now.ResourceVersion != s.ResourceVersion {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("schedules").GroupResource(), s.Name, errChanged)
+	}
+	return nil
+}
+
+// isTaken reports whether the Run that has the name of the one that is due is not of the
+// Schedule. It returns a conflict if there is none any more.
+func (r *Reconciler) isTaken(ctx context.Context, s *v1alpha1.Schedule, p plan) (bool, error) {
+	found, err := r.find(ctx, s, p.due)
+	if err == nil && found == nil {
+		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("runs").GroupResource(), p.create.Name, errChanged)
+	}
+	return err == nil && !isOwned(s, found), err
+}

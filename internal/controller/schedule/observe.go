@@ -1,0 +1,78 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// observe reads the Runs of a Schedule. The cache may not have the last one yet, so that
+// one is read from the API server.
+func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Schedule) (observed, error) {
+	o := observed{schedule: s, now: r.now()}
+	var err error
+	if o.calendar, err = read(s.Spec.Schedule, s.Spec.TimeZone); err != nil {
+		o.problem = err.Error()
+	}
+	var list v1alpha1.RunList
+	if err := r.client.List(ctx, &list, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}); err != nil {
+		return o, fmt.Errorf("listing Runs: %w", err)
+	}
+	o.runs = slices.DeleteFunc(list.Items, func(run v1alpha1.Run) bool { return !isOwned(s, &run) })
+	if err := r.readLast(ctx, &o); err != nil {
+		return o, err
+	}
+	sortByTime(o.runs)
+	return o, nil
+}
+
+// isOwned reports whether a Schedule created a Run. An admission policy lets only the
+// operator create Runs with this owner, kind and label. Of a restored Run it is not known.
+func isOwned(s *v1alpha1.Schedule, run *v1alpha1.Run) bool {
+	owner := metav1.GetControllerOf(run)
+	if owner == nil || owner.UID != s.UID || owner.Kind != "Schedule" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		return false
+	}
+	_, restored := runstatus.Restored(run)
+	return run.Labels[v1alpha1.LabelSchedule] == s.Name && !restored
+}
+
+// readLast reads the Run that was created last from the API server, if a time is due and
+// the cache does not have it.
+func (r *Reconciler) readLast(ctx context.Context, o *observed) error {
+	s := o.schedule
+	if s.Status.LastScheduleTime == nil || o.calendar == nil || s.Spec.Suspend {
+		return nil
+	}
+	last := s.Status.LastScheduleTime.Time
+	if o.of(last) != nil || o.calendar.last(o.base(), o.past()).IsZero() {
+		return nil
+	}
+	run, err := r.find(ctx, s, last)
+	if err == nil && run != nil && isOwned(s, run) {
+		o.runs = append(o.runs, *run)
+	}
+	return err
+}
+
+// find returns the Run that has the name of the one for a time, from the API server; nil if
+// there is none.
+func (r *Reconciler) find(ctx context.Context, s *v1alpha1.Schedule, t time.Time) (*v1alpha1.Run, error) {
+	var run v1alpha1.Run
+	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(s.Name, t)}
+	if err := r.live.Get(ctx, key, &run); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil //nolint:nilnil // there is no Run of this name
+		}
+		return nil, fmt.Errorf("getting Run %s: %w", key.Name, err)
+	}
+	return &run, nil
+}

@@ -1,0 +1,97 @@
+package schedule
+
+import (
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// observed is everything that a decision may depend on.
+type observed struct {
+	facts
+	schedule *v1alpha1.Schedule
+	calendar *calendar // nil: problem says why
+	problem  string
+	runs     []v1alpha1.Run // of the Schedule, in the order of their times
+	now      time.Time
+}
+
+// defaultDeadline is how late a Run may be created if the Schedule does not say it.
+const defaultDeadline = 10 * time.Minute
+
+func (o observed) deadline() time.Duration {
+	d, err := o.schedule.Spec.StartingDeadline.Value()
+	if err != nil {
+		return defaultDeadline
+	}
+	return d
+}
+
+// offset is the delay of each time by spec.jitter: always the same for one Schedule, and
+// different between Schedules.
+func (o observed) offset() time.Duration {
+	if o.schedule.Spec.Jitter == nil {
+		return 0
+	}
+	most, err := o.schedule.Spec.Jitter.Value()
+	if err != nil || most < time.Second {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.schedule.UID)) // a hash takes everything
+	return time.Duration(h.Sum32()) * time.Second % (most.Truncate(time.Second) + time.Second)
+}
+
+// due returns when the Run for the first time after another is due; zero if there is none.
+func (o observed) due(after time.Time) time.Time {
+	t := o.calendar.next(after)
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(o.offset())
+}
+
+// past returns the last time of the calendar that can be due by now.
+func (o observed) past() time.Time { return o.now.Add(-o.offset()) }
+
+// of returns the Run for a time; nil if there is none.
+func (o observed) of(t time.Time) *v1alpha1.Run {
+	name := nameOf(o.schedule.Name, t)
+	for i := range o.runs {
+		if o.runs[i].Name == name {
+			return &o.runs[i]
+		}
+	}
+	return nil
+}
+
+// active returns the Runs that have not finished, including those that are being deleted.
+func (o observed) active() []*v1alpha1.Run {
+	var out []*v1alpha1.Run
+	for i := range o.runs {
+		if o.runs[i].Status.CompletionTime == nil {
+			out = append(out, &o.runs[i])
+		}
+	}
+	return out
+}
+
+// nameOf returns the name of the Run for a time.
+func nameOf(schedule string, t time.Time) string {
+	return schedule + "-" + strconv.FormatInt(t.Unix()/60, 10)
+}
+
+// timeOf returns the time that a Run is for or, without the annotation, its creation.
+func timeOf(r *v1alpha1.Run) time.Time {
+	if t, err := time.Parse(time.RFC3339, r.Annotations[v1alpha1.AnnotationScheduledAt]); err == nil {
+		return t
+	}
+	return r.CreationTimestamp.Time
+}
+
+func sortByTime(runs []v1alpha1.Run) {
+	slices.SortFunc(runs, func(a, b v1alpha1.Run) int { return timeOf(&a).Compare(timeOf(&b)) })
+}
