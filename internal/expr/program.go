@@ -113,8 +113,7 @@ func (p *Program) evalError(err error) error {
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		message = tooCostly
 	}
-	var at *types.Err
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*types.Err](err); ok {
 		if node := p.source.node(at.NodeID()); node != nil {
 			return p.source.at(node, "%s", message)
 		}
