@@ -22,14 +22,14 @@
 //   - What has ended never changes.
 //   - The first failure of a node that is not Continue, or Seen.End, ends the Run:
 //     nothing more starts but final nodes, what works is stopped, and each node has
-//     a state that says which of this befell it.
+//     a state that says how it ended.
 //   - It comes to an end when every child does.
 //
-// Between two looks nothing is remembered but Status. A node that is Running with
-// a Reason (other than that it is queued) is doomed: it starts nothing more, and
+// Between two passes nothing is remembered but Status. A node that is Running with
+// a Reason (other than that it is queued) will fail: it starts nothing more, and
 // fails with that reason when the last of its children has ended.
 //
-// graph.go is the shape, next.go the order of a look, settle.go what children say,
-// begin.go what starts, wind.go how it ends. testdata/stories shows what happens
-// when, and make stories rewrites it.
+// graph.go is the shape, next.go the order of a pass, settle.go the results of children,
+// start.go what starts, end.go how it ends. testdata/stories shows what happens when, and
+// make stories rewrites it.
 package graph

@@ -32,6 +32,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/workflowrun"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/policycheck"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
@@ -234,8 +235,8 @@ func cacheOptions(namespaces []string) cache.Options {
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Field: run.LivePods, Transform: run.CachedPod},
-			&v1alpha1.Run{}:                 {Transform: run.CachedRun},
+			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Field: objectcache.LivePods, Transform: objectcache.Pod},
+			&v1alpha1.Run{}:                 {Transform: objectcache.Run},
 			&corev1.PersistentVolumeClaim{}: {Label: carries(v1alpha1.LabelRun)},
 			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelRevision)},
 			&networkingv1.NetworkPolicy{}:   {Label: carries(v1alpha1.LabelEgress)},
@@ -266,14 +267,14 @@ func endedPods(ctx context.Context, mgr ctrl.Manager, namespaces []string) (cach
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultNamespaces:    watched(namespaces),
 		DefaultLabelSelector: carries(v1alpha1.LabelRun),
-		DefaultFieldSelector: run.EndedPods,
-		DefaultTransform:     run.CachedEndedPod,
+		DefaultFieldSelector: objectcache.EndedPods,
+		DefaultTransform:     objectcache.EndedPod,
 	})
 	if err != nil {
 		return nil, err
 	}
 	// The manager waits for informers that are there when it starts.
-	if _, err := c.GetInformer(ctx, run.PodMetadata()); err != nil {
+	if _, err := c.GetInformer(ctx, objectcache.PodMetadata()); err != nil {
 		return nil, err
 	}
 	return c, mgr.Add(startedFirst{c})

@@ -14,12 +14,14 @@ import (
 // State is the state of a Run in the queue of its Agent.
 type State int
 
+// The states. A Run that has started has a place; one that is NotQueued needs none.
 const (
 	NotQueued State = iota
 	Waiting
 	Started
 )
 
+// StateOf returns the state of a Run.
 func StateOf(run *v1alpha1.Run) State {
 	switch {
 	case run.Status.CompletionTime != nil:

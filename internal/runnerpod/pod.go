@@ -95,6 +95,7 @@ func (b builder) ownLabels() map[string]string {
 	return labels
 }
 
+// IsForeignLabel reports whether a label belongs to the tool that manages the Run.
 func IsForeignLabel(key string) bool {
 	for _, prefix := range foreign {
 		if strings.HasPrefix(key, prefix) {
@@ -110,7 +111,7 @@ func IsForeignLabel(key string) bool {
 func (b builder) annotations() map[string]string {
 	names := b.containerNames()
 	out := map[string]string{
-		v1alpha1.AnnotationTask:                   string(toJSON(TaskOf(b.Input))),
+		v1alpha1.AnnotationTask:                   string(ToJSON(TaskOf(b.Input))),
 		v1alpha1.AnnotationRetention:              podRetention(b.Revision.Agent),
 		"kubectl.kubernetes.io/default-container": RunnerContainer,
 		"eks.amazonaws.com/skip-containers":       names,
@@ -125,7 +126,7 @@ func (b builder) annotations() map[string]string {
 		out["karpenter.sh/do-not-disrupt"] = "true"
 	}
 	if b.Signals != nil {
-		out[v1alpha1.AnnotationSignals] = string(toJSON(b.Signals))
+		out[v1alpha1.AnnotationSignals] = string(ToJSON(b.Signals))
 	}
 	return out
 }

@@ -163,7 +163,7 @@ func TestPodHoldsNoKey(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(string(toJSON(pod.Spec.Volumes)), `"secretName":"sonnet"`) {
+	if !strings.Contains(string(ToJSON(pod.Spec.Volumes)), `"secretName":"sonnet"`) {
 		t.Error("the key is not mounted")
 	}
 }

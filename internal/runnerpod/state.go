@@ -22,6 +22,7 @@ func Termination(pod *corev1.Pod) *task.Termination {
 	return DecodeTermination(Terminated(pod))
 }
 
+// DecodeTermination returns the termination message of a container; nil: it left none.
 func DecodeTermination(end *corev1.ContainerStateTerminated) *task.Termination {
 	if end == nil || end.Message == "" {
 		return nil

@@ -58,8 +58,8 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 	return m
 }
 
-// toJSON encodes one of our own types, which always have a JSON form.
-func toJSON(v any) []byte {
+// ToJSON encodes one of our own types, which always have a JSON form.
+func ToJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("encoding our own type: " + err.Error())

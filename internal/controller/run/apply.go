@@ -144,8 +144,8 @@ func (r *Reconciler) findPod(ctx context.Context, s state, asked *corev1.Pod) (f
 }
 
 func (r *Reconciler) sendSignals(ctx context.Context, pod *corev1.Pod, say task.Signals) error {
-	value := string(encode(say))
-	patch := encode(map[string]any{"metadata": map[string]any{
+	value := string(runnerpod.ToJSON(say))
+	patch := runnerpod.ToJSON(map[string]any{"metadata": map[string]any{
 		"uid":         pod.UID,
 		"annotations": map[string]string{v1alpha1.AnnotationSignals: value},
 	}})

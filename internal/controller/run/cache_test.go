@@ -20,6 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -29,7 +30,7 @@ import (
 func TestHeapOfWhatHasEnded(t *testing.T) {
 	const many, mostOfPod, mostOfEndedPod, mostOfRun = 5_000, 4_000, 1_200, 2_500
 	pod, run := endedPod(t), finishedRun()
-	pods := heapOf(t, many, CachedPod, func(n int) client.Object {
+	pods := heapOf(t, many, objectcache.Pod, func(n int) client.Object {
 		nameOf(pod, n)
 		data, err := pod.Marshal()
 		if err != nil {
@@ -41,7 +42,7 @@ func TestHeapOfWhatHasEnded(t *testing.T) {
 		}
 		return &out
 	})
-	ended := heapOf(t, many, CachedEndedPod, func(n int) client.Object {
+	ended := heapOf(t, many, objectcache.EndedPod, func(n int) client.Object {
 		m := metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta}
 		nameOf(&m, n)
 		data, err := m.Marshal()
@@ -54,7 +55,7 @@ func TestHeapOfWhatHasEnded(t *testing.T) {
 		}
 		return &out
 	})
-	runs := heapOf(t, many, CachedRun, func(n int) client.Object {
+	runs := heapOf(t, many, objectcache.Run, func(n int) client.Object {
 		run.Name, run.UID = fmt.Sprintf("load-%05d", n), types.UID(fmt.Sprintf("1b7c1bb2-7d3e-4c55-9c1f-%012d", n))
 		data, err := json.Marshal(run)
 		if err != nil {
@@ -85,7 +86,7 @@ func nameOf(pod client.Object, n int) {
 	pod.SetUID(types.UID(fmt.Sprintf("0a7c1bb2-7d3e-4c55-9c1f-%012d", n)))
 	pod.GetLabels()[v1alpha1.LabelRun] = run.Name
 	pod.GetOwnerReferences()[0].UID = types.UID(run.UID)
-	pod.GetAnnotations()[v1alpha1.AnnotationTask] = string(encode(task.Task{Version: 1, Run: run, Attempt: 1, Prompt: strings.Repeat("Fix it. ", 50)}))
+	pod.GetAnnotations()[v1alpha1.AnnotationTask] = string(runnerpod.ToJSON(task.Task{Version: 1, Run: run, Attempt: 1, Prompt: strings.Repeat("Fix it. ", 50)}))
 }
 
 // An operator may stop between making a pod and recording it, and the pod end
@@ -116,13 +117,13 @@ func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 // The operator sees pods as its cache keeps them, also when it restores their labels.
 func TestLabelsAreRestoredFromWhatIsCached(t *testing.T) {
 	run := gen.Run(func(r *v1alpha1.Run) { r.UID = "run" })
-	of := string(encode(task.Task{Run: task.Run{Namespace: run.Namespace, Name: run.Name, UID: string(run.UID)}, Attempt: 2}))
+	of := string(runnerpod.ToJSON(task.Task{Run: task.Run{Namespace: run.Namespace, Name: run.Name, UID: string(run.UID)}, Attempt: 2}))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod", Annotations: map[string]string{v1alpha1.AnnotationTask: of, v1alpha1.AnnotationEgress: "ba27498c021bf347"}},
 		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
-	cached, err := CachedPod(pod)
+	cached, err := objectcache.Pod(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func getCached(ctx context.Context, c client.WithWatch, key client.ObjectKey, o 
 		return err
 	}
 	if pod, is := o.(*corev1.Pod); is {
-		kept, _ := CachedPod(pod.DeepCopy())
+		kept, _ := objectcache.Pod(pod.DeepCopy())
 		*pod = *kept.(*corev1.Pod)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -263,7 +264,7 @@ func TestResultsFitTheSignals(t *testing.T) {
 		add(strings.Repeat("x", task.MaxOutput))
 	}
 	got := pendingChildResults(s, s.progress(), nil)
-	if size := len(encode(got)); len(got) != 2 || size > task.MaxChildSignals+len(got)+2 {
+	if size := len(runnerpod.ToJSON(got)); len(got) != 2 || size > task.MaxChildSignals+len(got)+2 {
 		t.Errorf("%d are told, %d bytes", len(got), size)
 	}
 	// A person is heard all the same.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -25,7 +26,7 @@ func pendingChildResults(s state, p *v1alpha1.RunProgress, told []task.Child) []
 		if !known {
 			continue
 		}
-		size += len(encode(c))
+		size += len(runnerpod.ToJSON(c))
 		if len(out) > 0 && size > task.MaxChildSignals {
 			return out
 		}
@@ -61,7 +62,7 @@ func childResult(s state, d delegation) (task.Child, bool) {
 
 // equalChildren says whether two lists tell the same.
 func equalChildren(a, b []task.Child) bool {
-	return len(a) == len(b) && bytes.Equal(encode(a), encode(b))
+	return len(a) == len(b) && bytes.Equal(runnerpod.ToJSON(a), runnerpod.ToJSON(b))
 }
 
 // childrenMessage says which child Runs are waited for.

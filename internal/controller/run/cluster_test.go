@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
@@ -129,7 +130,7 @@ func (c *cluster) apply(s state, p plan) facts {
 	case p.create != nil:
 		f = c.create(s, p)
 	case p.signal != nil:
-		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(encode(p.signals))
+		c.pods[p.signal.Name].Annotations[v1alpha1.AnnotationSignals] = string(runnerpod.ToJSON(p.signals))
 	case p.deleteVolume != nil:
 		c.claim = nil
 	}
@@ -145,19 +146,19 @@ func (c *cluster) shown(pod *corev1.Pod) *corev1.Pod {
 	if runstatus.IsFinished(c.run) && hasEnded(pod) {
 		m := &metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
 		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-		kept, _ := CachedEndedPod(m)
-		return podFromMetadata(kept.(*metav1.PartialObjectMetadata), c.run)
+		kept, _ := objectcache.EndedPod(m)
+		return objectcache.PodFromMetadata(kept.(*metav1.PartialObjectMetadata), c.run)
 	}
 	if hasEnded(pod) {
 		return pod.DeepCopy()
 	}
-	kept, _ := CachedPod(pod.DeepCopy())
+	kept, _ := objectcache.Pod(pod.DeepCopy())
 	return kept.(*corev1.Pod)
 }
 
 // cachedRun is a Run as the cache shows it.
 func cachedRun(run *v1alpha1.Run) *v1alpha1.Run {
-	kept, _ := CachedRun(run.DeepCopy())
+	kept, _ := objectcache.Run(run.DeepCopy())
 	return kept.(*v1alpha1.Run)
 }
 

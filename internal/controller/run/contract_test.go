@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -21,9 +22,9 @@ func TestRunnerAndAPIAgreeOnProgress(t *testing.T) {
 	theirs, ours := task.Progress{}, v1alpha1.RunProgress{}
 	fill(reflect.ValueOf(&theirs).Elem())
 	fill(reflect.ValueOf(&ours).Elem())
-	decodeStrictly(t, encode(theirs), &v1alpha1.RunProgress{})
-	decodeStrictly(t, encode(ours), &task.Progress{})
-	if diff := cmp.Diff(shape(encode(theirs)), shape(encode(ours))); diff != "" {
+	decodeStrictly(t, runnerpod.ToJSON(theirs), &v1alpha1.RunProgress{})
+	decodeStrictly(t, runnerpod.ToJSON(ours), &task.Progress{})
+	if diff := cmp.Diff(shape(runnerpod.ToJSON(theirs)), shape(runnerpod.ToJSON(ours))); diff != "" {
 		t.Errorf("runner and API differ (-runner +API):\n%s", diff)
 	}
 }

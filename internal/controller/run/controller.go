@@ -22,6 +22,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/backlog"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/queue"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
@@ -118,7 +119,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofAgents)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
-		WatchesRawSource(source.Kind(o.Ended, client.Object(PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
+		WatchesRawSource(source.Kind(o.Ended, client.Object(objectcache.PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(isAgentChild, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.queue.Next), builder.WithPredicates(ofAgents, queue.ReleasesPlace)).

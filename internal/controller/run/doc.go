@@ -1,37 +1,35 @@
-// Package run is the controller of Runs: it takes attempts at the work, one pod
-// each, until a runner commits a result or nothing is left to try.
+// Package run is the controller of Runs of Agents: it starts attempts at the work, one
+// pod each, until a runner commits a result or no attempt is left.
 //
-//	          claim            create           first report
+//	          reserve          create           first report
 //	Pending ────────▶ Starting ───────▶ Starting ────────────▶ Running
 //	   ▲                 ▲                  │                     │
-//	   │ not there yet   │ next attempt     │ ended, lost         │ committed
+//	   │ not ready       │ next attempt     │ ended, lost         │ committed
 //	   │                 │                  ▼                     ▼
-//	 Agent, Model,    Retrying ◀──────── judged ─────────▶ True Finished
+//	 Agent, Model,    Retrying ◀──────── ended ──────────▶ True Finished
 //	 policies                            by budget         False <reason>
 //
 // What it promises:
 //
-//   - At most one live pod per Run. An attempt is claimed in the status, with
-//     everything that was seen as the condition, before its pod is made; a pod
-//     name is used once.
-//   - A pod is the Run's by its ServiceAccount, and by the UID in the status or the
-//     Run's UID in its task; its owner and labels are no proof. Where these were
-//     changed the operator restores them, so that the pod goes with its Run, unless
-//     the Run is being deleted: of one that is deleted with its pods to stay
-//     (orphan) the runner ends itself with its next report, because there is nothing
-//     to report to, and the ended pod stays.
-//   - An attempt that only waited for a Secret is charged to nothing, and its pod is
+//   - A Run has at most one live pod. An attempt is recorded in the status, on the
+//     condition that nothing has changed since it was observed, before its pod is
+//     created, and the name of a pod is used once.
+//   - A pod belongs to the Run by its ServiceAccount and by the UID in the status or in
+//     its task; owner and labels are no proof. The operator restores them if they
+//     were changed, unless the Run is being deleted: a runner whose Run was deleted
+//     with its pods orphaned ends itself with its next report.
+//   - An attempt that only waited for a Secret counts against nothing, and its pod is
 //     deleted when the next attempt starts.
-//   - Success is what a runner committed, never an exit code.
-//   - A finished Run never moves again.
-//   - Failures of the work and of the ground are two budgets, never mixed up.
+//   - Success is a result that a runner committed, never an exit code.
+//   - A Run that has ended never changes its outcome.
+//   - Failures of the work and infrastructure disruptions have separate limits.
 //   - Work that may have changed something is not started a second time.
-//   - A child Run that the runner asks for is made once, within what is left of the
-//     limits, and told to the runner until it has heard how it ended.
-//   - Of an Agent with a bound no more Runs are active than may be; the oldest
-//     come first.
+//   - A child Run that the runner asks for is created once, within what is left of the
+//     limits, and its result is delivered until the runner has read it.
+//   - Not more Runs of an Agent are active than its concurrency; the oldest start first.
 //
-// Reconcile is look → decide → act → report. decide.go is the policy: a list of
-// rules, pure; to learn what the controller does, read that list. Only look
-// reads the cluster, only act changes it, only report writes status and events.
+// Reconcile is observe → decide → apply → updateStatus. rules.go lists all rules: to
+// learn what the controller does, read that list. Only observe reads the cluster, only
+// apply changes it, and only updateStatus writes the status and events. What the API
+// server refuses is a fact, with which decide runs again.
 package run

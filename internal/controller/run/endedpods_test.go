@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
@@ -64,7 +65,7 @@ func metadataOf(t *testing.T, pod *corev1.Pod) *metav1.PartialObjectMetadata {
 	t.Helper()
 	m := &metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
 	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	kept, err := CachedEndedPod(m)
+	kept, err := objectcache.EndedPod(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,10 +172,10 @@ func TestWhatIsReducedIsNotCopiedAgain(t *testing.T) {
 		object client.Object
 		reduce func(any) (any, error)
 	}{
-		"a pod":                    {pod, CachedPod},
-		"metadata of an ended pod": {m, CachedEndedPod},
-		"a finished Run":           {run, CachedRun},
-		"an active Run":            {gen.Run(func(r *v1alpha1.Run) { r.ManagedFields = run.ManagedFields }), CachedRun},
+		"a pod":                    {pod, objectcache.Pod},
+		"metadata of an ended pod": {m, objectcache.EndedPod},
+		"a finished Run":           {run, objectcache.Run},
+		"an active Run":            {gen.Run(func(r *v1alpha1.Run) { r.ManagedFields = run.ManagedFields }), objectcache.Run},
 	} {
 		t.Run(name, func(t *testing.T) {
 			once, err := tc.reduce(tc.object)

@@ -49,7 +49,7 @@ func failed(p plan, err error) facts {
 // created. Others say that the API server cannot answer, or that the operator lacks a
 // permission.
 func isAnswer(err error) bool {
-	switch apierr.Classify(err) { //nolint:exhaustive // the others are answers
+	switch apierr.Classify(err) {
 	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden:
 		return false
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -54,7 +55,7 @@ func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
 		}
 	}
 	if _, said := values["prompt"]; len(agent.InputSchema) == 0 && run.Prompt != "" && !said {
-		values["prompt"] = encode(run.Prompt)
+		values["prompt"] = runnerpod.ToJSON(run.Prompt)
 	}
-	return schema.Fill(snapshot.InputSchemaOf(agent), encode(values))
+	return schema.Fill(snapshot.InputSchemaOf(agent), runnerpod.ToJSON(values))
 }

@@ -88,7 +88,7 @@ func (r *Reconciler) restorePod(ctx context.Context, s state, to restoration) er
 		}
 		defer release()
 	}
-	patch := encode(map[string]any{"metadata": map[string]any{
+	patch := runnerpod.ToJSON(map[string]any{"metadata": map[string]any{
 		"uid": to.pod.UID, "resourceVersion": to.pod.ResourceVersion, // neither a namesake nor an old copy
 		"ownerReferences": to.owners, "labels": to.labels,
 	}})

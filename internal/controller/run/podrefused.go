@@ -31,7 +31,7 @@ func podNotCreated(s state) (plan, bool) {
 // podRefusal is what follows if the API server refuses a pod.
 func podRefusal(s state, err error) plan {
 	text := apierr.Text(err)
-	switch apierr.Classify(err) { //nolint:exhaustive // see isAnswer
+	switch apierr.Classify(err) {
 	case apierr.Terminating:
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
 	case apierr.Quota:

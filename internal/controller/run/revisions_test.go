@@ -96,7 +96,7 @@ func TestReadsThePodsOfAnOlderOperator(t *testing.T) {
 			if err := json.Unmarshal(data, &want); err != nil {
 				t.Fatal(err)
 			}
-			if err := json.Unmarshal(encode(as(string(data))), &got); err != nil {
+			if err := json.Unmarshal(runnerpod.ToJSON(as(string(data))), &got); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

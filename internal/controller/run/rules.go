@@ -10,41 +10,41 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// rules are the whole policy of a Run, most pressing first. The first that
-// applies decides; to learn what the controller does, read this list.
+// rules are all rules of a Run of an Agent, the most urgent first: the first that applies
+// decides. Each line says when, and which reason the condition Succeeded gets.
 var rules = []func(state) (plan, bool){
-	requestFailed,       // a request of the first plan failed: say so, and try again
-	outdated,            // the Run changed meanwhile: look again
-	beingDeleted,        // it is being deleted: owner references do the rest
-	finished,            // a finished Run never moves again; its pods and itself are tidied up
-	restoredFromBackup,  // a backup brought it back without its status: not done twice
-	protocolUnsupported, // its runner speaks a protocol that this operator does not know
-	decisionMissing,     // the runner acted on what nobody decided
-	committed,           // the runner stands by a result: done, or try again
-	expired,             // its deadline has passed
-	stopped,             // a person asked it to stop
-	policiesMissing,     // the admission policies are missing: no pod is safe
-	pausedBeforeStart,   // it was paused before it began
-	revisionUnsupported, // its revision is of a format that this operator does not read
-	agentNotReady,       // its Agent is not there, or not ready: wait
-	inputInvalid,        // what it is given is not what its Agent takes
-	oversized,           // its task does not fit a pod
-	queued,              // its Agent has a bound on active Runs, and its turn has not come
-	notStarted,          // nothing in the way: take the first attempt
-	podMissing,          // the attempt has no pod yet: make it, or find it
-	suspended,           // its runner left on purpose, until somebody decides
-	podLost,             // its pod is gone
-	ended,               // its runner ended without a result
-	overrun,             // its runner outlived limits.duration
-	paused,              // a person asked it to hold, or to go on
-	signalsPending,      // people decided something that the runner has not been told
-	delegating,          // the runner asks for a child Run
-	starting,            // its pod has not started the runner yet
-	running,             // the runner works
+	requestFailed,       // a request of this Reconcile failed: the same reason, or Pending and in the end PendingTimeout
+	outdated,            // the Run has changed since it was read: no change
+	beingDeleted,        // the Run is being deleted, and what it owns with it: no change
+	finished,            // the Run has ended: no change; expired pods, volumes and the Run itself are deleted
+	restoredFromBackup,  // a backup tool created the Run without its status: Restored
+	protocolUnsupported, // the runner is newer than the operator: Misconfigured
+	decisionMissing,     // the runner acted on a Decision that does not exist or says something else: DecisionMismatch
+	committed,           // the runner committed a result: its reason, or Retrying
+	expired,             // limits.deadline has passed: DeadlineExceeded
+	stopped,             // desiredState is Stopped: Stopping, then Stopped
+	policiesMissing,     // admission policies are missing, so no pod would be safe: Pending
+	pausedBeforeStart,   // desiredState is Paused, and there was no attempt yet: Paused
+	revisionUnsupported, // the revision was stored by another version of the operator: RevisionUnsupported
+	agentNotReady,       // there is no revision to run: Pending, then PendingTimeout; or Misconfigured
+	inputInvalid,        // the input does not fit the Agent: Misconfigured, or TaskTooLarge
+	oversized,           // the task does not fit a pod: TaskTooLarge
+	queued,              // concurrency of the Agent is reached: Queued
+	notStarted,          // nothing prevents the first attempt: Starting
+	podMissing,          // the attempt has no pod yet: Starting, or why the API server refused its pod or volume
+	suspended,           // the runner ended on purpose, to wait: Paused, or what it waits for; then Starting
+	podLost,             // the pod does not exist any more: Retrying, or how the Run ends
+	ended,               // the runner ended without a result: Retrying, or how the Run ends
+	overrun,             // the runner did not end within limits.duration: DurationLimit
+	paused,              // desiredState changed to or from Paused: no change; the runner is told
+	signalsPending,      // the runner has not received a Decision or a result of a child Run: no change; it is told
+	delegating,          // the runner asks for a child Run: no change, or why it cannot be created
+	starting,            // the runner has not reported yet: Starting, or what keeps its pod from starting
+	running,             // the runner reports: Running, or what it waits for
 }
 
-// decide is arithmetic: from what was seen to what to do. Whatever an active
-// Run waits for, it looks up when its deadline passes.
+// decide returns the plan of the first rule that applies. Whatever an active Run waits for,
+// it is reconciled when its deadline passes.
 func decide(s state) plan {
 	for _, rule := range rules {
 		p, applies := rule(s)
@@ -161,7 +161,7 @@ func oversized(s state) (plan, bool) {
 	if s.attempt() > 0 {
 		return plan{}, false
 	}
-	size := len(encode(runnerpod.TaskOf(podInputOf(s, 1))))
+	size := len(runnerpod.ToJSON(runnerpod.TaskOf(podInputOf(s, 1))))
 	if size <= maxTask {
 		return plan{}, false
 	}

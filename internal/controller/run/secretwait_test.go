@@ -22,7 +22,7 @@ func secretless(before step.Meter, counts task.Counts) corev1.Pod {
 		Version: task.Version, Attempt: 2, Counts: counts, Result: task.Result{Reason: task.ReasonSecretMissing},
 	}.Encode())}
 	pod := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}
-	pod.Annotations = map[string]string{v1alpha1.AnnotationTask: string(encode(task.Task{Meter: before}))}
+	pod.Annotations = map[string]string{v1alpha1.AnnotationTask: string(runnerpod.ToJSON(task.Task{Meter: before}))}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Terminated: end}}}
 	return pod
 }

@@ -107,7 +107,7 @@ func pendingDecisions(s state, told task.Signals) []task.Decision {
 		}
 		had := told.Decisions
 		told.Decisions = append(had, decisionForRunner(d, v.Request))
-		if len(had) == maxDelivered || len(had) > 0 && len(encode(told)) > maxSignals {
+		if len(had) == maxDelivered || len(had) > 0 && len(runnerpod.ToJSON(told)) > maxSignals {
 			return had
 		}
 	}

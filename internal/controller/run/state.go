@@ -14,50 +14,49 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// state is everything that one decision may depend on, read once, the time
-// included.
+// state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// revision is the Agent's version that the next pod runs; nil: there is none,
-	// and obstacle says why.
+	// revision is the revision of the Agent that the next pod runs; nil: there is none, and
+	// notReadyMessage says why.
 	revision        *snapshot.Version
 	notReadyMessage string
-	// unsupported is why this operator does not understand the version; nil: it does.
+	// unsupported is why this operator cannot read the revision; nil: it can.
 	unsupported *stored.UnsupportedError
 	// pods are the Run's own, oldest attempt first.
 	pods []corev1.Pod
-	// volume is the Run's own, or the one that it shares; nil: it has none, or it is
-	// not there. filesLost: it was deleted after others had begun to change its files.
+	// volume is the volume of the Run, which other Runs may share; nil: it has none, or it
+	// does not exist. sharedFilesLost: it was deleted after other Runs had changed its files.
 	volume          *corev1.PersistentVolumeClaim
 	sharedFilesLost bool
-	// startupWarning is what the cluster says of a pod that does not start; empty: nothing.
+	// startupWarning is the last warning event about a pod that does not start.
 	startupWarning string
-	// decisions are what people decided and nothing is known of yet, oldest first;
-	// granted is what they have raised limits by.
+	// decisions are the Decisions that were neither applied nor refused, the oldest first;
+	// granted is by how much applied ones have raised limits.
 	decisions []v1alpha1.Decision
 	granted   task.Limits
 	// finalDecisions are the names of Decisions that have been applied or refused.
 	finalDecisions []string
-	// missingDecision is a Decision that the runner says it acted on and that is not there,
-	// or says something else.
+	// missingDecision is a Decision that the runner reports to have acted on, and that does
+	// not exist or says something else.
 	missingDecision string
-	// ancestors are the Runs that it is a part of, the nearest first; children those that
-	// its agents asked for.
+	// ancestors are the Runs that the Run is a part of, the nearest first; children are those
+	// that its agents asked for.
 	ancestors []children.Ancestor
 	children  []v1alpha1.Run
-	// agents are the Agents that it asks for, as they are now, by name.
+	// agents are the Agents of the child Runs that it asks for, by name.
 	agents map[string]*v1alpha1.Agent
-	// position is where it stands among the Runs of its Agent before it has begun.
+	// position is its position in the queue of its Agent before the first attempt.
 	position queue.Position
 	// missingPolicies names the admission policies that are missing.
 	missingPolicies string
 	// runner is the image of runners, unless the Agent has its own.
 	runner      runnerpod.Image
 	podDefaults runnerpod.Defaults
-	// networkPolicies: NetworkPolicies are made.
+	// networkPolicies: the operator creates NetworkPolicies.
 	networkPolicies bool
 	now             time.Time
-	// facts are what applying the first plan came to.
+	// facts are the results of applying a plan.
 	facts facts
 }
 

@@ -80,7 +80,7 @@ func volumeNotCreated(s state) (plan, bool) {
 // volumeRefusal says what follows when the cluster refuses a claim.
 func volumeRefusal(s state, err error) plan {
 	text := apierr.Text(err)
-	switch apierr.Classify(err) { //nolint:exhaustive // see isAnswer
+	switch apierr.Classify(err) {
 	case apierr.Terminating:
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
 	case apierr.Quota:

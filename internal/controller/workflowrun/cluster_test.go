@@ -15,9 +15,9 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
-	"github.com/deckhand-dev/deckhand/internal/controller/run"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -102,7 +102,7 @@ func (c *cluster) observed() state {
 	shown := 0
 	for _, child := range c.children {
 		if isChildOf(child, c.run) && !c.hidden[child.Name] {
-			kept, _ := run.CachedRun(child)
+			kept, _ := objectcache.Run(child)
 			s.children = append(s.children, kept.(*v1alpha1.Run))
 			shown++
 		}

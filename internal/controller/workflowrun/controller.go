@@ -2,7 +2,6 @@ package workflowrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/backlog"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;patch;delete
@@ -122,36 +120,6 @@ func decideAgain(after state) plan {
 		p.wake = earlier(p.wake, nextBatchDelay)
 	}
 	return p
-}
-
-// updateStatus writes the status, and returns when to look again. What the API server refused
-// is requested again after a while. A failure that may pass is an error, so that the queue
-// backs off. After a conflict nothing is written: what was observed is old.
-func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Result, error) {
-	var failure error
-	if s.failure != nil {
-		failure = s.failure.err
-	}
-	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
-		return ctrl.Result{}, failure
-	}
-	err := r.writeStatus(ctx, s, p)
-	switch {
-	case err != nil:
-		return ctrl.Result{}, errors.Join(failure, err)
-	case failure != nil && !apierr.IsRefusal(failure):
-		return ctrl.Result{}, failure
-	}
-	return ctrl.Result{RequeueAfter: p.wake}, nil
-}
-
-// writeStatus writes the status once, only if it changed, then tells the user. It rests
-// on all that was seen of the Run: nobody else writes it.
-func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan) error {
-	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	return r.reporter.Report(ctx, s.run, statusOf(s, p), statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run))
 }
 
 // unbegunByWorkflow is the index of Runs that wait for their Workflow.

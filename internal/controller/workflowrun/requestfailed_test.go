@@ -29,41 +29,41 @@ func newRefuser(t *testing.T) *refuser {
 	t.Helper()
 	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name = "writer" })
 	release := written(t, "release", "nodes:\n- name: a\n  agent: writer\n  prompt: Write it.\n")
-	server := &refuser{t: t, Server: apierrtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
-	server.reconciler = New(server, server, events.NewFakeRecorder(1000), Options{Guard: unguardedNever{}, Now: func() time.Time { return server.Now }})
-	return server
+	s := &refuser{t: t, Server: apierrtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
+	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{Guard: unguardedNever{}, Now: func() time.Time { return s.Now }})
+	return s
 }
 
-func (server *refuser) get() *v1alpha1.Run {
-	server.t.Helper()
+func (s *refuser) get() *v1alpha1.Run {
+	s.t.Helper()
 	var run v1alpha1.Run
-	if err := server.Get(server.t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil {
-		server.t.Fatal(err)
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil {
+		s.t.Fatal(err)
 	}
 	return &run
 }
 
-func (server *refuser) reconcile() error {
-	server.t.Helper()
-	_, err := server.reconciler.Reconcile(server.t.Context(), server.get())
+func (s *refuser) reconcile() error {
+	s.t.Helper()
+	_, err := s.reconciler.Reconcile(s.t.Context(), s.get())
 	return err
 }
 
-func (server *refuser) reconcileAll(times int) {
-	server.t.Helper()
+func (s *refuser) reconcileAll(times int) {
+	s.t.Helper()
 	for range times {
-		if err := server.reconcile(); err != nil {
-			server.t.Fatal(err)
+		if err := s.reconcile(); err != nil {
+			s.t.Fatal(err)
 		}
 	}
 }
 
-func (server *refuser) change(change func(*v1alpha1.Run)) {
-	server.t.Helper()
-	run := server.get()
+func (s *refuser) change(change func(*v1alpha1.Run)) {
+	s.t.Helper()
+	run := s.get()
 	change(run)
-	if err := server.Update(server.t.Context(), run); err != nil {
-		server.t.Fatal(err)
+	if err := s.Update(s.t.Context(), run); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -89,13 +89,13 @@ type write struct {
 // there.
 var writes = map[string]write{
 	"storing the ConfigMap":  {"create", "ConfigMap", func(*refuser) {}},
-	"creating the child Run": {"create", "Run", func(server *refuser) { server.reconcileAll(1) }},
-	"stopping the child Run": {"patch", "Run", func(server *refuser) { server.reconcileAll(2); server.change(stopRun) }},
-	"deleting the Run by its TTL": {"delete", "Run", func(server *refuser) {
+	"creating the child Run": {"create", "Run", func(s *refuser) { s.reconcileAll(1) }},
+	"stopping the child Run": {"patch", "Run", func(s *refuser) { s.reconcileAll(2); s.change(stopRun) }},
+	"deleting the Run by its TTL": {"delete", "Run", func(s *refuser) {
 		soon := int32(0)
-		server.change(func(r *v1alpha1.Run) { r.Spec.TTLSecondsAfterFinished = &soon })
-		server.change(stopRun)
-		server.reconcileAll(1)
+		s.change(func(r *v1alpha1.Run) { r.Spec.TTLSecondsAfterFinished = &soon })
+		s.change(stopRun)
+		s.reconcileAll(1)
 	}},
 }
 
@@ -105,34 +105,34 @@ func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
 	for what, w := range writes {
 		for class, f := range apierrtest.Failures() {
 			t.Run(what+": "+class, func(t *testing.T) {
-				server := newRefuser(t)
-				w.before(server)
-				server.Check(t, w.verb, w.kind, f, server.subject())
+				s := newRefuser(t)
+				w.before(s)
+				s.Check(t, w.verb, w.kind, f, s.subject())
 			})
 		}
 	}
 }
 
 // subject is the Run.
-func (server *refuser) subject() apierrtest.Subject {
+func (s *refuser) subject() apierrtest.Subject {
 	return apierrtest.Subject{
-		Reconcile: server.reconcile,
-		Says:      func() string { return saysOf(server.get()) },
-		Version:   func() string { return server.get().ResourceVersion },
-		Final:     func() bool { return runstatus.IsFinished(server.get()) },
+		Reconcile: s.reconcile,
+		Says:      func() string { return saysOf(s.get()) },
+		Version:   func() string { return s.get().ResourceVersion },
+		Final:     func() bool { return runstatus.IsFinished(s.get()) },
 	}
 }
 
 // A version that cannot be stored is waited for, limits.pending at most.
 func TestARefusalEndsWithLimitsPending(t *testing.T) {
-	server := newRefuser(t)
-	server.Refuse = func(verb, kind, name string) error {
+	s := newRefuser(t)
+	s.Refuse = func(verb, kind, name string) error {
 		return apierrtest.Failures()["the operator lacks the right"].Err(verb, kind, name, 1)
 	}
-	server.reconcileAll(1)
-	server.Now = server.Now.Add(time.Hour)
-	server.reconcileAll(1)
-	if is := runstatus.OutcomeOf(server.get().Status); is.Reason != v1alpha1.ReasonPendingTimeout || !strings.Contains(is.Message, "ConfigMap") {
+	s.reconcileAll(1)
+	s.Now = s.Now.Add(time.Hour)
+	s.reconcileAll(1)
+	if is := runstatus.OutcomeOf(s.get().Status); is.Reason != v1alpha1.ReasonPendingTimeout || !strings.Contains(is.Message, "ConfigMap") {
 		t.Errorf("the Run ends %s: %s", is.Reason, is.Message)
 	}
 }

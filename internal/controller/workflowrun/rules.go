@@ -8,28 +8,28 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// rules are the whole policy of a workflow's Run, most pressing first. The first
-// that applies decides; to learn what the controller does, read this list.
+// rules are all rules of a Run of a Workflow, the most urgent first: the first that applies
+// decides. Each line says when, and which reason the condition Succeeded gets.
 var rules = []func(state) (plan, bool){
-	requestFailed,       // a request failed: say so, and try again
-	beingDeleted,        // it is being deleted: owner references do the rest
-	finished,            // a finished Run never moves again; what it leaves behind is tidied up
-	restoredFromBackup,  // a backup brought it back without its status: not done twice
-	decisionMissing,     // it acted on a decision that nobody made
-	expiredBeforeStart,  // its deadline passed before it began
-	stoppedBeforeStart,  // a person asked it to stop before it began
-	policiesMissing,     // the admission policies are missing: no child is safe
-	pausedBeforeStart,   // it was paused before it began
-	revisionUnsupported, // its revision is of a format that this operator does not read
-	workflowNotReady,    // its Workflow is not there, or not ready: wait
-	inputInvalid,        // what it is given is not what its Workflow takes
-	notStarted,          // nothing in the way: begin, with this version
-	cacheBehind,         // the cache does not show all children yet
-	running,             // the graph says what comes next
+	requestFailed,       // a request of this Reconcile failed: the same reason, or Pending and in the end PendingTimeout
+	beingDeleted,        // the Run is being deleted, and what it owns with it: no change
+	finished,            // the Run has ended: no change; children are stopped, expired volumes and the Run itself are deleted
+	restoredFromBackup,  // a backup tool created the Run without its status: Restored
+	decisionMissing,     // the Run acted on a Decision that does not exist or says something else: DecisionMismatch
+	expiredBeforeStart,  // limits.deadline has passed before the Run started: DeadlineExceeded
+	stoppedBeforeStart,  // desiredState is Stopped before the Run started: Stopped
+	policiesMissing,     // admission policies are missing, so no child Run would be safe: Pending
+	pausedBeforeStart,   // desiredState is Paused before the Run started: Paused
+	revisionUnsupported, // the revision was stored by another version of the operator: RevisionUnsupported
+	workflowNotReady,    // there is no revision to run: Pending, then PendingTimeout; or Misconfigured
+	inputInvalid,        // the input does not fit the Workflow: Misconfigured, or TaskTooLarge
+	notStarted,          // nothing prevents the start, with this revision: Running
+	cacheBehind,         // the cache does not show all children yet: no change
+	running,             // the graph decides: Running, what all children wait for, or how the Run ends
 }
 
-// decide is arithmetic: from what was seen to what to do. Whatever an active Run
-// waits for, it looks up when its deadline passes.
+// decide returns the plan of the first rule that applies. Whatever an active Run waits for,
+// it is reconciled when its deadline passes.
 func decide(s state) plan {
 	for _, rule := range rules {
 		p, applies := rule(s)

@@ -11,23 +11,22 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// state is everything that one decision may depend on, read once, the time
-// included.
+// state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// revision is what the Run runs, program the same to be asked; nil: there is
-	// none, and obstacle says why.
+	// revision is the revision of the Workflow that the Run runs, and program the same,
+	// compiled; nil: there is none, and notReadyMessage says why.
 	revision        *workflow.Version
 	program         *workflow.Program
 	notReadyMessage string
-	// unsupported is why this operator does not understand the version; nil: it does.
+	// unsupported is why this operator cannot read the revision; nil: it can.
 	unsupported *stored.UnsupportedError
-	// children are the Run's own. They are the cache's: nobody may change them.
+	// children are its child Runs. They are shared with the cache and must not be changed.
 	children []*v1alpha1.Run
 	// cacheBehind: the cache does not show all children yet.
 	cacheBehind bool
-	// decisions are what people decided on this Run, oldest first; unproven is one
-	// that was acted on and is not there, or says something else.
+	// decisions are the Decisions on this Run, the oldest first; missingDecision is one that
+	// the Run acted on, and that does not exist or says something else.
 	decisions       []v1alpha1.Decision
 	missingDecision string
 	// volumes are what children share, and busy those that a pod still works on.

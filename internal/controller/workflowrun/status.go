@@ -1,15 +1,20 @@
 package workflowrun
 
 import (
+	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -203,4 +208,34 @@ func (t *evaluation) nodeStatus(name string, status graph.Status) v1alpha1.NodeS
 	count := func(n int) int32 { return int32(min(max(n, 0), graph.MaxItems)) }
 	out.Counts = &v1alpha1.NodeCounts{Total: count(status.Total), Started: count(status.Started), Succeeded: count(status.Succeeded), Failed: count(status.Failed), Skipped: count(status.Skipped)}
 	return out
+}
+
+// updateStatus writes the status, and returns when to look again. What the API server refused
+// is requested again after a while. A failure that may pass is an error, so that the queue
+// backs off. After a conflict nothing is written: what was observed is old.
+func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Result, error) {
+	var failure error
+	if s.failure != nil {
+		failure = s.failure.err
+	}
+	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
+		return ctrl.Result{}, failure
+	}
+	err := r.writeStatus(ctx, s, p)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, errors.Join(failure, err)
+	case failure != nil && !apierr.IsRefusal(failure):
+		return ctrl.Result{}, failure
+	}
+	return ctrl.Result{RequeueAfter: p.wake}, nil
+}
+
+// writeStatus writes the status once, only if it changed, then tells the user. It rests
+// on all that was seen of the Run: nobody else writes it.
+func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan) error {
+	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return r.reporter.Report(ctx, s.run, statusOf(s, p), statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run))
 }

@@ -1,4 +1,4 @@
-package run
+package objectcache
 
 import (
 	"maps"
@@ -13,17 +13,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Most objects in the cache are finished Runs and their pods, which stay for
-// podRetention and longer. The cache keeps of these what decisions read. That loses
-// nothing on the API server: a status is patched field by field, and only where it
-// changes, and pods are patched in their owner, labels and signals alone.
-
 // lastApplied is what kubectl apply remembers of a manifest: all of it.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// CachedPod returns what the cache keeps of a Pod: little more than metadata and how
-// its containers are. [Reconciler.currentPod] reads the rest where that is needed.
-func CachedPod(o any) (any, error) {
+// Pod returns what the cache keeps of a Pod: little more than metadata and how
+// its containers are. The controller reads the rest of the current pod from the API server.
+func Pod(o any) (any, error) {
 	pod, is := o.(*corev1.Pod)
 	if !is {
 		return o, nil
@@ -52,7 +47,7 @@ func CachedPod(o any) (any, error) {
 	}
 	if pod.Annotations[v1alpha1.AnnotationTask] != "" {
 		t := runnerpod.TaskIn(pod)
-		kept.Annotations[v1alpha1.AnnotationTask] = string(encode(task.Task{Run: t.Run, Attempt: t.Attempt, Meter: t.Meter}))
+		kept.Annotations[v1alpha1.AnnotationTask] = string(runnerpod.ToJSON(task.Task{Run: t.Run, Attempt: t.Attempt, Meter: t.Meter}))
 	}
 	return kept, nil
 }
@@ -90,9 +85,9 @@ func reducedStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// CachedRun returns what the cache keeps of a Run: of a finished one neither its
+// Run returns what the cache keeps of a Run: of a finished one neither its
 // prompt nor its last steps nor, unless it is a part of another Run, its result.
-func CachedRun(o any) (any, error) {
+func Run(o any) (any, error) {
 	run, is := o.(*v1alpha1.Run)
 	if !is {
 		return o, nil
