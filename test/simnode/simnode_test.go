@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -183,7 +184,7 @@ func TestRunEndsOnASimulatedNode(t *testing.T) {
 
 // operate runs the operator until the test ends; once in a process, since it names
 // its controllers once.
-func (f *fixture) operate() {
+func (f *fixture) operate() (stop func()) {
 	f.t.Helper()
 	runner, err := apitest.ReadObjects(apitest.Manifest("rbac", "runner.yaml"))
 	if err != nil {
@@ -192,7 +193,7 @@ func (f *fixture) operate() {
 	for _, o := range runner {
 		f.createOnce(o)
 	}
-	ctx, stop := context.WithCancel(f.t.Context())
+	ctx, cancel := context.WithCancel(f.t.Context())
 	mgr, err := operator.New(ctx, f.config, operator.Options{
 		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand", MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
 	})
@@ -201,12 +202,14 @@ func (f *fixture) operate() {
 	}
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	f.t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-done; err != nil {
 			f.t.Errorf("the operator: %v", err)
 		}
 	})
+	f.t.Cleanup(stop)
+	return stop
 }
 
 // bind is the scheduler.
