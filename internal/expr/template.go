@@ -79,6 +79,20 @@ func (s *segment) locateFailure(err error) error {
 // without duplicates.
 func (t *Template) Nodes() []string { return nodesOf(t.paths) }
 
+// Expressions returns how many expressions are in it; none if it is nil.
+func (t *Template) Expressions() int {
+	if t == nil {
+		return 0
+	}
+	n := 0
+	for _, s := range t.segments {
+		if s.program != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Selects reports whether [Program.Selects] of any of its expressions does.
 func (t *Template) Selects(path ...string) bool { return selects(t.paths, path) }
 

@@ -214,3 +214,38 @@ func tooLarge(at location, object json.RawMessage, limit int) error {
 	}
 	return &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: it has %d bytes of JSON, %d of them in %s; at most %d are allowed", at, len(object), len(members[most]), most, limit)}
 }
+
+// Expressions returns how many compiled expressions the Program holds, with those of
+// nested Workflows: they are most of its memory.
+func (p *Program) Expressions() int {
+	n := p.output.expressions()
+	for _, nested := range p.nested {
+		n += nested.Expressions()
+	}
+	for _, node := range p.nodes {
+		for _, program := range []*expr.Program{node.when, node.items, node.until} {
+			if program != nil {
+				n++
+			}
+		}
+		n += node.prompt.Expressions() + node.input.expressions()
+	}
+	return n
+}
+
+func (t *valueTemplate) expressions() int {
+	if t == nil {
+		return 0
+	}
+	n := 0
+	if t.program != nil {
+		n++
+	}
+	for _, field := range t.fields {
+		n += field.expressions()
+	}
+	for _, item := range t.items {
+		n += item.expressions()
+	}
+	return n
+}

@@ -6,33 +6,55 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// maxVersions is how many versions stay in memory.
-const maxVersions = 128
+// The cache holds so many revisions with so many expressions at most. A compiled
+// expression takes about 26 KB, so that all of them take 26 MB.
+const (
+	maxCachedRevisions   = 128
+	maxCachedExpressions = 1000
+)
 
-// revisionCache are those that were read last, compiled, by their hashes. Which goes
-// first when there are too many is left to chance: it is only read again.
+// revisionCache holds revisions that were read, compiled, by their hashes. When there
+// are too many, any others are removed: they can be read again.
 type revisionCache struct {
-	mu  sync.Mutex
-	all map[string]*workflow.Version
+	mu          sync.Mutex
+	all         map[string]cachedRevision
+	expressions int // of all
 }
 
-func (v *revisionCache) get(hash string) *workflow.Version {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.all[hash]
+type cachedRevision struct {
+	version     *workflow.Version
+	expressions int
 }
 
-func (v *revisionCache) put(hash string, version *workflow.Version) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.all == nil {
-		v.all = map[string]*workflow.Version{}
+func (c *revisionCache) get(hash string) *workflow.Version {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[hash].version
+}
+
+// put adds a revision. The last one added is kept, whatever its size.
+func (c *revisionCache) put(hash string, version *workflow.Version) {
+	expressions := 0
+	if program, err := workflow.Compile(version); err == nil {
+		expressions = program.Expressions()
 	}
-	for old := range v.all {
-		if len(v.all) < maxVersions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[string]cachedRevision{}
+	}
+	c.remove(hash)
+	for other := range c.all {
+		if len(c.all) < maxCachedRevisions && c.expressions+expressions <= maxCachedExpressions {
 			break
 		}
-		delete(v.all, old)
+		c.remove(other)
 	}
-	v.all[hash] = version
+	c.all[hash] = cachedRevision{version, expressions}
+	c.expressions += expressions
+}
+
+func (c *revisionCache) remove(hash string) {
+	c.expressions -= c.all[hash].expressions
+	delete(c.all, hash)
 }
